@@ -10,7 +10,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Cluster } from "./lib/cluster/cluster.mjs";
-import { buildFleet } from "./lib/programs.mjs";
+import { buildCluster } from "./lib/programs.mjs";
 import { root, run } from "./lib/run.mjs";
 
 const { values } = parseArgs({
@@ -61,7 +61,7 @@ if (values.load !== undefined && !existsSync(values.load)) {
   console.error(`--load ${values.load}: there is no such file or folder`);
   process.exit(2);
 }
-const { nodeBinary, workerBinary } = await buildFleet("release");
+const { nodeBinary, workerBinary } = await buildCluster("release");
 const cluster = new Cluster({
   home: resolve(values.home),
   nodeBinary,

@@ -13,7 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs, promisify, stripVTControlCharacters } from "node:util";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
 import { Load } from "../../scripts/lib/cluster/load.mjs";
-import { buildFleet } from "../../scripts/lib/programs.mjs";
+import { buildCluster } from "../../scripts/lib/programs.mjs";
 
 const execute = promisify(execFile);
 const PARTITIONS = 8;
@@ -35,7 +35,7 @@ if (!Number.isInteger(shards) || shards < 1 || shards > PARTITIONS) {
 }
 const quick = values.quick ?? false;
 const calmMs = quick ? 3_000 : 10_000;
-const { nodeBinary, workerBinary } = await buildFleet(values.dev ? "dev" : "release");
+const { nodeBinary, workerBinary } = await buildCluster(values.dev ? "dev" : "release");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-faults-"));
 
 /** The node whose disk becomes full, and the file that fills it. */

@@ -21,6 +21,16 @@ export const FLEET_CRATES = [
   "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda",
 ];
 
+/** What a cluster on this machine runs: no functions, which need minutes more. */
+const CLUSTER_CRATES = [
+  "-p",
+  "tidegraph",
+  "-p",
+  "tidegraph-node",
+  "--features",
+  "tidegraph-node/fleet,tidegraph/fleet",
+];
+
 /**
  * Where a program is when it was built.
  *
@@ -81,6 +91,17 @@ async function builtPaths(profile, selection) {
     if (!existsSync(path)) throw new Error(`there is no ${path}`);
     return path;
   };
+}
+
+/**
+ * Builds the programs of a cluster on this machine and returns their paths: the daemon of storage nodes, and the worker.
+ *
+ * @param {Profile} profile
+ * @returns {Promise<{ nodeBinary: string, workerBinary: string }>}
+ */
+export async function buildCluster(profile) {
+  const path = await builtPaths(profile, CLUSTER_CRATES);
+  return { nodeBinary: path("tidegraph-node"), workerBinary: path("tidegraph") };
 }
 
 /**

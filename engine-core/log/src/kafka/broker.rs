@@ -216,10 +216,12 @@ impl Broker {
     /// The offset of the oldest message, and the offset after the newest one that all replicas in sync have.
     pub fn watermarks(&self) -> Result<(i64, i64), Error> {
         let failed = |error: KafkaError| self.error("read", error);
-        let consumer = self.logged_in(&self.config())?;
         let clock = &*self.options.clock;
         let end = clock.now() + self.options.timeout;
         loop {
+            // A new client each time: librdkafka keeps a partition without a leader in its cache for minutes, and
+            // answers from there instead of asking again.
+            let consumer = self.logged_in(&self.config())?;
             let left = end.saturating_sub(clock.now());
             match consumer.fetch_watermarks(&self.options.topic, self.partition(), left.max(POLL)) {
                 Err(error) if will_pass(&error) && !left.is_zero() => clock.sleep(POLL),
