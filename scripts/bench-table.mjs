@@ -1,6 +1,6 @@
 /**
- * `npm run bench:table`: writes the table of `docs/benchmarks/README.md` from the JSON files beside it, one for each workload. A file is what
- * `npm run bench -- NAME --json FILE` writes, with `date` and `command` added.
+ * `npm run bench:table`: writes the table of `docs/benchmarks/README.md` from the JSON files beside it, one for each
+ * workload. A file is what `npm run bench -- NAME --json FILE` writes, with `date` and `command` added.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,9 +11,14 @@ const END = "<!-- end of figures -->";
 const folder = join(root, "docs", "benchmarks");
 const page = join(folder, "README.md");
 
-/** @typedef {{ metric: string, unit: string, value: number, peer?: string, peer_value?: number, ratio?: number, target?: number, met?: boolean }} Result */
+/**
+ * @typedef {{
+ *   metric: string, unit: string, value: number, peer?: string, peer_value?: number, ratio?: number, target?: number,
+ *   met?: boolean
+ * }} Result
+ */
 
-/** Three digits that count. @param {number} value */
+/** Formats a number with three significant digits. @param {number} value */
 const short = (value) => Number(value.toPrecision(3)).toLocaleString("en-US", { maximumFractionDigits: 6 });
 
 /** @param {Result} result */
@@ -28,7 +33,7 @@ function rowsOf(file) {
   const { date, command, results = [] } = JSON.parse(readFileSync(join(folder, file), "utf8"));
   const workload = `[${file.replace(".json", "")}](${file})`;
   const compared = results.filter(({ peer, target }) => peer !== undefined || target !== undefined);
-  // A workload that compares with nothing shows its figures alone; one that counts losses has its report.
+  // A workload without a comparison shows only its own figures; one that counts losses refers to its report.
   const shown = compared.length > 0 ? compared : results;
   if (shown.length === 0) return [`| ${workload} | the report | | | | | | \`${command}\` | ${date} |`];
   return shown.map((result) => {

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- NAME [options]`: builds the binaries as they ship, installs the peers, and runs one workload of
- * `tidegraph-bench`. `ycsb` and `fleet` get a cluster on this machine, which is removed at their end.
+ * `npm run bench -- NAME [options]`: builds the release binaries, installs the peers, and runs one workload of
+ * `tidegraph-bench`. `ycsb` and `fleet` run against a cluster on this machine, which is removed afterwards.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

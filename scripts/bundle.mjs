@@ -1,14 +1,17 @@
 /**
- * `npm run bundle -- [--arch arm64|x86_64] [--out DIR]`: the programs as AWS takes them, in `dist/ARCH`:
+ * `npm run bundle -- [--arch arm64|x86_64] [--out DIR]`: builds the programs for AWS into `dist/ARCH`:
  *
- * - `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`, `tidegraph-ingest`: what `-c bundle=…` of the CDK app names, without symbols
- * - `query.zip`, `rebalance.zip`, `ingest.zip`: the functions, for who uploads them by hand
- * - `worker/`: what the worker's image is made from
+ * - `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`, `tidegraph-ingest`: the programs without
+ *   symbols, for `-c bundle=…` of the CDK app
+ * - `query.zip`, `rebalance.zip`, `ingest.zip`: the functions, for uploading by hand
+ * - `worker/`: the files for the worker's image
  *
- * and prints the size of each. Every program is looked at: that it is for the right processor, and asks for no newer C library than Amazon Linux 2023 has.
+ * and prints the size of each. It checks that every program is built for the right processor and needs no newer C
+ * library than the one of Amazon Linux 2023.
  *
- * For this machine's processor cargo builds. For the other one cargo-zigbuild does, with Zig as the C compiler and linker; both come from the Python package
- * index, pinned by hash, into the cache. OpenSSL is built along then.
+ * For this machine's processor it builds with cargo. For the other one it uses cargo-zigbuild, with Zig as the C
+ * compiler and linker; both come from the Python package index, pinned by hash, into the cache. In that case OpenSSL is
+ * built from source.
  */
 import { execFileSync } from "node:child_process";
 import {
@@ -29,14 +32,14 @@ import { installed } from "./lib/installed.mjs";
 import { buildFleet, FLEET_CRATES } from "./lib/programs.mjs";
 import { root, run, targetDir } from "./lib/run.mjs";
 
-/** Processors: what rustc calls them, and their number in a program's head. */
+/** Processors: rustc's target triple, and the machine number in the ELF header. */
 const PROCESSORS = /** @type {const} */ ({
   arm64: { target: "aarch64-unknown-linux-gnu", machine: 0xb7 },
   x86_64: { target: "x86_64-unknown-linux-gnu", machine: 0x3e },
 });
 /** The C library of Amazon Linux 2023. */
 const GLIBC = "2.34";
-/** What Lambda takes, unpacked. */
+/** Lambda's limit for an unpacked function, in bytes. */
 const MOST_OF_FUNCTION = 250 << 20;
 const MACHINE_AT = 18;
 
@@ -48,7 +51,7 @@ if (arch !== "arm64" && arch !== "x86_64") {
   process.exit(2);
 }
 const out = resolve(values.out ?? join(root, "dist", arch));
-/** Programs that are built already. */
+/** The folder with programs that are built already, if the caller has them. */
 const given = process.env.TIDEGRAPH_PROGRAMS;
 const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary, ingestBinary } =
   given || (arch === here && process.platform === "linux") ? await buildFleet("dist") : await crossBuilt();
@@ -91,7 +94,7 @@ sizes.push([
 console.log(`\n${out}`);
 for (const [name, bytes, what] of sizes) console.log(`${mib(bytes).padStart(10)}  ${name.padEnd(21)}${what}`);
 
-/** Builds for another processor or system; answers as `buildFleet` does. */
+/** Builds for another processor or system; returns the same as `buildFleet`. */
 async function crossBuilt() {
   const { target } = PROCESSORS[/** @type {keyof typeof PROCESSORS} */ (arch)];
   const requirements = join(root, "scripts", "bundle", "requirements.txt");
@@ -99,7 +102,7 @@ async function crossBuilt() {
     await run("python3", ["-m", "venv", join(into, "venv")]);
     const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"];
     await run(join(into, "venv", "bin", "python"), [...pip, "-r", requirements]);
-    // librdkafka's build includes it, and uses nothing of it.
+    // librdkafka's build includes this header but uses nothing of it.
     mkdirSync(join(into, "include", "curl"), { recursive: true });
     writeFileSync(join(into, "include", "curl", "curl.h"), "");
   });
@@ -107,7 +110,7 @@ async function crossBuilt() {
   const what = ["--locked", "--profile", "dist", ...FLEET_CRATES];
   const env = {
     PATH: [join(tools, "venv", "bin"), process.env.PATH].join(delimiter),
-    // OpenSSL and librdkafka are built along: those of this machine are for its own processor.
+    // OpenSSL and librdkafka are built from source, because the installed ones are for this machine's processor.
     RUSTFLAGS: "--cfg tidegraph_vendored",
     [`CFLAGS_${target.replaceAll("-", "_")}`]: `-I${join(tools, "include")}`,
   };
@@ -123,7 +126,7 @@ async function crossBuilt() {
 }
 
 /**
- * Writes a function's archive: one program by the name that Lambda starts, with the permissions without which it cannot.
+ * Writes a function's archive: one program under the name that Lambda starts, with execute permission.
  *
  * @param {string} program
  * @param {string} archive
@@ -136,7 +139,7 @@ function zipped(program, archive) {
 }
 
 /**
- * Copies a program without its symbols, with the tool that rustc brings along, which knows all processors.
+ * Copies a program without its symbols. The tool comes with rustc and supports all processors.
  *
  * @param {string} from
  * @param {string} to
@@ -153,7 +156,7 @@ function strip(from, to) {
 }
 
 /**
- * Looks whether a program can run there.
+ * Checks that a program can run on Amazon Linux 2023.
  *
  * @param {string} path
  */

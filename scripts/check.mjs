@@ -1,6 +1,7 @@
 /**
- * `npm run check`: the quick answer to a change. Formatting, lints, types, the rules of the repository, and the tests of what changed since they last
- * passed on this machine: of crates by their own files, and of the packages in TypeScript. `npm test` runs the rest.
+ * `npm run check`: quick feedback on a change. It checks formatting, lints, types and the rules of the repository. It
+ * runs the tests of crates whose own files changed since their tests last passed on this machine, and those of the
+ * packages in TypeScript. `npm test` runs the rest.
  */
 import { changedCrates, clippy, noteCratesPassed, runTests } from "./lib/cargo.mjs";
 import { contentHash, notePassed, passedAt } from "./lib/inputs.mjs";

@@ -1,10 +1,12 @@
 /**
- * `npm run cluster -- --nodes 3 --rf 2`: a whole fleet on this machine, with real Kafka and DynamoDB Local.
+ * `npm run cluster -- --nodes 3 --rf 2`: runs a whole fleet on this machine, with real Kafka and DynamoDB Local.
  *
- * It loads a small identity graph through the worker, or the files under `--load DIR`; `--no-load` leaves the graph empty.
+ * It loads a small identity graph through the worker, or the files in the folder of `--load DIR`; `--no-load` leaves
+ * the graph empty.
  *
- * Flags: `--nodes`, `--rf`, `--partitions`, `--shards` (of the log), `--brokers`, `--tls` (processes show each other certificates), `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; what is in
- * it is removed first). It runs until Ctrl-C.
+ * Flags: `--nodes`, `--rf`, `--partitions`, `--shards` (of the log), `--brokers`, `--tls` (processes authenticate with
+ * certificates), `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; its contents are removed
+ * first). It runs until Ctrl-C.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -107,7 +109,7 @@ Kill any of them, and start again with what stands in its log. Stop all with Ctr
 }
 await cluster.stop();
 
-/** Loads the files that were named, or a small identity graph, through the worker. */
+/** Loads the files of `--load`, or a small identity graph, through the worker. */
 async function load() {
   let files = values.load === undefined ? "" : resolve(values.load);
   if (!files) {

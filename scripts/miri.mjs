@@ -1,16 +1,19 @@
 /**
- * `npm run miri [-- FILTER…]`: the tests of unsafe and lock-free code in an interpreter that checks every access to memory (Miri, tree
- * borrows). Takes about an hour for all of them; with a filter, as in `arena slot_index`, minutes.
+ * `npm run miri [-- FILTER…]`: runs the tests of unsafe and lock-free code in an interpreter that checks every memory
+ * access (Miri, tree borrows). All of them take about an hour; with a filter, such as `arena slot_index`, minutes.
  *
- * A pinned nightly toolchain is installed at the first run. Not part of `npm test`, which runs the same tests at full speed and with many
- * more steps.
+ * The first run installs a pinned nightly toolchain. This is not part of `npm test`, which runs the same tests at full
+ * speed and with many more steps.
  */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { cache, run } from "./lib/run.mjs";
 
 const TOOLCHAIN = "nightly-2026-05-20";
-/** Modules with `unsafe` blocks, atomics or guards. Tests that need a file or a mapping of memory leave themselves out. */
+/**
+ * Modules with `unsafe` blocks, atomics or guards. Tests that need a file or a memory mapping skip themselves under
+ * Miri.
+ */
 const MODULES = [
   "arena",
   "slot_index",
@@ -49,8 +52,8 @@ await run(
   {
     env: {
       CARGO_TARGET_DIR: join(cache, "target-miri"),
-      // Tests read clocks, and the collector of epochs makes pointers out of integers, which cannot be followed strictly; what it
-      // holds when the process ends is its own and counts as no leak.
+      // Tests read clocks. The epoch-based collector makes pointers from integers, which strict provenance does not
+      // allow; the memory that it holds when the process ends is not a leak.
       MIRIFLAGS: [
         "-Zmiri-tree-borrows",
         "-Zmiri-disable-isolation",

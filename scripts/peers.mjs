@@ -2,9 +2,9 @@
  * Installs the databases that benchmarks run beside, and writes the commands that run them.
  *
  * Peers are installed into the cache from the package registries, with the versions that `scripts/peers/` pins: Maven
- * artefacts and compiled drivers for peers on the JVM, a virtual environment for Python. They are installed once, and again
- * when a pinned list or a source changes. If a peer cannot be installed, the file of commands says why, and the benchmark
- * decides whether that is an error.
+ * artefacts and compiled drivers for peers on the JVM, a virtual environment for Python. They are installed once, and
+ * again when a pinned list or a source changes. If a peer cannot be installed, the file of commands says why, and the
+ * benchmark decides whether that is an error.
  */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { freemem } from "node:os";
@@ -51,8 +51,8 @@ async function jvm(name) {
 }
 
 /**
- * Flags of Cassandra on Java 17, from its `jvm-server.options` and `jvm17-server.options`, without those for the heap and for
- * JMX, and without `-ea`, which makes it slower.
+ * Flags of Cassandra on Java 17, from its `jvm-server.options` and `jvm17-server.options`, without those for the heap
+ * and for JMX, and without `-ea`, which makes it slower.
  */
 const tuned = [
   "-XX:+UseG1GC",
@@ -116,7 +116,7 @@ const CLUSTER_GIB = 12;
  *
  * @param {"periodic" | "batch"} sync its `commitlog_sync`
  * @param {number} nodes
- * @param {string} memory of each node's heap
+ * @param {string} memory size of each node's heap
  */
 async function cassandra(sync, nodes, memory) {
   const free = freemem() / 2 ** 30;

@@ -1,13 +1,14 @@
 /**
- * `npm run release [-- --arch ARCH] [--bundle FOLDER] [--out FOLDER]`: what a release consists of, in `dist/release`.
+ * `npm run release [-- --arch ARCH] [--bundle FOLDER] [--out FOLDER]`: makes the files of a release, in `dist/release`.
  *
- * - `tidegraph-VERSION-linux-ARCH.tar.gz`: the programs, the licence and the README. `npm start` uses it where it finds it.
- * - `container/`: a definition of an image of the service of one process, and what it copies.
- * - `tidegraph-VERSION.cdx.json`: the bill of materials of the Rust programs (CycloneDX), and `tidegraph-functions-VERSION.cdx.json` of the functions in
- *   TypeScript.
+ * - `tidegraph-VERSION-linux-ARCH.tar.gz`: the programs, the licence and the README. `npm start` uses the archive if it
+ *   finds it.
+ * - `container/`: the Dockerfile of the service of one process, and the files that it copies.
+ * - `tidegraph-VERSION.cdx.json`: the bill of materials of the Rust programs (CycloneDX), and
+ *   `tidegraph-functions-VERSION.cdx.json` for the functions in TypeScript.
  * - `SHA256SUMS`: the checksums of all of them.
  *
- * The programs are those of `npm run bundle`, which is run first unless `--bundle` names a folder that it made.
+ * The programs come from `npm run bundle`, which runs first unless `--bundle` names a folder that it made.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -55,20 +56,20 @@ await billsOfMaterials();
 const sums = writeChecksums();
 console.log(`\n${out}\n${sums}`);
 
-/** Packs the programs with the documents that belong to them, in a folder of the archive's name. */
+/** Packs the programs and their documents, in a folder with the archive's name. */
 function packPrograms() {
   const work = mkdtempSync(join(tmpdir(), "tidegraph-release-"));
   const name = archiveName(version, values.arch).replace(/\.tar\.gz$/, "");
   mkdirSync(join(work, name));
   for (const program of PROGRAMS) copyFileSync(join(bundle, program), join(work, name, program));
   for (const document of DOCUMENTS) copyFileSync(join(root, document), join(work, name, document));
-  // The same names, times and owners each time, so that equal programs make equal archives.
+  // Fixed order, times and owners, so that equal programs make equal archives.
   const same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
   execFileSync("tar", [...same, "-C", work, "-czf", join(out, `${name}.tar.gz`), name]);
   rmSync(work, { recursive: true });
 }
 
-/** Writes what `docker build` takes to make an image of the service of one process. */
+/** Writes the input of `docker build` for an image of the service of one process. */
 function defineContainer() {
   const folder = join(out, "container");
   mkdirSync(folder);
@@ -95,7 +96,7 @@ async function billsOfMaterials() {
   const name = `tidegraph-${version}.cdx`;
   const env = { PATH: [bin, process.env.PATH].join(delimiter) };
   const what = ["--format", "json", "--all-features", "--top-level", "--override-filename", name];
-  // The tool writes beside each manifest; the programs' one is kept.
+  // The tool writes a file beside each manifest; only that of the programs is kept.
   await run("cargo", ["cyclonedx", ...what], { env });
   const made = readdirSync(root, { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(`${name}.json`) && !file.includes("node_modules"))

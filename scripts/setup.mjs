@@ -1,8 +1,9 @@
 /**
  * `npm run setup [-- --system]`: installs what CONTRIBUTING.md lists, so that the first `npm test` only builds.
  *
- * It looks for the toolchains and says what is missing. With `--system` it installs those that Debian and Ubuntu package (with `apt-get`) or Homebrew
- * has. Then it installs what the repository pins into `~/.cache/tidegraph` and `node_modules`, and skips what is there.
+ * It checks the toolchains and lists the missing ones. With `--system` it installs those that Debian and Ubuntu (with
+ * `apt-get`) or Homebrew package. Then it installs what the repository pins into `~/.cache/tidegraph` and
+ * `node_modules`, and skips what is there.
  */
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";

@@ -1,9 +1,9 @@
 /**
- * `npm start`: builds the service, or takes it from a release archive that stands beside the repository's files, makes a small identity graph once,
- * serves it, and says what to try.
+ * `npm start`: builds the service, or takes it from a release archive in the repository's folder, generates a small
+ * identity graph once, serves it, and prints example commands.
  *
- * Data stays in `.tidegraph/` and is there at the next start. `TIDEGRAPH_HOME` chooses another
- * folder, `TIDEGRAPH_PORT` another port than 8182.
+ * Data stays in `.tidegraph/` and is there at the next start. `TIDEGRAPH_HOME` selects another folder, `TIDEGRAPH_PORT`
+ * another port than 8182.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
@@ -66,7 +66,10 @@ try {
 const code = await ended;
 process.exitCode ||= code;
 
-/** The program from a release archive if there is one, so that nobody needs Rust to try it; else a build. */
+/**
+ * Returns the program from a release archive if there is one, so that trying it does not need Rust; otherwise builds
+ * it.
+ */
 async function serviceBinary() {
   const archive = process.env.TIDEGRAPH_BINARY ? undefined : findArchive();
   if (!archive) return buildBinary();

@@ -1,5 +1,6 @@
 /**
- * `npm run test:long`: the forms of the tests that take hours. CONTRIBUTING.md says when they have to run. `-- NAME…` chooses some of them.
+ * `npm run test:long`: runs the variants of the tests that take hours. CONTRIBUTING.md says when they have to run. `--
+ * NAME…` selects some of them.
  */
 import { join } from "node:path";
 import { cargoTool } from "./lib/cargo.mjs";

@@ -1,9 +1,10 @@
 /**
- * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), builds everything once, and runs the
- * parts of `lib/parts.mjs`. A part that passed on this machine with the same inputs is skipped.
+ * `npm test`: runs every test, also on a clean clone. It installs what it needs (pinned, and skipped if present),
+ * builds everything once, and runs the parts of `lib/parts.mjs`. It skips a part that passed on this machine with the
+ * same inputs.
  *
- * `npm test -- --NAME` runs the parts of a name; `--all` runs parts that are unchanged too. `npm test -- --integration --cluster` runs the
- * black-box tests against workers of a fleet, but for those that are about one process.
+ * `npm test -- --NAME` runs the parts with that name; `--all` also runs unchanged parts. `npm test -- --integration
+ * --cluster` runs the black-box tests against workers of a fleet, except those that are about one process.
  */
 import { runParts } from "./lib/lanes.mjs";
 import { NAMES, OF_FLEETS, PARTS, prepare, services, testsOfFleets } from "./lib/parts.mjs";

@@ -1,8 +1,8 @@
 /**
- * `npm run verify`: every linter and every check of schemas. Warnings are errors.
+ * `npm run verify`: runs every linter and every schema check. Warnings are errors.
  *
- * `-- --advisories` asks the RustSec advisory database too. It is left out otherwise: it needs the network, and its answer changes without a
- * change of ours. Licences, bans and sources need only what is locked.
+ * `-- --advisories` also checks the RustSec advisory database. This is not the default: it needs the network, and its
+ * result changes without a change of ours. Licences, bans and sources need only the lock file.
  */
 import { join } from "node:path";
 import { CARGO_DENY_VERSION, cargoTool, clippy } from "./lib/cargo.mjs";
@@ -24,7 +24,7 @@ await runSteps("npm run verify", [
 
 async function cargoDeny() {
   const program = join(await cargoTool("cargo-deny", CARGO_DENY_VERSION), "cargo-deny");
-  // `--locked` rather than `--offline`: on a clean clone the packages may not have been fetched yet.
+  // `--locked` instead of `--offline`: on a clean clone the packages may not have been fetched yet.
   await run(program, [
     "--locked",
     "--all-features",

@@ -6,7 +6,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Cargo starts build scripts in the folder of their crate. A relative path is the same in every clone, which may share what is built.
+    // Cargo starts build scripts in the folder of their crate. A relative path is the same in every clone, which may
+    // share what is built.
     let root = Path::new("../../contracts/proto");
     let dir = root.join("tidegraph/v1");
     println!("cargo::rerun-if-changed={}", dir.display());

@@ -1,14 +1,15 @@
 /**
- * The example: one graph in a VPC of its own, over three zones. `docs/deploy.md` goes through it.
+ * The example app: one graph in its own VPC across three zones. `docs/deploy.md` walks through it.
  *
  * Context (`cdk … -c name=value`):
  *
  * - `bundle`: the folder with the programs for arm64
- * - `name`: what everything is called
- * - `brokers`: addresses of a Kafka that is there already, instead of MSK; `brokersSecurity`: "tls" or "plaintext"; `brokersCopies`: copies of each record
- * - `queryArchitecture`: "x86_64" where `bootstrap`, `tidegraph-rebalance` and `tidegraph-ingest` are for that
- * - `workers`: how many; 0 for none, which needs no Docker
- * - `patience`: for how many seconds a lost node may come back before its replicas are restored elsewhere
+ * - `name`: the name of the deployment
+ * - `brokers`: addresses of an existing Kafka, used instead of MSK; `brokersSecurity`: "tls" or "plaintext";
+ *   `brokersCopies`: copies of each record
+ * - `queryArchitecture`: "x86_64" if `bootstrap`, `tidegraph-rebalance` and `tidegraph-ingest` are built for it
+ * - `workers`: the number of workers; 0 for none, so that no Docker is needed
+ * - `patience`: how many seconds a lost node has to come back before its replicas are restored on other nodes
  */
 import { App, Duration, Validations } from "aws-cdk-lib";
 import { AwsSolutionsChecks } from "cdk-nag";
@@ -18,7 +19,7 @@ const app = new App();
 const context = (name: string, otherwise: string): string => app.node.tryGetContext(name) ?? otherwise;
 const name = context("name", "tidegraph");
 const addresses = context("brokers", "");
-// What is not one of those that it may be is refused by the constructs.
+// The constructs refuse values that are not allowed.
 const security = context("brokersSecurity", "tls") as NonNullable<GivenLogProps["security"]>;
 const architecture = context("queryArchitecture", "arm64") as NonNullable<QueryProps["architecture"]>;
 const copies = Number(context("brokersCopies", "3"));

@@ -1,6 +1,6 @@
 /**
- * What the example costs by the month: `npm run cost`. How many of everything there are is read from the template that it makes, so that the sum
- * follows the example; how much it is used is assumed here, and said in the table.
+ * Estimates the monthly cost of the example: `npm run cost`. The resource counts come from the example's template, so
+ * the sum follows the example. The usage is assumed here and stated in the table.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,37 +10,37 @@ import { ServiceStack, StateStack } from "../lib/index.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { PRICES, type Price, REGION } from "./prices.ts";
 
-/** Hours of a month, as AWS's own calculator counts. */
+/** Hours of a month, as AWS's own calculator counts them. */
 const HOURS = 730;
 const SECONDS = HOURS * 3600;
 
-/** Five stages, each with a task for each of 64 partitions. */
+/** Five stages, each with one task for each of 64 partitions. */
 const TASKS = 5 * 64;
-/** Its execution begins, and it is done. */
+/** The execution of a task starts and succeeds. */
 const TRANSITIONS_OF_TASK = 2;
-/** Take, begin, five stages with what comes next and which one that is, commit, tell. */
+/** Take, begin, five stages with `Next` and the choice of the stage, commit, report. */
 const TRANSITIONS_OF_LOAD = 22;
 
-/** How much a deployment is used in a month. */
+/** The monthly usage of a deployment. */
 export interface Load {
   readonly name: string;
   /** Millions of queries through the API. */
   readonly queries: number;
-  /** Seconds that the function runs for one, on average. */
+  /** Average run time of the function for one query, in seconds. */
   readonly seconds: number;
-  /** KB of an answer. */
+  /** Average size of an answer, in KB. */
   readonly answerKb: number;
-  /** Drops that are loaded. */
+  /** Number of drops that are loaded. */
   readonly loads: number;
-  /** Seconds that a task of a load takes, on average. */
+  /** Average run time of one task of a load, in seconds. */
   readonly taskSeconds: number;
-  /** GB of checkpoints and segments that are kept. */
+  /** Size of the stored checkpoints and segments, in GB. */
   readonly objectsGb: number;
-  /** Share of the time in which something is written, so that each replica has a checkpoint every 5 minutes. */
+  /** Fraction of the time in which clients write, so that each replica takes a checkpoint every 5 minutes. */
   readonly writing: number;
-  /** GB of logs and metrics that are written. */
+  /** Size of the logs and metrics that are written, in GB. */
   readonly logsGb: number;
-  /** GB between nodes, workers and functions in different zones. */
+  /** Traffic between nodes, workers and functions in different zones, in GB. */
   readonly betweenZonesGb: number;
 }
 
@@ -70,7 +70,7 @@ export const AT_WORK: Load = {
   betweenZonesGb: 1000,
 };
 
-/** One line of the sum. */
+/** One line of the estimate. */
 export interface Line {
   readonly what: string;
   readonly how: string;
@@ -83,14 +83,14 @@ interface Resource {
   readonly Properties: any;
 }
 
-/** The resources of the example with what is said by default. */
+/** Returns the resources of the example with default settings. */
 export function exampleResources(): Resource[] {
   const bundle = temporaryFolder("cost");
   const programs = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
   for (const program of programs) writeFileSync(join(bundle, program), program);
   const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
   const app = new App({
-    // What functions consist of costs nothing.
+    // The code of functions costs nothing, so bundling is skipped.
     context: { ...context, "aws:cdk:bundling-stacks": [] },
     outdir: temporaryFolder("cost"),
     analyticsReporting: false,
@@ -104,7 +104,7 @@ export function exampleResources(): Resource[] {
   });
 }
 
-/** What so much use of these resources costs in a month, line by line. */
+/** Returns the monthly cost of these resources under a load, line by line. */
 export function monthly(resources: readonly Resource[], load: Load): Line[] {
   const lines: Line[] = [];
   const add = (what: string, how: string, count: number, price: Price): void => {
@@ -171,7 +171,7 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   const millions = load.queries;
   add("API", `${millions} million`, millions, PRICES.requests);
   add("function: invocations", `${millions} million`, millions, PRICES.invocations);
-  /** The function that has a variable. */
+  /** Finds the function that has an environment variable. */
   const having = (variable: string): Resource["Properties"] =>
     of("AWS::Lambda::Function").find(({ Properties }) => Properties.Environment?.Variables?.[variable])
       ?.Properties;
@@ -183,7 +183,7 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
     used,
     PRICES.duration,
   );
-  // Once a minute it watches signs of life.
+  // The detector watches for signs of life once a minute.
   const moves = having("TIDEGRAPH_SILENCE_MS");
   const watched = Number(moves?.Environment.Variables.TIDEGRAPH_SILENCE_MS) / 1000 + 1;
   const watches = SECONDS / 60;
@@ -213,7 +213,8 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
     PRICES.betweenZones,
   );
 
-  // docs/partition-map.md: a look every second of nodes and workers is half a unit, a sign of life every 5 s one, a lease every 300 ms one.
+  // From docs/partition-map.md: a node or worker polls every second, for half a unit; a node gives a sign of life every
+  // 5 s, for one unit; the holder of a lease renews it, and the other nodes read it, every 300 ms, for one unit each.
   const looks = ((nodes + workers) * SECONDS * 0.5) / 1e6;
   const waiting = ((nodes - 1) * SECONDS) / 0.3 / 1e6;
   add("map: reads", `${(looks + waiting).toFixed(1)} million`, looks + waiting, PRICES.mapReads);
@@ -232,7 +233,7 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
     names.map(() => (dimensions.length > 0 ? 4 : 1)),
   );
   own.push(METRICS.ofIngest.names.length);
-  // Detailed monitoring of a machine is seven metrics.
+  // Detailed monitoring of a machine produces seven metrics.
   const metrics = own.reduce((sum, count) => sum + count, 0) + nodes * 7;
   add("metrics", `${metrics}`, metrics, PRICES.metric);
   const alarms = of("AWS::CloudWatch::Alarm").length;
@@ -241,7 +242,7 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   return lines;
 }
 
-/** The price of a kind of machine, or an error that says which one has none. */
+/** Returns the price of an instance type, or throws an error that names the missing type. */
 function known(prices: Readonly<Record<string, Price>>, kind: string): Price {
   const found = prices[kind];
   if (found === undefined)
@@ -253,7 +254,7 @@ export function total(lines: readonly Line[]): number {
   return lines.reduce((sum, { dollars }) => sum + dollars, 0);
 }
 
-/** A table in Markdown, as docs/cost.md has it. */
+/** Returns the estimate as a Markdown table, as docs/cost.md contains it. */
 export function table(resources: readonly Resource[]): string {
   const [idle, work] = [monthly(resources, IDLE), monthly(resources, AT_WORK)];
   const amount = (dollars: number): string => dollars.toFixed(2);

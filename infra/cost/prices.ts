@@ -1,30 +1,31 @@
 /**
- * Prices of AWS in US East (N. Virginia), in US dollars, without taxes, discounts and free allowances. Each says where it was read and when, and on
- * which page of AWS it can be checked. They are AWS's to change: look again before you decide anything by them.
+ * AWS prices in US East (N. Virginia), in US dollars, without taxes, discounts and free allowances. Each entry says
+ * where and when it was read, and which AWS page confirms it. AWS may change them at any time: check again before
+ * basing a decision on them.
  */
 
 /** One price. */
 export interface Price {
   readonly dollars: number;
-  /** What it is for one of. */
+  /** The unit that the price is for. */
   readonly unit: string;
-  /** AWS's own page. */
+  /** The AWS page with the price. */
   readonly page: string;
-  /** Where it was read: AWS's page itself, or one that quotes it. */
+  /** Where the price was read: the AWS page itself, or a page that quotes it. */
   readonly read: string;
-  /** The month of which what was read says to be, or in which it was read. */
+  /** The month that the source states, or else the month in which it was read. */
   readonly date: string;
 }
 
 export const REGION = "us-east-1";
 
-/** Pages below https://aws.amazon.com/. */
+/** Makes a price; `page` is relative to https://aws.amazon.com/. */
 function price(dollars: number, unit: string, page: string, read: string, date: string): Price {
   return { dollars, unit, page: `https://aws.amazon.com/${page}`, read, date };
 }
 
 const EC2 = "ec2/pricing/on-demand/";
-/** Noted when the project began, from AWS's pages; not read again since. */
+/** Noted from AWS's pages when the project began, and not read again since. */
 const NOTED = "noted when the project began";
 const QUOTED = {
   fargate: "https://cloudburn.io/blog/aws-fargate-pricing",
@@ -36,11 +37,11 @@ const QUOTED = {
   kms: "https://aws.amazon.com/kms/pricing/",
   transitions: "https://www.wring.co/blog/aws-step-functions-pricing-guide",
 } as const;
-/** Quoted alike in many places; none of them is worth naming. */
+/** Several places quote the same price; no single one is worth naming. */
 const COMMON = "quoted alike in several places";
 
 export const PRICES = {
-  /** By the hour of one machine. */
+  /** Price for one machine and hour. */
   nodes: {
     "i4g.large": price(0.154, "hour", EC2, NOTED, "2026-11"),
     "i4g.xlarge": price(0.309, "hour", EC2, NOTED, "2026-11"),

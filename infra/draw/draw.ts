@@ -1,6 +1,7 @@
 /**
- * Draws state machines from their definitions (Amazon States Language), as Mermaid. `npm run draw --workspace infra` writes the drawings into `docs/rebalance.md` and
- * `docs/ingest.md`, between comments that name the machine; tests say when they are not current.
+ * Draws state machines from their definitions (Amazon States Language) as Mermaid flowcharts. `npm run draw --workspace
+ * infra` writes the drawings into `docs/rebalance.md` and `docs/ingest.md`, between comments that name the machine.
+ * Tests fail if the drawings are out of date.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -10,7 +11,7 @@ import { example, flat, named } from "../test/support.ts";
 /** A page with drawings. */
 export interface Page {
   readonly path: string;
-  /** Machines by the names of their drawings: the beginnings of their logical ids. */
+  /** Maps the name of each drawing to the prefix of the machine's logical id. */
   readonly machines: ReadonlyMap<string, string>;
 }
 
@@ -27,7 +28,7 @@ export const REBALANCE: Page = {
   ]),
 };
 
-/** The page of the machines that load dropped files, and settle loads that were stopped. */
+/** The page of the machines that load dropped files and that settle stopped loads. */
 export const INGEST: Page = {
   path: join(DOCS, "ingest.md"),
   machines: new Map([
@@ -36,7 +37,7 @@ export const INGEST: Page = {
   ]),
 };
 
-/** A state, as far as a drawing needs it. */
+/** The parts of a state that a drawing needs. */
 export interface State {
   readonly Type: string;
   readonly Comment?: string;
@@ -68,14 +69,14 @@ interface Condition {
   readonly [operator: string]: unknown;
 }
 
-/** A definition, whole or of the inside of a Map. */
+/** A definition: a whole one, or that of the states inside a Map. */
 export interface Definition {
   readonly StartAt: string;
   readonly States: Record<string, State>;
   readonly TimeoutSeconds?: number;
 }
 
-/** Definitions of a page's machines, as a template has them. */
+/** Returns the definitions of a page's machines, taken from a template. */
 export function definitions(template: Template, page: Page): Map<string, Definition> {
   const of = (id: string): Definition => {
     const { Properties } = named(template, "AWS::StepFunctions::StateMachine", id);
@@ -84,7 +85,7 @@ export function definitions(template: Template, page: Page): Map<string, Definit
   return new Map([...page.machines].map(([name, id]) => [name, of(id)]));
 }
 
-/** A definition as a Mermaid drawing. */
+/** Returns a definition as a Mermaid drawing. */
 export function draw(definition: Definition): string {
   const lines: string[] = ["flowchart TD"];
   const ids = new Map<string, string>();
@@ -119,7 +120,7 @@ export function draw(definition: Definition): string {
   return lines.join("\n");
 }
 
-/** What a Map goes over: the last word of the path to all of them, in the singular. */
+/** Names the item of a Map: the last word of the path to the items, in the singular. */
 function itemOf({ ItemsPath = "items" }: State): string {
   return ItemsPath.replace(/^.*\./, "").replace(/s$/, "");
 }
@@ -146,7 +147,7 @@ function condition(part: Condition): string {
   return `${String(part.Variable).replace("$.", "")} ${signs[operator] ?? operator} ${String(value)}`;
 }
 
-/** A page's text with drawings put in. */
+/** Returns a page's text with the drawings inserted. */
 function withDrawings({ path }: Page, drawings: ReadonlyMap<string, string>): string {
   let text = readFileSync(path, "utf8");
   for (const [name, drawing] of drawings) {
@@ -159,7 +160,7 @@ function withDrawings({ path }: Page, drawings: ReadonlyMap<string, string>): st
   return text;
 }
 
-/** A page's text as it should be for a template. */
+/** Returns what a page's text should be for a template. */
 export function current(template: Template, page: Page): string {
   const drawn = [...definitions(template, page)].map(
     ([name, definition]) => [name, draw(definition)] as const,

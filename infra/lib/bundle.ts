@@ -1,6 +1,6 @@
 /**
- * The folder with the programs. Whether they are there, and for the right processor, is looked at when the template is made, not when a machine
- * starts.
+ * The folder with the programs. Synth checks that they exist and are built for the right processor, so that no machine
+ * fails on them at start.
  */
 import { createHash } from "node:crypto";
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { InvalidProp } from "./check.ts";
 import { temporaryFolder } from "./temporary.ts";
 
-/** The programs, by the names that their files have. */
+/** The programs, by file name. */
 export type Program =
   | "bootstrap"
   | "tidegraph"
@@ -16,7 +16,7 @@ export type Program =
   | "tidegraph-rebalance"
   | "tidegraph-ingest";
 
-/** What a program is for, in messages. */
+/** What each program is for, as messages say it. */
 const PURPOSE: Record<Program, string> = {
   bootstrap: "the query function (`tidegraph-lambda`, under the name that Lambda starts)",
   tidegraph: "the worker",
@@ -25,10 +25,10 @@ const PURPOSE: Record<Program, string> = {
   "tidegraph-ingest": "the function that loads dropped files",
 };
 
-/** Processors, by the names that Lambda has for them. */
+/** Processors, by the names that Lambda uses. */
 export type Architecture = "arm64" | "x86_64";
 
-/** Numbers of ELF: the mark that files begin with, where the processor stands, and which ones there are. */
+/** Parts of the ELF header: the magic bytes, the offset of the machine number, and the machine numbers. */
 const ELF = Buffer.from("\x7fELF");
 const MACHINE_AT = 18;
 const MACHINE: Record<Architecture, number> = { arm64: 0xb7, x86_64: 0x3e };
@@ -36,7 +36,7 @@ const MACHINE: Record<Architecture, number> = { arm64: 0xb7, x86_64: 0x3e };
 export class Bundle {
   private readonly folder: string;
 
-  /** @param folder as the prop says */
+  /** @param folder the value of the `bundle` prop */
   constructor(folder: string) {
     this.folder = resolve(folder);
     if (!existsSync(this.folder) || !statSync(this.folder).isDirectory()) {
@@ -48,7 +48,7 @@ export class Bundle {
     }
   }
 
-  /** Path of a program, which is for this processor. */
+  /** Returns the path of a program and checks that it is built for the processor. */
   path(program: Program, architecture: Architecture = "arm64"): string {
     const path = join(this.folder, program);
     if (!existsSync(path) || statSync(path).size === 0) {
@@ -64,21 +64,21 @@ export class Bundle {
     return path;
   }
 
-  /** SHA-256 of a program, in hexadecimal. */
+  /** Returns the SHA-256 of a program, in hexadecimal. */
   checksum(program: Program): string {
     return createHash("sha256")
       .update(readFileSync(this.path(program)))
       .digest("hex");
   }
 
-  /** A folder with one program by the name that Lambda starts. */
+  /** Makes a folder with one program, under the name that Lambda starts. */
   functionFolder(program: Program, architecture: Architecture): string {
     const folder = temporaryFolder(program);
     copyFileSync(this.path(program, architecture), join(folder, "bootstrap"));
     return folder;
   }
 
-  /** A folder with one program and other files, and nothing else. */
+  /** Makes a folder with one program and other files, and nothing else. */
   folderWith(program: Program, others: readonly string[] = [], architecture?: Architecture): string {
     const folder = temporaryFolder(program);
     copyFileSync(this.path(program, architecture), join(folder, program));

@@ -1,21 +1,21 @@
 /**
- * Checks of props, at synth: what CloudFormation or a daemon would refuse an hour later is refused here, with the prop, its value and what it
- * may be.
+ * Checks props at synth. A value that CloudFormation or a daemon would refuse an hour later is refused here, with the
+ * name of the prop, its value and the allowed values.
  *
- * Values that are only known at deployment (tokens) pass: nobody can say anything about them yet.
+ * Values that are known only at deployment (tokens) pass, because nothing can be checked yet.
  */
 import { Token } from "aws-cdk-lib";
 
-/** A prop that cannot be. */
+/** An invalid value of a prop. */
 export class InvalidProp extends Error {
   override readonly name = "InvalidProp";
-  /** Which prop, with its path: `nodes.count`. */
+  /** The path of the prop, such as `nodes.count`. */
   readonly prop: string;
 
   /**
-   * @param prop its path
-   * @param value what was given
-   * @param expected what it has to be, as a part of a sentence: "a power of two"
+   * @param prop the path of the prop
+   * @param value the given value
+   * @param expected what the value has to be, as part of a sentence: "a power of two"
    */
   constructor(prop: string, value: unknown, expected: string) {
     super(`${prop} is ${JSON.stringify(value)}, and has to be ${expected}`);
@@ -23,7 +23,7 @@ export class InvalidProp extends Error {
   }
 }
 
-/** A whole number within bounds, both included. */
+/** Checks for a whole number within inclusive bounds. */
 export function whole(prop: string, value: number, least: number, most = Number.MAX_SAFE_INTEGER): number {
   if (Token.isUnresolved(value)) return value;
   if (!Number.isInteger(value) || value < least || value > most) {
@@ -33,7 +33,7 @@ export function whole(prop: string, value: number, least: number, most = Number.
   return value;
 }
 
-/** A power of two within bounds. */
+/** Checks for a power of two of at most `most`. */
 export function powerOfTwo(prop: string, value: number, most: number): number {
   whole(prop, value, 1, most);
   if (!Token.isUnresolved(value) && !Number.isInteger(Math.log2(value))) {
@@ -42,17 +42,20 @@ export function powerOfTwo(prop: string, value: number, most: number): number {
   return value;
 }
 
-/** A text of a form. */
+/** Checks a text against a regular expression. */
 export function text(prop: string, value: string, form: RegExp, expected: string): string {
   if (!Token.isUnresolved(value) && !form.test(value)) throw new InvalidProp(prop, value, expected);
   return value;
 }
 
-/** Families of Graviton instances with NVMe of their own. Those without cannot keep what does not fit into memory. */
+/**
+ * Families of Graviton instances with local NVMe. Types without it have nowhere to spill data that does not fit into
+ * memory.
+ */
 const WITH_NVME =
   /^(i4g|i8g|i8ge|im4gn|is4gen|c6gd|c7gd|c8gd|m6gd|m7gd|m8gd|r6gd|r7gd|r8gd|x2gd)\.(medium|\d*x?large)$/;
 
-/** An instance type that a storage node can be. */
+/** Checks for an instance type that a storage node can run on. */
 export function nodeInstanceType(prop: string, value: string): string {
   const expected =
     "a Graviton type with NVMe instance storage, such as i4g.xlarge, i8g.2xlarge, im4gn.large or r8gd.4xlarge";

@@ -1,4 +1,4 @@
-/** What other apps may use. */
+/** The public interface for other CDK apps. */
 export { InvalidProp } from "./check.ts";
 export type { GivenLogProps } from "./constructs/given-log.ts";
 export type { IngestProps } from "./constructs/ingest.ts";

@@ -1,13 +1,13 @@
 /**
- * Log groups of processes: named after the deployment, encrypted with the state's key, forgetting after a while, and gone with the service. That of the
- * brokers is not one of them: it stays with the state.
+ * Log groups of processes. They are named after the deployment, encrypted with the state's key, have a retention
+ * period, and are deleted with the service. The brokers' log group is not among them: it belongs to the state.
  */
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as logs from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
 import type { GraphState } from "./constructs/state.ts";
 
-/** A log group; `name` is what comes after the deployment's prefix. */
+/** Creates a log group; `name` follows the deployment's prefix. */
 export function processLog(
   scope: Construct,
   id: string,

@@ -1,24 +1,24 @@
 /**
- * Explaining what a rule of cdk-nag finds. An explanation stands beside the resource that it is about, and for exactly one finding: a new
- * wildcard is a new finding, without one.
+ * Explanations of cdk-nag findings. An explanation is next to the resource that it is about, and covers exactly one
+ * finding: a new wildcard is a new, unexplained finding.
  */
 import { type IResource, Stack, Validations } from "aws-cdk-lib";
 import type { IConstruct } from "constructs";
 
-/** Says why a finding at a construct, or below it, is right as it is. */
+/** Records why a finding at a construct, or below it, is acceptable. */
 export function explain(construct: IConstruct, rule: string, reason: string): void {
   Validations.of(construct).acknowledge({ id: `AwsSolutions-${rule}`, reason });
 }
 
-/** Explains a resource with a wildcard in a policy: `resource` is as it stands in the statement. */
+/** Explains a wildcard in a policy statement; `resource` must equal the text in the statement. */
 export function explainWildcard(construct: IConstruct, resource: string, reason: string): void {
   const flat = flatten(Stack.of(construct).resolve(resource));
   explain(construct, `IAM5[Resource::${flat}]`, reason);
 }
 
 /**
- * Explains a wildcard below an ARN of a resource that may be in another stack. Then the finding names the export that the other stack is
- * read by, which is made here, as the reference itself would make it.
+ * Explains a wildcard below the ARN of a resource that may be in another stack. In that case the finding names the
+ * export through which this stack reads the ARN. The export is created here, as the reference itself would create it.
  */
 export function explainBelow(
   construct: IConstruct,
@@ -36,7 +36,7 @@ export function explainBelow(
   explain(construct, `IAM5[Resource::${imported["Fn::ImportValue"]}${below}]`, reason);
 }
 
-/** The form in which cdk-nag writes a reference. */
+/** Formats a reference as cdk-nag does. */
 function flatten(node: unknown): string {
   if (typeof node === "string") return node.replaceAll("${", "<").replaceAll("}", ">");
   if (typeof node !== "object" || node === null) return "";

@@ -1,6 +1,6 @@
 /**
- * Statements of policies. Written out instead of `grantRead` and the like: those allow whole families of actions (`s3:GetObject*`), of which our
- * processes use one.
+ * Policy statements. They are written out instead of using `grantRead` and the like, which allow whole families of
+ * actions (`s3:GetObject*`), of which our processes use only one.
  */
 import { Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -9,7 +9,7 @@ import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { Construct } from "constructs";
 import { explainBelow } from "./nag.ts";
 
-/** Allows actions on resources. */
+/** Returns a statement that allows actions on resources. */
 export function statement(
   sid: string,
   actions: string[],
@@ -19,7 +19,7 @@ export function statement(
   return new iam.PolicyStatement({ sid, actions, resources, conditions });
 }
 
-/** Using a key by way of a service, and in no other way. */
+/** Allows using a key through the given services only. */
 export function useKey(scope: Construct, key: IKey, services: string[]): iam.PolicyStatement {
   const { region, urlSuffix } = Stack.of(scope);
   const via = services.map((service) => `${service}.${region}.${urlSuffix}`);
@@ -27,10 +27,10 @@ export function useKey(scope: Construct, key: IKey, services: string[]): iam.Pol
   return statement("UseKey", actions, [key.keyArn], { StringEquals: { "kms:ViaService": via } });
 }
 
-/** What may be done with the objects of a bucket. */
+/** Kinds of access to the objects of a bucket. */
 export type Access = "read" | "write";
 
-/** Objects of a bucket, all of them or those below a prefix; `write` includes reading and deleting. */
+/** Allows access to all objects of a bucket; `write` includes reading and deleting. */
 export function useObjects(
   role: iam.Role,
   name: string,

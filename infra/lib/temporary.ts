@@ -1,6 +1,6 @@
 /**
- * Folders that are there as long as this process. Assets are copied from them into the cloud assembly while constructs are made, and nobody looks at them later; only `cdk --no-staging`
- * would, which deploys nothing.
+ * Folders that exist as long as this process. While constructs are created, CDK copies assets from them into the cloud
+ * assembly, and nothing reads them later. Only `cdk --no-staging` would, and it deploys nothing.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 const folders: string[] = [];
 
-/** Makes an empty folder, which is removed with all that is in it when this process ends. */
+/** Creates an empty folder, which is removed with its contents when this process ends. */
 export function temporaryFolder(what: string): string {
   if (folders.length === 0) {
     process.once("exit", () => {

@@ -1,10 +1,13 @@
 /**
- * Creates resources of templates by AWS's SDK, each from its own properties, and whatever it refers to before it.
+ * Creates the resources of templates with AWS's SDK, each from its own properties, after the resources that it refers
+ * to.
  *
- * Not by moto's CloudFormation, which knows most of these types, but drops what matters of them: lifecycle hooks of a group, the launch type and the balancer of a service, processors
- * and roles of a task definition; it makes an application balancer of every balancer, and has no MSK.
+ * moto's CloudFormation is not used. It knows most of these types but drops important parts: lifecycle hooks of a
+ * group, the launch type and the balancer of a service, processors and roles of a task definition. It also makes every
+ * balancer an application balancer, and does not support MSK.
  *
- * What stands in a template and is left out here (roles, keys, buckets, log groups, secrets) is a plain value wherever it is referred to.
+ * Resources of a template that are left out here (roles, keys, buckets, log groups, secrets) become plain values in
+ * references to them.
  */
 import * as asg from "@aws-sdk/client-auto-scaling";
 import * as ec2 from "@aws-sdk/client-ec2";
@@ -15,14 +18,14 @@ import { flat } from "../test/support.ts";
 import type { Template } from "./templates.ts";
 
 export const REGION = "eu-west-1";
-/** moto's own. */
+/** The account id that moto uses. */
 export const ACCOUNT = "123456789012";
 
 // biome-ignore lint/suspicious/noExplicitAny: properties of templates have no types
 type Properties = any;
 type Json = Record<string, unknown>;
 
-/** What `Ref` and `Fn::GetAtt` answer for a resource that was made. */
+/** The values of `Ref` and `Fn::GetAtt` for a created resource. */
 interface Made {
   readonly ref: string;
   readonly attributes?: Readonly<Record<string, string>>;
@@ -48,7 +51,10 @@ export class Clients {
     this.kafka = new kafka.KafkaClient(options);
   }
 
-  /** What MSK says of a cluster. As JSON: moto writes times without a zone, and the SDK reads no such answer. */
+  /**
+   * Returns MSK's description of a cluster, as plain JSON. moto writes times without a time zone, which the SDK cannot
+   * parse.
+   */
   async brokers(clusterArn: string): Promise<Properties> {
     const scope = `test/20260101/${REGION}/kafka/aws4_request`;
     const authorization = `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0`;
@@ -66,9 +72,12 @@ export class Clients {
 export class Creation {
   readonly #clients: Clients;
   readonly #templates: Readonly<Record<string, Template>>;
-  /** By stack and logical id; a promise, since several may refer to the same at once. */
+  /**
+   * Created resources by stack and logical id. They are promises, since several resources may refer to the same one
+   * concurrently.
+   */
   readonly #made = new Map<string, Promise<Made>>();
-  /** Types of what was left out. */
+  /** The types that were left out. */
   readonly leftOut = new Set<string>();
 
   constructor(clients: Clients, templates: Readonly<Record<string, Template>>) {
@@ -76,7 +85,7 @@ export class Creation {
     this.#templates = templates;
   }
 
-  /** Creates all of a type in a stack, or finds them made; answers what `Ref` says of each. */
+  /** Creates all resources of a type in a stack, unless they exist, and returns the value of `Ref` for each. */
   async all(stack: string, type: string): Promise<string[]> {
     const ids = Object.entries(this.#template(stack).Resources).flatMap(([id, { Type }]) =>
       Type === type ? [id] : [],
@@ -84,7 +93,7 @@ export class Creation {
     return Promise.all(ids.map(async (id) => (await this.#resource(stack, id)).ref));
   }
 
-  /** A value of a template with those of what it refers to. */
+  /** Resolves the references in a value of a template. */
   async value(stack: string, value: unknown): Promise<Properties> {
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return Promise.all(value.map((one) => this.value(stack, one)));
@@ -152,7 +161,7 @@ export class Creation {
     const found = attributes?.[attribute];
     if (found !== undefined) return found;
     if (attributes !== undefined) throw new Error(`${id} has no ${attribute}`);
-    // Of something that is left out.
+    // The attribute of a resource that is left out.
     return attribute.endsWith("Arn") ? `arn:aws:left:${REGION}:${ACCOUNT}:out/${ref}` : `${ref}.${attribute}`;
   }
 
@@ -171,7 +180,7 @@ export class Creation {
     return AvailabilityZones.map(({ ZoneName = "" }) => ZoneName);
   }
 
-  /** The only parameter that these resources have names an image for arm64, which AWS finds under a name of SSM. */
+  /** The only parameter of these resources names an image for arm64, which AWS looks up in SSM. */
   async #image(): Promise<string> {
     const Filters = [{ Name: "architecture", Values: ["arm64"] }];
     const { Images = [] } = await this.#clients.ec2.send(new ec2.DescribeImagesCommand({ Filters }));
@@ -200,10 +209,10 @@ export class Creation {
   }
 }
 
-/** A name that the template leaves to CloudFormation: at most 32 letters and digits, as balancers want it. */
+/** A name that the template leaves to CloudFormation: at most 32 letters and digits, as balancers require. */
 const named = (id: string): string => id.slice(-32);
 
-/** What the SDK calls the properties of a type, where it begins them with a small letter. */
+/** Lowercases the first letter of property names, for types where the SDK expects it. */
 export function camel(value: unknown): Properties {
   if (Array.isArray(value)) return value.map(camel);
   if (typeof value !== "object" || value === null) return value;
@@ -217,7 +226,7 @@ function got<T>(value: T | undefined, what: string): T {
   return value;
 }
 
-/** By types of CloudFormation. */
+/** Functions that create resources, by CloudFormation type. */
 const MAKERS: Readonly<
   Record<string, (clients: Clients, properties: Properties, id: string) => Promise<Made>>
 > = {
@@ -233,7 +242,7 @@ const MAKERS: Readonly<
     const made = await clients.ec2.send(new ec2.CreateSubnetCommand({ AvailabilityZone, CidrBlock, VpcId }));
     return { ref: got(made.Subnet?.SubnetId, "subnet"), attributes: {} };
   },
-  // Their rules stand beside them, and are compared with each other where the template is looked at (`test/access.test.ts`).
+  // The rules of the groups are separate resources; `test/access.test.ts` compares them in the template.
   "AWS::EC2::SecurityGroup": async (clients, { GroupDescription, VpcId }, id) => {
     const group = { GroupName: id, Description: GroupDescription, VpcId };
     const made = await clients.ec2.send(new ec2.CreateSecurityGroupCommand(group));
@@ -262,7 +271,7 @@ const MAKERS: Readonly<
     const group = { ...rest, ...sizes, VPCZoneIdentifier: VPCZoneIdentifier.join(",") };
     await clients.asg.send(new asg.CreateAutoScalingGroupCommand(group));
     const { AutoScalingGroupName } = rest;
-    // With the group as AWS takes them, so that its first machines meet them; moto drops those.
+    // AWS creates these hooks with the group, so that its first machines meet them; moto drops them.
     for (const hook of LifecycleHookSpecificationList)
       await clients.asg.send(new asg.PutLifecycleHookCommand({ AutoScalingGroupName, ...hook }));
     for (const metrics of MetricsCollection)
@@ -307,9 +316,9 @@ const MAKERS: Readonly<
     const { StorageInfo, ...group } = BrokerNodeGroupInfo;
     const cluster = {
       ...rest,
-      // The one property that the SDK writes in another way.
+      // The one property that the SDK names differently.
       BrokerNodeGroupInfo: { ...group, StorageInfo: { EbsStorageInfo: StorageInfo.EBSStorageInfo } },
-      // moto has no configurations, and so no revisions of them.
+      // moto has no MSK configurations, and so no revisions of them.
       ConfigurationInfo: { Arn: ConfigurationInfo.Arn, Revision: 1 },
     };
     const made = await clients.kafka.send(new kafka.CreateClusterCommand(cluster));

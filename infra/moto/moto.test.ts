@@ -1,10 +1,13 @@
 /**
- * What LocalStack does not have: the example's brokers, machines and workers, created in moto from the templates, and read back.
+ * Resources that LocalStack does not support: the example's brokers, machines and workers, created in moto from the
+ * templates and read back.
  *
- * moto keeps what it is told and answers like AWS. What it does not do, so that nothing is shown of it: it starts no task, no machine and no broker, and calls those that it counts
- * running or not as it likes (machines all stand in the first zone); runs no user data, and waits at no lifecycle hook; looks at neither roles nor policies, nor whether images, keys,
- * secrets, log groups and versions of Kafka exist; takes more machines than a group may have, processors that Fargate does not have, containers and target groups that nobody made,
- * and a second listener at a port. It has no configurations and no addresses of brokers.
+ * moto stores what it is given and answers like AWS. These tests therefore prove nothing about the following. moto
+ * starts no task, machine or broker, and reports them as running or not arbitrarily (all machines are in the first
+ * zone). It runs no user data and waits at no lifecycle hook. It ignores roles and policies, and does not check that
+ * images, keys, secrets, log groups and Kafka versions exist. It accepts more machines than a group may have,
+ * processors that Fargate does not have, containers and target groups that do not exist, and a second listener at a
+ * port. It has no MSK configurations and no addresses of brokers.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -33,14 +36,14 @@ after(async () => {
 
 type Stack = keyof typeof templates;
 
-/** What a template says of the only resource of a type, with the values of what it refers to. */
+/** Returns the properties of the only resource of a type, with references resolved. */
 async function said(stack: Stack, type: string) {
   const found = Object.values(templates[stack].Resources).filter(({ Type }) => Type === type);
   assert.equal(found.length, 1, type);
   return creation.value(stack, found[0]?.Properties);
 }
 
-/** Makes the only resource of a type, and all that it needs; answers what it is referred to by. */
+/** Creates the only resource of a type, with everything that it needs; returns the value of `Ref`. */
 async function made(stack: Stack, type: string): Promise<string> {
   const [ref = "", ...others] = await creation.all(stack, type);
   assert.deepEqual(others, [], type);
@@ -56,7 +59,7 @@ async function group(name: string): Promise<asg.AutoScalingGroup> {
   return found;
 }
 
-/** Zones of subnets. */
+/** Returns the zones of subnets. */
 async function zones(subnets: readonly string[]): Promise<Set<string | undefined>> {
   const { Subnets = [] } = await clients.ec2.send(
     new ec2.DescribeSubnetsCommand({ SubnetIds: [...subnets] }),
@@ -66,7 +69,7 @@ async function zones(subnets: readonly string[]): Promise<Set<string | undefined
 
 test("brokers take IAM over TLS and nothing else, in three zones", async () => {
   const cluster = await made("State", "AWS::MSK::Cluster");
-  // In the words of the wire, which begin with small letters.
+  // With the property names of the wire format, which start with lowercase letters.
   const found = await clients.brokers(cluster);
   const expected = camel(await said("State", "AWS::MSK::Cluster"));
   assert.equal(found.clusterName, expected.clusterName);
@@ -193,7 +196,7 @@ test("the task of a worker is for arm64, writes nowhere, and gets its secrets by
   for (const part of ["taskRoleArn", "executionRoleArn"] as const)
     assert.equal(found[part], expected[part], part);
   const [container] = found.containerDefinitions ?? [];
-  // moto adds what AWS has by default.
+  // moto adds AWS's defaults.
   for (const [name, value] of Object.entries(expected.containerDefinitions[0]))
     assert.deepEqual(container?.[name as keyof typeof container], value, name);
   assert.equal(container?.readonlyRootFilesystem, true);

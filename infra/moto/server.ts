@@ -1,4 +1,6 @@
-/** moto's server as a process: `TIDEGRAPH_PYTHON` names a Python that has it (`npm test -- --moto` makes one). */
+/**
+ * Runs moto's server as a process. `TIDEGRAPH_PYTHON` names a Python that has moto (`npm test -- --moto` creates one).
+ */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** The example app as its templates, made as the CDK's command line has them made: by a process of the app. */
+/** Synthesizes the templates of the example app in a separate process, as the CDK's command line does. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { placeholders, type Resource } from "../test/support.ts";
 
 const INFRA = join(import.meta.dirname, "..");
 
-/** A template, as far as it is looked at. */
+/** The parts of a template that the tests use. */
 export interface Template {
   readonly Resources: Readonly<Record<string, Resource>>;
   readonly Parameters?: Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export interface Template {
   >;
 }
 
-/** Both templates. Functions in TypeScript are not put together: nobody starts them here. */
+/** Returns both templates. Functions in TypeScript are not bundled, because nothing runs them here. */
 export function exampleTemplates(): Readonly<Record<"State" | "Service", Template>> {
   const outdir = temporaryFolder("infra");
   const { context } = JSON.parse(readFileSync(join(INFRA, "cdk.json"), "utf8"));

@@ -1,4 +1,4 @@
-/** Who may do what, and who reaches whom: policies, security groups, endpoints, and AWS's own rules (cdk-nag). */
+/** Permissions and reachability: policies, security groups, endpoints, and AWS's own rules (cdk-nag). */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Validations } from "aws-cdk-lib";
@@ -17,7 +17,7 @@ interface Statement {
   readonly Condition?: Record<string, unknown>;
 }
 
-/** Statements of policies of roles, with the policy's id. */
+/** Returns the statements of all roles' policies, each with the policy's id. */
 function statements(template: Template): [string, Statement][] {
   const found: [string, Statement][] = [];
   for (const [id, { Type, Properties }] of resources(template)) {
@@ -36,7 +36,7 @@ function statements(template: Template): [string, Statement][] {
 
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
 
-/** What the role with this beginning may do, as `action resource`. */
+/** Returns what the role whose id has this prefix may do, as `action resource`. */
 function allowed(beginning: string): string[] {
   const found = statements(service).filter(([id]) => id.startsWith(beginning));
   return found
@@ -48,7 +48,7 @@ function allowed(beginning: string): string[] {
     .toSorted();
 }
 
-/** Without what CDK adds to names. */
+/** Removes what CDK adds to names. */
 function short(text: string): string {
   return text
     .replaceAll(
@@ -76,21 +76,21 @@ test("a resource has a wildcard only where AWS or the way that names are made le
       .map((resource) => `${id.replace(/DefaultPolicy.*/, "")}: ${short(resource)}`),
   );
   assert.deepEqual(wild.map((one) => one.replace(/execution:\{.*\}/, "execution:SELF")).toSorted(), [
-    // Traces and network interfaces know no resources.
+    // Actions for traces and network interfaces do not support resources.
     "ServiceIngestIntakeRole: *",
-    // What people drop, and what is told of it.
+    // Dropped files, and the reports about them.
     "ServiceIngestIntakeRole: <Drop>/drop/*",
     "ServiceIngestIntakeRole: <Drop>/reports/*",
     "ServiceIngestMachineRole: *",
     "ServiceIngestMachineRole: <IngestFunction>:*",
     "ServiceIngestMachineRole: <IngestIntakeFunction>:*",
     "ServiceIngestMachineRole: <IngestReportFunction>:*",
-    // Executions of its own tasks, which are named while it runs.
+    // Executions of its own tasks, which get their names at run time.
     "ServiceIngestMachineStateMachineDistributedMapPolicyA7781FFA: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF/*:*",
     "ServiceIngestMachineStateMachineDistributedMapPolicyA7781FFA: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF:*",
     "ServiceIngestReportRole: *",
     "ServiceIngestReportRole: <Data>/ingest/*",
-    // It writes them, and looks whether one is there.
+    // The function writes reports, and checks whether one exists.
     "ServiceIngestReportRole: <Drop>/reports/*",
     "ServiceIngestReportRole: <Drop>/reports/*",
     "ServiceIngestRole: *",
@@ -98,7 +98,7 @@ test("a resource has a wildcard only where AWS or the way that names are made le
     "ServiceIngestRole: <Data>/jobs/*",
     "ServiceIngestRole: <Data>/loads/*",
     "ServiceIngestRole: <Drop>/drop/*",
-    // Which load an execution had that was stopped.
+    // To find out which load a stopped execution had.
     "ServiceIngestSeeExecutionsC8093A34: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF:*",
     "ServiceIngestSettleRole: *",
     "ServiceIngestSettleRole: <IngestFunction>:*",
@@ -106,13 +106,13 @@ test("a resource has a wildcard only where AWS or the way that names are made le
     "ServiceIngestStaleRole: *",
     "ServiceIngestStaleRole: <Drop>/drop/*",
     "ServiceIngestStaleRole: <Drop>/reports/*",
-    // Delivery of a state machine's log knows no resources.
+    // Actions for the delivery of a state machine's log do not support resources.
     "ServiceNodesJoinRole: *",
-    // The unique id in the ARN of a group is drawn after this policy is made.
+    // The unique id in the ARN of a group is generated after this policy is created.
     "ServiceNodesJoinRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
-    // Objects of the graph's own bucket, whose names are made while it runs.
+    // Objects of the graph's own bucket, which get their names at run time.
     "ServiceNodesRole: <Data>/*",
-    // Lambda's network interfaces have no names before they are made.
+    // Lambda's network interfaces have no names before they are created.
     "ServiceQueryRole: *",
     "ServiceQueryRole: <Data>/jobs/*",
     // The log of a state machine, and versions of the one function that it invokes.
@@ -126,9 +126,9 @@ test("a resource has a wildcard only where AWS or the way that names are made le
     "ServiceRebalanceScaleOutRole: *",
     "ServiceRebalanceScaleOutRole: <RebalanceFunction>:*",
     "ServiceWorkersRole: <Data>/*",
-    // Files that people drop.
+    // Files that users drop.
     "ServiceWorkersRole: <Drop>/*",
-    // Logging in at a registry knows no resources.
+    // The registry's login action does not support resources.
     "ServiceWorkersStarter: *",
   ]);
 });
@@ -309,7 +309,7 @@ test("items of other graphs, and the key without a service between, are out of r
         id,
       );
     } else if (ofDaemon) {
-      // In the table of who took what, each keeps to its own items.
+      // Each function keeps to its own items of the table.
       const like = id.startsWith("ServiceIngestIntake") ? "drop#*" : "stale#*";
       assert.deepEqual(Condition, { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [like] } }, id);
     }
@@ -321,7 +321,7 @@ test("items of other graphs, and the key without a service between, are out of r
   assert.ok(items >= 7 && keys >= 5, `${items} and ${keys} statements`);
 });
 
-/** Edges `who -> whom: port` that security groups allow; in and out have to say the same. */
+/** Returns the edges `who -> whom: port` that security groups allow. Ingress and egress rules must agree. */
 function edges(direction: "Ingress" | "Egress"): string[] {
   const found: string[] = [];
   const name = (value: unknown): string =>
@@ -362,7 +362,8 @@ test("everybody is let in by nobody else than those who have to ask him", () => 
     "WorkersFront -> Workers: 8182",
   ];
   assert.deepEqual(edges("Ingress"), inward);
-  // Outward the same, and to addresses of S3 and DynamoDB, which are many: in a VPC without a way out they lead to its endpoints only.
+  // Egress has the same edges, and those to S3 and DynamoDB, which have many addresses. In a VPC without internet
+  // access, these lead only to the endpoints.
   const endpoints = [
     "Ingest -> 0.0.0.0/0: 443",
     "Nodes -> 0.0.0.0/0: 443",
@@ -412,20 +413,20 @@ test("secrets stand in no user data, no definition of a task and no output", () 
   assert.deepEqual(places, ["ServiceIngestFunction", "ServiceQueryFunction"]);
   for (const id of places) {
     const { Environment, KmsKeyArn } = named(service, "AWS::Lambda::Function", id).Properties;
-    // The function's variables, encrypted with the key, have it put in by CloudFormation.
+    // CloudFormation inserts the secret into the function's variables, which are encrypted with the key.
     assert.match(flat(Environment.Variables.TIDEGRAPH_FLEET_TOKEN), secrets);
     assert.ok(KmsKeyArn);
   }
   assert.doesNotMatch(JSON.stringify(service.toJSON().Outputs), secrets);
 });
 
-/** cdk-nag's rules, as if nothing was explained. */
+/** Returns cdk-nag's rules, ignoring explanations. */
 function unexplained(): AwsSolutionsChecks {
-  // Private for TypeScript; there is no other way to hear what would be found.
+  // The method is private in TypeScript; there is no other way to get all findings.
   return Object.assign(new AwsSolutionsChecks(app), { isAcknowledged: () => false });
 }
 
-/** Rules that are explained, by the path of the construct that they are explained at. */
+/** Returns the explained rules, by the path of the construct that has the explanation. */
 function explanations(root: IConstruct): [path: string, rule: string, reason: string][] {
   return root.node
     .findAll()

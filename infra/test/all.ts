@@ -1,4 +1,4 @@
-/** All tests in one process: what takes time is not them, it is loading CDK. */
+/** Runs all tests in one process, because loading CDK takes more time than the tests. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 

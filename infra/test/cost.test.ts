@@ -1,4 +1,4 @@
-/** What `docs/cost.md` says is what the script computes from the example. */
+/** `docs/cost.md` must equal what the script computes from the example. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,8 +1,8 @@
-/** Looking through definitions of state machines. */
+/** Checks on definitions of state machines. */
 import assert from "node:assert/strict";
 import type { Definition, State } from "../draw/draw.ts";
 
-/** All states, those inside of Maps too. */
+/** Returns all states, including those inside Maps. */
 export function states(definition: Definition): [string, State][] {
   return Object.entries(definition.States).flatMap(([name, state]) => [
     [name, state] as [string, State],
@@ -10,13 +10,13 @@ export function states(definition: Definition): [string, State][] {
   ]);
 }
 
-/** Where a state leads. */
+/** Returns the names of the states that can follow. */
 function nexts(state: State): string[] {
   const some = [state.Next, state.Default, ...(state.Choices ?? []).map(({ Next }) => Next)];
   return [...some, ...(state.Catch ?? []).map(({ Next }) => Next)].filter((next) => next !== undefined);
 }
 
-/** Every state is there, can be reached, and leads on or ends. */
+/** Checks that every state that is named exists, is reachable, and either leads on or ends. */
 export function check(name: string, { StartAt, States }: Definition): void {
   const reached = new Set<string>();
   const visit = (at: string): void => {

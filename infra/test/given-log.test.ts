@@ -1,4 +1,4 @@
-/** Brokers that are there already, in the place of MSK. */
+/** An existing Kafka in place of MSK. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Stack } from "aws-cdk-lib";
@@ -20,7 +20,7 @@ function deployed(log: GraphStateProps["log"]) {
 
 const { app, state, service } = deployed({ addresses });
 
-/** Variables of nodes, as user data writes them. */
+/** Returns the variables of nodes, as user data writes them. */
 function variables(template: Template): string[] {
   const { LaunchTemplateData } = only(template, "AWS::EC2::LaunchTemplate").Properties;
   const script = flat(LaunchTemplateData.UserData["Fn::Base64"]);
@@ -34,7 +34,7 @@ test("nothing of MSK is made, asked or watched", () => {
     }
     assert.doesNotMatch(JSON.stringify(template.toJSON()), /AWS\/Kafka|kafka:|kafka-cluster:/);
   }
-  // CDK's own function for custom resources would ask MSK for its brokers.
+  // With MSK there would also be CDK's function for custom resources, which asks for the brokers.
   for (const [id] of ofType(service, "AWS::Lambda::Function")) assert.match(id, /^Service/);
 });
 
@@ -91,7 +91,7 @@ test("what cannot be is refused by name", () => {
   ])
     refused({ addresses: wrong }, "log.addresses");
   refused({ addresses: "b:65536" }, "log.addresses");
-  // As it comes from a command line.
+  // The type cast stands for a value from the command line.
   refused({ addresses, security: "ssl" as "tls" }, "log.security");
   refused({ addresses, peers: [] }, "log.peers");
   for (const copies of [0, -1, 1.5, Number.NaN]) refused({ addresses, copies }, "log.copies");

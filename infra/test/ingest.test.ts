@@ -1,4 +1,7 @@
-/** What loads dropped files: the machine's definition, what it asks of functions, what they may do, who starts it, and that its drawing is current. */
+/**
+ * The parts that load dropped files: the machine's definition, the payloads of its functions, their permissions, what
+ * starts it, and that its drawing is up to date.
+ */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -45,7 +48,7 @@ test("tasks of a stage run in executions of their own, which may take as long as
     ResultPath: unknown;
     ToleratedFailurePercentage?: number;
   };
-  // An express one ends after five minutes.
+  // An express execution ends after five minutes.
   assert.deepEqual(ItemProcessor.ProcessorConfig, { Mode: "DISTRIBUTED", ExecutionType: "STANDARD" });
   assert.deepEqual([map.MaxConcurrency, map.ItemsPath, map.ResultPath], [64, "$.at.tasks", null]);
   assert.equal(map.ToleratedFailurePercentage, undefined, "one task that fails for good fails the load");
@@ -64,20 +67,20 @@ test("what can fail has a time and is tried again; what cannot be mended abandon
       ? ["Unavailable", "Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError"]
       : ["States.ALL"];
     for (const error of expected) assert.ok(tried.includes(error), `${id} is not tried again at ${error}`);
-    // What is wrong stays wrong.
+    // Permanent errors are not retried.
     for (const error of ["Invalid", "Defect"]) assert.ok(!tried.includes(error), `${id}: ${error}`);
   }
   for (const id of ["Begin", "Work", "Next", "Commit"]) {
     const [caught] = machine.States[id]?.Catch ?? [];
     assert.deepEqual([caught?.ErrorEquals, caught?.Next], [["States.ALL"], "Abandon"], id);
   }
-  // The Map itself could not say what.
+  // The Map itself could not report the cause.
   const inside = machine.States.Work?.ItemProcessor?.States ?? {};
   assert.equal(inside["Do a task"]?.Catch?.[0]?.Next, "Say what failed");
   assert.equal(inside["Say what failed"]?.Next, "Task failed");
   const [last] = machine.States.Abandon?.Catch ?? [];
   assert.equal(last?.Next, "Report the failure");
-  // What is reported is what was caught first, whatever becomes of abandoning.
+  // The report has the error that was caught first, whatever the result of abandoning.
   const caught = machine.States.Begin?.Catch?.[0]?.ResultPath;
   assert.equal(caught, "$.error");
   assert.notEqual(last?.ResultPath, caught);
@@ -98,7 +101,7 @@ test("a completed load succeeds, and every other one fails by its status", () =>
     assert.equal(machine.States[id]?.Next, "Completed?", id);
 });
 
-/** Parameters of a state, with examples where there are paths. */
+/** Replaces the paths in a state's parameters by example values. */
 function asked(parameters: unknown, examples: Record<string, unknown>): unknown {
   if (typeof parameters !== "object" || parameters === null) return parameters;
   return Object.fromEntries(
@@ -149,7 +152,7 @@ test("what functions are asked is what they know", () => {
     }
   }
   assert.deepEqual([...steps].toSorted(), ["abandon", "commit", "next", "work"]);
-  // What the first step is asked the function that takes drops says, whose tests look at it.
+  // The intake function determines the payload of the first step; its own tests check it.
   assert.equal((machine.States.Begin as { InputPath?: string }).InputPath, "$.begin");
 });
 
@@ -240,7 +243,7 @@ test("the function that loads stands where the query function does, with time an
   for (const name of ["GRAPH", "TABLE_PREFIX", "FLEET_TOKEN"]) {
     assert.deepEqual(Variables[`TIDEGRAPH_${name}`], query.Environment.Variables[`TIDEGRAPH_${name}`], name);
   }
-  // One that the program does not know would end it.
+  // A variable that the program does not know would make it exit.
   const own = ["settings.rs", "main.rs"].map((name) => join("services", "ingest", "src", name));
   assert.deepEqual(unknownVariables(Variables, ...own, FLEET_VARIABLES), []);
   assert.match(flat(Variables.TIDEGRAPH_OBJECTS), /^s3:\/\/<StateBucketsData/);
@@ -342,7 +345,7 @@ test("functions are put together from the repository, each a file with its map, 
     assert.deepEqual(readdirSync(folder).toSorted(), ["index.js", "index.js.map"]);
     const code = readFileSync(join(folder, "index.js"), "utf8");
     assert.match(code, /handler/);
-    // Nothing that only Lambda would have brought along.
+    // The bundle must not depend on packages that Lambda provides.
     assert.doesNotMatch(code, /require\("@aws-sdk\/(client|lib)-/);
   }
 });

@@ -1,4 +1,7 @@
-/** What machines and workers are started by: the scripts run here, with programs in the place of ours; the units are checked against our flags. */
+/**
+ * What machines and workers are started with. The scripts run here with stubs in place of the programs; the units are
+ * checked against our flags.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -35,7 +38,7 @@ const userData = nodeSetup({
 });
 const script = flat(new Stack().resolve(userData.render()));
 
-/** Files that the script writes, by path. */
+/** Returns the files that the script writes, by path. */
 function written(): Map<string, string> {
   const found = new Map<string, string>();
   for (const [, path = "", content = ""] of script.matchAll(
@@ -47,7 +50,7 @@ function written(): Map<string, string> {
 }
 
 test("user data is a script that EC2 takes, and downloads the program before it is run", () => {
-  // 16 KiB is what EC2 takes.
+  // EC2 accepts 16 KiB.
   assert.ok(Buffer.byteLength(script) < 15_000, `${Buffer.byteLength(script)} bytes`);
   const checked = spawnSync("bash", ["-n"], { input: script, encoding: "utf8" });
   assert.equal(checked.status, 0, checked.stderr);
@@ -93,7 +96,7 @@ test("flags and variables of units are those that the daemon knows", () => {
   for (const name of names.filter((one) => one.startsWith("TIDEGRAPH_"))) {
     assert.ok(source.includes(`env = "${name}"`), name);
   }
-  // What units put into flags is set.
+  // Every variable that units use in flags is set.
   const machine = readFileSync(join(INFRA, "node", "prepare.sh"), "utf8");
   for (const [, name = ""] of unit.matchAll(/\$\{([A-Z_]+)\}/g)) {
     assert.ok(names.includes(name) || machine.includes(`\n${name}=`), name);
@@ -104,7 +107,7 @@ test("systemd takes the units", () => {
   const folder = temporaryFolder("units");
   const units = [...written()].filter(([path]) => path.startsWith("/etc/systemd/system/"));
   assert.equal(units.length, 4);
-  // Programs and people of the machine are not here.
+  // The machine's programs and users do not exist here.
   const paths = units.map(([path, content]) => {
     const file = join(folder, path.slice(path.lastIndexOf("/") + 1));
     writeFileSync(file, content.replaceAll(/\/opt\/tidegraph\/bin\/[a-z.-]+/g, "/bin/true"));
@@ -126,7 +129,10 @@ test("the agent's settings are JSON, and name the namespace and the log groups",
   assert.match(scraped, /Deployment: example/);
 });
 
-/** Runs `leave.sh` of `i-1` beside programs in the place of ours, systemd's and those that ask the machine; whether the daemon was stopped. */
+/**
+ * Runs `leave.sh` of `i-1` with stubs in place of our programs, systemd's, and those that query the machine; returns
+ * whether the daemon was stopped.
+ */
 function leaves(target: string, holders: readonly string[]): boolean {
   const run = temporaryFolder("leave");
   const partitions = holders.map((node, partition) => ({

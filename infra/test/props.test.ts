@@ -1,4 +1,4 @@
-/** Props that cannot be are refused at synth, by name, with the value and what it may be. */
+/** Invalid props are refused at synth, with their name, their value and the allowed values. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { GraphState, type GraphStateProps } from "../lib/constructs/state.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { placeholders, testApp } from "./support.ts";
 
-/** Expects that a prop is refused with words in the message. */
+/** Expects that a prop is refused, with these words in the message. */
 function refused(what: () => unknown, prop: string, ...words: string[]): void {
   assert.throws(what, (error) => {
     assert.ok(error instanceof InvalidProp, String(error));
@@ -106,7 +106,7 @@ test("queries", () => {
     refused(() => service({ query: { memoryMib } }), "query.memoryMib");
   for (const timeoutSeconds of [0, 901])
     refused(() => service({ query: { timeoutSeconds } }), "query.timeoutSeconds");
-  // As it comes from a command line.
+  // The type cast stands for a value from the command line.
   const architecture = "amd64" as "x86_64";
   refused(() => service({ query: { architecture } }), "query.architecture", "amd64", "arm64 or x86_64");
 });
@@ -168,7 +168,7 @@ test("the bundle has every program, for the right processor", () => {
   elf.writeUInt16LE(0xb7, 18);
   writeFileSync(join(folder, "tidegraph-node"), elf);
   service({ bundle: folder });
-  // The query function may be for another one than the machines.
+  // The query function may be built for another processor than the machines.
   writeFileSync(join(folder, "bootstrap"), elf);
   refused(
     () => service({ bundle: folder, query: { architecture: "x86_64" } }),

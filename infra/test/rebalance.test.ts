@@ -1,4 +1,7 @@
-/** The machines that move replicas: their definitions, what they ask of the function, who may do what, and that their drawings are current. */
+/**
+ * The machines that move replicas: their definitions, the payloads of the function, the permissions, and that their
+ * drawings are up to date.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +40,7 @@ test("what can fail has a time, is tried again, and gives the lease back", () =>
 test("what the function is asked is what it knows", () => {
   const check = loadSchemas({ strict: true }).getSchema("rebalance-event.schema.json");
   assert.ok(check);
-  // What a path stands for when the machine runs.
+  // Example values for the paths that Step Functions resolves at run time.
   const examples: Record<string, unknown> = {
     holder: "arn:aws:states:eu-west-1:123456789012:execution:heal:1",
     seen: { holder: "other", endpoint: "", epoch: 1, counter: 1, ttlMs: 120_000 },
@@ -89,7 +92,8 @@ test("an execution stays within 25,000 events, and within its lease", () => {
   const definition = machines.get("heal");
   const inside = definition?.States.Move?.ItemProcessor;
   assert.ok(definition && inside);
-  // A Task that is tried once: entered, scheduled, started, succeeded, exited. Each other state: entered, exited.
+  // Events of a Task without retries: entered, scheduled, started, succeeded, exited. Events of every other state:
+  // entered, exited.
   const events = (parts: Definition): number =>
     Object.values(parts.States).reduce((sum, { Type }) => sum + (Type === "Task" ? 5 : 2), 0);
   const round = MOVES * (LOOKS * events(inside) + 2) + events(definition);
@@ -98,7 +102,7 @@ test("an execution stays within 25,000 events, and within its lease", () => {
   assert.equal(Variables.TIDEGRAPH_MOVES, String(MOVES));
   for (const [name, one] of machines) {
     for (const [id, { Type, Seconds }] of states(one)) {
-      // Beside it a step that is tried again waits for a minute.
+      // A retried step may wait for a minute in addition.
       if (Type === "Wait" && Seconds && id !== "Another one works")
         assert.ok(Seconds * 1000 + 60_000 < Number(Variables.TIDEGRAPH_LEASE_MS), `${name}: ${id}`);
     }

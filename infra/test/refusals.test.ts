@@ -1,4 +1,7 @@
-/** What API Gateway answers by itself has the shape and the codes of all other failed requests. LocalStack checks no signature, so this is looked at here. */
+/**
+ * Answers that API Gateway gives itself have the shape and the codes of all other failed requests. LocalStack does not
+ * check signatures, so this test checks the template instead.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +14,7 @@ const { errors } = JSON.parse(readFileSync(join(CONTRACTS, "errors.json"), "utf8
 };
 const schema = JSON.parse(readFileSync(join(CONTRACTS, "schemas", "error-body.schema.json"), "utf8"));
 
-/** What is answered by the type of the refusal, where the reason is a text that JSON has to escape. */
+/** The answers by type of refusal, with a reason that JSON has to escape. */
 const refusals = new Map(
   ofType(example().service, "AWS::ApiGateway::GatewayResponse").map(([id, { Properties }]) => {
     assert.deepEqual(Object.keys(Properties.ResponseTemplates), ["application/json"], id);

@@ -1,4 +1,7 @@
-/** The stack of processes: what each of them is started with, how many there are, and who is told when something is wrong. */
+/**
+ * The stack of processes: what each of them is started with, how many there are, and which alarms and notifications
+ * exist.
+ */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +40,7 @@ test("the query function is a program for arm64 in the VPC, and its variables ar
   assert.equal(variables.TIDEGRAPH_GRAPH, "people");
   assert.equal(variables.TIDEGRAPH_TABLE_PREFIX, "example-");
   assert.equal(variables.TIDEGRAPH_QUERY_TIMEOUT_MS, "120000");
-  // One that the program does not know would end it.
+  // A variable that the program does not know would make it exit.
   const own = join("services", "query", "src", "lambda", "configuration.rs");
   assert.deepEqual(unknownVariables(variables, own, FLEET_VARIABLES), []);
 });
@@ -118,7 +121,7 @@ test("machines wait to be let in from the first one on, and have time to leave",
     [leaves.LifecycleTransition, leaves.DefaultResult],
     ["autoscaling:EC2_INSTANCE_TERMINATING", "CONTINUE"],
   );
-  // Of its own a hook would be made after the group, and miss its first machines.
+  // A hook as a separate resource would be created after the group, and miss its first machines.
   service.resourceCountIs("AWS::AutoScaling::LifecycleHook", 0);
   const rule = named(service, "AWS::Events::Rule", "ServiceNodesLaunched").Properties;
   assert.deepEqual(rule.EventPattern, {
@@ -142,7 +145,7 @@ test("machines wait to be let in from the first one on, and have time to leave",
   );
   assert.equal(States["Let in"].Parameters.LifecycleActionResult, "CONTINUE");
   assert.equal(States["Give up"].Parameters.LifecycleActionResult, "ABANDON");
-  // It gives up before the hook does, so that there is a reason in its log.
+  // The machine gives up before the hook does, so that its log has a reason.
   const seconds = States["Up?"].Choices[1].NumericGreaterThanEquals * States.Wait.Seconds;
   assert.ok(seconds < joins.HeartbeatTimeout, `${seconds} s`);
 });
@@ -170,7 +173,7 @@ test("alarms are about metrics that there are, and reach an encrypted topic", ()
     assert.ok(Properties.AlarmDescription.length > 20, id);
     assert.equal(Properties.AlarmActions.length, 1, id);
     if (Properties.Namespace !== METRICS.namespace) continue;
-    // CloudWatch takes any name; one that nobody writes would be an alarm that never rings.
+    // CloudWatch accepts any metric name; an alarm on a metric that nothing writes would never fire.
     const selected = [...ofNodes, ofIngest].find((one) => one.names.includes(Properties.MetricName));
     assert.ok(selected, `${id}: ${Properties.MetricName}`);
     const dimensions = Properties.Dimensions.map((dimension: { Name: string }) => dimension.Name);

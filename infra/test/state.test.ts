@@ -1,4 +1,4 @@
-/** The stack of what a graph cannot lose. */
+/** The stack with the durable state of a graph. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Duration } from "aws-cdk-lib";
@@ -68,7 +68,7 @@ test("buckets are closed, encrypted, and refuse requests without TLS", () => {
     );
     const [rule] = Properties.BucketEncryption.ServerSideEncryptionConfiguration;
     const algorithm = rule.ServerSideEncryptionByDefault.SSEAlgorithm;
-    // Log delivery takes no key of ours.
+    // Log delivery does not accept our key.
     assert.equal(algorithm, id.includes("Logs") ? "AES256" : "aws:kms", id);
     assert.ok(Properties.LifecycleConfiguration.Rules[0].AbortIncompleteMultipartUpload, id);
     const policy = ofType(template, "AWS::S3::BucketPolicy").find(
@@ -142,7 +142,7 @@ test("the VPC has no way to the internet", () => {
   const subnets = ofType(template, "AWS::EC2::Subnet", 3);
   for (const [id, { Properties }] of subnets) assert.equal(Properties.MapPublicIpOnLaunch, false, id);
   assert.equal(new Set(subnets.map(([, { Properties }]) => flat(Properties.AvailabilityZone))).size, 3);
-  // Whoever comes in is said by the stack of processes.
+  // The stack of processes adds the ingress rules.
   const brokers = only(template, "AWS::EC2::SecurityGroup").Properties;
   assert.equal(brokers.SecurityGroupIngress, undefined);
   assert.deepEqual(
@@ -157,7 +157,7 @@ test("the key turns, and services use it for this deployment only", () => {
   assert.equal(key.EnableKeyRotation, true);
   for (const statement of key.KeyPolicy.Statement) {
     if (statement.Principal.AWS !== undefined) {
-      // The account's own policies say who may, as everywhere: CDK's default.
+      // CDK's default leaves access to the account's own policies.
       assert.match(flat(statement.Principal.AWS), /:root$/);
       continue;
     }

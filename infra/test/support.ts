@@ -1,4 +1,4 @@
-/** What the tests share: a bundle of placeholders, an app with the flags of `cdk.json`, and looking things up in a template. */
+/** Shared by the tests: a bundle of placeholders, an app with the flags of `cdk.json`, and lookups in a template. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { App, Stack } from "aws-cdk-lib";
@@ -8,10 +8,13 @@ import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 
-/** The context that the command line tool would give. */
+/** The context that the command line tool would pass. */
 const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
 
-/** An app that writes to a folder of its own. Functions in TypeScript are put together only where `bundles` says so: it takes a second for each. */
+/**
+ * Makes an app that writes to a folder of its own. Functions in TypeScript are bundled only if `bundles` is set,
+ * because each takes a second.
+ */
 export function testApp({ bundles = false } = {}): App {
   return new App({
     context: { ...context, ...(!bundles && { "aws:cdk:bundling-stacks": [] }) },
@@ -20,7 +23,7 @@ export function testApp({ bundles = false } = {}): App {
   });
 }
 
-/** A folder with files in the place of the programs. */
+/** Makes a folder with placeholder files in place of the programs. */
 export function placeholders(): string {
   const folder = temporaryFolder("bundle");
   const programs = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
@@ -30,7 +33,7 @@ export function placeholders(): string {
   return folder;
 }
 
-/** A resource as it stands in a template. */
+/** A resource of a template. */
 export interface Resource {
   readonly Type: string;
   // biome-ignore lint/suspicious/noExplicitAny: templates have no types
@@ -40,12 +43,12 @@ export interface Resource {
   readonly DependsOn?: string[];
 }
 
-/** All resources of a template by their logical ids. */
+/** Returns all resources of a template by logical id. */
 export function resources(template: Template): Map<string, Resource> {
   return new Map(Object.entries(template.toJSON().Resources));
 }
 
-/** Those of a type; an error if there are not as many as expected. */
+/** Returns the resources of a type, and fails if their number is not `count`. */
 export function ofType(template: Template, type: string, count?: number): [string, Resource][] {
   const found = [...resources(template)].filter(([, resource]) => resource.Type === type);
   if (count !== undefined && found.length !== count) {
@@ -54,14 +57,14 @@ export function ofType(template: Template, type: string, count?: number): [strin
   return found;
 }
 
-/** The only one of a type. */
+/** Returns the only resource of a type. */
 export function only(template: Template, type: string): Resource {
   const [[, resource] = ["", undefined]] = ofType(template, type, 1);
   if (resource === undefined) throw new Error(`there is no ${type}`);
   return resource;
 }
 
-/** The one of a type whose logical id begins so. */
+/** Returns the resource of a type whose logical id has this prefix. */
 export function named(template: Template, type: string, beginning: string): Resource {
   const found = ofType(template, type).filter(([id]) => id.startsWith(beginning));
   const [first] = found;
@@ -72,7 +75,7 @@ export function named(template: Template, type: string, beginning: string): Reso
   return first[1];
 }
 
-/** A value, as it stands in a template, as one text: what is a reference becomes `<it>`. */
+/** Converts a value of a template to text; a reference becomes `<it>`. */
 export function flat(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null) return String(value);
@@ -88,7 +91,7 @@ export function flat(value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** The example: both stacks with what is said by default, and placeholders for programs. */
+/** Makes the example: both stacks with default settings, and placeholders for programs. */
 export function example(props: Partial<GraphServiceProps> = {}): {
   app: App;
   state: Template;
@@ -100,10 +103,10 @@ export function example(props: Partial<GraphServiceProps> = {}): {
   return { app, state: Template.fromStack(Stack.of(state)), service: Template.fromStack(stack) };
 }
 
-/** Where a function's program reads its variables, beside its own source: how a fleet is reached. */
+/** The source, besides its own, in which a function's program reads the variables that describe the fleet. */
 export const FLEET_VARIABLES = join("engine-core", "fleet", "src", "access", "environment.rs");
 
-/** Which of these variables none of the sources asks for, by its whole name or without what ours begin with. */
+/** Returns the variables that none of the sources reads, by full name or without our prefix. */
 export function unknownVariables(variables: object, ...sources: string[]): string[] {
   const root = join(import.meta.dirname, "..", "..");
   const code = sources.map((path) => readFileSync(join(root, path), "utf8")).join("\n");
@@ -112,7 +115,7 @@ export function unknownVariables(variables: object, ...sources: string[]): strin
   );
 }
 
-/** Whether a source has a field from which clap makes a flag. */
+/** Returns whether a source has a field from which clap derives a flag. */
 export function hasFlag(source: string, flag: string): boolean {
   const field = flag.replace(/^--/, "").replaceAll("-", "_");
   return new RegExp(`#\\[arg\\(long\\b[^\n]*\\)\\]\\s*(pub )?${field}: `).test(source);

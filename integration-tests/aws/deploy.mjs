@@ -1,19 +1,23 @@
 /**
- * `npm run aws`: the templates deployed. LocalStack stands in for AWS, the CDK's own command line deploys both stacks of the example
- * to it, real storage nodes with a real Kafka use the table and the bucket that were made, and queries go, signed, through the REST API and the query
- * function, which is a process. Then the service is taken away, and what remains is what docs/deploy.md says.
+ * `npm run aws`: deploys the templates to LocalStack, which stands in for AWS. The CDK's own command line deploys both
+ * stacks of the example. Real storage nodes with a real Kafka use the created table and bucket. Signed queries go
+ * through the REST API and the query function, which is a process. Finally the service is destroyed, and the test
+ * checks that what remains is what docs/deploy.md says.
  *
- * 1. LocalStack and Kafka start; templates are made meanwhile.
+ * 1. LocalStack and Kafka start; meanwhile the templates are synthesized.
  * 2. `cdk bootstrap`, `cdk deploy State`, `cdk deploy Service`.
- * 3. Three nodes start with what the deployed user data says (`aws/machines.mjs`).
+ * 3. Three nodes start from the deployed user data (`aws/machines.mjs`).
  * 4. `integration-tests/aws/*.test.ts`.
  * 5. `integration-tests/aws/drops/*.test.ts`: files dropped in S3, loaded by the state machine and its functions.
- * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`): the rule that looks each minute has it healed. Another one joins (`added/`). The machine
- *    of the sequencer is taken away: the rule that hears of it has it drained first (`drained/`).
+ * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`): the rule that runs every minute starts its
+ *    heal. Another node joins (`added/`). The sequencer's machine is terminated: the rule for that event drains it
+ *    first (`drained/`).
  * 7. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
- * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph is found.
+ * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph
+ *    is still there.
  *
- * `--quick`, as `npm test` runs it, leaves out 6 and 8, which mostly wait; `npm run test:long` does all. `--keep` leaves everything running after 3, says how it is asked, and ends at Ctrl-C.
+ * `--quick`, as `npm test` runs it, skips 6 and 8, which mostly wait; `npm run test:long` does everything. `--keep`
+ * leaves everything running after 3, prints how to send requests, and ends at Ctrl-C.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -51,7 +55,7 @@ for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
 const figures = [];
 
 /**
- * Runs a step and notes how long it took.
+ * Runs a step and records how long it took.
  *
  * @param {string} what
  * @param {() => Promise<void>} step
@@ -92,7 +96,7 @@ try {
   await timed("files are dropped, loaded and counted", () => tests("aws/drops", deployment, machines));
   if (!values.quick) {
     await timed("a node is lost, and healed", () => tests("aws/lost", deployment, machines));
-    // In the zone of the one that was lost, as the group would start it.
+    // In the zone of the lost node, where the group would start a new one.
     await timed("a node joins", () => machines.join(["i-5"], 3).then(() => undefined));
     await timed("it gets its share", () => tests("aws/added", deployment, machines));
     await timed("a machine is taken away, and drained before", () =>
@@ -119,7 +123,7 @@ else console.error(`what the processes said is in ${home}`);
 process.exit(failed ? 1 : 0);
 
 /**
- * Runs the tests of a folder, one file after the other.
+ * Runs the tests of a folder, one file after another.
  *
  * @param {string} folder
  * @param {Deployment} deployment
@@ -155,7 +159,10 @@ async function tests(folder, deployment, machines) {
   await run("npx", ["tsx", ...flags, ...files.map((name) => join(folder, name))], { cwd, env });
 }
 
-/** What each environment of the query function said of its start: from exec to the moment when it asks for its first event. */
+/**
+ * Returns what each environment of the query function printed about its start: the time from exec to its first request
+ * for an event.
+ */
 function coldStarts() {
   return readdirSync(localstack.functionLogs).flatMap((name) => {
     const log = readFileSync(join(localstack.functionLogs, name), "utf8");
@@ -166,7 +173,7 @@ function coldStarts() {
   });
 }
 
-/** Says how the deployment is asked, and waits for the end. @param {Deployment} deployment */
+/** Prints how to send requests to the deployment, and waits for the end. @param {Deployment} deployment */
 async function keep(deployment) {
   console.log(`
 The API is at ${deployment.api}, where LocalStack asks for no signature:

@@ -1,9 +1,11 @@
 /**
- * `npm run faults [-- --quick] [--shards N] [--tls]`: a cluster on this machine under load, while its processes are killed, one kind after the other.
+ * `npm run faults [-- --quick] [--shards N] [--tls]`: runs a cluster on this machine under load and kills its
+ * processes, one kind after another.
  *
- * Two bulk loads come first, each with a process killed while it runs. Prints a row for each fault and, in the last line, losses and errors. It fails when an acknowledged write is lost, one is there by half, a read
- * fails while a storage node dies, or writes do not come back. `--json FILE` writes the report. `--shards N` divides
- * the log among so many partitions of its topic; with `--tls` nodes and workers show each other certificates.
+ * Two bulk loads come first; during each, a process is killed. Prints a row for each fault and, in the last line,
+ * losses and errors. Fails if an acknowledged write is lost or incomplete, a read fails while a storage node dies, or
+ * writes do not resume. `--json FILE` writes the report. `--shards N` divides the log into N partitions of its topic;
+ * with `--tls` nodes and workers authenticate with certificates.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
@@ -89,7 +91,7 @@ const fail = (message) => {
   console.error(`FAILED: ${message}`);
 };
 
-/** Waits until every partition has as many replicas that serve as it should. */
+/** Waits until every partition has its full number of serving replicas. */
 async function whole() {
   const end = Date.now() + 120_000;
   for (;;) {
@@ -110,7 +112,7 @@ async function whole() {
   }
 }
 
-/** Which node has the sequencer's lease: the one that said last that it took over. */
+/** Returns the node with the sequencer's lease: the one that last reported taking over. */
 function sequencer() {
   const found = [0, 1, 2]
     .map((number) => `node-${number}`)
@@ -137,10 +139,11 @@ function readText(path) {
 }
 
 /**
- * One fault: a calm time, the fault, the time after it.
+ * Runs one fault: a calm period, the fault, and the period after it.
  *
  * @param {string} name
- * @param {{ reads: boolean, writesWithinMs: number }} expected whether no read may fail, and how soon writes have to come back
+ * @param {{ reads: boolean, writesWithinMs: number }} expected whether every read must succeed, and how
+ * soon writes must resume
  * @param {(load: Load) => Promise<void>} strike
  */
 async function fault(name, expected, strike) {
@@ -191,7 +194,7 @@ async function fault(name, expected, strike) {
 }
 
 /**
- * A bulk load while a node, or the sequencer, dies: it ends complete, and is there whole.
+ * Runs a bulk load while a node or the sequencer dies. The load must complete, and its data must be complete.
  *
  * @param {string} name
  * @param {number} number which load it is
@@ -237,12 +240,14 @@ async function bulkLoad(name, number, strike) {
   if (!/COMPLETED/.test(status)) fail(`${name}: the load is ${status} after ${seconds} s`);
 }
 
-/** Bulk loads that are complete, and how many vertices and edges each has.
- * @type {Map<number, number>} */
+/**
+ * Completed bulk loads, with the number of vertices and edges of each.
+ * @type {Map<number, number>}
+ */
 const loaded = new Map();
 
 /**
- * Compares what is there of a bulk load with its files.
+ * Compares the data of a bulk load in the graph with its files.
  *
  * @param {string} name
  * @param {number} number
@@ -267,7 +272,7 @@ async function forget(load) {
 }
 
 /**
- * Waits until a node is in a state.
+ * Waits until a node has a state.
  *
  * @param {string} name
  * @param {string} state
@@ -297,7 +302,7 @@ function restart(name) {
   else if (name.startsWith("kafka-")) cluster.startBroker(number);
 }
 
-// How long writes may stand still: shared machines with two processors, where a start of Java takes many seconds.
+// How long writes may pause: on shared machines with two processors, starting Java takes many seconds.
 const SOON = quick ? 15_000 : 6_000;
 const begun = performance.now();
 try {

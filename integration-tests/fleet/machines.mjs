@@ -1,7 +1,8 @@
 /**
- * A part of `npm test -- --fleet`: what machines on AWS run, run here. The commands are those of the unit of storage nodes (`infra/node/`), and the scripts are
- * the ones that user data writes; around them are a real Kafka and DynamoDB Local. A graph is made, and placed by the function that moves replicas; a worker is started as its container does;
- * a node is lost and replaced, and replicas come back; one is added, one drained.
+ * A part of `npm test -- --fleet`: runs what machines on AWS run. The commands come from the unit of storage nodes
+ * (`infra/node/`), and the scripts are those that user data writes; Kafka and DynamoDB Local are real. The test creates
+ * a graph, which the function that moves replicas places, and starts a worker as its container does. A node is lost and
+ * replaced, and its replicas are restored; one node is added, and one is drained.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -35,7 +36,7 @@ for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
 
 const unit = readFileSync(join(infra, "node", "tidegraph-node.service"), "utf8");
 
-/** Variables of every process: those of `fleet.env`, but for what only AWS has. */
+/** Returns the variables of every process: those of `fleet.env`, except for those that exist only on AWS. */
 function fleetEnvironment() {
   return {
     AWS_REGION: "eu-west-3",
@@ -56,7 +57,7 @@ function fleetEnvironment() {
 const stops = [];
 
 /**
- * Starts a machine: what the unit runs before the daemon, then the daemon.
+ * Starts a machine: the unit's commands before the daemon, then the daemon.
  *
  * @param {string} name
  * @param {string} zone
@@ -85,7 +86,7 @@ async function startMachine(name, zone) {
   await cluster.processes.said(name, "listens on", PATIENCE_MS);
 }
 
-/** The map, as the daemon prints it. */
+/** Returns the map as the daemon prints it. */
 async function map() {
   const { stdout } = await execute(nodeBinary, ["map"], { env: { ...process.env, ...fleetEnvironment() } });
   return /** @type {{ nodes: { id: string, state: string }[], partitions: { replicas: { node: string, state: string }[] }[] }} */ (
@@ -113,7 +114,7 @@ const nodesThatAre =
   (/** @type {PartitionMap} */ { nodes }) =>
     nodes.filter((node) => node.state === state).map((node) => node.id);
 
-/** The function that moves replicas, with the variables of its template. */
+/** Starts the function that moves replicas, with the variables of its template. */
 async function rebalancer() {
   const { TIDEGRAPH_DYNAMODB_ENDPOINT, TIDEGRAPH_DYNAMODB_LOCAL, NODES } = fleetEnvironment();
   return await rebalanceFunction(rebalanceBinary, join(home, "rebalance.log"), {
@@ -138,7 +139,7 @@ async function ask(endpoint, query, secret) {
 try {
   await cluster.startDynamodb();
   await cluster.startKafka();
-  // On AWS the template makes the table.
+  // On AWS the template creates the table.
   const replication = ["--log-replication", "1", "--log-in-sync", "1"];
   const made = [
     "--partitions",
@@ -218,7 +219,7 @@ try {
   assert.equal((await needed()).needed, "nothing");
   assert.deepEqual(await ask(endpoint, count, CLIENT), write);
 
-  // One more, which gets its share; then one is taken away.
+  // A node is added and gets its share; then one is terminated.
   await startMachine("i-4", "a");
   await until("that there are four nodes", (now) => nodesThatAre("up")(now).length === 4);
   assert.equal((await needed()).needed, "scale-out");

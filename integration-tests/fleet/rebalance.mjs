@@ -1,9 +1,11 @@
 /**
- * A part of `npm test -- --fleet`: replicas that move. A fleet of real processes, with Kafka and DynamoDB Local, under load all the time; `tidegraph fleet`
- * carries plans out. A storage node is killed and healed, a killed command is followed by another, a node comes back, one is added, one is drained.
+ * A part of `npm test -- --fleet`: moves of replicas in a fleet of real processes, with Kafka and DynamoDB Local, under
+ * constant load. `tidegraph fleet` carries out the plans. A storage node is killed and healed, a killed command is
+ * followed by another, a node comes back, one is added, and one is drained.
  *
- * Prints a row for each, with what moved beside the least that can. It fails when a read fails, an acknowledged write is lost, or more moves than must.
- * `--rows N` loads so many vertices first; `--release` takes binaries that are compiled fully; `--json FILE` writes the report.
+ * Prints a row for each, with the moved data beside the possible minimum. Fails if a read fails, an acknowledged write
+ * is lost, or more moves happen than necessary. `--rows N` loads N vertices first; `--release` uses release builds;
+ * `--json FILE` writes the report.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -70,7 +72,12 @@ const expect = (isSo, message) => {
   console.error(`FAILED: ${message}`);
 };
 
-/** @typedef {{ restored: number, planned: number, bytes: number, idealBytes: number, dropped: number, seconds: number, whole: number }} Done */
+/**
+ * @typedef {{
+ *   restored: number, planned: number, bytes: number, idealBytes: number, dropped: number, seconds: number,
+ *   whole: number
+ * }} Done
+ */
 
 /** @param {readonly string[]} args a command of `tidegraph fleet` */
 function fleet(args) {
@@ -79,7 +86,7 @@ function fleet(args) {
 }
 
 /**
- * What a command that ends well says.
+ * Runs a command that must succeed, and returns its result.
  *
  * @param {readonly string[]} args
  * @returns {Promise<Done>}
@@ -89,7 +96,7 @@ async function done(args) {
   return JSON.parse(stdout);
 }
 
-/** How many replicas that serve each node has. */
+/** Returns the number of serving replicas of each node. */
 async function serving() {
   const { partitions } = await cluster.map();
   /** @type {Map<string, number>} */
@@ -100,7 +107,7 @@ async function serving() {
   return counts;
 }
 
-/** How many replicas the map gives to a node, whatever their state. @param {string} name */
+/** Returns how many replicas the map assigns to a node, in any state. @param {string} name */
 async function held(name) {
   const { partitions } = await cluster.map();
   return partitions.filter((/** @type {any} */ { replicas }) =>
@@ -117,7 +124,7 @@ async function until(name, state) {
   throw new Error(`node ${name} is not ${state} after 120 s`);
 }
 
-/** Which node has the sequencer's lease: the one that said last that it took over. */
+/** Returns the node with the sequencer's lease: the one that last reported taking over. */
 function sequencer() {
   const epoch = (/** @type {string} */ log) => {
     const text = stripVTControlCharacters(readFileSync(log, "utf8"));
@@ -128,7 +135,7 @@ function sequencer() {
   return found[0]?.name ?? "";
 }
 
-/** A node that is not the sequencer, so that writes go on and what is seen is the work of replicas. */
+/** Returns a node that is not the sequencer, so that writes continue and the test observes only replicas. */
 function follower() {
   const leader = sequencer();
   const nodes = [...cluster.processes.all].filter(([name, { ended }]) => name.startsWith("node-") && !ended);
@@ -136,10 +143,10 @@ function follower() {
 }
 
 /**
- * Something that happens under load.
+ * Runs an action under load.
  *
  * @param {string} name
- * @param {() => Promise<Record<string, unknown>>} act answers what is to be told of it
+ * @param {() => Promise<Record<string, unknown>>} act returns the results to report
  */
 async function under(name, act) {
   const load = new Load(cluster.endpoint);
@@ -177,7 +184,7 @@ async function under(name, act) {
   );
 }
 
-/** Every partition has two replicas that serve, and no more. @param {string} name */
+/** Checks that every partition has exactly two replicas, both serving. @param {string} name */
 async function isWhole(name) {
   const { nodes, partitions } = await cluster.map();
   const up = new Set(
@@ -191,7 +198,7 @@ async function isWhole(name) {
   }
 }
 
-/** A bulk load, so that there is something to move. */
+/** Runs a bulk load, so that there is data to move. */
 async function bulkLoad() {
   const files = join(home, "files");
   mkdirSync(files);
@@ -233,7 +240,7 @@ try {
     return { killToWholeMs: wholeMs, ...healed };
   });
 
-  // It comes back, and nobody needs it for what it had.
+  // The node comes back, but its former replicas are no longer needed.
   cluster.startNode(Number(victim.split("-")[1]));
   await until(victim, "up");
   const { stdout } = await fleet(["plan", "--goal", "repair", "--json"]);
@@ -274,7 +281,7 @@ try {
     const lost = await held(name);
     cluster.processes.signal(name, "SIGKILL");
     const first = execFile(workerBinary, ["fleet", "heal", "--silence-ms", "3000", ...cluster.mapFlags()]);
-    // Two at once: the second hears of the first.
+    // Two commands at once: the second learns of the first.
     await sleep(1_500);
     const second = await fleet(["heal", "--silence-ms", "0"]).then(
       () => "it went on",

@@ -1,6 +1,6 @@
 /**
- * `npm test -- --lambda`: the worker as a Lambda function, in a process of its own behind a Runtime API, over a cluster on this
- * machine. What it answers to events of API Gateway is compared with what `tidegraph worker` answers to requests.
+ * `npm test -- --lambda`: the worker as a Lambda function, in its own process behind a Runtime API, on top of a cluster
+ * on this machine. Compares its answers to API Gateway events with the answers of `tidegraph worker` to requests.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
@@ -36,7 +36,12 @@ async function started(more = {}) {
   return one;
 }
 
-/** @typedef {{ method: string, path: string, query?: Record<string, string>, headers?: Record<string, string>, body?: string, base64?: boolean }} Case */
+/**
+ * @typedef {{
+ *   method: string, path: string, query?: Record<string, string>, headers?: Record<string, string>, body?: string,
+ *   base64?: boolean
+ * }} Case
+ */
 
 /** @param {Case} asked */
 async function worker({ method, path, query, headers = {}, body }) {
@@ -47,7 +52,7 @@ async function worker({ method, path, query, headers = {}, body }) {
 }
 
 /**
- * What differs from request to request.
+ * Replaces what differs from request to request.
  *
  * @param {string} body
  */
@@ -88,7 +93,7 @@ const compared = [
   gremlin("g.V('p1').out('KNOWS').elementMap()", { accept: "application/vnd.gremlin-v3.0+json" }),
   gremlin("g.V('p2').values('age')", { accept: "application/json;types=false" }),
   { method: "GET", path: "/gremlin", query: { gremlin: "g.V().count()" } },
-  // Bad ones.
+  // Invalid requests.
   cypher("MATCH (n RETURN n"),
   cypher("CALL nothing.here()"),
   cypher("RETURN $missing AS m"),
@@ -120,7 +125,7 @@ async function comparesWithTheWorker(one) {
   }
 }
 
-/** Addresses that a process has connections to. */
+/** Returns the addresses to which a process has connections. */
 function peers(/** @type {number} */ pid) {
   const inodes = new Set();
   for (const fd of readdirSync(`/proc/${pid}/fd`)) {
@@ -128,7 +133,7 @@ function peers(/** @type {number} */ pid) {
       const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`)) ?? [];
       if (inode) inodes.add(inode);
     } catch {
-      // Closed meanwhile.
+      // The descriptor has been closed meanwhile.
     }
   }
   const rows = readFileSync("/proc/net/tcp", "utf8").trim().split("\n").slice(1);
@@ -154,7 +159,7 @@ test("answers as the worker does, in pieces", async () => {
   const made = await one.invoke(restEvent(write.method, write.path, write));
   assert.equal(made.status, 200, made.body);
   assert.ok(made.streamed);
-  // The worker learns of it within some milliseconds.
+  // The worker sees the write within some milliseconds.
   const end = Date.now() + 120_000;
   while (!(await worker(cypher("MATCH (n:Person) RETURN n.name AS name"))).body.includes("Grace"))
     assert.ok(Date.now() < end, "the worker does not see what the function wrote");
@@ -167,7 +172,7 @@ test("sees what was written while it was stopped", async () => {
     const name = `while stopped ${round}`;
     const write = await worker(cypher("CREATE (:Note {name: $name})", { name }));
     assert.equal(write.status, 200, write.body);
-    // Longer than silence is taken for on a connection, in one of the rounds.
+    // In one of the rounds, longer than the silence after which a connection counts as dead.
     await sleep(round === 0 ? 5_000 : 100);
     one.signal("SIGCONT");
     const found = await one.invoke(

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ask, deployed } from "./aws.ts";
 
-/** The longest that an execution may take, on a busy machine. */
+/** Time limit of an execution, on a busy machine. */
 export const EXECUTION_MS = 300_000;
 
 /** An execution of a state machine. */
@@ -13,7 +13,7 @@ export interface Execution {
   readonly status: string;
 }
 
-/** Asks Step Functions; answers what it says. */
+/** Calls Step Functions and returns its answer. */
 async function states<Said>(action: string, body: object): Promise<Said> {
   const answer = await ask("states", `AWSStepFunctions.${action}`, body);
   assert.equal(answer.status, 200, answer.body);
@@ -26,13 +26,13 @@ function arnOf(machine: string): string {
   return arn;
 }
 
-/** Executions of a state machine, those that are over too. */
+/** Returns the executions of a state machine, including finished ones. */
 export async function executions(machine: string): Promise<readonly Execution[]> {
   const body = { stateMachineArn: arnOf(machine) };
   return (await states<{ executions: Execution[] }>("ListExecutions", body)).executions;
 }
 
-/** Waits for the end of an execution, which has to be a good one. */
+/** Waits for the end of an execution, which must succeed. */
 export async function succeeded(executionArn: string): Promise<void> {
   for (const end = performance.now() + EXECUTION_MS; ; await sleep(1000)) {
     const told = await states<{ status: string }>("DescribeExecution", { executionArn });
@@ -41,7 +41,7 @@ export async function succeeded(executionArn: string): Promise<void> {
   }
 }
 
-/** What an execution was started with. */
+/** Returns the input of an execution. */
 export async function inputOf(executionArn: string): Promise<unknown> {
   return JSON.parse((await states<{ input: string }>("DescribeExecution", { executionArn })).input);
 }
@@ -52,7 +52,7 @@ export async function execute(machine: string, input: object): Promise<void> {
   await succeeded((await states<{ executionArn: string }>("StartExecution", body)).executionArn);
 }
 
-/** What the history of an execution says, of what we look at. */
+/** The parts of an event in an execution's history that the tests use. */
 interface HistoryEvent {
   readonly id: number;
   readonly previousEventId: number;
@@ -61,7 +61,7 @@ interface HistoryEvent {
   readonly stateExitedEventDetails?: { readonly name: string; readonly output: string };
 }
 
-/** States that an execution went through. */
+/** The history of an execution: the states that it went through. */
 export class History {
   readonly #events: readonly HistoryEvent[];
 
@@ -69,20 +69,20 @@ export class History {
     this.#events = events;
   }
 
-  /** As far as it got. LocalStack tells all of it at once. */
+  /** Fetches the history so far. LocalStack returns all of it in one page. */
   static async of(executionArn: string): Promise<History> {
     const { events } = await states<{ events: HistoryEvent[] }>("GetExecutionHistory", { executionArn });
     return new History(events);
   }
 
-  /** What a state put out, each time that it was left. */
+  /** Returns the output of a state, once for each time that it was left. */
   left<Output>(state: string): Output[] {
     return this.#events.flatMap(({ stateExitedEventDetails: details }) =>
       details?.name === state ? [JSON.parse(details.output) as Output] : [],
     );
   }
 
-  /** What a task was given, each time that it was entered. */
+  /** Returns the input of a task, once for each time that it was entered. */
   given(state: string): unknown[] {
     const entered = new Set(
       this.#events
@@ -95,18 +95,19 @@ export class History {
   }
 }
 
-/** The status of an execution. */
+/** Returns the status of an execution. */
 export async function statusOfExecution(executionArn: string): Promise<string> {
   return (await states<{ status: string }>("DescribeExecution", { executionArn })).status;
 }
 
-/** Stops an execution, as somebody does by hand. */
+/** Stops an execution, as a person would by hand. */
 export async function stop(executionArn: string, cause: string): Promise<void> {
   await states("StopExecution", { executionArn, cause });
 }
 
 /**
- * Sends events to EventBridge's default bus in the name of a service of AWS. AWS itself lets nobody do that; LocalStack does, and has not all the services that would.
+ * Sends events to EventBridge's default bus in the name of an AWS service. AWS itself does not allow that; LocalStack
+ * does, and lacks some of the services that would send them.
  */
 export async function send(source: string, detailType: string, details: readonly object[]): Promise<void> {
   const Entries = details.map((detail) => ({

@@ -1,4 +1,4 @@
-/** What the tests of moving replicas on a deployment share: the map as it stands, and load that notices what goes wrong. */
+/** Shared by the tests of moving replicas in a deployment: reading the map, and a load that detects failures. */
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,20 +7,20 @@ import { ask, deployed, plainItem, Signer } from "./aws.ts";
 import { EXECUTION_MS, executions, stop } from "./aws-machines.ts";
 import { eventually } from "./server.ts";
 
-/** How many replicas of each partition the example has. */
+/** The number of replicas of each partition in the example. */
 export const REPLICAS = 2;
 
-/** How nodes and replicas are. */
+/** The states of nodes and replicas. */
 export interface Standing {
-  /** Of nodes. */
+  /** States of the nodes. */
   readonly states: ReadonlyMap<string, string>;
-  /** States of a partition's replicas by their nodes, by partition. */
+  /** For each partition, the states of its replicas by node. */
   readonly replicas: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  /** Replicas that serve, by partition. */
+  /** For each partition, the nodes whose replicas serve. */
   readonly serving: ReadonlyMap<string, readonly string[]>;
 }
 
-/** What the map's table says. */
+/** Reads the map's table. */
 export async function standing(): Promise<Standing> {
   const answer = await ask("dynamodb", "DynamoDB_20120810.Scan", { TableName: "local-map" });
   assert.equal(answer.status, 200, answer.body);
@@ -43,17 +43,20 @@ export async function standing(): Promise<Standing> {
   return { states, replicas, serving };
 }
 
-/** How many replicas of a node serve. */
+/** Returns the number of a node's serving replicas. */
 export function share({ serving }: Standing, node: string): number {
   return [...serving.values()].filter((nodes) => nodes.includes(node)).length;
 }
 
-/** How many replicas the map gives to a node, whatever their state. */
+/** Returns how many replicas the map assigns to a node, in any state. */
 export function held({ replicas }: Standing, node: string): number {
   return [...replicas.values()].filter((those) => node in those).length;
 }
 
-/** Of the partition that has the fewest, how many replicas answer reads: those that serve or leave, on nodes that are there. */
+/**
+ * Returns the smallest number of replicas that answer reads, over all partitions: those that serve or are leaving, on
+ * nodes that are up or draining.
+ */
 export function fewestAnswer({ states, replicas }: Standing): number {
   const isThere = (node: string) => ["up", "draining"].includes(states.get(node) ?? "");
   const answering = (those: Readonly<Record<string, string>>) =>
@@ -61,7 +64,7 @@ export function fewestAnswer({ states, replicas }: Standing): number {
   return Math.min(...[...replicas.values()].map((those) => answering(those).length));
 }
 
-/** Waits until the map says something; answers after how many seconds. */
+/** Waits until the map fulfils a condition; returns the time that it took, in seconds. */
 export async function until(what: string, isSo: (map: Standing) => boolean): Promise<number> {
   const begun = performance.now();
   for (;;) {
@@ -76,7 +79,7 @@ export async function until(what: string, isSo: (map: Standing) => boolean): Pro
   }
 }
 
-/** Who has a lease; nobody is "". */
+/** Returns the holder of a lease, or "" if there is none. */
 async function holderOf(lease: string): Promise<string> {
   const Key = { graph: { S: "default" }, item: { S: `lease#${lease}` } };
   const answer = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: "local-map", Key });
@@ -84,15 +87,21 @@ async function holderOf(lease: string): Promise<string> {
   return String(plainItem(JSON.parse(answer.body).Item ?? {}).holder ?? "");
 }
 
-/** The execution that may move replicas now; none is "". */
+/** Returns the execution that may move replicas at the moment, or "" if there is none. */
 export const rebalancer = (): Promise<string> => holderOf("rebalancer");
 
-/** The node that is the sequencer now. Its lease says its name, and what tells its processes apart. */
+/**
+ * Returns the node that is the sequencer at the moment. Its lease holds the node's name and a suffix that differs
+ * between its processes.
+ */
 export async function sequencer(): Promise<string> {
   return (await holderOf("sequencer")).replace(/-[0-9a-f]{16}$/, "");
 }
 
-/** Waits until nobody moves replicas. Those that wait for the lease are stopped: they would take it long after whatever they were started for. */
+/**
+ * Waits until nothing moves replicas. It stops executions that wait for the lease, because they would take it long
+ * after the event that started them.
+ */
 export async function still(): Promise<void> {
   const isStill = async () => {
     const all = (await Promise.all(["heal", "scaleOut", "drain"].map(executions))).flat();
@@ -105,7 +114,7 @@ export async function still(): Promise<void> {
   await eventually("nobody moves replicas", isStill, EXECUTION_MS);
 }
 
-/** Reads and writes through the API, one after the other each, until it is ended, or its test has failed. */
+/** Reads and writes through the API, each one after another, until it is ended or its test has failed. */
 export class Load {
   readonly acknowledged: number[] = [];
   readonly failedReads: string[] = [];
@@ -122,7 +131,7 @@ export class Load {
     const [reader, writer] = [new Signer(api), new Signer(api)];
     this.#signers = [reader, writer];
     this.#work = Promise.all([this.#read(reader), this.#write(writer)]);
-    // It would go on for ever after a failure, and the process of the test with it.
+    // Without this, the load and the test process would run forever after a failure.
     test.after(async () => {
       await this.#stop();
       for (const one of this.#signers) one.end();
@@ -154,7 +163,7 @@ export class Load {
     }
   }
 
-  /** Ends it; every write that was acknowledged has to be there, and every read was answered. */
+  /** Ends the load. Every acknowledged write must be in the graph, and every read must have been answered. */
   async end(): Promise<void> {
     await this.#stop();
     const [signer] = this.#signers;

@@ -1,35 +1,38 @@
-/** The deployment that the tests of `aws/` ask: `aws/deploy.mjs` makes it and says where it is. Without it they fail; nobody runs them by accident. */
+/**
+ * The deployment that the tests of `aws/` use. `aws/deploy.mjs` creates it and passes its description. Without it the
+ * tests fail, so that they cannot run by accident.
+ */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { python, script } from "./python.ts";
 
-/** Where LocalStack says that it is. */
+/** The region that LocalStack claims. */
 export const REGION = "eu-west-3";
 
-/** What is deployed. */
+/** Description of the deployment. */
 export interface Deployed {
-  /** The REST API with its stage. */
+  /** The URL of the REST API, with its stage. */
   readonly api: string;
-  /** The folder with Air Routes as files. */
+  /** The folder with the files of Air Routes. */
   readonly airRoutes: string;
-  /** LocalStack's own endpoint, for all services. */
+  /** The endpoint of LocalStack, for all services. */
   readonly endpoint: string;
   /** The drop bucket. */
   readonly drop: string;
-  /** What environments of the query function printed, a file each. */
+  /** The output of the query function's environments, one file for each. */
   readonly functionLogs: string;
   /** The folder with the templates. */
   readonly templates: string;
-  /** What must stand in no log. */
+  /** Secrets that must not occur in any log. */
   readonly secrets: readonly string[];
-  /** ARNs of state machines. */
+  /** ARNs of the state machines. */
   readonly machines: Readonly<Record<string, string>>;
   /** The storage nodes' processes. */
   readonly nodes: readonly { readonly name: string; readonly pid: number }[];
 }
 
-/** The deployment. */
+/** Returns the description of the deployment. */
 export function deployed(): Deployed {
   const { TIDEGRAPH_AWS: text } = process.env;
   assert.ok(text, "TIDEGRAPH_AWS says where the deployment is; `npm run aws` makes one");
@@ -39,12 +42,12 @@ export function deployed(): Deployed {
 /** An answer of the API. */
 export interface Answer {
   readonly status: number;
-  /** By their names in lower case. */
+  /** Headers by name, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Sends requests, signed by botocore, one after the other. */
+/** Sends requests one after another, signed by botocore. */
 export class Signer {
   readonly #child: ChildProcess;
   readonly #answers: AsyncIterator<string>;
@@ -57,7 +60,7 @@ export class Signer {
     this.#answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   }
 
-  /** POSTs JSON, or GETs without a body. */
+  /** Sends a POST with JSON, or a GET if there is no body. */
   async ask(path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
     const json = { "content-type": "application/json", ...headers };
     const request =
@@ -75,7 +78,7 @@ export class Signer {
   }
 }
 
-/** Asks one of LocalStack's services that speak JSON. */
+/** Sends a request to one of LocalStack's services that use JSON. */
 export async function ask(service: string, target: string, body: object): Promise<Answer> {
   const answer = await fetch(deployed().endpoint, {
     method: "POST",
@@ -89,12 +92,12 @@ export async function ask(service: string, target: string, body: object): Promis
   return { status: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.text() };
 }
 
-/** Items as DynamoDB answers them, as plain values. */
+/** Converts an item of DynamoDB to plain values. */
 export function plainItem(attributes: Readonly<Record<string, Attribute>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, plainAttribute(value)]));
 }
 
-/** An attribute with its type, of the types that ours have. */
+/** An attribute with its type, restricted to the types that our items have. */
 type Attribute =
   | { readonly S: string }
   | { readonly N: string }
@@ -111,7 +114,7 @@ function plainAttribute(value: Attribute): unknown {
   throw new Error(`an attribute of another type: ${JSON.stringify(value)}`);
 }
 
-/** Names the service of a request. LocalStack does not look at the signature. */
+/** Returns a header that names the service of a request. LocalStack does not verify the signature. */
 export function authorization(service: string): string {
   const scope = `000000000000/20260101/${REGION}/${service}/aws4_request`;
   return `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0`;

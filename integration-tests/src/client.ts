@@ -1,4 +1,4 @@
-/** Asks a server in the shapes of the contracts, and holds every answer against their schemas. */
+/** Sends requests as the contracts define them, and validates every answer against the schemas. */
 import assert from "node:assert/strict";
 import { errorRow, parseAs, type Schemas } from "@tidegraph/contracts";
 import { PATIENCE_MS, type Server } from "./server.ts";
@@ -8,7 +8,7 @@ export type Row = Record<string, unknown>;
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** POSTs JSON. */
+/** Sends a POST with JSON. */
 export function post(server: Server, path: string, body: unknown): Promise<Response> {
   return fetch(`${server.endpoint}${path}`, {
     method: "POST",
@@ -17,21 +17,21 @@ export function post(server: Server, path: string, body: unknown): Promise<Respo
   });
 }
 
-/** The rows of an openCypher answer. */
+/** Returns the rows of an openCypher answer. */
 export async function rowsOf(answer: Response): Promise<Row[]> {
   const text = await answer.text();
   assert.equal(answer.status, 200, text);
   return parseAs("OpenCypherAnswer", JSON.parse(text)).results;
 }
 
-/** Asks in openCypher. */
+/** Runs an openCypher query. */
 export async function cypher(server: Server, query: string, parameters?: object): Promise<Row[]> {
   return rowsOf(
     await post(server, "/openCypher", parameters === undefined ? { query } : { query, parameters }),
   );
 }
 
-/** The one value of an answer with one row and one column. */
+/** Runs a query and returns its only value. */
 export async function cypherValue(server: Server, query: string, parameters?: object): Promise<unknown> {
   const rows = await cypher(server, query, parameters);
   assert.equal(rows.length, 1, `one row expected: ${JSON.stringify(rows)}`);
@@ -40,7 +40,7 @@ export async function cypherValue(server: Server, query: string, parameters?: ob
   return values[0];
 }
 
-/** What a Gremlin answer emitted, without the types of GraphSON. */
+/** Returns the results of a Gremlin answer, without the types of GraphSON. */
 export async function resultsOf(answer: Response): Promise<unknown[]> {
   const text = await answer.text();
   assert.equal(answer.status, 200, text);
@@ -48,12 +48,12 @@ export async function resultsOf(answer: Response): Promise<unknown[]> {
   return result.data["@value"].map(plain);
 }
 
-/** Asks in Gremlin. */
+/** Runs a Gremlin traversal. */
 export async function gremlin(server: Server, query: string): Promise<unknown[]> {
   return resultsOf(await post(server, "/gremlin", { gremlin: query }));
 }
 
-/** Takes the types off a GraphSON 3 value; a `g:Map` becomes a `Map`. */
+/** Removes the types from a GraphSON 3 value; a `g:Map` becomes a `Map`. */
 export function plain(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(plain);
@@ -83,7 +83,7 @@ export function plain(value: unknown): unknown {
   }
 }
 
-/** Checks that a request was refused as the contracts say, with this code, and returns the message. */
+/** Checks that a request was refused with this code, as the contracts define, and returns the message. */
 export async function refusal(answer: Response, code: string): Promise<string> {
   const text = await answer.text();
   const body = parseAs("ErrorBody", JSON.parse(text));
@@ -92,7 +92,7 @@ export async function refusal(answer: Response, code: string): Promise<string> {
   return body.detailedMessage;
 }
 
-/** What is there to say about a load. */
+/** The status of a load. */
 export type LoadStatus = Schemas["LoaderStatus"]["payload"];
 
 const UNFINISHED = new Set(["LOAD_NOT_STARTED", "LOAD_IN_QUEUE", "LOAD_IN_PROGRESS"]);
@@ -105,7 +105,7 @@ export async function startLoad(server: Server, request: Schemas["LoaderRequest"
   return parseAs("LoaderStarted", JSON.parse(text)).payload.loadId;
 }
 
-/** How far a load is. */
+/** Returns the status of a load. */
 export async function loadStatus(
   server: Server,
   loadId: string,

@@ -1,17 +1,17 @@
-/** The small library graph in `data/`, and files made up by tests. */
+/** The small library graph in `data/`, and files that tests generate. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-/** How many vertices and edges the library has. */
+/** The number of vertices and edges of the library. */
 export const LIBRARY = { vertices: 20, edges: 31 };
 
-/** A file or folder of `data/`. */
+/** Returns the path of a file or folder of `data/`. */
 export function dataPath(relative: string): string {
   return fileURLToPath(new URL(`../data/${relative}`, import.meta.url));
 }
 
-/** Its `file://` URI, as the loader takes it. */
+/** Returns its `file://` URI, as the loader accepts it. */
 export function dataUri(relative: string): string {
   return pathToFileURL(dataPath(relative)).href;
 }
@@ -28,7 +28,7 @@ export async function writeSource(
   return pathToFileURL(path).href;
 }
 
-/** A vertex file with so many rows. */
+/** Returns the text of a vertex file with `rows` rows. */
 export function manyVertices(prefix: string, rows: number, label = "Row"): string {
   const lines = Array.from({ length: rows }, (_, index) => `${prefix}${index},${label},${index}`);
   return `~id,~label,number:Int\n${lines.join("\n")}\n`;

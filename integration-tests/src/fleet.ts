@@ -1,6 +1,7 @@
 /**
- * The graph of a test in a fleet: two storage nodes with a replica each of four partitions, over Kafka and a table of maps that all tests of a
- * run share. `TIDEGRAPH_TEST_CLUSTER` says where those are; without it the tests run one process.
+ * The graph of a test in a fleet: two storage nodes, each with a replica of four partitions. All tests of a run share
+ * one Kafka and one table of maps. `TIDEGRAPH_TEST_CLUSTER` gives their addresses; without it the tests run against one
+ * process.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -13,21 +14,21 @@ const execute = promisify(execFile);
 
 /** What all tests of a run share. */
 interface Shared {
-  /** The `tidegraph-node` binary. */
+  /** The path of the `tidegraph-node` binary. */
   readonly nodeBinary: string;
-  /** Kafka's brokers. */
+  /** The addresses of Kafka's brokers. */
   readonly brokers: string;
-  /** Endpoint of DynamoDB Local. */
+  /** The endpoint of DynamoDB Local. */
   readonly dynamodb: string;
 }
 
-/** What all tests of a run share, if they run in a fleet. */
+/** Returns what all tests of a run share, if they run in a fleet. */
 export function shared(): Shared | undefined {
   const text = process.env.TIDEGRAPH_TEST_CLUSTER;
   return text ? (JSON.parse(text) as Shared) : undefined;
 }
 
-/** Nodes that hold the graph of one test. */
+/** The nodes with the graph of one test. */
 export class Nodes {
   readonly #shared: Shared;
   readonly #home: string;
@@ -48,7 +49,7 @@ export class Nodes {
     return ["--kafka-brokers", this.#shared.brokers];
   }
 
-  /** Makes the graph, and starts its nodes; they serve when this returns. */
+  /** Creates the graph and starts its nodes; they serve when this returns. */
   async start(): Promise<void> {
     const { nodeBinary } = this.#shared;
     await mkdir(join(this.#home, "objects"));
@@ -74,7 +75,7 @@ export class Nodes {
     }
   }
 
-  /** What a worker of the graph is started with. */
+  /** Returns the flags of a worker for this graph. */
   worker(): string[] {
     const token = join(this.#home, "fleet-token");
     return [
@@ -89,7 +90,7 @@ export class Nodes {
     ];
   }
 
-  /** Ends the nodes, at once. */
+  /** Kills the nodes at once. */
   kill(): void {
     for (const child of this.#children) child.kill("SIGKILL");
     this.#children = [];

@@ -1,8 +1,9 @@
 /**
- * Runs the real binary on a free port of 127.0.0.1 with a temporary data directory, and ends it when the test does.
+ * Runs the real binary on a free port of 127.0.0.1 with a temporary data directory, and ends it with the test.
  *
- * `TIDEGRAPH_BINARY` names the binary. Where the tests run in a fleet (`fleet.ts`), a server is a worker, and its graph is on nodes of its own, which stay
- * when the worker is stopped or killed. Only processes that were started here are ever signalled.
+ * `TIDEGRAPH_BINARY` names the binary. If the tests run in a fleet (`fleet.ts`), a server is a worker with its own
+ * nodes, which keep running when the worker is stopped or killed. The tests send signals only to processes that they
+ * started.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -13,10 +14,10 @@ import type { TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Nodes, shared } from "./fleet.ts";
 
-/** Longest wait for a condition: generous, since other programs may keep the machine busy. */
+/** Longest wait for a condition; generous, since other programs may keep the machine busy. */
 export const PATIENCE_MS = 120_000;
 
-/** The binary under test. */
+/** Returns the path of the binary under test. */
 export function binary(): string {
   const path = process.env.TIDEGRAPH_BINARY;
   if (!path) throw new Error("TIDEGRAPH_BINARY must name the tidegraph binary; `npm test` sets it");
@@ -29,7 +30,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A port that nothing listens on at the moment. */
+/** Returns a port that is free at the moment. */
 export function freePort(): Promise<number> {
   return new Promise((done, fail) => {
     const server = createServer();
@@ -42,17 +43,17 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** What a test may choose about its server. */
+/** What a test may choose for its server. */
 export interface ServerOptions {
   /** Further arguments of `serve`. */
   readonly args?: readonly string[];
-  /** A line of shell to run before the binary, such as a limit of the process. */
+  /** A shell command to run before the binary, such as one that sets a resource limit. */
   readonly prelude?: string;
-  /** Further variables of its environment. */
+  /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A `tidegraph serve`, which can be stopped, killed and started again on the same data. */
+/** A `tidegraph serve` that can be stopped, killed and started again on the same data. */
 export class Server {
   readonly home: string;
   readonly data: string;
@@ -70,7 +71,7 @@ export class Server {
     this.drop = join(home, "drop");
   }
 
-  /** A server that answers, and that is gone with its files when the test ends. */
+  /** Starts a server that is removed with its files when the test ends. */
   static async start(t: TestContext, options: ServerOptions = {}): Promise<Server> {
     const server = new Server(await mkdtemp(join(tmpdir(), "tidegraph-test-")), await freePort());
     t.after(() => server.remove());
@@ -89,7 +90,7 @@ export class Server {
     return pid;
   }
 
-  /** Starts it, again perhaps, and waits until it answers. */
+  /** Starts the server, or starts it again, and waits until it answers. */
   async start(options: ServerOptions = {}): Promise<void> {
     const args = [...(await this.#mode()), "--port", String(this.port)];
     const command = [binary(), ...args, ...(options.args ?? [])];
@@ -114,7 +115,7 @@ export class Server {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
       const answer = await fetch(`${this.endpoint}/status`).catch(() => undefined);
-      // Any answer will do: with a token the status is refused.
+      // Any answer will do: with a token, the server refuses a status request.
       if (answer !== undefined) return;
       if (ended) throw new Error(`the server ended before it answered:\n${this.output}`);
       if (Date.now() > deadline) throw new Error(`the server does not answer:\n${this.output}`);
@@ -122,7 +123,7 @@ export class Server {
     }
   }
 
-  /** What it is started as: one process with its data, or a worker of nodes that are started first. */
+  /** Returns the flags of the process: one process with its data, or a worker, whose nodes are started first. */
   async #mode(): Promise<string[]> {
     const fleet = shared();
     if (fleet === undefined) return ["serve", "--data", this.data, "--drop", this.drop];
@@ -145,7 +146,7 @@ export class Server {
     return exit;
   }
 
-  /** kill -9: what the process held in memory is gone. */
+  /** kill -9: the process loses what it held in memory. */
   kill(): Promise<Exit> {
     return this.stop("SIGKILL");
   }
@@ -157,14 +158,14 @@ export class Server {
   }
 }
 
-/** How a command is run. */
+/** How to run a command. */
 export interface RunOptions {
-  /** Another program than the binary under test. */
+  /** A program other than the binary under test. */
   readonly program?: string;
   readonly timeoutMs?: number;
-  /** What it reads from standard input. */
+  /** Text for its standard input. */
   readonly input?: string;
-  /** Further variables of its environment. */
+  /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -195,7 +196,7 @@ export function runBinary(
   });
 }
 
-/** Waits until the condition gives something; fails with `what` when it never does. */
+/** Waits until the condition returns a value; fails with `what` if it never does. */
 export async function eventually<T>(
   what: string,
   condition: () => Promise<T | undefined | false>,

@@ -1,6 +1,7 @@
 /**
- * Checks that `npm start` does what the README says: it comes up on a free port, answers a query in each language from the
- * sample graph, and stops when it is told to. Then once more from a release archive, and not from one whose checksum is wrong. Only processes that are started here are stopped.
+ * Checks that `npm start` does what the README says: it comes up on a free port, answers a query in each language from
+ * the sample graph, and stops when told to. Then it does the same from a release archive, and refuses an archive with a
+ * wrong checksum. The script stops only processes that it started.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -45,10 +46,10 @@ async function ask(url, body) {
 }
 
 /**
- * Starts, asks and stops.
+ * Starts the service, sends queries and stops it.
  *
  * @param {Record<string, string>} env
- * @param {string} [announces] what it has to print before it answers
+ * @param {string} [announces] a text that it must print before it answers
  */
 async function answers(env, announces) {
   const port = await freePort();
@@ -95,7 +96,7 @@ async function answers(env, announces) {
   }
 }
 
-/** Packs the program that `npm start` just built as a release does. @param {string} folder */
+/** Packs the program that `npm start` has just built, as a release does. @param {string} folder */
 async function packRelease(folder) {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const name = archiveName(version, process.arch === "arm64" ? "arm64" : "x86_64");

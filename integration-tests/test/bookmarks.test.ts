@@ -1,10 +1,10 @@
-/** Versions in answers and requests: a client sees what it wrote, and what it was told of. */
+/** Versions in answers and requests: a client sees its own writes, and any version that it was told. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { refusal, resultsOf, rowsOf } from "../src/client.ts";
 import { Server } from "../src/server.ts";
 
-/** A query in either language, with headers. */
+/** Sends a query in either language, with headers. */
 function ask(server: Server, path: string, body: object, headers: Record<string, string> = {}) {
   return fetch(`${server.endpoint}${path}`, {
     method: "POST",
@@ -13,7 +13,7 @@ function ask(server: Server, path: string, body: object, headers: Record<string,
   });
 }
 
-/** The version that an answer is of. */
+/** Returns the version of an answer. */
 function versionOf(answer: Response): bigint {
   const version = answer.headers.get("tidegraph-version");
   assert.match(version ?? "none", /^\d+$/);
@@ -28,7 +28,7 @@ test("an answer says which version it is of, and a request may ask for one", asy
   assert.ok(written > 0n);
   const headers = { "Tidegraph-Version": String(written) };
   const count = { query: "MATCH (p:Person) RETURN count(p) AS n" };
-  // Twice: the second one may be answered without waiting in line.
+  // Twice, because the server may answer the second one without queueing.
   for (let turn = 0; turn < 2; turn += 1) {
     const read = await ask(server, "/openCypher", count, headers);
     assert.ok(versionOf(read) >= written);

@@ -1,4 +1,4 @@
-/** The command line: what each command prints, and how it ends. */
+/** The command line: what each command prints, and its exit code. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { dataPath, dataUri, LIBRARY } from "../src/data.ts";
 import { python, script } from "../src/python.ts";
 import { binary, freePort, type RunOptions, runBinary, Server } from "../src/server.ts";
 
-/** A folder that is gone when the test ends. */
+/** Makes a folder that is removed when the test ends. */
 async function folder(t: TestContext): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "tidegraph-cli-"));
   t.after(() => rm(path, { recursive: true, force: true }));
@@ -201,7 +201,7 @@ test("load and status", async (t) => {
   });
 
   await t.test("on a terminal, how far it is, how fast, and the time left", async (t) => {
-    // Larger and larger, until it takes long enough to be seen in the middle.
+    // The size grows until the load takes long enough to be observed in progress.
     const middle = /([\d.]+ [KMG]iB)\/([\d.]+ [KMG]iB) [\d.]+ [KMG]iB\/s [1-9]\d* records \d+\w* left/;
     for (let scale = 1_000; ; scale *= 4) {
       const out = await folder(t);

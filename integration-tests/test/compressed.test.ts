@@ -1,4 +1,4 @@
-/** Compressed files, through the loader and through the drop folder; whole ones, and ones that were cut short. */
+/** Compressed files, complete and truncated, through the loader and through the drop folder. */
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

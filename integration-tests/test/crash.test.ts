@@ -1,6 +1,7 @@
 /**
- * kill -9 in the middle of writes (invariants LOG-1, LOG-2 and LOAD-1): after a restart every acknowledged transaction is found, and none
- * is there by half. Each transaction makes three vertices and two edges that carry its number; so does each bulk load, as a whole.
+ * kill -9 in the middle of writes (invariants LOG-1, LOG-2 and LOAD-1): after a restart every acknowledged transaction
+ * is complete, and no transaction is there in part. Each transaction creates three vertices and two edges that carry
+ * its number, and so does each bulk load as a whole.
  */
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
@@ -27,7 +28,7 @@ function inGremlin(txn: number): string {
   );
 }
 
-/** Writes one transaction after the other until the server is gone; notes those that were acknowledged. */
+/** Writes transactions one after another until the server is gone; records the acknowledged ones. */
 async function write(server: Server, next: () => number, acknowledged: Set<number>): Promise<void> {
   for (;;) {
     const txn = next();
@@ -46,7 +47,7 @@ async function write(server: Server, next: () => number, acknowledged: Set<numbe
   }
 }
 
-/** How many things of each transaction there are. */
+/** Returns the number of elements of each transaction. */
 async function found(server: Server, query: string): Promise<Map<unknown, unknown>> {
   return new Map((await cypher(server, query)).map((row) => [row.txn, row.n]));
 }
@@ -81,7 +82,7 @@ async function survives(t: TestContext, args: string[]): Promise<void> {
       );
     });
     const started = post(server, "/loader", { source, format: "csv" }).catch(() => undefined);
-    // The moment of the kill is random, but never before the first acknowledgement, however slow the machine is.
+    // The time of the kill is random, but never before the first acknowledgement, even on a slow machine.
     await eventually("a write is acknowledged", async () => acknowledged.size > before);
     await sleep(delayMs);
     await server.kill();

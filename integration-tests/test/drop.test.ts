@@ -1,4 +1,7 @@
-/** The drop folder: each folder in it is one load, taken when `_SUCCESS` appears in it, at once or after a start, and once only. */
+/**
+ * The drop folder: each folder in it is one load, taken exactly once when `_SUCCESS` appears in it, either immediately
+ * or at the next start.
+ */
 import assert from "node:assert/strict";
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +17,7 @@ const count = (server: Server) => cypherValue(server, "MATCH (n) RETURN count(n)
 const edges = (server: Server) => cypherValue(server, "MATCH ()-[r]->() RETURN count(r)");
 const done = (folder: string) => writeFile(join(folder, "_SUCCESS"), "");
 
-/** Copies files of `data/` into a folder of the drop folder, without saying that they are complete. */
+/** Copies files of `data/` into a folder of the drop folder, without marking them as complete. */
 async function drop(server: Server, name: string, files: readonly string[]): Promise<string> {
   const folder = join(server.drop, name);
   await mkdir(folder);

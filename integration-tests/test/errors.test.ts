@@ -1,11 +1,11 @@
-/** Bad requests: Neptune's error body, the right status, the place and what was expected; never a 500. */
+/** Bad requests get Neptune's error body, the right status, the position and what was expected, and never a 500. */
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
 import { cypherValue, post, refusal } from "../src/client.ts";
 import { Server } from "../src/server.ts";
 
-/** Sends headers that promise a body of this length, and no body. */
+/** Sends headers that announce a body of this length, but no body. */
 function promise(server: Server, path: string, bytes: number): Promise<{ status: number; body: string }> {
   return new Promise((done, fail) => {
     const headers = { "content-type": "application/json", "content-length": bytes };
@@ -115,7 +115,7 @@ test("bad requests", async (t) => {
     const promised = await promise(server, "/openCypher", 50_000_000_000);
     assert.equal(promised.status, 413, promised.body);
     assert.equal(JSON.parse(promised.body).code, "RequestTooLargeException");
-    // Twice the limit; without an end the client would go on making chunks that nobody takes.
+    // Twice the limit. A stream without an end would make the client produce chunks that nobody reads.
     let chunks = 32;
     const unknownLength = new ReadableStream({
       pull(controller) {

@@ -1,4 +1,7 @@
-/** Indexes and unique constraints from outside: answers are the same with and without, and both outlive kill -9. */
+/**
+ * Indexes and unique constraints from outside: answers are the same with and without an index, and both survive kill
+ * -9.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cypher, cypherValue, gremlin, load, post, refusal } from "../src/client.ts";
@@ -22,7 +25,7 @@ const QUESTIONS: [string, string][] = [
   ],
 ];
 
-/** Answers in both languages, which must agree. */
+/** Returns answers in both languages, which must agree. */
 async function answers(server: Server): Promise<unknown[]> {
   const found = [];
   for (const [inCypher, inGremlin] of QUESTIONS) {

@@ -1,4 +1,4 @@
-/** Starting, stopping, clients that go away, disks that do not take what they should. */
+/** Starting, stopping, clients that disconnect, and disks that fail writes. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,11 +8,11 @@ import { parseAs } from "@tidegraph/contracts";
 import { cypher, cypherValue, post, refusal } from "../src/client.ts";
 import { eventually, freePort, runBinary, Server } from "../src/server.ts";
 
-/** Takes time in proportion to its parameter, and no memory to speak of. */
+/** A query whose time is proportional to its parameter, and which needs hardly any memory. */
 const COUNTING =
   "UNWIND range(1, $n) AS x UNWIND range(1, 1000) AS y WITH x, y WHERE (x + y) % 2 = 0 RETURN count(*) AS n";
 
-/** The list of queries that run. */
+/** Returns the list of running queries. */
 async function running(server: Server) {
   const answer = await fetch(`${server.endpoint}/openCypher/status`);
   const text = await answer.text();
@@ -20,7 +20,7 @@ async function running(server: Server) {
   return parseAs("QueryList", JSON.parse(text)).queries;
 }
 
-/** Starts COUNTING and returns while it runs: with more rounds each time, until the server lists it. */
+/** Starts COUNTING and returns while it runs; increases the rounds until the server lists it. */
 async function startCounting(server: Server) {
   for (let n = 4_096; ; n *= 2) {
     let ended = false;
@@ -33,7 +33,7 @@ async function startCounting(server: Server) {
 }
 
 test("a client that goes away stops its query", async (t) => {
-  // A query stands on the list until its thread is done, and holds its slot as long: the one after needs it.
+  // A query stays on the list and holds its slot until its thread has finished; the next query needs the slot.
   const server = await Server.start(t, { args: ["--concurrent-queries", "1"] });
   const leaving = new AbortController();
   const asked = fetch(`${server.endpoint}/openCypher`, {
@@ -53,7 +53,7 @@ test("a client that goes away stops its query", async (t) => {
 
 test("long queries hold up nobody", async (t) => {
   const server = await Server.start(t);
-  // A text that was planned before is tried on the threads that serve sockets.
+  // A query with a cached plan is tried on the threads that serve sockets.
   assert.deepEqual(await cypher(server, COUNTING, { n: 2 }), [{ n: 1_000 }]);
   assert.deepEqual(await cypher(server, COUNTING, { n: 2 }), [{ n: 1_000 }]);
   const leaving = new AbortController();
@@ -129,7 +129,7 @@ test("a port that is taken is a clear error", async (t) => {
 });
 
 test("a full disk stops writes with a clear error and keeps what was committed", async (t) => {
-  // A limit on the size of files stands for the disk: writes past it fail in the same place.
+  // A limit on the file size stands in for a full disk: writes beyond it fail in the same place.
   const server = await Server.start(t, { prelude: "trap '' XFSZ; ulimit -f 1024" });
   const filling = "x".repeat(20_000);
   let written = 0;

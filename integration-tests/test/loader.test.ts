@@ -48,7 +48,7 @@ for (const { format, folder } of LIBRARIES) {
     assert.equal(await cypherValue(server, "MATCH ()-[r]->() WHERE id(r) = 'w1' RETURN r.year"), 1978);
     assert.deepEqual((await gremlin(server, "g.V('a3').label()")).length, 1);
 
-    // The same once more changes nothing: the ids are the same.
+    // Loading the same files again changes nothing, because the ids are the same.
     await load(server, { source: dataUri(`${folder}/`), format, mode: "NEW" });
     assert.deepEqual(await sizes(server), LIBRARY);
   });

@@ -1,4 +1,7 @@
-/** The memory of a load does not grow with its files: with rows that it refuses, or that repeat few vertices, new or known. */
+/**
+ * The memory of a load does not grow with its files, even if they consist of refused rows or repeat few vertices, new
+ * or known.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createWriteStream, readFileSync } from "node:fs";
@@ -11,20 +14,26 @@ import { cypherValue, finishedLoad, load, loadStatus, startLoad } from "../src/c
 import { Server } from "../src/server.ts";
 
 const MIB = 1 << 20;
-/** What a load nine times as large may take more: noise of the allocator, far less than its file. */
+/** Allowed growth for a load nine times as large: allocator noise, and far less than the file. */
 const MOST_GROWTH = 64 * MIB;
-/** What a load takes: the budgets of docs/loading.md twice, for what is written while more is read, and the allocator. */
+/**
+ * Allowed memory of a load: twice the budgets of docs/loading.md, since reading continues while data is written, plus
+ * the allocator.
+ */
 const MOST_TAKEN = 288 * MIB;
 const GOOD = 1_000;
 const MOST_ERRORS = 10_000;
 
-/** The most memory that the process has had resident so far, in bytes. */
+/** Returns the peak resident memory of the process so far, in bytes. */
 function peak(server: Server): number {
   const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }
 
-/** Writes some good rows, and then rows whose number is none until the file has so many bytes. Returns how many. */
+/**
+ * Writes some good rows, then rows with invalid numbers until the file has this many bytes. Returns the number of bad
+ * rows.
+ */
 async function refused(path: string, bytes: number): Promise<number> {
   const filler = "x".repeat(200);
   const file = createWriteStream(path);
@@ -67,7 +76,7 @@ test("a large file of rows that are refused", { skip: process.platform !== "linu
   assert.ok(large < MOST_GROWTH, `${Math.round(large / MIB)} MiB`);
 });
 
-/** Writes rows of the same vertices again and again, with the same values or others, until the file has so many bytes. */
+/** Writes rows of the same vertices repeatedly, with equal or different values, until the file has this many bytes. */
 async function repeated(path: string, bytes: number, changing: boolean): Promise<void> {
   const block = (round: number) => {
     const text = String(round).padStart(200, "x");
@@ -103,7 +112,7 @@ test("a large file of rows that repeat few vertices", { skip: process.platform !
     return peak(server) - before;
   };
   const taken = await run("new.csv", 150 * MIB, false);
-  // The graph has them now, and older versions stay readable meanwhile.
+  // The graph now has these vertices, and keeps older versions readable meanwhile.
   const again = await run("again.csv", 150 * MIB, false);
   const twice = await run("twice.csv", 300 * MIB, false);
   const changing = await run("changing.csv", 150 * MIB, true);

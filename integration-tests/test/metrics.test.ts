@@ -1,4 +1,4 @@
-/** What Prometheus finds. */
+/** The metrics endpoint, as Prometheus reads it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Server } from "../src/server.ts";

@@ -1,4 +1,4 @@
-/** Real Python clients, unmodified, against the service. */
+/** Unmodified Python clients against the service. */
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-/** Both languages on the same data, in every way in which a request can be sent. */
+/** Both languages on the same data, through every form of request. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Schemas } from "@tidegraph/contracts";

@@ -1,4 +1,4 @@
-/** Loads from s3:// sources, from a real S3 server in a process of its own. */
+/** Loads from s3:// sources, from a real S3 server in its own process. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { Server } from "../src/server.ts";
 const BUCKET = "tidegraph-sources";
 const ROWS = 40_000;
 
-/** Serves the library in both dialects, and a large compressed object; gone when the test ends. */
+/** Serves the library in both dialects and a large compressed object; stops when the test ends. */
 async function s3(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "tidegraph-s3-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
@@ -89,7 +89,7 @@ test("loads from S3", async (t) => {
 
   await t.test("credentials that the store refuses", async () => {
     const before = await vertices();
-    // From now on the server checks who asks; nobody is known to it.
+    // From now on the server checks credentials, and it knows none.
     const checked = await fetch(`${endpoint}/moto-api/reset-auth`, { method: "POST", body: "0" });
     assert.equal(checked.status, 200, await checked.text());
     const status = await from(`s3://${BUCKET}/library/gremlin/`);

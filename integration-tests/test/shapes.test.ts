@@ -1,4 +1,4 @@
-/** The shapes in which clients ask over plain HTTP: graph-notebook, graph-explorer, awswrangler. */
+/** The requests that clients send over plain HTTP: graph-notebook, graph-explorer, awswrangler. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { parseAs } from "@tidegraph/contracts";
@@ -6,7 +6,7 @@ import { cypherValue, finishedLoad, post, refusal, rowsOf } from "../src/client.
 import { dataUri, LIBRARY } from "../src/data.ts";
 import { eventually, Server } from "../src/server.ts";
 
-/** Takes far longer than any test. */
+/** A query that takes far longer than any test. */
 const ENDLESS = {
   openCypher:
     "UNWIND range(1, 1000000) AS x UNWIND range(1, 1000) AS y WITH x, y WHERE x + y < 0 RETURN count(*)",
@@ -15,7 +15,7 @@ const ENDLESS = {
 
 const form = (fields: Record<string, string>) => ({ method: "POST", body: new URLSearchParams(fields) });
 
-/** Starts an endless query under an id and waits until it is listed; its answer is still to come. */
+/** Starts a very long query under an id and waits until it is listed; its answer is still pending. */
 async function endless(server: Server, language: "openCypher" | "gremlin", queryId: string) {
   const text = ENDLESS[language];
   const asked =

@@ -1,4 +1,4 @@
-/** A service that other machines can reach asks who is there. */
+/** A service that other machines can reach requires a token. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
 /**
- * Air Routes as CSV in both dialects, from a Python package that brings it along: a graph that many know, with 3,748 vertices and 57,538 edges.
+ * Air Routes as CSV in both dialects, converted from a Python package that contains it. It is a well-known sample graph
+ * with 3,748 vertices and 57,538 edges.
  */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";

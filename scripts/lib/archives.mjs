@@ -1,6 +1,4 @@
-/**
- * Archives of a release: how they are called, where `npm start` looks for one, and how one is unpacked.
- */
+/** Release archives: their names, where `npm start` looks for one, and how to unpack it. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
@@ -17,8 +15,8 @@ export function archiveName(version, arch) {
 }
 
 /**
- * Finds the archive of this version for this machine: in the folder that `TIDEGRAPH_ARCHIVES` names, else in the root of the repository or in
- * `dist/release`.
+ * Finds the archive of this version for this machine: in the folder that `TIDEGRAPH_ARCHIVES` names, else in the root
+ * of the repository or in `dist/release`.
  *
  * @returns {string | undefined}
  */
@@ -32,7 +30,8 @@ export function findArchive() {
 }
 
 /**
- * Unpacks an archive into the cache, once, and returns the folder with its programs. Checksums that stand beside it have to agree.
+ * Unpacks an archive into the cache, once, and returns the folder with its programs. If there are checksums beside it,
+ * they have to match.
  *
  * @param {string} archive
  * @returns {Promise<string>}

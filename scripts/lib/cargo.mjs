@@ -1,5 +1,6 @@
 /**
- * Cargo as every check uses it: all crates with all features in the profile `dev`, so that each crate is compiled once for all of them.
+ * Cargo with the settings of every check: all crates with all features in the profile `dev`, so that each crate is
+ * compiled once for all checks.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,13 +10,13 @@ import { cache, environment, root, run } from "./run.mjs";
 
 const NEXTEST_VERSION = "0.9.151";
 
-/** The version of cargo-deny, which checks what we depend on. */
+/** The version of cargo-deny, which checks our dependencies. */
 export const CARGO_DENY_VERSION = "0.20.2";
 
-/** What is selected by every build, test and lint. */
+/** The selection of every build, test and lint. */
 export const EVERYTHING = ["--locked", "--workspace", "--all-features"];
 
-/** Files that Rust programs are made of, and that their tests read. */
+/** Files that Rust programs are built from or that their tests read. */
 export const RUST_INPUTS = [
   "Cargo.toml",
   "Cargo.lock",
@@ -40,11 +41,11 @@ export async function clippy() {
 }
 
 /**
- * Installs a program from crates.io, or finds it. It is built to be there soon, not to be fast.
+ * Installs a program from crates.io, unless it is installed. The build is optimised for build time, not for speed.
  *
  * @param {string} crate
  * @param {string} version
- * @param {readonly string[]} [flags] of `cargo install`
+ * @param {readonly string[]} [flags] flags of `cargo install`
  * @returns {Promise<string>} The folder that holds it.
  */
 export async function cargoTool(crate, version, flags = []) {
@@ -55,7 +56,7 @@ export async function cargoTool(crate, version, flags = []) {
     const quick = ["--profile", "dev", "--config", "profile.dev.debug=false"];
     const where = ["--root", folder, "--target-dir", join(cache, "target-tools")];
     const what = ["install", "--quiet", "--locked", `${crate}@${version}`, ...flags];
-    // Outside of the repository: its toolchain and its settings are not the tool's.
+    // Runs outside the repository, whose toolchain and settings are not meant for the tool.
     await run("cargo", [...what, ...where, ...quick], {
       cwd: cache,
       env: { ...environment, CARGO_TARGET_DIR: undefined },
@@ -64,7 +65,7 @@ export async function cargoTool(crate, version, flags = []) {
   return bin;
 }
 
-/** The folder of cargo-nextest, which runs the tests. */
+/** Returns the folder of cargo-nextest, which runs the tests. */
 export function nextest() {
   return cargoTool("cargo-nextest", NEXTEST_VERSION, [
     "--no-default-features",
@@ -76,8 +77,8 @@ export function nextest() {
 /**
  * Runs tests.
  *
- * @param {Record<string, string>} env where the tests find servers and kits
- * @param {string} [filter] which of them, in nextest's filter language; all without it
+ * @param {Record<string, string>} env variables that tell the tests where servers and kits are
+ * @param {string} [filter] which tests to run, in nextest's filter language; by default all
  */
 export async function runTests(env, filter) {
   const PATH = [await nextest(), process.env.PATH].join(delimiter);
@@ -90,7 +91,7 @@ export async function runTests(env, filter) {
 /** @typedef {{ name: string, mark: string, hash: string }} Crate */
 
 /**
- * Crates whose own files differ from those with which their tests passed last on this machine.
+ * Returns the crates whose own files changed since their tests last passed on this machine.
  *
  * @returns {Crate[]}
  */
@@ -98,12 +99,12 @@ export function changedCrates() {
   return crates().filter(({ mark, hash }) => passedAt(mark, hash) === undefined);
 }
 
-/** Notes that the tests of crates passed. @param {readonly Crate[]} passed */
+/** Records that the tests of crates passed. @param {readonly Crate[]} passed */
 export function noteCratesPassed(passed) {
   for (const { mark, hash } of passed) notePassed(mark, hash);
 }
 
-/** Every crate of the workspace, with the hash of its own files. @returns {Crate[]} */
+/** Returns every crate of the workspace, with the hash of its own files. @returns {Crate[]} */
 export function crates() {
   const args = ["metadata", "--locked", "--no-deps", "--format-version", "1"];
   const text = execFileSync("cargo", args, { cwd: root, encoding: "utf8", maxBuffer: 64 << 20 });

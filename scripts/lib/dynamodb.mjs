@@ -6,7 +6,7 @@ import { installed, jars } from "./installed.mjs";
 import { root } from "./run.mjs";
 
 /**
- * Installs DynamoDB Local, or finds it.
+ * Installs DynamoDB Local, unless it is installed.
  *
  * @returns {Promise<string>} Its class path.
  */

@@ -1,8 +1,10 @@
 /**
- * What a part of the checks depends on, by content, and whether it passed on this machine with just that content.
+ * The inputs of a part of the checks, by content, and whether the part passed on this machine with exactly these
+ * inputs.
  *
- * A mark is a file in the cache that is named after the part and holds the hash of its inputs: the files that git knows or would add under
- * the part's paths, and the versions of the tools that read them. A part whose mark has today's hash need not run again.
+ * A mark is a file in the cache that is named after the part and holds the hash of its inputs: the files under the
+ * part's paths that git tracks or would add, and the versions of the tools that read them. A part whose mark has the
+ * current hash need not run again.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -17,14 +19,14 @@ const output = (program, args) =>
 /** @type {string | undefined} */
 let tools;
 
-/** The versions of what runs the checks. */
+/** Returns the versions of the tools that run the checks. */
 function toolVersions() {
   tools ??= [output("rustc", ["-V"]), process.version, process.platform, process.arch].join("\n");
   return tools;
 }
 
 /**
- * The files under some paths, by name: those that git knows, and new ones that it does not ignore.
+ * Returns the names of the files under some paths: tracked files, and new ones that git does not ignore.
  *
  * @param {readonly string[]} paths files or folders, relative to the root
  */
@@ -35,7 +37,7 @@ export function filesUnder(paths) {
 }
 
 /**
- * The hash of the content under some paths, and of the tools.
+ * Returns the hash of the files under some paths and of the tool versions.
  *
  * @param {readonly string[]} paths
  */
@@ -52,7 +54,7 @@ export function contentHash(paths) {
 const markOf = (name) => join(cache, "passed", name);
 
 /**
- * When a check passed with these inputs on this machine; `undefined` if it did not.
+ * Returns when a check passed with these inputs on this machine; `undefined` if it did not.
  *
  * @param {string} name
  * @param {string} hash
@@ -65,7 +67,7 @@ export function passedAt(name, hash) {
 }
 
 /**
- * Notes that a check passed with these inputs.
+ * Records that a check passed with these inputs.
  *
  * @param {string} name
  * @param {string} hash

@@ -1,17 +1,15 @@
-/**
- * Installs what is pinned in a file into the cache, once, and again when the file changes.
- */
+/** Installs what a file pins into the cache: once, and again when the file changes. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cache, run } from "./run.mjs";
 
 /**
- * Installs into a folder named after what goes in, or finds it complete.
+ * Installs into a folder that is named after the contents of `files`, unless it is complete.
  *
  * @param {string} kind The folder of the cache.
  * @param {string} name
- * @param {readonly string[]} files What decides about what goes in.
+ * @param {readonly string[]} files The files that determine what is installed.
  * @param {(into: string) => Promise<void>} fill
  * @returns {Promise<string>}
  */
@@ -31,7 +29,7 @@ export async function installed(kind, name, files, fill) {
 }
 
 /**
- * Copies what a pom names, with all that it needs, from Maven Central.
+ * Copies the artefacts that a pom names, with their dependencies, from Maven Central.
  *
  * @param {string} pom
  * @param {string} into

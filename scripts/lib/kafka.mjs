@@ -6,7 +6,7 @@ import { installed, jars } from "./installed.mjs";
 import { root } from "./run.mjs";
 
 /**
- * Installs Kafka, or finds it.
+ * Installs Kafka, unless it is installed.
  *
  * @returns {Promise<string>} Its class path.
  */

@@ -1,6 +1,4 @@
-/**
- * openCypher's Technology Compatibility Kit and TinkerPop's features, from Maven Central.
- */
+/** openCypher's Technology Compatibility Kit and TinkerPop's feature tests, from Maven Central. */
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,9 +7,9 @@ import { installed, jars } from "./installed.mjs";
 import { root } from "./run.mjs";
 
 /**
- * Installs the kits, or finds them.
+ * Installs the kits, unless they are installed.
  *
- * @returns {Promise<Record<string, string>>} Variables that say to the tests where they are.
+ * @returns {Promise<Record<string, string>>} Variables that tell the tests where the kits are.
  */
 export async function kits() {
   const pom = join(root, "scripts", "lib", "kits", "pom.xml");

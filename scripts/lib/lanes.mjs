@@ -1,6 +1,7 @@
 /**
- * Runs the parts of a check: those that compute one after the other, and beside them, one after the other too, those that mostly wait for
- * servers. A machine with two cores is busy then, and no part has to share it with many.
+ * Runs the parts of a check in two lanes: parts that compute run one after another, and beside them, also one after
+ * another, parts that mostly wait for servers. This keeps a machine with two cores busy, and no part has to share it
+ * with many others.
  */
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,21 +11,22 @@ import { isInterrupted, run } from "./run.mjs";
 
 /**
  * @typedef {object} Part
- * @property {string} name how it is chosen: `npm test -- --NAME`; several parts may have one name
+ * @property {string} name selects the part: `npm test -- --NAME`; several parts may share a name
  * @property {string} title
- * @property {boolean} [waits] whether it mostly waits; it runs beside those that compute, and what it prints comes at its end
- * @property {readonly string[]} inputs files and folders on which its outcome depends
+ * @property {boolean} [waits] whether it mostly waits; it then runs beside those that compute, and its output is
+ * printed at its end
+ * @property {readonly string[]} inputs files and folders that its result depends on
  * @property {(run: import("./run.mjs").Run) => Promise<void>} act
- * @property {() => void} [passed] what else to note when it passes
+ * @property {() => void} [passed] what else to record when it passes
  */
 
 /**
- * Runs parts, all of them even if one fails, and says at the end what became of each and how long it took.
+ * Runs all parts, even if one fails, and finally prints the result and duration of each.
  *
  * @param {string} title
  * @param {readonly Part[]} parts
- * @param {{ all: boolean, before?: () => Promise<void> }} options `all`: also parts that passed with the same inputs; `before` is done once if any part
- *   has to run
+ * @param {{ all: boolean, before?: () => Promise<void> }} options `all`: also run parts that passed with the same
+ * inputs; `before` runs once if any part has to run
  * @returns {Promise<void>}
  */
 export async function runParts(title, parts, { all, before }) {
@@ -85,7 +87,7 @@ function markOf(part) {
 }
 
 /**
- * Runs a part whose output is printed when it ends, so that it does not mix with that of the part beside it.
+ * Runs a part and prints its output at the end, so that it does not mix with the output of the part beside it.
  *
  * @param {Part} part
  */

@@ -1,9 +1,9 @@
 /**
- * LocalStack, as a process on this machine: no Docker, no account, no token, and nothing from the internet but the package registries. It is what
- * `npm run aws` deploys the templates to.
+ * LocalStack as a process on this machine: without Docker, account or token, and with no downloads except from the
+ * package registries. `npm run aws` deploys the templates to it.
  *
- * `localStackPython` installs it (pinned by hash in `localstack/requirements.txt`, some 500 MB), `LocalStack` runs it. Functions run as processes, and
- * DynamoDB is DynamoDB Local from Maven Central: `localstack/plugin` says how.
+ * `localStackPython` installs it (pinned by hash in `localstack/requirements.txt`, about 500 MB), and `LocalStack` runs
+ * it. Functions run as processes, and DynamoDB is DynamoDB Local from Maven Central; `localstack/plugin` explains how.
  */
 import { execFile, execFileSync, spawn } from "node:child_process";
 import {
@@ -29,21 +29,21 @@ const execute = promisify(execFile);
 const requirements = join(root, "scripts", "lib", "localstack", "requirements.txt");
 const plugin = join(root, "scripts", "lib", "localstack", "plugin");
 
-/** Where it says to be, and whose it says that everything is. */
+/** The region and the account that LocalStack claims. */
 export const REGION = "eu-west-3";
 export const ACCOUNT = "000000000000";
 
 const START_MS = 240_000;
-/** A service is loaded by its first request; DynamoDB and Step Functions take half a minute on a busy machine. */
+/** The first request to a service loads it; DynamoDB and Step Functions take half a minute on a busy machine. */
 const WARM_MS = 180_000;
-/** It needs up to half a minute to end in order. */
+/** LocalStack needs up to half a minute to shut down in order. */
 const END_MS = 30_000;
 
-/** The only Python that LocalStack 4.14 starts on, and that all that it needs can be had for. */
+/** The only Python version on which LocalStack 4.14 starts and for which all of its dependencies are available. */
 const PYTHON = "3.13";
 
 /**
- * Which Python to use: `TIDEGRAPH_LOCALSTACK_PYTHON`, or the first of that version that is on the path or that pyenv has.
+ * Finds the Python to use: `TIDEGRAPH_LOCALSTACK_PYTHON`, or the first one of that version on the path or in pyenv.
  *
  * @returns {Promise<string>}
  */
@@ -74,7 +74,7 @@ async function python() {
 }
 
 /**
- * The path of a Python that has LocalStack.
+ * Returns the path of a Python that has LocalStack.
  *
  * @returns {Promise<string>}
  */
@@ -88,18 +88,18 @@ export async function localStackPython() {
 }
 
 export class LocalStack {
-  /** @param {{ log: string }} options `log`: a file for what it prints */
+  /** @param {{ log: string }} options `log`: a file for the output */
   constructor(options) {
     this.log = options.log;
     this.port = 0;
-    /** Everything that it writes, but its log. */
+    /** The folder for everything that LocalStack writes, except its log. */
     this.home = mkdtempSync(join(tmpdir(), "tidegraph-localstack-"));
-    /** What functions print, a file for each environment. */
+    /** The output of functions, one file for each environment. */
     this.functionLogs = join(this.home, "functions");
     /** @type {import("node:child_process").ChildProcess | undefined} */
     this.child = undefined;
     this.ended = true;
-    /** Processes that came of it, by their numbers. @type {Map<number, string>} */
+    /** Descendant processes and their command lines, by process id. @type {Map<number, string>} */
     this.descendants = new Map();
   }
 
@@ -108,7 +108,8 @@ export class LocalStack {
   }
 
   /**
-   * Variables with which AWS's SDKs, its command line and the CDK ask here, whatever the user's own say. LocalStack takes any credentials.
+   * Variables that direct AWS's SDKs, its command line and the CDK to this LocalStack, overriding the user's own.
+   * LocalStack accepts any credentials.
    *
    * @returns {Record<string, string | undefined>}
    */
@@ -122,13 +123,13 @@ export class LocalStack {
       AWS_SESSION_TOKEN: undefined,
       AWS_PROFILE: undefined,
       AWS_EC2_METADATA_DISABLED: "true",
-      // The object store speaks with nobody without TLS unless it is told to.
+      // The object store refuses plain HTTP without this.
       AWS_ALLOW_HTTP: "true",
     };
   }
 
   /**
-   * Asks with AWS's own command line, which LocalStack brings along; answers what it prints.
+   * Runs AWS's own command line, which comes with LocalStack, and returns its output.
    *
    * @param {readonly string[]} args
    */
@@ -140,9 +141,9 @@ export class LocalStack {
   }
 
   /**
-   * Starts it, and waits until it and its services answer.
+   * Starts LocalStack, and waits until it and some services answer.
    *
-   * @param {readonly (keyof typeof WARM)[]} services those that are loaded now, and not while somebody waits for them
+   * @param {readonly (keyof typeof WARM)[]} services services to load now, instead of at their first use
    */
   async start(services) {
     const [program, classpath] = [await localStackPython(), await dynamodbClasspath()];
@@ -153,7 +154,7 @@ export class LocalStack {
     this.child = spawn(program, ["-m", "localstack.runtime.main"], {
       cwd: this.home,
       stdio: ["ignore", output, output],
-      // A group of its own: at the end nothing of it may be left, whatever it started.
+      // A process group of its own, so that everything that it starts can be killed at the end.
       detached: true,
       env: {
         PATH: process.env.PATH,
@@ -182,7 +183,7 @@ export class LocalStack {
   }
 
   /**
-   * Waits until a request is answered with success.
+   * Waits until a request succeeds.
    *
    * @param {string} path
    * @param {{ method?: string, headers?: Record<string, string>, body?: string }} request
@@ -207,12 +208,12 @@ export class LocalStack {
     throw new Error(`LocalStack does not answer ${path}: ${last}\n${this.said()}`);
   }
 
-  /** The end of what it printed. */
+  /** Returns the end of the output. */
   said() {
     return readFileSync(this.log, "utf8").slice(-4000);
   }
 
-  /** Ends it in order, or after a while without; nothing of it is left then. */
+  /** Shuts LocalStack down, or kills it after a while. None of its processes or files are left afterwards. */
   async stop() {
     if (!this.ended) {
       this.left();
@@ -225,7 +226,7 @@ export class LocalStack {
     rmSync(this.home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 
-  /** Ends the whole group at once, without waiting: for the end of this process. */
+  /** Kills the whole group at once, without waiting: for the end of this process. */
   kill() {
     if (this.child?.pid === undefined) return;
     const left = this.left();
@@ -233,14 +234,15 @@ export class LocalStack {
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It has ended.
+        // It has already ended.
       }
     }
   }
 
   /**
-   * What came of it and is still there: it gives DynamoDB Local a group of its own, and does not always end it. Looked for twice, as long as it runs and
-   * after; a number that another process has by then is not taken for it.
+   * Returns the descendant processes that still exist. LocalStack starts DynamoDB Local in a process group of its own,
+   * and does not always end it. Descendants are recorded while LocalStack runs and looked up again afterwards;
+   * comparing command lines avoids hitting a process that has reused an id.
    */
   left() {
     const all = execFileSync("ps", ["-eo", "pid=,ppid=,args="], { encoding: "utf8", maxBuffer: 64 << 20 });
@@ -266,17 +268,17 @@ function variables(port) {
   return {
     GATEWAY_LISTEN: `127.0.0.1:${port}`,
     LOCALSTACK_HOST: `localhost:${port}`,
-    // It takes a machine like ours for its container otherwise.
+    // Otherwise LocalStack takes such a machine for its container.
     OVERRIDE_IN_DOCKER: "0",
     LAMBDA_RUNTIME_EXECUTOR: "process",
     HOSTNAME_FROM_LAMBDA: "127.0.0.1",
-    // The provider that has local secondary indexes and transactions from DynamoDB Local.
+    // The provider that passes local secondary indexes and transactions on to DynamoDB Local.
     PROVIDER_OVERRIDE_DYNAMODB: "v2",
     PROVIDER_OVERRIDE_DYNAMODBSTREAMS: "v2",
     DYNAMODB_IN_MEMORY: "1",
     PERSISTENCE: "0",
     EAGER_SERVICE_LOADING: "0",
-    // Nothing of it asks the internet.
+    // Keeps LocalStack from using the internet.
     DISABLE_EVENTS: "1",
     SKIP_SSL_CERT_DOWNLOAD: "1",
     DNS_ADDRESS: "0",
@@ -284,11 +286,15 @@ function variables(port) {
   };
 }
 
-/** An AWS request of a service that changes nothing. Nobody looks at its signature, only at the service in it. */
+/** A signature for requests that change nothing. LocalStack does not verify it and reads only the service in it. */
 const signed = (/** @type {string} */ service) =>
   `AWS4-HMAC-SHA256 Credential=${ACCOUNT}/20260101/${REGION}/${service}/aws4_request, SignedHeaders=host, Signature=0`;
 
-/** @type {(service: string, body: string, version: string) => { path: string, method: string, headers: Record<string, string>, body: string }} */
+/**
+ * @type {(service: string, body: string, version: string) => {
+ *   path: string, method: string, headers: Record<string, string>, body: string
+ * }}
+ */
 const query = (service, body, version) => ({
   path: "/",
   method: "POST",
@@ -296,7 +302,11 @@ const query = (service, body, version) => ({
   body: `Action=${body}&Version=${version}`,
 });
 
-/** @type {(service: string, target: string, version: string) => { path: string, method: string, headers: Record<string, string>, body: string }} */
+/**
+ * @type {(service: string, target: string, version: string) => {
+ *   path: string, method: string, headers: Record<string, string>, body: string
+ * }}
+ */
 const json = (service, target, version) => ({
   path: "/",
   method: "POST",

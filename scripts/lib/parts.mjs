@@ -1,5 +1,6 @@
 /**
- * The parts of `npm test`: the one list of them. Each says what it is, on which files its outcome depends, and whether it mostly waits.
+ * The list of the parts of `npm test`. Each has a title, the files that its result depends on, and whether it mostly
+ * waits.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -10,20 +11,21 @@ import { pythonWithClients } from "./python.mjs";
 import { installNodeModules, root } from "./run.mjs";
 import { Services } from "./services.mjs";
 
-/** Kafka, DynamoDB Local: for every part that can share them. */
+/** Kafka and DynamoDB Local, for every part that can share them. */
 export const services = new Services();
 
 const NODE = ["package-lock.json", "scripts/lib", "integration-tests/src", "contracts"];
 const PROCESSES = [...RUST_INPUTS, ...NODE];
 
 /**
- * Tests that hold in a fleet too. The others are about one process: its files and its end (`crash`, `lifecycle`), its drop folder (`drop`), its memory
- * (`memory`), its command line (`cli`); or need what is checked with one process well enough (`python`, `s3`, `token`).
+ * Tests that also apply to a fleet. The others are about one process: its files and its end (`crash`, `lifecycle`), its
+ * drop folder (`drop`), its memory (`memory`), its command line (`cli`). Or one process is enough for what they check
+ * (`python`, `s3`, `token`).
  */
 export const OF_FLEETS = ["bookmarks", "compressed", "errors", "indexes", "loader", "queries", "shapes"];
 
 /**
- * @param {string} file of `integration-tests`
+ * @param {string} file path relative to `integration-tests`
  * @param {readonly string[]} [args]
  */
 const acceptance =
@@ -94,7 +96,7 @@ export const PARTS = [
     title: "a fleet whose processes are killed",
     waits: true,
     inputs: [...PROCESSES, "integration-tests/fleet"],
-    // A log of two shards does all that one does, and more.
+    // Two shards cover everything that one shard does, and more.
     act: acceptance("fleet/faults.mjs", ["--quick", "--dev", "--shards", "2", "--tls"]),
   },
   {
@@ -116,7 +118,7 @@ export const PARTS = [
     title: "integration tests against a fleet",
     waits: true,
     inputs: [...PROCESSES, "integration-tests"],
-    // A part of what `--integration --cluster` runs.
+    // A subset of what `--integration --cluster` runs.
     act: (run) => testsOfFleets(run, ["bookmarks", "loader", "queries"]),
   },
   {
@@ -144,14 +146,14 @@ export const PARTS = [
   },
 ];
 
-/** Names of parts, each once. */
+/** The names of the parts, without duplicates. */
 export const NAMES = [...new Set(PARTS.map(({ name }) => name))];
 
 /** Installs what the parts need while the programs and tests are built. */
 export async function prepare() {
   await installNodeModules();
   const downloads = Promise.all([pythonWithClients(), kits(), services.environment()]);
-  // Its failure is told after the build, and not as one that nobody handles.
+  // A failed download is reported after the build, instead of as an unhandled rejection.
   downloads.catch(() => undefined);
   await buildEverything();
   await downloads;
@@ -173,7 +175,7 @@ export async function testsOfFleets(run, files) {
   if (!existsSync(nodeBinary)) throw new Error(`there is no ${nodeBinary}`);
   const map = ["--graph", "tables", "--dynamodb-endpoint", `${dynamodb}`, "--dynamodb-local"];
   const log = ["--kafka-brokers", `${brokers}`, "--log-replication", "1", "--log-in-sync", "1"];
-  // Makes the table; its own graph stays empty.
+  // Creates the table; the graph of this command stays empty.
   await run(nodeBinary, ["init", ...map, ...log, "--create-tables"]);
   const shared = JSON.stringify({ nodeBinary, brokers, dynamodb });
   const tests = files.map((name) => `test/${name}.test.ts`);

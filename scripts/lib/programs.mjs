@@ -1,8 +1,8 @@
 /**
  * The programs: where they are, and how they are built.
  *
- * Profiles: `dev` is what tests use, all crates with all features (`cargo.mjs`); `release` runs on this machine and is soon built; `dist` is what ships
- * and what benchmarks measure, optimised across crates.
+ * Profiles: tests use `dev`, with all crates and all features (`cargo.mjs`); `release` is for running on this machine
+ * and builds fast; `dist` is for shipping and benchmarks, and is optimised across crates.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -11,7 +11,7 @@ import { run, targetDir } from "./run.mjs";
 
 /** @typedef {"dev" | "release" | "dist"} Profile */
 
-/** The crates of a fleet's programs with the features that make them, besides those of one process. */
+/** The crates of a fleet's programs, with the features that a fleet needs beyond those of one process. */
 export const FLEET_CRATES = [
   ...["tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"].flatMap((name) => [
     "-p",
@@ -32,7 +32,7 @@ const CLUSTER_CRATES = [
 ];
 
 /**
- * Where a program is when it was built.
+ * Returns the path of a built program.
  *
  * @param {string} name
  * @param {Profile} [profile]
@@ -43,7 +43,8 @@ export function program(name, profile = "dev") {
 }
 
 /**
- * Builds the `tidegraph` binary of one process and returns its path. `TIDEGRAPH_BINARY` names one that is built already.
+ * Builds the `tidegraph` binary of one process and returns its path. `TIDEGRAPH_BINARY` names a binary that is already
+ * built.
  *
  * @param {Profile} [profile]
  * @returns {Promise<string>}
@@ -60,15 +61,15 @@ export async function buildBinary(profile = "release") {
 }
 
 /**
- * Builds `tidegraph-bench` and the `tidegraph` binary that it measures, and returns their paths. `TIDEGRAPH_PROGRAMS` names a folder in which they are
- * already.
+ * Builds `tidegraph-bench` and the `tidegraph` binary that it measures, and returns their paths. `TIDEGRAPH_PROGRAMS`
+ * names a folder that already has them.
  *
  * @param {Profile} profile
- * @param {readonly string[]} [features] of `tidegraph-bench`
+ * @param {readonly string[]} [features] features of `tidegraph-bench`
  * @returns {Promise<{ binary: string, benchBinary: string }>}
  */
 export async function buildBench(profile, features = []) {
-  // Together, so that what they share is built once.
+  // Built together, so that shared crates are built once.
   const crates = ["-p", "tidegraph", "-p", "tidegraph-bench"];
   const more = features.flatMap((feature) => ["--features", `tidegraph-bench/${feature}`]);
   const path = await builtPaths(profile, [...crates, ...more]);
@@ -76,7 +77,8 @@ export async function buildBench(profile, features = []) {
 }
 
 /**
- * Builds programs, unless `TIDEGRAPH_PROGRAMS` names a folder in which they are, and returns what finds each of them.
+ * Builds programs, unless `TIDEGRAPH_PROGRAMS` names a folder that has them, and returns a function that finds each of
+ * them.
  *
  * @param {Profile} profile
  * @param {readonly string[]} selection what cargo builds in the profiles `release` and `dist`
@@ -105,13 +107,16 @@ export async function buildCluster(profile) {
 }
 
 /**
- * Builds the programs of a fleet and returns their paths: the daemon of storage nodes, the worker, the worker as a Lambda function, the functions that
- * move replicas and that load files. `TIDEGRAPH_PROGRAMS` names a folder in which they are already.
+ * Builds the programs of a fleet and returns their paths: the daemon of storage nodes, the worker, the worker as a
+ * Lambda function, and the functions that move replicas and that load files. `TIDEGRAPH_PROGRAMS` names a folder that
+ * already has them.
  *
  * @param {Profile} profile
- * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string, benchBinary: () => string }>}
- *   `benchBinary` finds `tidegraph-bench`, which is built too if `bench` says so.
- * @param {{ bench?: boolean }} [options]
+ * @param {{ bench?: boolean }} [options] `bench`: also build `tidegraph-bench`
+ * @returns {Promise<{
+ *   nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string,
+ *   benchBinary: () => string
+ * }>} `benchBinary` returns the path of `tidegraph-bench`.
  */
 export async function buildFleet(profile, { bench = false } = {}) {
   const measuring = bench ? ["-p", "tidegraph-bench", "--features", "tidegraph-bench/fleet"] : [];

@@ -1,5 +1,6 @@
 /**
- * The virtual environment for the checks that drive real Python clients, made once and again when the pinned list changes.
+ * The virtual environment for checks that use real Python clients. It is created once, and again when the pinned list
+ * changes.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

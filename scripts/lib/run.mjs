@@ -1,7 +1,7 @@
 /**
- * What the scripts share: where things are, running a command to its end, and building the binary.
+ * Shared by the scripts: the folders, and running a command to its end.
  *
- * Nothing here may depend on a package: the scripts run on a clone where nothing is installed yet.
+ * This file must not depend on a package: the scripts run on a fresh clone, where nothing is installed yet.
  */
 import { spawn } from "node:child_process";
 import {
@@ -19,18 +19,19 @@ import { join, resolve } from "node:path";
 /** The root of the repository. */
 export const root = resolve(import.meta.dirname, "..", "..");
 
-/** What is built or downloaded once and may be thrown away. */
+/** The folder for what is built or downloaded once; it may be deleted. */
 export const cache = join(homedir(), ".cache", "tidegraph");
 
-/** Where cargo builds: outside of the repository, unless the user chose a place. */
+/** The folder in which cargo builds: outside the repository, unless the user chose another one. */
 export const targetDir = process.env.CARGO_TARGET_DIR ?? join(cache, "target");
 
 /** The environment of every command. */
 export const environment = { ...process.env, CARGO_TARGET_DIR: targetDir };
 
 /**
- * Cargo tells by their times whether sources have changed. Another clone of the repository that builds into the same folder may have newer
- * or older ones: then ours count as changed.
+ * Marks the target folder as used by this clone. Cargo detects changed sources by their timestamps. If another clone
+ * has built into the same folder, its timestamps may be newer or older, so all sources of this clone are marked as
+ * changed.
  */
 function claimTargetDir() {
   const mark = join(targetDir, "clone");
@@ -46,27 +47,27 @@ function claimTargetDir() {
 }
 let claimed = false;
 
-/** Whether we were told to end; then nothing new is begun. */
+/** Whether this process received a signal to end; if so, no new step starts. */
 let interrupted = false;
 
-/** Whether we were told to end. */
+/** Returns whether this process received a signal to end. */
 export function isInterrupted() {
   return interrupted;
 }
 
 /**
  * @typedef {object} RunOptions
- * @property {Record<string, string | undefined>} [env] variables besides ours
- * @property {string} [cwd] the root of the repository without it
- * @property {boolean} [quiet] drops what it prints, but not its errors
- * @property {number} [output] a file that takes what it prints
+ * @property {Record<string, string | undefined>} [env] further variables
+ * @property {string} [cwd] the working directory; by default the root of the repository
+ * @property {boolean} [quiet] whether to drop the output, except for errors
+ * @property {number} [output] a file that receives the output
  *
  * @typedef {(program: string, args: readonly string[], options?: RunOptions) => Promise<void>} Run
  */
 
 /**
- * Runs a command in the root of the repository with our input and output. Throws when it fails. A signal that would end us is
- * passed on, so that nothing is left behind.
+ * Runs a command in the root of the repository with our input and output. Throws if it fails. Passes on signals that
+ * would end this process, so that the command does not outlive it.
  *
  * @param {string} program
  * @param {readonly string[]} args
@@ -105,7 +106,7 @@ export function run(program, args, options = {}) {
 }
 
 /**
- * Runs named steps one after the other, all of them even if one fails, and says at the end which did, and how long each took.
+ * Runs all steps in order, even if one fails, and finally prints the result and duration of each.
  *
  * @param {string} title
  * @param {readonly (readonly [name: string, step: () => Promise<void>])[]} steps
@@ -137,7 +138,7 @@ export async function runSteps(title, steps) {
   if (failed > 0) process.exitCode = 1;
 }
 
-/** Installs the npm workspaces exactly as locked, unless that was done since the lock last changed. */
+/** Installs the npm workspaces exactly as locked, unless this was done since the lock file last changed. */
 export async function installNodeModules() {
   const lock = join(root, "package-lock.json");
   const installed = join(root, "node_modules", ".package-lock.json");

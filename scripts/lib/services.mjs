@@ -1,6 +1,6 @@
 /**
- * Kafka and DynamoDB Local, started once for all parts of a test run that can share them. Each test uses a topic, a table entry or a graph of its
- * own. Tests that stop, kill or configure a server start one themselves.
+ * Kafka and DynamoDB Local, started once for all parts of a test run that can share them. Each test uses its own topic,
+ * table entry or graph. Tests that stop, kill or configure a server start their own.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,9 +17,10 @@ export class Services {
   #home = "";
 
   /**
-   * Starts the servers, or finds them started.
+   * Starts the servers, unless they are running.
    *
-   * @returns {Promise<Record<string, string>>} Variables that say to tests where they are, and how to start their own.
+   * @returns {Promise<Record<string, string>>} Variables that tell tests where the servers are, and how to start their
+   * own.
    */
   environment() {
     this.#started ??= this.#start();

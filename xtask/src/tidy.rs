@@ -1,7 +1,7 @@
 //! Rules about the repository that no other linter knows, in the manner of rust-analyzer's and TigerBeetle's `tidy`.
 //!
-//! Flow: list the files that git knows or would add, read them into a [`Tree`], ask `cargo metadata` for the edges between
-//! our crates, then run every rule. Rules are pure functions of these two, so that each can be shown to fail.
+//! Flow: list the files that git knows or would add, read them into a [`Tree`], ask `cargo metadata` for the edges
+//! between our crates, then run every rule. Rules are pure functions of these two, so that each can be shown to fail.
 //!
 //! A rule must never depend on what lies outside of the repository, or on the order of the files.
 

@@ -1,8 +1,8 @@
 //! Answers in a notation that all peers share, so that they can be compared as multisets of text.
 //!
-//! A vertex is `id:label{key=value,…}` with its keys in order, a map `{key=value,…}`, a list `[a,b]`, a point in time
-//! its milliseconds; columns are divided by `|`. `scripts/peers/java/common/Rows.java` and `kuzu_peer.py` write the
-//! same. Floats are not compared: their shortest forms differ between libraries, and no checked answer has any.
+//! A vertex is `id:label{key=value,…}` with its keys in order, a map `{key=value,…}`, a list `[a,b]`, a point in
+//! time its milliseconds; columns are divided by `|`. `scripts/peers/java/common/Rows.java` and `kuzu_peer.py` write
+//! the same. Floats are not compared: their shortest forms differ between libraries, and no checked answer has any.
 
 use std::collections::BTreeMap;
 use tidegraph_types::Value;

@@ -2,9 +2,9 @@
 //! compressed sparse rows (CSR), as a program without transactions would do. All searches record a parent for
 //! each vertex.
 //!
-//! The baseline is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC 2012),
-//! implemented here with the thresholds of the GAP benchmark suite: from the frontier down while it is small, and from
-//! the unreached vertices up while it is large. As in GAP, the graph has no loops and no parallel edges.
+//! The baseline is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC
+//! 2012), implemented here with the thresholds of the GAP benchmark suite: from the frontier down while it is small,
+//! and from the unreached vertices up while it is large. As in GAP, the graph has no loops and no parallel edges.
 
 use tidegraph_engine::apl::searches::{Searches, breadth_first};
 use tidegraph_engine::apl::{At, Expand};

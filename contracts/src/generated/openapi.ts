@@ -9,7 +9,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Run a Gremlin traversal given in the address */
+        /** Run a Gremlin traversal from the query string */
         get: {
             parameters: {
                 query: {
@@ -18,8 +18,9 @@ export interface paths {
                 };
                 header?: {
                     /**
-                     * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
-                     *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                     * @description A version from an earlier answer: the request reads this version or a later one. If the service has not reached
+                     *     it yet, the request waits for ten seconds at most, and no longer than its own time limit. Then the answer is a
+                     *     `ServiceUnavailableException`, and the client can send the request again.
                      */
                     "Tidegraph-Version"?: components["parameters"]["AtLeast"];
                 };
@@ -39,8 +40,9 @@ export interface paths {
                 query?: never;
                 header?: {
                     /**
-                     * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
-                     *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                     * @description A version from an earlier answer: the request reads this version or a later one. If the service has not reached
+                     *     it yet, the request waits for ten seconds at most, and no longer than its own time limit. Then the answer is a
+                     *     `ServiceUnavailableException`, and the client can send the request again.
                      */
                     "Tidegraph-Version"?: components["parameters"]["AtLeast"];
                 };
@@ -70,7 +72,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the service is healthy, since when, and in which version */
+        /** Show the health, start time and version of the service */
         get: {
             parameters: {
                 query?: never;
@@ -108,8 +110,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the nodes of a fleet say of themselves
-         * @description Asks all nodes. A service that is one process answers 404.
+         * Show the status of a fleet's nodes
+         * @description Queries all nodes. A service of one process answers 404.
          */
         get: {
             parameters: {
@@ -120,7 +122,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description nodes, their replicas and versions, and which nodes hold which partitions */
+                /** @description the nodes with their replicas and versions, and the nodes of each partition */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -148,8 +150,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the process counted
-         * @description Requests by route and status, their durations, input that was refused, memory and the newest version, as Prometheus reads them. docs/metrics.md has the names.
+         * Show the metrics of the process
+         * @description Requests by route and status, their durations, refused input, memory and the newest version, in the format of Prometheus. docs/metrics.md lists the names.
          */
         get: {
             parameters: {
@@ -160,7 +162,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description the text format of Prometheus, 0.0.4 */
+                /** @description metrics in Prometheus text format 0.0.4 */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -199,17 +201,17 @@ export interface paths {
                 query?: {
                     /** @description the same as `GET /loader/{loadId}` */
                     loadId?: string;
-                    /** @description how many ids to list, newest first */
+                    /** @description number of ids to list, newest first */
                     limit?: number;
-                    /** @description whether loads that wait in the queue are listed */
+                    /** @description whether to list loads that wait in the queue */
                     includeQueuedLoads?: components["schemas"]["Switch"];
                     /** @description whether to list the files that failed */
                     details?: components["parameters"]["Details"];
                     /** @description whether to list the rows that were refused */
                     errors?: components["parameters"]["Errors"];
-                    /** @description which page of refused rows, from 1 */
+                    /** @description page of refused rows, starting at 1 */
                     page?: components["parameters"]["Page"];
-                    /** @description how many refused rows are on a page */
+                    /** @description number of refused rows on a page */
                     errorsPerPage?: components["parameters"]["ErrorsPerPage"];
                 };
                 header?: never;
@@ -232,8 +234,8 @@ export interface paths {
         };
         put?: never;
         /**
-         * Start a load, or put it into the queue
-         * @description What a load brings becomes visible at once when it ends, or not at all.
+         * Start a load or queue it
+         * @description All data of a load becomes visible at once when the load ends, or none of it does.
          */
         post: {
             parameters: {
@@ -248,7 +250,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description the load was taken */
+                /** @description the load was accepted */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -287,12 +289,12 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description the id that `POST /loader` answered with */
+                /** @description the id from the answer of `POST /loader` */
                 loadId: string;
             };
             cookie?: never;
         };
-        /** How far a load is, and which rows it refused */
+        /** Show the progress of a load and the rows that it refused */
         get: {
             parameters: {
                 query?: {
@@ -300,14 +302,14 @@ export interface paths {
                     details?: components["parameters"]["Details"];
                     /** @description whether to list the rows that were refused */
                     errors?: components["parameters"]["Errors"];
-                    /** @description which page of refused rows, from 1 */
+                    /** @description page of refused rows, starting at 1 */
                     page?: components["parameters"]["Page"];
-                    /** @description how many refused rows are on a page */
+                    /** @description number of refused rows on a page */
                     errorsPerPage?: components["parameters"]["ErrorsPerPage"];
                 };
                 header?: never;
                 path: {
-                    /** @description the id that `POST /loader` answered with */
+                    /** @description the id from the answer of `POST /loader` */
                     loadId: string;
                 };
                 cookie?: never;
@@ -334,7 +336,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    /** @description the id that `POST /loader` answered with */
+                    /** @description the id from the answer of `POST /loader` */
                     loadId: string;
                 };
                 cookie?: never;
@@ -358,33 +360,33 @@ export interface components {
         Switch: boolean | string;
         OpenCypherRequest: {
             query: string;
-            /** @description the query's parameters by name, as an object or as the text of one */
+            /** @description the query's parameters by name, as an object or as its JSON text */
             parameters?: {
                 [key: string]: unknown;
             } | string;
-            /** @description names the request in answers, in the log and for cancelling it */
+            /** @description id of the query, for answers, the log and cancelling */
             queryId?: string;
-            /** @description stops the query earlier than the service would */
+            /** @description time limit that is shorter than the one of the service */
             queryTimeoutMilliseconds?: number;
         };
         OpenCypherForm: {
             query: string;
             /** @description a JSON object with the query's parameters */
             parameters?: string;
-            /** @description names the request in answers, in the log and for cancelling it */
+            /** @description id of the query, for answers, the log and cancelling */
             queryId?: string;
-            /** @description stops the query earlier than the service would */
+            /** @description time limit that is shorter than the one of the service */
             queryTimeoutMilliseconds?: number;
         };
         GremlinRequest: {
             gremlin: string;
-            /** @description values of the variables that the traversal names */
+            /** @description values of the traversal's variables */
             bindings?: {
                 [key: string]: unknown;
             };
-            /** @description names the request in answers, in the log and for cancelling it */
+            /** @description id of the query, for answers, the log and cancelling */
             queryId?: string;
-            /** @description stops the query earlier than the service would */
+            /** @description time limit that is shorter than the one of the service */
             queryTimeoutMilliseconds?: number;
         };
         OpenCypherAnswer: {
@@ -421,7 +423,7 @@ export interface components {
                 [key: string]: components["schemas"]["Value"];
             };
         };
-        /** @description nodes and relationships in turn, beginning and ending with a node */
+        /** @description alternating nodes and relationships, starting and ending with a node */
         Path: (components["schemas"]["Node"] | components["schemas"]["Relationship"])[];
         GremlinAnswer: {
             requestId: string;
@@ -435,7 +437,7 @@ export interface components {
                 meta: components["schemas"]["GraphsonMap"];
             };
         };
-        /** @description a GraphSON 3 value; text, truth values and null are plain, all else names its type */
+        /** @description a GraphSON 3 value; text, truth values and null are plain, all other values name their type */
         GraphsonValue: null | boolean | string | components["schemas"]["GraphsonTyped"];
         GraphsonTyped: {
             "@type": string;
@@ -446,14 +448,14 @@ export interface components {
             "@type": "g:List";
             "@value": components["schemas"]["GraphsonValue"][];
         };
-        /** @description keys and values in turn */
+        /** @description alternating keys and values */
         GraphsonMap: {
             /** @constant */
             "@type": "g:Map";
             "@value": components["schemas"]["GraphsonValue"][];
         };
         QueryList: {
-            /** @description since the service was started */
+            /** @description queries since the service was started */
             acceptedQueryCount: number;
             runningQueryCount: number;
             queries: components["schemas"]["RunningQuery"][];
@@ -502,7 +504,7 @@ export interface components {
                 endpoint: string;
                 /** @enum {string} */
                 state: "joining" | "up" | "draining" | "gone";
-                /** @description what the node answered; nothing of one that was not asked */
+                /** @description the node's answer; null if the node was not queried */
                 says?: {
                     [key: string]: unknown;
                 } | null;
@@ -689,7 +691,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenCypherAnswer"];
             };
         };
-        /** @description what the traversal emitted, in GraphSON 3 */
+        /** @description the results of the traversal, in GraphSON 3 */
         Gremlin: {
             headers: {
                 "Tidegraph-Version": components["headers"]["Version"];
@@ -721,22 +723,23 @@ export interface components {
     };
     parameters: {
         /**
-         * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
-         *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+         * @description A version from an earlier answer: the request reads this version or a later one. If the service has not reached
+         *     it yet, the request waits for ten seconds at most, and no longer than its own time limit. Then the answer is a
+         *     `ServiceUnavailableException`, and the client can send the request again.
          */
         AtLeast: number;
         /** @description whether to list the files that failed */
         Details: components["schemas"]["Switch"];
         /** @description whether to list the rows that were refused */
         Errors: components["schemas"]["Switch"];
-        /** @description which page of refused rows, from 1 */
+        /** @description page of refused rows, starting at 1 */
         Page: number;
-        /** @description how many refused rows are on a page */
+        /** @description number of refused rows on a page */
         ErrorsPerPage: number;
     };
     requestBodies: never;
     headers: {
-        /** @description the version of the graph that was read, or that a write made */
+        /** @description the version of the graph that was read or that a write created */
         Version: number;
     };
     pathItems: {
@@ -747,7 +750,7 @@ export interface components {
                 path?: never;
                 cookie?: never;
             };
-            /** Run an openCypher query given in the address */
+            /** Run an openCypher query from the query string */
             get: {
                 parameters: {
                     query: {
@@ -758,8 +761,9 @@ export interface components {
                     };
                     header?: {
                         /**
-                         * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
-                         *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                         * @description A version from an earlier answer: the request reads this version or a later one. If the service has not reached
+                         *     it yet, the request waits for ten seconds at most, and no longer than its own time limit. Then the answer is a
+                         *     `ServiceUnavailableException`, and the client can send the request again.
                          */
                         "Tidegraph-Version"?: components["parameters"]["AtLeast"];
                     };
@@ -779,8 +783,9 @@ export interface components {
                     query?: never;
                     header?: {
                         /**
-                         * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
-                         *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                         * @description A version from an earlier answer: the request reads this version or a later one. If the service has not reached
+                         *     it yet, the request waits for ten seconds at most, and no longer than its own time limit. Then the answer is a
+                         *     `ServiceUnavailableException`, and the client can send the request again.
                          */
                         "Tidegraph-Version"?: components["parameters"]["AtLeast"];
                     };
@@ -811,7 +816,7 @@ export interface components {
                 path?: never;
                 cookie?: never;
             };
-            /** List the queries that run or wait, or cancel one */
+            /** List the running and waiting queries, or cancel one */
             get: {
                 parameters: {
                     query?: {
@@ -819,7 +824,7 @@ export interface components {
                         cancelQuery?: components["schemas"]["Switch"];
                         /** @description the query to cancel */
                         queryId?: string;
-                        /** @description whether cancelling a query that is gone is no error */
+                        /** @description whether cancelling a query that has ended succeeds instead of being an error */
                         silent?: components["schemas"]["Switch"];
                     };
                     header?: never;
@@ -828,7 +833,7 @@ export interface components {
                 };
                 requestBody?: never;
                 responses: {
-                    /** @description the queries, or that one was cancelled */
+                    /** @description the queries, or the confirmation that one was cancelled */
                     200: {
                         headers: {
                             [name: string]: unknown;
@@ -853,18 +858,18 @@ export interface components {
                 query?: never;
                 header?: never;
                 path: {
-                    /** @description the id that the request chose or got */
+                    /** @description the id that the request chose or was given */
                     queryId: string;
                 };
                 cookie?: never;
             };
-            /** Show one query that runs */
+            /** Show one running query */
             get: {
                 parameters: {
                     query?: never;
                     header?: never;
                     path: {
-                        /** @description the id that the request chose or got */
+                        /** @description the id that the request chose or was given */
                         queryId: string;
                     };
                     cookie?: never;
@@ -891,7 +896,7 @@ export interface components {
                     query?: never;
                     header?: never;
                     path: {
-                        /** @description the id that the request chose or got */
+                        /** @description the id that the request chose or was given */
                         queryId: string;
                     };
                     cookie?: never;

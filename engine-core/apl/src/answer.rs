@@ -185,8 +185,8 @@ impl EdgeRows {
     }
 }
 
-/// Edges of a frontier: aligned columns; rows of one frontier vertex are together and in order of the frontier. The last
-/// three columns may be empty if the request needed neighbours only.
+/// Edges of a frontier: aligned columns; rows of one frontier vertex are together and in order of the frontier. The
+/// last three columns may be empty if the request needed neighbours only.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Expansion {
     /// Row of the frontier that the edge belongs to.
@@ -296,8 +296,8 @@ impl Expansion {
 pub struct ScannedValues {
     /// The vertices.
     pub vertices: Vec<Gui>,
-    /// One column for each key of the request, in that order: the value of each vertex, null if it has none, a list if it
-    /// has several.
+    /// One column for each key of the request, in that order: the value of each vertex, null if it has none, a list if
+    /// it has several.
     pub columns: Vec<Vec<Value>>,
 }
 
@@ -360,8 +360,8 @@ pub struct EdgeRun {
     pub end: u32,
 }
 
-/// Edges of a scan, as they are stored: columns of what differs, and runs of what is equal. An edge takes 16 bytes if runs
-/// are long.
+/// Edges of a scan, as they are stored: columns of what differs, and runs of what is
+/// equal. An edge takes 16 bytes if runs are long.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EdgeRuns {
     /// Runs of rows, none of them empty. Two consecutive runs may have the same source and label.

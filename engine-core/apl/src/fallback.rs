@@ -19,7 +19,7 @@ pub(crate) const AT_ONCE: u32 = 4096;
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn look_up<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -44,7 +44,7 @@ pub fn look_up<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn count_vertices<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -63,7 +63,7 @@ pub fn count_vertices<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn sample_vertices<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -82,7 +82,7 @@ pub fn sample_vertices<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn sample_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -112,7 +112,7 @@ pub fn sample_edges<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn top_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -141,7 +141,7 @@ pub fn top_edges<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn edge_candidates<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -164,7 +164,7 @@ pub fn edge_candidates<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn find_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -186,7 +186,7 @@ pub fn find_edges<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn scan_values<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -208,7 +208,7 @@ pub fn scan_values<A: Apl + ?Sized>(
 ///
 /// # Errors
 ///
-/// Those of the request that it makes.
+/// The errors of the request that it makes.
 pub fn scan_edge_rows<A: Apl + ?Sized>(
     apl: &A,
     at: At,

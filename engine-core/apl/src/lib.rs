@@ -8,9 +8,9 @@
 //! reuses, aligned with the frontier by row number. A request whose answer has no bound takes a cursor and `max_rows`,
 //! and returns the cursor to continue from. So memory stays bounded, and a cancelled query stops soon.
 //!
-//! No method of [`Apl`] has a default. A new request therefore fails to compile until every implementation answers it:
-//! a store in this process may call [`fallback`], and says so; the client of a fleet sends a message of
-//! `tidegraph_wire::apl`.
+//! No method of [`Apl`] has a default. A new request therefore fails to compile until
+//! every implementation answers it: an in-process store may call [`fallback`] explicitly;
+//! the client of a fleet sends a message of `tidegraph_wire::apl`.
 //!
 //! What must never happen (APL-1): an answer that mixes two versions; an allocation, lock or await for each row.
 //!
@@ -71,8 +71,8 @@ use tidegraph_types::{Edge, Gui, Str, Token};
 /// # Errors
 ///
 /// Every request fails with [`Error::Behind`] or [`Error::TooOld`] if storage cannot read the version, with
-/// [`Error::Unavailable`] if it cannot answer now, and with [`Error::Corrupt`] if stored bytes are damaged. A request to
-/// other processes also fails with [`Error::NotHere`] or [`Error::WrongEpoch`] if the partition map changed, with
+/// [`Error::Unavailable`] if it cannot answer now, and with [`Error::Corrupt`] if stored bytes are damaged. A request
+/// to other processes also fails with [`Error::NotHere`] or [`Error::WrongEpoch`] if the partition map changed, with
 /// [`Error::Cancelled`], [`Error::Overdue`], and with [`Error::TooLarge`] if a message would be too large.
 pub trait Apl: Send + Sync {
     /// Returns whether each request goes to another machine. If so, callers combine requests, even at the cost of
@@ -83,14 +83,14 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error>;
 
     /// Resolves vertex ids, and answers what callers mostly ask next about them: one round trip instead of several.
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn look_up(&self, at: At, ids: &[Str], wish: &LookUp, out: &mut LookedUp) -> Result<(), Error>;
 
     /// Resolves edge ids, chosen by users or generated: appends one edge for each id, or `None` if no edge has the id
@@ -98,7 +98,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error>;
 
     /// Finds where edges with ids that users chose may be, as the partition of each id's hash knows it.
@@ -106,7 +106,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn edge_candidates(&self, at: At, ids: &[Str], out: &mut EdgeCandidates) -> Result<(), Error>;
 
     /// Finds edges whose source, SID and id are known: appends one answer for each place, `None` if the edge does not
@@ -114,15 +114,16 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn find_edges(&self, at: At, places: &[EdgePlace], out: &mut Vec<Option<Edge>>) -> Result<(), Error>;
 
-    /// Finds the GUI that a new vertex with an id would get: the first free GUI whose salt is at least the given one.
-    /// Appends GUI and salt for each id. Salt 0 is the plain hash; every other salt needs an entry in the exception list.
+    /// Finds the GUI that a new vertex with an id would get: the first free GUI
+    /// whose salt is at least the given one. Appends GUI and salt for each id. Salt
+    /// 0 is the plain hash; every other salt needs an entry in the exception list.
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error>;
 
     /// Reads ids, labels and properties of vertices, as `read` selects them. Appends one row for each GUI, also for
@@ -130,7 +131,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn vertices(
         &self,
         at: At,
@@ -143,7 +144,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error>;
 
     /// Appends the edges of a frontier with their other ends. Returns the cursor to continue from if the answer reached
@@ -151,7 +152,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn expand(
         &self,
         at: At,
@@ -165,14 +166,14 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error>;
 
     /// Appends a uniform sample of the edges that [`Self::expand`] would answer for each vertex. Ignores `max_rows`.
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn sample_edges(
         &self,
         at: At,
@@ -182,13 +183,13 @@ pub trait Apl: Send + Sync {
         out: &mut Expansion,
     ) -> Result<(), Error>;
 
-    /// Expands like [`Self::expand`], but of the edges that one call looks at (about `max_rows`) answers only those that
-    /// come first by a property: best first, or with [`TopEdges::each`] by row. The best edges of all are among the
-    /// answers of all calls.
+    /// Expands like [`Self::expand`], but of the edges that one call looks at (about `max_rows`) answers only those
+    /// that come first by a property: best first, or with [`TopEdges::each`] by row. The best edges of all are among
+    /// the answers of all calls.
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn top_edges(
         &self,
         at: At,
@@ -204,7 +205,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn scan_vertices(
         &self,
         at: At,
@@ -218,7 +219,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn scan_values(
         &self,
         at: At,
@@ -232,7 +233,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn count_vertices(
         &self,
         at: At,
@@ -245,7 +246,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn sample_vertices(
         &self,
         at: At,
@@ -258,7 +259,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn scan_edges(
         &self,
         at: At,
@@ -271,7 +272,7 @@ pub trait Apl: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn scan_edge_rows(
         &self,
         at: At,
@@ -280,12 +281,12 @@ pub trait Apl: Send + Sync {
         out: &mut Vec<Edge>,
     ) -> Result<Option<ScanCursor>, Error>;
 
-    /// Returns pairs of a label and a property key under which no two vertices of the label may share a value. These are
-    /// the newest pairs: the commit of a transaction that read before a change of them is refused.
+    /// Returns pairs of a label and a property key under which no two vertices of the label may share a value. These
+    /// are the newest pairs: the commit of a transaction that read before a change of them is refused.
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error>;
 
     /// Returns counts for the planner: cheap, and near the truth rather than exact.

@@ -103,8 +103,8 @@ impl Expand {
     }
 }
 
-/// Where an expansion continues: a row of the frontier and a position in the adjacency of that vertex. The default is the
-/// start.
+/// Where an expansion continues: a row of the frontier and a position in the
+/// adjacency of that vertex. The default is the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cursor {
     /// Row of the frontier.
@@ -149,7 +149,8 @@ pub struct PropertyPredicate {
     pub key: Token,
     /// The test.
     pub test: Test,
-    /// The value that passes must be the only value of the key. openCypher needs this: it sees several values as a list.
+    /// The value that passes must be the only value of the key. openCypher needs
+    /// this: it sees several values as a list.
     pub sole: bool,
 }
 

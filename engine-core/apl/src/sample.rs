@@ -149,14 +149,14 @@ mod tests {
         let mut taken = [0_u64; ITEMS as usize];
         for seed in 0..ROUNDS {
             let mut reservoir = Reservoir::new(Sample { count: 4, seed });
-            // In runs of several lengths, as pages and chunks come.
+            // Items arrive in runs of several lengths, as from pages and chunks.
             reservoir.offer_run(1, Some);
             reservoir.offer_run(6, |at| Some(1 + at));
             reservoir.offer_run(33, |at| Some(7 + at));
             assert_eq!(reservoir.items.len(), 4);
             reservoir.items.iter().for_each(|item| taken[*item as usize] += 1);
         }
-        // 2,000 each on average, standard deviation 42.
+        // The mean is 2,000, the standard deviation 42.
         for (item, count) in taken.iter().enumerate() {
             assert!((1_780..=2_220).contains(count), "{item} was taken {count} times: {taken:?}");
         }

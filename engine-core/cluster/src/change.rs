@@ -1,8 +1,9 @@
-//! Changes of the map, and which of them it allows. Pure functions: a backend reads the items that a change touches,
-//! asks here for the new ones, and writes them on condition that none changed meanwhile.
+//! Changes of the map, and the rules that allow or refuse them. The functions are pure: a
+//! backend reads the items that a change touches, asks here for the new items, and writes
+//! them on condition that none has changed meanwhile.
 //!
-//! A change names the wanted state. If an item has that state already, nothing changes, so that a caller that lost an
-//! answer may ask again.
+//! A change names the wanted state. If an item already has that state, nothing changes,
+//! so a caller that missed an answer may repeat the request.
 
 use crate::model::{Node, NodeId, NodeState, Registration, Replica, ReplicaState};
 use crate::{Error, PartitionMap};
@@ -10,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tidegraph_types::PartitionId;
 
-/// Most items that one call may touch. DynamoDB takes 100 in a transaction, and the graph's item is one of them.
+/// Maximum number of items that one call may touch. DynamoDB takes 100 in a transaction, and the graph's item is one of
+/// them.
 pub const MOST_ITEMS: usize = 99;
 
 /// A change of the map.

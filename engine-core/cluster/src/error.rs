@@ -31,7 +31,7 @@ pub enum Error {
         /// The epoch that the map has.
         found: Epoch,
     },
-    /// Another writer was faster; its item stays.
+    /// Another writer committed first; its item stays.
     #[error("{item} was written by another: {found}")]
     Conflict {
         /// The item.
@@ -47,7 +47,7 @@ pub enum Error {
         /// Why the map refuses it.
         reason: String,
     },
-    /// A call has more items than it may.
+    /// A call has more items than are allowed.
     #[error("{found} {what} in one call are more than {limit}")]
     TooMany {
         /// The unit.
@@ -77,7 +77,8 @@ pub enum Error {
         #[source]
         reason: Cause,
     },
-    /// The store does not answer, or other writers are faster every time. A change may or may not have been made.
+    /// The store does not answer, or other writers committed first at every attempt. A
+    /// change may or may not have been made.
     #[error("cannot {operation}: {reason}")]
     Unavailable {
         /// What was tried.

@@ -1,9 +1,10 @@
 //! Leases: which process has a role of a graph, and until when it may rely on that (MAP-3).
 //!
-//! Clocks are never compared. The item has a counter that the holder raises. The holder counts its time from *before*
-//! it sent the last successful renewal. A process that wants the lease counts from *after* it first saw the counter as
-//! it is, and somewhat longer. Both use clocks that never go back. So the holder's time is over before another's
-//! begins, as long as the speeds of their clocks differ by less than [`ElectionConfig::margin_percent`].
+//! Clocks are never compared. The item has a counter that the holder raises. The holder measures
+//! its time from *before* it sent the last successful renewal. A process that wants the lease
+//! measures from *after* it first saw the current counter, and waits somewhat longer. Both use
+//! clocks that never go back. So the holder's time ends before another holder's begins, as long
+//! as the speeds of their clocks differ by less than [`ElectionConfig::margin_percent`].
 //!
 //! What must never happen: two holders under one epoch. Taking a lease is one conditional write that raises the epoch.
 
@@ -72,9 +73,9 @@ pub struct Claim {
 pub struct ElectionConfig {
     /// How long a holder relies on the lease after a renewal.
     pub ttl: Duration,
-    /// Time between two renewals, and between two looks of waiting candidates.
+    /// Time between two renewals, and between two checks of waiting candidates.
     pub renew_every: Duration,
-    /// How much longer than `ttl` others wait, in percent.
+    /// The time that others wait beyond `ttl`, in percent of `ttl`.
     pub margin_percent: u32,
 }
 
@@ -84,7 +85,7 @@ impl Default for ElectionConfig {
     }
 }
 
-/// The time for which a process may rely on its lease. Shared with everything that must stop when it ends.
+/// The time for which a process may rely on its lease. Everything that must stop when it ends shares it.
 #[derive(Debug)]
 pub struct Tenure {
     epoch: Epoch,
@@ -157,7 +158,7 @@ pub struct Election {
     name: String,
     claim: Claim,
     config: ElectionConfig,
-    /// Another's lease as it was last read, and when it was first read like that.
+    /// The lease of another process as it was last read, and the time when it was first read with this content.
     seen: Option<(Lease, Duration)>,
     held: Option<(Lease, Arc<Tenure>)>,
 }
@@ -188,11 +189,11 @@ impl Election {
         self.claim.above = self.claim.above.max(epoch);
     }
 
-    /// Renews the lease, or takes it if its holder's time is over.
+    /// Renews the lease, or takes it if the time of its holder is over.
     ///
     /// # Errors
-    /// Those of the [`MapStore`], if it does not answer. The state stays as it was: a holder keeps the lease until its
-    /// time is over.
+    /// The errors of the [`MapStore`], if it does not answer. The state stays as it was: a holder keeps the lease until
+    /// its time is over.
     pub fn step(&mut self) -> Result<ElectionState, Error> {
         match self.held.take() {
             Some((lease, tenure)) => self.renew(lease, tenure),
@@ -243,7 +244,7 @@ impl Election {
                 self.seen = None;
                 Ok(ElectionState::Held(tenure))
             }
-            // Another candidate was faster.
+            // Another candidate took it first.
             Err(Error::Conflict { .. }) => Ok(ElectionState::Waiting(None)),
             Err(error) => Err(error),
         }

@@ -3,11 +3,11 @@
 //! Roles: [`MapStore`] is the trait of a place that keeps both: `dynamodb::DynamoMap` (feature `dynamodb`) for a fleet,
 //! [`MemoryMap`] for one process and for tests. The suite in `testing` (feature `testing`) runs against both.
 //! [`PartitionMap`] is the whole map at one epoch and [`MapWatch`] keeps the newest one. [`Change`] is a change of the
-//! map; `change.rs` decides what is allowed, without a backend. [`Election`] gets and keeps a lease. [`FleetState::plan`]
-//! finds the replicas that have to move, and [`Rebalance`] has the steps that move them.
+//! map; `change.rs` decides what is allowed, without a backend. [`Election`] gets and keeps a lease.
+//! [`FleetState::plan`] finds the replicas that have to move, and [`Rebalance`] has the steps that move them.
 //!
-//! Flow of a change: read the items that it touches → `change.rs` computes the new items → write them together with the
-//! next epoch, on condition that the epoch and the items are as they were read.
+//! Flow of a change: read the items that it touches → `change.rs` computes the new items → write them together with
+//! the next epoch, on condition that the epoch and the items are as they were read.
 //!
 //! Invariants (named in `ARCHITECTURE.md`):
 //! * MAP-1: a map is of one epoch as a whole, never a mix of items of different epochs. Every change has a new epoch.
@@ -15,8 +15,8 @@
 //!   answer than there should be.
 //! * MAP-3: a lease has one holder under one epoch, and the holder's time is over before another's begins.
 //!
-//! Heartbeats and the versions of replicas are not part of the map: they change all the time, and nobody reloads the
-//! map for them.
+//! Heartbeats and the versions of replicas are not part of the map: they change all the
+//! time, and no process reloads the map for them.
 //!
 //! A map in memory:
 //!

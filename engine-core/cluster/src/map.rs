@@ -139,7 +139,8 @@ impl PartitionMap {
         true
     }
 
-    /// Says why this is not the whole map at its epoch; `None` if it is (MAP-1). A map in memory is always whole.
+    /// Returns the reason why this is not the whole map at its epoch, or `None` if it is
+    /// (MAP-1). A map in memory is always whole.
     #[cfg(any(test, feature = "dynamodb", feature = "testing"))]
     pub(crate) fn is_torn(&self) -> Option<String> {
         let marks =

@@ -48,7 +48,7 @@ fn a_watch_learns_of_changes() {
     let store = MemoryMap::default();
     let graph = &new_graph(&store, 4);
     let shared: Arc<dyn MapStore> = Arc::new(store.clone());
-    // It refreshes by itself about once an hour.
+    // The watch refreshes by itself only about once an hour.
     let config = WatchConfig { refresh_every: Duration::from_secs(3600) };
     let watch = MapWatch::start(shared, graph, Arc::new(SeededRandom::new(1)), config).unwrap();
     let patience = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use tidegraph_types::{PartitionCount, PartitionId, Sharding, Str, Version};
 
-/// Most characters in the name of a graph or a node.
+/// Maximum number of characters in the name of a graph or a node.
 const MOST_NAME_CHARS: usize = 64;
 
 /// Refuses names that cannot be part of a key: names consist of letters, digits, `.`, `_` and `-`.

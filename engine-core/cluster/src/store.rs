@@ -26,8 +26,8 @@ pub trait MapStore: Send + Sync + Debug {
     /// See [`MapStore`].
     fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error>;
 
-    /// Makes all changes or none; returns the epoch of the map after them. If the map is as the changes say, nothing is
-    /// written and the epoch stays.
+    /// Makes all changes or none, and returns the epoch of the map after them. If the map
+    /// already has the wanted state, nothing is written and the epoch stays.
     ///
     /// # Errors
     /// [`Error::Stale`] if the map is not at `expected`; [`Error::Refused`] if the map does not allow a change;
@@ -38,7 +38,7 @@ pub trait MapStore: Send + Sync + Debug {
     /// Stores a heartbeat of a node.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the node registered again since: another process speaks for it now.
+    /// [`Error::Conflict`] if the node has registered again since: another process acts for it now.
     fn heartbeat(&self, graph: &str, node: &NodeId, beat: &Heartbeat) -> Result<(), Error>;
 
     /// The last heartbeat of each node.
@@ -78,8 +78,8 @@ pub trait MapStore: Send + Sync + Debug {
         claim: &Claim,
     ) -> Result<Lease, Error>;
 
-    /// Renews a held lease: raises its counter, whatever the counter is now. The answer of the last renewal may have
-    /// been lost.
+    /// Renews a held lease by raising its counter, whatever the counter is now, because
+    /// the answer of the last renewal may have been lost.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease has another holder or epoch.
@@ -95,7 +95,7 @@ pub trait MapStore: Send + Sync + Debug {
 /// Makes any number of changes in batches, each at an epoch of its own.
 ///
 /// # Errors
-/// As [`MapStore::change`]; earlier batches stay.
+/// The same as [`MapStore::change`]; earlier batches stay.
 pub fn change_all(store: &dyn MapStore, graph: &str, changes: &[Change]) -> Result<(), Error> {
     // A change touches two items at most.
     for batch in changes.chunks(crate::MOST_ITEMS / 2) {

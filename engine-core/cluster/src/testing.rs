@@ -1,6 +1,6 @@
 //! The suite of tests that every [`MapStore`] passes. Only with the feature `testing`.
 
-// A failed assertion is how a suite reports.
+// A suite reports by failed assertions.
 #![allow(clippy::unwrap_used)]
 
 use crate::{
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tidegraph_platform::{Clock, ManualClock};
 use tidegraph_types::{Epoch, PartitionCount, PartitionId, Version};
 
-/// Runs the suite. The graphs that it creates have names of their own.
+/// Runs the suite. Each graph that it creates has a new name.
 ///
 /// # Panics
 /// When the store does not do what [`MapStore`] promises.
@@ -32,7 +32,7 @@ pub fn map_test_suite(store: &Arc<dyn MapStore>) {
     only_one_of_many_is_elected(store);
 }
 
-/// Properties of a graph with a name that no other test has.
+/// Returns the properties of a graph with a name that no other test uses.
 pub(crate) fn graph(partitions: u16) -> Graph {
     static MADE: AtomicU64 = AtomicU64::new(0);
     Graph {
@@ -110,7 +110,7 @@ fn nodes_register_again(store: &dyn MapStore) {
     assert_eq!(node.roles, [Role::Storage, Role::Sequencer].into());
     let up = Change::SetNode { node: id(1), state: NodeState::Up };
     assert_eq!(store.change(name, Some(Epoch(2)), std::slice::from_ref(&up)).unwrap(), Epoch(3));
-    // The node is up already.
+    // The node is already up.
     assert_eq!(store.change(name, None, std::slice::from_ref(&up)).unwrap(), Epoch(3));
     let stale = store.change(name, Some(Epoch(2)), &[up]).unwrap_err();
     assert!(matches!(stale, Error::Stale { expected: Epoch(2), found: Epoch(3) }), "{stale}");
@@ -151,7 +151,7 @@ fn replicas_go_through_their_states(store: &dyn MapStore) {
     };
     assert_eq!(serving(&map), [id(2)]);
     assert_eq!(map.held_by(&id(1)).count(), 1);
-    // A replica that does not answer yet cannot replace it.
+    // A replica that does not answer yet cannot replace the old one.
     let refused = store.change(name, None, &[drop_replica(0, 2)]).unwrap_err();
     assert!(refused.to_string().contains("no other replica answers reads"), "{refused}");
     store.change(name, None, &serve(0, 1)).unwrap();
@@ -161,7 +161,7 @@ fn replicas_go_through_their_states(store: &dyn MapStore) {
     store.change(name, None, &[drop_replica(0, 1)]).unwrap();
     store.change(name, None, &[drop_replica(0, 1)]).unwrap();
     assert!(matches!(store.change(name, None, &[drop_replica(0, 2)]), Err(Error::Refused { .. })));
-    // A node that starts again answers no reads, whatever the state of its replicas.
+    // A node that starts again answers no reads, whatever the state of its replicas is.
     store.change(name, None, &[register(2)]).unwrap();
     assert_eq!(serving(&load(store, name)), []);
     store.change(name, None, &[Change::SetNode { node: id(1), state: NodeState::Draining }]).unwrap();
@@ -211,7 +211,7 @@ fn writers_at_once_lose_nothing(store: &Arc<dyn MapStore>) {
                 }
             });
         }
-        // A reader meanwhile sees whole maps, with epochs that grow.
+        // Meanwhile a reader sees complete maps, with growing epochs.
         scope.spawn(move || {
             let mut known = load(&**store, name);
             while known.epoch() < Epoch(1 + 4 * 7) {
@@ -238,7 +238,7 @@ fn signs_of_life_are_no_changes(store: &dyn MapStore) {
     store.heartbeat(name, &id(1), &next).unwrap();
     assert_eq!(store.heartbeats(name).unwrap(), [(id(1), next.clone())].into());
     assert!(next.is_newer_than(&beat));
-    // A process from before the node registered again.
+    // A heartbeat of the process that ran before the node registered again.
     let late = Heartbeat { counter: 99, ..beat };
     assert!(matches!(store.heartbeat(name, &id(1), &late), Err(Error::Conflict { .. })));
     assert_eq!(store.heartbeats(name).unwrap().len(), 1);
@@ -274,9 +274,9 @@ fn leases_have_one_holder(store: &dyn MapStore) {
     assert!(matches!(take(None, "b"), Err(Error::Conflict { .. })));
     let renewed = store.renew_lease(name, SEQUENCER, &first).unwrap();
     assert_eq!(store.lease(name, SEQUENCER).unwrap().as_ref(), Some(&renewed));
-    // It was renewed since it was seen.
+    // The lease was renewed after `b` had seen it.
     assert!(matches!(take(Some(&first), "b"), Err(Error::Conflict { .. })));
-    // The holder lost an answer and does not know its own counter.
+    // The holder missed an answer and does not know its own counter.
     let renewed = store.renew_lease(name, SEQUENCER, &renewed).unwrap();
     let second = take(Some(&renewed), "b").unwrap();
     assert_eq!((second.epoch, second.holder.as_str()), (Epoch(2), "b"));
@@ -289,7 +289,7 @@ fn leases_have_one_holder(store: &dyn MapStore) {
     let above = Claim { above: Epoch(40), ..claim("c") };
     let third = store.take_lease(name, SEQUENCER, Some(&free), &above).unwrap();
     assert_eq!(third.epoch, Epoch(41));
-    // Other leases are others.
+    // Other leases are independent.
     assert_eq!(store.lease(name, "rebalance").unwrap(), None);
 }
 
@@ -328,7 +328,7 @@ fn elections_hand_over(store: &Arc<dyn MapStore>) {
         clock_b.advance(Duration::from_millis(500));
         assert!(holds(a.step().unwrap()).is_sure());
     }
-    // `a` stops renewing: first its own time is over, then `b` may take the lease.
+    // `a` stops renewing: its own time ends first, and then `b` may take the lease.
     waits(b.step().unwrap());
     for passed in (100..=1200).step_by(100) {
         clock_a.advance(Duration::from_millis(100));

@@ -1,8 +1,9 @@
 //! The map as a worker or a node sees it: loaded, kept and refreshed.
 //!
-//! Readers get the newest map without a lock. One thread refreshes it, at times that are spread so that a fleet does
-//! not ask all at once, and at once when a reader finds its map stale. Readers that find it stale during a refresh
-//! share the next one. While the store does not answer, the known map stays.
+//! Readers get the newest map without a lock. One thread refreshes it: at intervals that
+//! are spread so that the processes of a fleet do not ask at the same time, and immediately
+//! when a reader finds its map stale. Readers that find it stale during a refresh share the
+//! next one. While the store does not answer, the last known map stays in use.
 
 use crate::{Error, MapStore, PartitionMap};
 use arc_swap::ArcSwap;
@@ -64,7 +65,7 @@ impl MapWatch {
     /// Loads the map and refreshes it from a thread.
     ///
     /// # Errors
-    /// As [`MapStore::load`]; [`Error::Unavailable`] if the thread cannot be started.
+    /// The same as [`MapStore::load`]; [`Error::Unavailable`] if the thread cannot be started.
     pub fn start(
         store: Arc<dyn MapStore>,
         graph: &str,
@@ -88,7 +89,7 @@ impl MapWatch {
     /// simulations.
     ///
     /// # Errors
-    /// As [`MapStore::load`].
+    /// The same as [`MapStore::load`].
     pub fn without_thread(store: Arc<dyn MapStore>, graph: &str) -> Result<Self, Error> {
         let newest = ArcSwap::new(store.load(graph, None)?);
         let shared = Shared {
@@ -130,7 +131,7 @@ impl MapWatch {
         self.shared.look();
     }
 
-    /// Why the last refresh failed; `None` if it did not.
+    /// Returns why the last refresh failed; `None` if it did not.
     #[must_use]
     pub fn error(&self) -> Option<Error> {
         self.shared.looks.lock().error.clone()
@@ -153,7 +154,7 @@ impl Shared {
     /// Asks for a refresh that begins after this call; returns its number.
     fn ask(&self) -> u64 {
         let mut looks = self.looks.lock();
-        // A refresh that is under way may have read before the change.
+        // A running refresh may have read the store before the change.
         let look = looks.begun + 1;
         looks.wanted = looks.wanted.max(look);
         self.wanted.notify_all();
@@ -211,7 +212,7 @@ mod tests {
         let asked = |times: usize| (0..times).map(|_| shared.ask()).collect::<Vec<_>>();
         assert_eq!(asked(50), [1; 50]);
         assert!(shared.wait(Duration::MAX));
-        // As a look does: these come while it is under way, and get the next one.
+        // As during a refresh: these readers arrive while it runs, and get the next one.
         shared.looks.lock().begun += 1;
         assert_eq!(asked(50), [2; 50]);
         shared.looks.lock().over += 1;

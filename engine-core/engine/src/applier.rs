@@ -1,4 +1,5 @@
-//! Applies records of the log to storage: those of the sequencer while it runs, those of the log at recovery.
+//! Applies records of the log to storage: the sequencer's records while it runs, and the
+//! records in the log at recovery.
 
 use crossbeam_channel::Sender;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use tidegraph_platform::Objects;
 use tidegraph_storage::Store;
 use tidegraph_types::{Mutation, PartitionId};
 
-/// Blocks, of about 256 KiB each, that each reader of segments may be ahead of the applier.
+/// Number of blocks, of about 256 KiB each, that a reader of segments may be ahead of the applier.
 const BLOCKS_AHEAD: usize = 4;
-/// Most threads that read segments.
+/// Maximum number of threads that read segments.
 const MAX_READERS: usize = 16;
 
 /// Returns the common prefix of the names of a partition's segments of one kind.
@@ -52,8 +53,8 @@ impl StoreApplier {
 }
 
 impl StoreApplier {
-    /// Passes the mutations of segments to `each`: one kind after the other, and those of one partition in order. Blocks
-    /// of several partitions are read and passed together, so that they can be applied in parallel.
+    /// Passes the mutations of segments to `each`: one kind after the other, and those of one partition in order.
+    /// Blocks of several partitions are read and passed together, so that they can be applied in parallel.
     fn for_each_batch(
         &self,
         segments: &[String],
@@ -117,8 +118,8 @@ impl StoreApplier {
         self.store.config().scope.is_none_or(|scope| scope.partition == partition)
     }
 
-    /// Whether to apply a mutation of a partition's segment. An edge is in the segments of its source, its target and its
-    /// id, for stores of one partition each. A store of all partitions applies it once, from its source's segment.
+    /// Whether to apply a mutation of a partition's segment. An edge is in the segments of its source, its target and
+    /// its id, for stores of one partition each. A store of all partitions applies it once, from its source's segment.
     fn is_here(&self, mutation: &Mutation, partition: PartitionId) -> bool {
         match mutation {
             Mutation::CreateEdge { edge, .. } if self.store.config().scope.is_none() => {

@@ -1,7 +1,7 @@
-//! The seam under [`crate::Database`]: which version to read, which storage to ask, which sequencer commits.
+//! The interface below [`crate::Database`]: which version to read, which storage to ask, which sequencer commits.
 //!
-//! Roles: [`Backend`] is the trait. [`Local`] implements it with a store and a sequencer in this process; the worker of a
-//! fleet implements it over the network.
+//! Roles: [`Backend`] is the trait. [`Local`] implements it with a store and a sequencer in this process; the worker of
+//! a fleet implements it over the network.
 //!
 //! What must never happen: a commit is answered before it is durable; a reader outlives the version that it reads.
 
@@ -67,13 +67,13 @@ impl fmt::Debug for Reader<'_> {
 
 /// A bulk load that has begun. While this lives, the sequencer watches transactions for what the load depends on.
 pub trait LoadHold: Send {
-    /// Makes the load visible and returns its version, which can be read then. Where another attempt may help, it goes on
-    /// until `go_on` returns `false`.
+    /// Makes the load visible and returns its version, which can be read then. If another
+    /// attempt may help, it continues until `go_on` returns `false`.
     ///
     /// # Errors
     ///
-    /// `ConcurrentModification` if a transaction changed what the load depends on, `Unavailable` if the sequencer cannot
-    /// commit. [`LoadCommitError::open`] says whether the load may be visible nevertheless.
+    /// `ConcurrentModification` if a transaction changed what the load depends on, `Unavailable` if the sequencer
+    /// cannot commit. [`LoadCommitError::open`] says whether the load may be visible nevertheless.
     fn commit(&self, load: LoadCommit, go_on: &dyn Fn() -> bool) -> Result<Version, LoadCommitError>;
 }
 
@@ -112,7 +112,7 @@ pub struct BackendStatus {
     pub version: Version,
     /// Term of the sequencer.
     pub epoch: Epoch,
-    /// Whether the sequencer takes commits.
+    /// Whether the sequencer accepts commits.
     pub writable: bool,
     /// Memory budget of the graph in bytes; `None` for no limit.
     pub memory_budget: Option<u64>,
@@ -122,7 +122,7 @@ pub struct BackendStatus {
     pub spilled: u64,
 }
 
-/// What a graph's requests run on. See the module.
+/// The backend of a graph's requests. See the module.
 pub trait Backend: Send + Sync + fmt::Debug {
     /// Returns the number of partitions of the graph.
     fn partitions(&self) -> PartitionCount;
@@ -137,9 +137,9 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// `Unavailable` with [`Retry::Wait`](crate::Retry::Wait) if this process has not reached the version.
     fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, Error>;
 
-    /// Returns a snapshot of a version that the replicas have applied already, for a transaction that does not want to
-    /// wait for them: its commit checks whether what it read has changed since. `None` if [`Backend::snapshot`] is as
-    /// good.
+    /// Returns a snapshot of a version that the replicas have already applied, for a
+    /// transaction that does not want to wait for them: its commit checks whether the
+    /// data that it read has changed since. `None` if [`Backend::snapshot`] is as good.
     fn applied_snapshot(&self) -> Option<Snapshot> {
         None
     }
@@ -181,7 +181,7 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// `Unavailable` if storage does not answer.
     fn is_empty(&self, at: Version) -> Result<bool, Error>;
 
-    /// Checks whether changes that need memory can be taken.
+    /// Checks whether changes that need memory can be accepted.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Background work beside queries: writes a checkpoint after a number of bytes of log and one at the end, trims the log
-//! below the oldest checkpoint, and reclaims old versions while nobody writes.
+//! Background work beside queries: writes a checkpoint after a number of bytes of log and one at the
+//! end, trims the log below the oldest checkpoint, and reclaims old versions while there are no writes.
 
 use crate::loads::Loads;
 use crate::{Error, Options};
@@ -102,7 +102,7 @@ impl Checkpoints {
             && self.writer.sequencer.version() > self.newest()
             && let Err(error) = self.writer.write()
         {
-            // The log has everything: the next start is slower, but nothing is lost.
+            // The log has every record: the next start is slower, but nothing is lost.
             tracing::warn!(error = %error.chain(), "the last checkpoint could not be written");
         }
     }
@@ -117,8 +117,9 @@ impl Writer {
             }
             self.store.reclaim(RECLAIM_BATCH);
             let grown = self.sequencer.log_bytes().saturating_sub(self.log_bytes.load(Ordering::Relaxed));
-            // Scattered changes make a checkpoint rewrite most of a large graph. Waiting for as many bytes of log as that
-            // keeps the bytes written within a constant factor of the bytes changed, whatever the size of the graph.
+            // Scattered changes make a checkpoint rewrite most of a large graph.
+            // Waiting for as many bytes of log as that keeps the bytes written within
+            // a constant factor of the bytes changed, whatever the size of the graph.
             if grown >= every_bytes.max(self.store.rewritten_bytes())
                 && let Err(error) = self.write()
             {

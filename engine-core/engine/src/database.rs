@@ -1,10 +1,11 @@
 //! Opening, recovering and closing a database.
 //!
-//! A directory holds `graph.json` (the settings that are fixed when the graph is made), `log/` (the log, the only truth),
-//! `checkpoints/` (images to start from), `loads/` (segments of committed loads) and `jobs/` (one file for each load).
+//! A directory holds `graph.json` (the settings that are fixed when the graph is
+//! made), `log/` (the log, the only truth), `checkpoints/` (images to start from),
+//! `loads/` (segments of committed loads) and `jobs/` (one file for each load).
 //!
-//! Recovery: restore the newest complete checkpoint; apply the log from there; fill the indexes; raise the epoch. A record
-//! that a crash left half-written in the log was never acknowledged and is cut.
+//! Recovery: restore the newest complete checkpoint; apply the log from there; fill the indexes; raise the epoch. A
+//! record that a crash left half-written in the log was never acknowledged and is cut.
 
 use crate::applier::StoreApplier;
 use crate::backend::{Backend, Local};
@@ -72,7 +73,7 @@ pub struct Status {
     pub spilled_bytes: u64,
 }
 
-/// The settings that are fixed when a graph is made: the contents of `graph.json`.
+/// The settings that are fixed when a graph is created: the contents of `graph.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GraphFile {
@@ -106,8 +107,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// `InvalidParameter` for options that make no sense, `Unavailable` if another process has the directory open or the
-    /// disk fails, `Corrupt` if stored bytes are damaged.
+    /// `InvalidParameter` for invalid options, `Unavailable` if another process has the
+    /// directory open or the disk fails, `Corrupt` if stored bytes are damaged.
     pub fn open(options: Options) -> Result<Arc<Self>, Error> {
         let environment = Environment {
             clock: Arc::new(RealClock::new()),
@@ -138,7 +139,7 @@ impl Database {
         };
         let (store, manifest) = restore(config, &objects)?;
         let store = Arc::new(store);
-        // The sequencer raises the epoch: one process at a time opens the directory.
+        // The sequencer raises the epoch, because only one process at a time opens the directory.
         let mut log = log_location(&options, &disk)?.open(Sharding::ONE, Epoch(0))?;
         let applier = StoreApplier { store: store.clone(), objects: objects.clone() };
         let (recovered, replayed) = replay(&applier, manifest.as_ref(), &mut *log)?;
@@ -181,8 +182,8 @@ impl Database {
         }))
     }
 
-    /// Makes a database over a graph on other machines. `objects` holds the segments of loads and the jobs of this
-    /// process's loads.
+    /// Creates a database over a graph on other machines. `objects` holds the segments of
+    /// loads and the jobs of this process's loads.
     ///
     /// # Errors
     ///
@@ -252,18 +253,19 @@ impl Database {
         self.backend.fleet_report()
     }
 
-    /// Returns the bytes that storage in this process holds in memory. Walks all of storage: for reports, not for requests.
+    /// Returns the bytes that storage in this process holds in memory. Walks all of
+    /// storage: for reports, not for requests.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory().total() as u64
     }
 
-    /// Writes a checkpoint now and returns its version. Reads and writes go on meanwhile.
+    /// Writes a checkpoint now and returns its version. Reads and writes continue meanwhile.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the log or the object store cannot be written, `BadRequest` for a graph on other machines, whose
-    /// nodes write its checkpoints.
+    /// `Unavailable` if the log or the object store cannot be written, `BadRequest` for a graph on other machines,
+    /// whose nodes write its checkpoints.
     pub fn checkpoint(&self) -> Result<Version, Error> {
         match &self.local {
             Some(local) => local.checkpoints.write(),
@@ -271,8 +273,8 @@ impl Database {
         }
     }
 
-    /// Stops loads, commits what is queued, writes a last checkpoint and unlocks the directory. Later writes fail with
-    /// `Unavailable`.
+    /// Stops loads, commits queued requests, writes a last checkpoint and unlocks the
+    /// directory. Later writes fail with `Unavailable`.
     pub fn close(&self) {
         self.loads.stop();
         self.filling.stop();
@@ -290,7 +292,8 @@ impl Drop for Database {
     }
 }
 
-/// Makes the memory budget of the options. Tests now, not when memory is short, that the spill directory can be written.
+/// Creates the memory budget of the options. Checks now, rather than when memory is
+/// short, that the spill directory can be written.
 fn memory_budget(options: &Options, disk: &Arc<dyn Disk>) -> Result<Option<MemoryBudget>, Error> {
     let Some(bytes) = options.memory_budget_bytes else { return Ok(None) };
     let own = || options.data_dir.as_ref().map_or_else(std::env::temp_dir, |dir| dir.join("spill"));
@@ -338,7 +341,7 @@ fn restore(config: StoreConfig, objects: &Objects) -> Result<(Store, Option<Mani
     })
 }
 
-/// Who can bear to lose more than the writes of a minute needs no log.
+/// A graph that may lose more than the writes of a minute needs no log.
 const LONGEST_SYNC_INTERVAL_MS: u64 = 60_000;
 
 /// The log of an embedded graph: in its directory, or in memory where it has none.
@@ -359,7 +362,8 @@ fn log_sync_interval(millis: u64) -> Result<Duration, Error> {
     Ok(Duration::from_millis(millis))
 }
 
-/// Applies the log from the checkpoint on. Returns the state that the sequencer continues from, and the loads in the log.
+/// Applies the log from the checkpoint on. Returns the state that the sequencer
+/// continues from, and the loads in the log.
 fn replay(
     applier: &StoreApplier,
     manifest: Option<&Manifest>,

@@ -1,7 +1,7 @@
 //! Access to the graph without a query language, for programs that embed the engine.
 //!
-//! Reads go through the APL at a pinned version, as the executor's do. Writes are commit requests, checked and logged like
-//! any other. The checks of a query language are missing here: a request must keep the rules of
+//! Reads go through the APL at a pinned version, as the executor's do. Writes are commit requests, checked and logged
+//! like any other. The checks of a query language are missing here: a request must keep the rules of
 //! [`tidegraph_types::Mutation`].
 
 use crate::backend::{ReadOptions, Reader, Snapshot};
@@ -55,7 +55,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// As [`Backend::commit`](crate::Backend::commit).
+    /// The same as [`Backend::commit`](crate::Backend::commit).
     pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
         self.backend.commit(request)
     }

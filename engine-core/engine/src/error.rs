@@ -1,14 +1,14 @@
 //! The error at the engine's boundary: a stable code, a message, how to retry, and the errors that caused it.
 //!
-//! The errors of the crates below become an [`Error`] by `From`. Each stays reachable by [`std::error::Error::source`],
-//! down to the `io::Error` of a disk where the crates between keep it. What decides a retry is [`Error::retry`]; nobody
-//! reads messages.
+//! The errors of the crates below become an [`Error`] by `From`. Each stays reachable by
+//! [`std::error::Error::source`], down to the `io::Error` of a disk if the crates between
+//! keep it. [`Error::retry`] decides about a retry; no code reads messages.
 
 use std::fmt;
 use std::sync::Arc;
 use tidegraph_types::ErrorCode;
 
-/// Why the database did not do what was asked.
+/// Why the database did not carry out a request.
 #[derive(Clone, Debug)]
 pub struct Error {
     code: ErrorCode,
@@ -17,10 +17,10 @@ pub struct Error {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// How a request that failed can succeed without a change of the request.
+/// How a failed request can succeed unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retry {
-    /// It cannot: it fails again, or it is unknown whether it was committed.
+    /// It cannot: it would fail again, or it is unknown whether it was committed.
     Never,
     /// Another transaction wrote what the request read: run it again at a newer version.
     NewerVersion,
@@ -198,7 +198,7 @@ mod tests {
         disk.fail_reads(true);
         let error = open(dir.path(), &disk).err().expect("the log cannot be read");
         assert_eq!((error.code(), error.retry()), (ErrorCode::Unavailable, Retry::Never));
-        // A clone keeps the causes.
+        // A clone keeps its sources.
         let error = error.clone();
         let log = error.source().unwrap().downcast_ref::<tidegraph_log::Error>().unwrap();
         let disk = log.source().unwrap().downcast_ref::<tidegraph_platform::DiskError>().unwrap();

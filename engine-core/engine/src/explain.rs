@@ -1,15 +1,16 @@
-//! What a text becomes before it runs.
+//! Explains a text: shows the plans that it becomes, without running it.
 
 use crate::query::{schema_command, with_deep_stack};
 use crate::{Database, Error, Language};
 use tidegraph_plan::passes::Trace;
 
 impl Database {
-    /// Returns what the planner makes of a text, without running it: the plan of the front end, the plan after each
-    /// optimiser pass that changed it, and the plan that runs. A command about indexes or constraints has no plan and
-    /// is returned as it was understood.
+    /// Returns the plans of a text without running it: the plan of the front end, the
+    /// plan after each optimiser pass that changed it, and the plan that runs. A command
+    /// about indexes or constraints has no plan and is returned as it was parsed.
     ///
-    /// The text is planned anew, with what is known of the graph now. Later requests with this text run that plan.
+    /// The text is planned again, with the current statistics of the graph. Later
+    /// requests with this text run that plan.
     ///
     /// # Errors
     /// `MalformedQueryException` and `UnsupportedOperationException` as for [`Database::query`], and errors of reading

@@ -1,4 +1,4 @@
-//! A log that is synced later, on a disk that loses what was not synced.
+//! Tests of a log that syncs late, on a disk that loses unsynced bytes.
 
 use crate::database::Environment;
 use crate::{Database, Language, Options, Parameters, Query};
@@ -8,7 +8,7 @@ use tidegraph_platform::{FaultyDisk, RealClock, RealRandom};
 use tidegraph_types::{ErrorCode, Value};
 
 fn open(dir: &Path, disk: &FaultyDisk) -> Arc<Database> {
-    // The interval is so long that only what must be synced is synced.
+    // The interval is so long that the log syncs only where it has to.
     let options =
         Options { data_dir: Some(dir.to_owned()), sync_log_every_ms: Some(60_000), ..Options::default() };
     let environment = Environment {
@@ -27,10 +27,10 @@ fn make(database: &Database, numbers: std::ops::Range<i64>) {
     numbers.for_each(|n| drop(ask(database, &format!("CREATE (:N {{n: {n}}})"))));
 }
 
-/// A power failure: the disk loses what was not synced.
+/// Simulates a power failure: the disk loses all unsynced bytes.
 fn lose_power(database: Arc<Database>, disk: &FaultyDisk) {
     disk.crash();
-    // The database notices, and its end writes nothing to the disk.
+    // The database notices the failure, and writes nothing to the disk when it closes.
     assert!(database.checkpoint().is_err());
     drop(database);
 }
@@ -50,7 +50,7 @@ fn a_power_failure_takes_the_last_writes_and_nothing_below_a_checkpoint() {
         assert!((20..=40).contains(&found.len()), "{} found", found.len());
         (0..).zip(&found).for_each(|(n, row)| assert_eq!(row[..], [Value::Long(n)]));
         lost += 40 - found.len();
-        // It goes on from there.
+        // Writing continues after the recovered end.
         make(&database, 100..103);
         assert_eq!(ask(&database, "MATCH (a:N) RETURN count(a)"), [[Value::Long(found.len() as i64 + 3)]]);
     }

@@ -15,13 +15,13 @@
 //! # Ok::<(), tidegraph_engine::Error>(())
 //! ```
 //!
-//! Roles: [`Database`] opens a directory (or memory), recovers, runs queries and writes checkpoints. Module `query` runs
-//! a text and returns its answer; `applier` applies the sequencer's records to storage; `catalog` gives the query side
-//! the dictionary; [`loads`] runs bulk loads; `schema` makes indexes and constraints; [`Error`] is the one error of the
-//! API. [`Backend`] is the seam to a fleet.
+//! Roles: [`Database`] opens a directory (or memory), recovers, runs queries and writes checkpoints. Module `query`
+//! runs a text and returns its answer; `applier` applies the sequencer's records to storage; `catalog` gives the query
+//! side the dictionary; [`loads`] runs bulk loads; `schema` makes indexes and constraints; [`Error`] is the one error
+//! of the API. [`Backend`] is the seam to a fleet.
 //!
-//! Flow of a write: text → front end → plan → executor over a pinned version → commit request → sequencer (conflicts,
-//! log, fdatasync) → applier → storage → the version is published → the answer.
+//! Flow of a write: text → front end → plan → executor over a pinned version → commit request → sequencer
+//! (conflicts, log, fdatasync) → applier → storage → the version is published → the answer.
 //!
 //! What must never happen: a write is answered before the log is durable, unless the options allow it
 //! (`sync_log_every_ms`); a reader sees part of a transaction or of a load.

@@ -11,15 +11,16 @@ use std::time::Duration;
 pub struct Options {
     /// Directory of the graph; `None` for a graph in memory that ends with the process.
     pub data_dir: Option<PathBuf>,
-    /// `None`: a write is answered once the disk has it. Otherwise a write is answered once the operating system has it,
-    /// and the log is synced this many milliseconds later. The death of the process loses nothing then; a power failure
-    /// loses the newest writes, at most those of this time and of one sync. Loads and checkpoints are always synced.
+    /// `None`: a write is answered once the disk has it. Otherwise a write is answered once the
+    /// operating system has it, and the log is synced this many milliseconds later. If only the
+    /// process dies, nothing is lost; a power failure loses at most the newest writes, those of
+    /// this interval and of one sync. Loads and checkpoints are always synced.
     pub sync_log_every_ms: Option<u64>,
     /// Memory budget of the graph; `None` for no limit. Properties beyond the budget move to a file in `spill_dir`.
     /// Vertices, edges and indexes stay in memory; if they alone exceed the budget, writes are refused.
     pub memory_budget_bytes: Option<u64>,
-    /// Local directory of the file for properties beyond the budget; `None` for one in `data_dir`, or among the system's
-    /// temporary files if the graph is in memory.
+    /// Local directory of the file for properties beyond the budget; `None` for one in `data_dir`, or among the
+    /// system's temporary files if the graph is in memory.
     pub spill_dir: Option<PathBuf>,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
@@ -27,7 +28,7 @@ pub struct Options {
     pub query_timeout_ms: u64,
     /// Memory limit of a query: what its operators buffer, its pending writes, and the rows of its answer.
     pub query_memory_bytes: u64,
-    /// Most rows of an answer.
+    /// Maximum number of rows of an answer.
     pub query_rows: u64,
     /// How often a request runs again after a conflict before the caller gets the error.
     pub conflict_retries: u32,

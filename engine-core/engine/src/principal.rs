@@ -1,4 +1,5 @@
-//! Who asks: the identity that a shell has established before it hands a request to the engine.
+//! The principal of a request: the identity that the shell of the service has established
+//! before it hands the request to the engine.
 
 use std::fmt;
 use std::sync::Arc;

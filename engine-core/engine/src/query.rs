@@ -1,9 +1,9 @@
 //! Runs a request: front end, plan cache, execution, commit, and retries.
 //!
-//! A request is one transaction. It reads at one version, which it pins. At its end it hands all of its writes to the
-//! sequencer, which commits all of them or none. After a conflict the request runs again from the start, at a newer
-//! version. After the loss of a replica it runs again at the same version, a few times: nothing was written or answered
-//! by then. [`Retry`] says which of the two it is.
+//! A request is one transaction. It reads at one version, which it pins. At its end it hands all of
+//! its writes to the sequencer, which commits all of them or none. After a conflict the request runs
+//! again from the start, at a newer version. After the loss of a replica it runs again at the same
+//! version, a few times: nothing was written or answered by then. [`Retry`] distinguishes the two.
 //!
 //! A request may name the oldest version that it may read (`at_least`). If this process has not reached that version,
 //! the request waits for it, up to [`MAX_VERSION_WAIT`].
@@ -50,7 +50,7 @@ pub struct Query<'a> {
     pub cancel: Option<&'a Arc<AtomicBool>>,
     /// Oldest version that the request may read: one that the caller has seen.
     pub at_least: Option<Version>,
-    /// Who asks.
+    /// The principal of the request.
     pub principal: &'a Principal,
 }
 
@@ -89,12 +89,13 @@ pub struct Answer {
     pub version: Version,
 }
 
-/// An answer that holds once its writes are committed.
+/// An answer that is valid once its writes are committed.
 #[derive(Debug)]
 pub struct PendingAnswer {
     /// The answer. With a commit, its version is the one that the commit makes.
     pub answer: Answer,
-    /// The writes, for [`Database::commit_later`]; `None` if there are none. After a conflict the request must run again.
+    /// The writes, for [`Database::commit_later`]; `None` if there are none. After a
+    /// conflict the request must run again.
     pub commit: Option<CommitRequest>,
 }
 
@@ -105,11 +106,11 @@ pub struct InlineLimits {
     pub time: Duration,
     /// Memory limit in bytes, for what operators buffer and for the answer's rows.
     pub memory_bytes: u64,
-    /// Most rows of the answer.
+    /// Maximum number of rows of the answer.
     pub rows: u64,
 }
 
-/// A plan, with what the planner knew when it made it.
+/// A plan, with the statistics from which the planner made it.
 pub(crate) struct CachedPlan {
     plan: Plan,
     columns: Arc<[Str]>,
@@ -197,7 +198,7 @@ impl Entropy for PlatformEntropy<'_> {
     }
 }
 
-/// Longer texts are not kept in the plan cache: they are bulk writes that come once.
+/// Longer texts are not kept in the plan cache: they are bulk writes that run once.
 const LONGEST_CACHED_TEXT_BYTES: usize = 4_096;
 
 /// Weight of one failed attempt. One failure alone says little: its thread may have waited for the processor.
@@ -211,7 +212,7 @@ const BACKOFF_MAX: u32 = 128;
 const MAX_REPLICA_RETRIES: u32 = 3;
 /// How long a request waits for the version that it asks for, if its time limit allows.
 const MAX_VERSION_WAIT: Duration = Duration::from_secs(10);
-/// Time between two looks for that version.
+/// Time between two checks for that version.
 const VERSION_POLL: Duration = Duration::from_millis(2);
 
 /// A text of at most this many bytes cannot make a plan too deep for the smallest stack of a thread.
@@ -305,7 +306,7 @@ impl Database {
             match error.retry() {
                 Retry::NewerVersion if conflicts < self.options.conflict_retries => {
                     deadline.ensure()?;
-                    // A random pause, so that the same transactions do not meet again.
+                    // A random pause, so that the same transactions do not conflict again.
                     let most_us = 50_u64 << conflicts.min(8);
                     clock.sleep(Duration::from_micros(self.random.next_u64() % most_us));
                     conflicts += 1;
@@ -321,11 +322,11 @@ impl Database {
         }
     }
 
-    /// Runs a write at a version that the replicas have applied already, so that it does not wait for them. Its commit
-    /// checks all that it read, so it holds as if it had read at the newest version.
+    /// Runs a write at a version that the replicas have already applied, so that it does not wait for
+    /// them. Its commit checks all of its reads, so the result is the same as at the newest version.
     ///
-    /// Returns `None` if nothing was written and the request must run at the newest version: the request failed, another
-    /// transaction wrote what it read, or it wrote nothing, so that no commit checks its reads.
+    /// Returns `None` if nothing was written and the request must run at the newest version: the request failed,
+    /// another transaction wrote what it read, or it wrote nothing, so that no commit checks its reads.
     fn write_at_applied_version(
         &self,
         planned: &CachedPlan,
@@ -373,14 +374,14 @@ impl Database {
         }
     }
 
-    /// Runs a request that ends within the limits, without waiting for the disk; of a write all but its commit.
+    /// Runs a request that ends within the limits, without waiting for the disk. A write is run up to its commit.
     ///
     /// Returns `None` if the caller must use [`Database::query`] instead: the text was not planned before, the request
     /// needs more than the limits, or reading may wait. Nothing has changed then.
     ///
     /// # Errors
     ///
-    /// As [`Database::query`], but for conflicts and limits.
+    /// The same as [`Database::query`], but for conflicts and limits.
     pub fn query_inline(
         &self,
         query: &Query<'_>,

@@ -1,13 +1,15 @@
 //! Indexes and constraints: the commands, and the filling of new indexes.
 //!
-//! Flow of `CREATE`: the definition is committed; from its version on every write maintains the index. A thread fills the
-//! index from the existing vertices while reads and writes go on. The command returns when the index is complete. A
-//! caller that disconnects does not stop the thread. The definition is in the log and in each checkpoint, the contents are
-//! in neither. So a start fills all indexes before the graph is served, also if the last process died during a filling.
+//! Flow of `CREATE`: the definition is committed; from its version on every write maintains the
+//! index. A thread fills the index from the existing vertices while reads and writes go on. The
+//! command returns when the index is complete. A caller that disconnects does not stop the thread.
+//! The definition is in the log and in each checkpoint, the contents are in neither. So a start
+//! fills all indexes before the graph is served, also if the last process died during a filling.
 //!
-//! A constraint is an index too. When it is complete, its definition is committed again. Every transaction that writes
-//! vertices reads [`Key::constraints`]; so a transaction that did not see the complete index conflicts and runs again.
-//! Then the existing vertices are checked. If two of them share a value, the constraint is dropped and the command fails.
+//! A constraint is an index too. When it is complete, its definition is committed again.
+//! Every transaction that writes vertices reads [`Key::constraints`]; so a transaction that
+//! did not see the complete index conflicts and runs again. Then the existing vertices are
+//! checked. If two of them share a value, the constraint is dropped and the command fails.
 //!
 //! What must never happen: a `CREATE CONSTRAINT` succeeded and the constraint does not hold (TXN-3).
 

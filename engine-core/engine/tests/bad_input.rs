@@ -1,4 +1,4 @@
-//! Values at the edge of what a graph takes: kept bit for bit, through the log, a checkpoint, and both languages.
+//! Extreme values that a graph accepts keep every bit: in the log, in a checkpoint, and in both languages.
 
 mod support;
 
@@ -14,7 +14,7 @@ fn with(database: &Database, text: &str, parameters: &[(&str, Value)]) -> Vec<Ve
     }
 }
 
-/// What a value is to the last bit: `==` would not tell 0.0 from -0.0.
+/// Returns a text that is exact to the last bit: `==` does not distinguish 0.0 from -0.0.
 fn exactly(value: &Value) -> String {
     match value {
         Value::Double(v) => format!("double {:016x}", v.to_bits()),
@@ -23,7 +23,7 @@ fn exactly(value: &Value) -> String {
     }
 }
 
-/// Asks of a live graph, of one that replays its log, and of one that starts from a checkpoint.
+/// Runs a check on a live graph, on one that replays its log, and on one that starts from a checkpoint.
 fn in_each_life(fill: impl Fn(&Database), check: impl Fn(&Database)) {
     let home = tempfile::tempdir().expect("a folder");
     let live = open(&home.path().join("live"));
@@ -91,7 +91,7 @@ fn numbers_that_equal_in_strange_ways() {
             let rows = with(graph, "MATCH (t:T) RETURN t.v ORDER BY t.n", &[]);
             let found: Vec<String> = rows.iter().map(|row| exactly(&row[0])).collect();
             assert_eq!(found, values.iter().map(exactly).collect::<Vec<_>>());
-            // Zero is zero whatever its sign; NaN equals nothing.
+            // 0.0 and -0.0 are equal; NaN equals nothing.
             assert_eq!(run(graph, "MATCH (t:T) WHERE t.v = 0.0 RETURN count(t)"), ["3"]);
             assert_eq!(run(graph, "MATCH (t:T) WHERE t.v = t.v RETURN count(t)"), ["9"]);
             assert_eq!(run(graph, "MATCH (t:T) WHERE t.v = '' RETURN count(t), max(size(t.v))"), ["1 | 0"]);

@@ -1,4 +1,4 @@
-//! Unique constraints: they hold against every way to write, also at the same time, and over restarts.
+//! Unique constraints hold for every kind of write, for concurrent writes, and across restarts.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -24,7 +24,7 @@ fn every_way_to_make_a_duplicate_is_refused() {
         ["one_email | ONLINE | RANGE | NODE | [User] | [email] | one_email"]
     );
     run(&database, "CREATE (:User {`~id`: 'a', email: 'a@x'}), (:User {`~id`: 'b', email: 'b@x'})");
-    // Of another label, or without a value, it is free.
+    // The constraint covers neither vertices of other labels nor vertices without a value.
     run(
         &database,
         "CREATE (:Guest {`~id`: 'g', email: 'a@x'}), (:User {`~id`: 'c'}), (:User), (:User {n: 1})",
@@ -48,7 +48,7 @@ fn every_way_to_make_a_duplicate_is_refused() {
         assert!(refused(&database, text).starts_with(CODE), "{text}");
     }
     assert_eq!(run(&database, "MATCH (n:User) RETURN count(n), count(n.email)"), ["5 | 2"]);
-    // Nothing stands in the way of these.
+    // None of these writes breaks the constraint.
     for text in [
         "MATCH (n:User {email: 'a@x'}) SET n.email = 'a@x'",
         "MERGE (n:User {email: 'a@x'}) SET n.seen = true",
@@ -119,7 +119,8 @@ fn made_while_others_write_it_holds_afterwards() {
                 scope.spawn(|| {
                     for n in 0..40 {
                         let text = format!("CREATE (:User {{email: 'w{n}'}})");
-                        // Both write the same values: the second is refused, or the constraint is.
+                        // Both threads write the same values, so either the second write
+                        // or the constraint is refused.
                         let _ = ask(&database, &text, &Parameters::default());
                     }
                 });
@@ -171,7 +172,7 @@ fn rows_of_a_load_that_break_it_are_refused() {
     assert_eq!(status.overall.state, LoadState::Completed, "{:?}", status.errors);
     let lines: Vec<_> =
         status.errors.iter().map(|e| (e["recordNum"].clone(), e["errorCode"].clone())).collect();
-    // New vertices of a batch come before those that are there: line 9 is faster than line 8.
+    // A batch checks new vertices before existing ones, so line 9 gets the value and line 8 is refused.
     let refused = |line: u64| (line.into(), "UNIQUE_CONSTRAINT_VIOLATION".into());
     assert_eq!(lines, [3, 4, 6, 8].map(refused), "{:?}", status.errors);
     assert_eq!(run(&database, "MATCH (n:User) RETURN count(n), count(DISTINCT n.email)"), ["4 | 4"]);

@@ -1,4 +1,4 @@
-//! The longest queries that the languages let through run on a thread with a small stack: none may end the process.
+//! The longest queries that the languages accept run on a thread with a small stack. None may crash the process.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 #![allow(clippy::unwrap_used, reason = "a test ends by panicking")]

@@ -1,4 +1,5 @@
-//! What a graph keeps over restarts and crashes. A crash is a copy of the directory taken while the database is open.
+//! What a graph keeps after restarts and crashes. A crash is a copy of the directory
+//! taken while the database is open.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -22,7 +23,7 @@ fn what_was_acknowledged_is_found_after_a_crash() {
     assert!(
         after.status().epoch > database.status().epoch || after.status().version >= database.status().version
     );
-    // New elements get names of their own.
+    // Ids of new elements do not repeat earlier ones.
     run(&after, "CREATE (:T)-[:R]->(:T)");
     assert_eq!(run(&after, "MATCH ()-[r]->() RETURN count(DISTINCT id(r))"), ["51"]);
 }
@@ -61,7 +62,7 @@ fn meta_properties_survive_a_crash_and_a_checkpoint() {
     let crashed = home.path().join("by the log");
     copy(&live, &crashed);
     check(&open(&crashed));
-    // By a checkpoint, and the log after it.
+    // Recovers from a checkpoint and the log after it.
     database.checkpoint().expect("a checkpoint");
     for (name, change) in [
         ("by the checkpoint", None),
@@ -142,7 +143,7 @@ fn a_load_survives_a_crash_as_a_whole() {
     let question = "MATCH (a)-[r:KNOWS]->(b) RETURN a.name, a.age, id(r), r.w, b.name";
     assert_eq!(run(&after, question), ["x | 4 | e1 | 3 | y"]);
     assert_eq!(after.loads().status(&id).expect("remembered").overall.state, LoadState::Completed);
-    // Segments go when two checkpoints are after the load; the graph stays.
+    // Segments are deleted once two checkpoints follow the load; the graph stays.
     after.checkpoint().expect("one");
     run(&after, "CREATE (:Q)");
     after.checkpoint().expect("two");

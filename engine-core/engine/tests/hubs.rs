@@ -1,4 +1,4 @@
-//! Vertices with very many edges, deleted in one transaction.
+//! Deleting vertices with very many edges in one transaction.
 
 mod support;
 
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use support::{ask, copy, empty, open, run};
 use tidegraph_engine::{Database, Language, Parameters};
 
-/// Above what is listed edge by edge.
+/// More edges than a deletion lists one by one.
 const EDGES: usize = 70_000;
 
-/// A hub with edges out of it and into it, a loop, and neighbours with an edge of their own.
+/// Creates a hub with outgoing and incoming edges and a loop, and neighbours with an edge of their own.
 fn hub(database: &Database) {
     run(
         database,
@@ -32,7 +32,7 @@ fn a_hub_goes_with_all_its_edges() {
     let database = open(&home.path().join("live"));
     hub(&database);
     assert_eq!(total(&database), [(EDGES + 2).to_string()]);
-    // The rest of the request sees that they are gone, and what it makes itself.
+    // The rest of the request sees that the edges are gone, and sees what it creates itself.
     let rows = run(
         &database,
         "MATCH (h:Hub) DETACH DELETE h WITH count(*) AS gone MATCH (n:N) \

@@ -1,4 +1,4 @@
-//! Indexes: answers do not change, definitions outlive restarts and crashes, and mistakes are named.
+//! Indexes do not change answers, their definitions survive restarts and crashes, and errors name the mistake.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use support::{copy, empty, open, refused, run};
 use tidegraph_engine::Database;
 
-/// What an index can and cannot answer, in both languages.
+/// Conditions that an index can and cannot answer, in both languages.
 const QUESTIONS: &[&str] = &[
     "MATCH (n:T {v: 7}) RETURN count(n), min(n.i)",
     "MATCH (n:T {v: 7.0}) RETURN n.i ORDER BY n.i LIMIT 5",
@@ -57,7 +57,7 @@ fn answers_are_the_same_with_and_without() {
             "t_v | ONLINE | RANGE | NODE | [T] | [v] | null",
         ]
     );
-    // What is written later is found too, and what is gone is not.
+    // The index also finds later writes, and does not find deleted values.
     run(&database, "MATCH (n:T {v: 7}) SET n.v = 'seven'");
     run(&database, "MATCH (n:T {v: 8}) REMOVE n:T");
     run(&database, "MATCH (n:T {v: 10}) DELETE n");
@@ -92,7 +92,7 @@ fn writes_while_it_is_built_are_in_it() {
         done.store(true, Ordering::Relaxed);
     });
     let count = |text: &str| run(&database, &format!("MATCH (n:T) WHERE {text} RETURN count(n)"));
-    // The second form cannot be looked up.
+    // An index cannot answer the second form.
     assert_eq!(count("n.v = 'moved'"), count("n.v + '' = 'moved'"));
     assert_eq!(count("n.v STARTS WITH 'new '"), count("n.v + '' STARTS WITH 'new '"));
 }

@@ -1,4 +1,5 @@
-//! Inline requests: which are answered at once, which are left to `query`, and that the latter change nothing.
+//! Inline requests: which ones are answered at once, which ones are left to `query`, and
+//! that the latter change nothing.
 
 mod support;
 
@@ -14,7 +15,7 @@ const ROOMY: InlineLimits =
 
 const NAMES: &str = "MATCH (p:person) RETURN p.name";
 
-/// Number of rows of an inline request; `None` if it was left to `query`.
+/// Returns the number of rows of an inline request, or `None` if it was left to `query`.
 fn rows(database: &Database, text: &str, limits: InlineLimits) -> Option<usize> {
     let parameters = Parameters::default();
     let query = Query::new(Language::OpenCypher, text, &parameters);
@@ -24,7 +25,7 @@ fn rows(database: &Database, text: &str, limits: InlineLimits) -> Option<usize> 
     Some(pending.answer.rows.len())
 }
 
-/// An inline write before its commit; `None` if it was left to `query`.
+/// Returns an inline write before its commit, or `None` if it was left to `query`.
 fn pending(database: &Database, text: &str) -> Option<PendingAnswer> {
     let parameters = Parameters::default();
     let query = Query::new(Language::OpenCypher, text, &parameters);
@@ -63,7 +64,7 @@ fn a_write_is_pending_until_it_is_committed() {
     let version = commit(&database, write).unwrap();
     assert_eq!(version, Version(before + 1));
     assert_eq!(run(&database, TWINS), ["2"]);
-    // Writes that nobody commits leave nothing.
+    // Writes that are not committed leave nothing behind.
     drop(pending(&database, text));
     assert_eq!(run(&database, TWINS), ["2"]);
 }
@@ -112,7 +113,7 @@ fn many_commits_without_a_thread_that_waits_share_the_log() {
         let request = database.query_inline(&query, ROOMY).unwrap().unwrap().commit.unwrap();
         let done = done.clone();
         database.commit_later(request, Box::new(move |committed| done.send(committed.unwrap()).unwrap()));
-        // Some wait on their threads, and lead where it is their turn.
+        // Some commits block their thread, and that thread leads the group when its turn comes.
         if number % 50 == 0 {
             run(&database, "CREATE (:Mark {of: -1})");
         }

@@ -1,10 +1,10 @@
-//! Questions to the "modern" graph with their right answers, in both languages.
+//! Queries on the "modern" graph with their correct answers, in both languages.
 
 mod support;
 
 use support::{modern, refused, run};
 
-/// Rows in any order.
+/// Checks rows in any order.
 fn check(cases: &[(&str, &[&str])]) {
     let database = modern();
     for (text, expected) in cases {
@@ -16,7 +16,7 @@ fn check(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// Rows in this order.
+/// Checks rows in this order.
 fn check_ordered(cases: &[(&str, &[&str])]) {
     let database = modern();
     for (text, expected) in cases {

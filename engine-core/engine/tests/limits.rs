@@ -1,4 +1,4 @@
-//! The memory limit of a query: the rows of an answer count, not only what operators buffer.
+//! The memory limit of a query: rows of an answer count, in addition to what operators buffer.
 
 mod support;
 
@@ -7,12 +7,12 @@ use support::{ask, run};
 use tidegraph_engine::{Database, Options, Parameters};
 use tidegraph_types::{ErrorCode, Value};
 
-/// Vertices of the graph, in pairs with an edge.
+/// Number of vertices of the graph. They form pairs, each with an edge.
 const VERTICES: usize = 10_000;
-/// Bytes of rows with one number each: the least that all vertices need.
+/// Bytes of rows with one number each: the minimum that an answer with all vertices needs.
 const ROWS_BYTES: usize = VERTICES * (size_of::<Vec<Value>>() + size_of::<Value>());
 
-/// A number of each vertex, in both languages.
+/// Queries for a number of each vertex, in both languages.
 const NUMBERS: [&str; 2] = ["MATCH (p:P) RETURN p.i", "g.V().hasLabel('P').values('i')"];
 
 fn pairs(query_memory_bytes: usize) -> Arc<Database> {
@@ -45,7 +45,7 @@ fn rows_over_the_memory_limit_are_refused_though_operators_stay_small() {
             "{message}"
         );
     }
-    // The same scans with a single row.
+    // The same scans fit when they return a single row.
     assert_eq!(run(&database, "MATCH (p:P) RETURN max(p.i)"), ["9999"]);
     assert_eq!(run(&database, "g.V().hasLabel('P').values('i').max()"), ["9999"]);
 }
@@ -60,7 +60,7 @@ fn rows_just_below_the_memory_limit_are_answered() {
 
 #[test]
 fn what_the_values_of_rows_hold_is_charged() {
-    // Room for rows of numbers, but not for what these hold.
+    // `tight` has room for rows of numbers, but not for the data that these values hold.
     let (tight, roomy) = (pairs(ROWS_BYTES * 11 / 10), pairs(64 << 20));
     for (text, rows) in [
         ("MATCH (p:P) RETURN p.text", VERTICES),

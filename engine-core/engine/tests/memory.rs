@@ -47,7 +47,7 @@ fn properties_that_do_not_fit_are_read_and_changed_all_the_same() {
     let dir = home.path().join("graph");
     let database = open(&dir, Some(whole / 2));
     fill(&database);
-    // Pages may go as soon as one version brought all of their rows, or older ones are forgotten.
+    // Pages can be evicted once one version brought all of their rows, or once older versions are forgotten.
     check(&database);
     let status = database.status();
     assert_eq!(status.memory_budget_bytes, Some(whole / 2));
@@ -57,7 +57,7 @@ fn properties_that_do_not_fit_are_read_and_changed_all_the_same() {
     run(&database, &format!("MATCH (n:P) WHERE n.i = 5 SET n.text = '{TEXT} 5'"));
     database.checkpoint().expect("a checkpoint of pages in the file");
     drop(database);
-    // Recovery keeps to the budget too.
+    // Recovery stays within the budget too.
     let database = open(&dir, Some(whole / 2));
     check(&database);
     assert!(database.status().spilled_bytes > 0, "{:?}", database.status());

@@ -11,7 +11,7 @@ fn explained(database: &Database, text: &str) -> String {
     let language = if text.starts_with("g.") { Language::Gremlin } else { Language::OpenCypher };
     let plan = database.explain(language, text).expect("a plan");
     let mut rows = run(database, text);
-    // Rows have no order unless the query gives them one.
+    // Rows have no order unless the query sorts them.
     if !text.contains("ORDER BY") && !text.contains("order()") {
         rows.sort();
     }
@@ -22,7 +22,7 @@ fn explained(database: &Database, text: &str) -> String {
     golden
 }
 
-/// Each query sees the graph as it was at first.
+/// Runs each query on a new graph.
 fn on_fresh_graphs(queries: &[&str]) -> String {
     queries.iter().map(|text| explained(&modern(), text)).collect::<Vec<_>>().join("\n")
 }

@@ -1,5 +1,5 @@
-//! What the planner hands to storage gives the answers that operators of the executor give: with and without indexes,
-//! and inside a transaction that changed the graph itself.
+//! Conditions that the planner pushes down to storage give the same answers as operators of the
+//! executor: with and without indexes, and inside a transaction that changed the graph itself.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{ask, empty, run, show};
 use tidegraph_engine::{Database, Language, Parameters};
 use tidegraph_types::Value;
 
-/// Vertices of labels A and B, of both and of none, with one value or several or none.
+/// Creates vertices with label A, B, both or none, each with several values, one value or none.
 fn fill(databases: &[&Database], random: &mut StdRng) {
     let labels = ["", ":A", ":B", ":A:B"];
     let mut texts = vec![];
@@ -83,7 +83,7 @@ fn answer(database: &Database, text: &str, parameters: &Parameters) -> Vec<Strin
     }
 }
 
-/// Each question, and the same so that nothing of it can be handed down.
+/// Returns a query, and an equivalent query of which nothing can be pushed down.
 fn questions(random: &mut StdRng) -> (String, String) {
     let condition = condition(random);
     let labels = *["", ":A", ":B", ":A:B"].choose(random).expect("one");
@@ -182,7 +182,7 @@ fn vertices_that_rows_name_are_those_of_a_filter() {
             assert_eq!(found, asked(&format!("NOT NOT ({condition})")), "{clause} {condition} of {list}");
         }
     }
-    // What rows name is changed and merged.
+    // A query can change and merge vertices that its rows name.
     let rows = "[{id: 'n1', v: 'a'}, {id: 'new', v: 'b'}, {id: 'new', v: 'c'}]";
     run(&database, &format!("UNWIND {rows} AS row MERGE (n {{`~id`: row.id}}) SET n.seen = row.v"));
     let seen = "MATCH (n) WHERE n.seen IS NOT NULL RETURN id(n), n.seen ORDER BY id(n)";
@@ -268,7 +268,7 @@ fn a_sample_of_a_scan_is_drawn_from_all_that_passes() {
         assert!(some.len() == 2 && some.is_subset(&all), "{some:?} of {all:?}");
         some.into_iter().for_each(|id| *drawn.entry(id).or_default() += 1);
     }
-    // Less than half of what each gets on average is more than six standard deviations away.
+    // The limit is half of the mean, more than six standard deviations below it.
     let fewest = 1000 / all.len();
     assert!(all.iter().all(|id| drawn.get(id).is_some_and(|count| *count > fewest)), "{drawn:?}");
     let every: BTreeSet<String> =

@@ -3,8 +3,8 @@
 //! The caller makes a [`Context`] for one request. Operators and expressions get it by shared reference; pending writes
 //! and memory in use are in cells. A request runs on one thread.
 //!
-//! What must never happen: this crate reads a clock or draws a random number itself. The caller provides both, so that a
-//! simulation can control them.
+//! What must never happen: this crate reads a clock or draws a random number itself. The caller provides both, so that
+//! a simulation can control them.
 
 use crate::{Error, Result, View};
 use jiff::Timestamp;
@@ -71,9 +71,9 @@ pub trait Entropy: Sync {
 /// The limits of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Most bytes of memory: what operators buffer, pending writes, and the rows of the answer.
+    /// Memory limit in bytes, for what operators buffer, pending writes, and the rows of the answer.
     pub memory_bytes: u64,
-    /// Most rows of the answer.
+    /// Maximum number of rows of the answer.
     pub result_rows: u64,
 }
 

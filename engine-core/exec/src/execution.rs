@@ -17,7 +17,7 @@ pub struct Summary {
     pub counters: Counters,
     /// Number of rows answered.
     pub rows: u64,
-    /// Most memory that was charged to the request at one time, its rows included.
+    /// Peak memory that was charged to the request, including its rows.
     pub peak_memory_bytes: u64,
 }
 
@@ -61,7 +61,7 @@ impl<'p, 'a> Execution<'p, 'a> {
     ///
     /// # Errors
     ///
-    /// As [`Execution::next_rows`] and [`Execution::finish`].
+    /// The same as [`Execution::next_rows`] and [`Execution::finish`].
     pub fn run(mut self) -> Result<(Vec<Vec<Value>>, Summary)> {
         let mut rows = vec![];
         while let Some(more) = self.next_rows()? {
@@ -83,7 +83,7 @@ impl<'p, 'a> Execution<'p, 'a> {
     ///
     /// [`Error::Memory`] and [`Error::Rows`] at the request's limits, [`Error::Stopped`] if the caller's interrupt says
     /// so, [`Error::Storage`] if storage does not answer, and the errors of the plan's operators and expressions. The
-    /// request cannot go on after an error.
+    /// request cannot continue after an error.
     pub fn next_rows(&mut self) -> Result<Option<Vec<Vec<Value>>>> {
         while let Some(batch) = self.next_batch()? {
             if !self.plan.columns.is_empty() {
@@ -147,7 +147,7 @@ impl<'p, 'a> Execution<'p, 'a> {
     ///
     /// # Errors
     ///
-    /// As [`Execution::next_rows`]; [`Error::VertexHasEdges`] if a vertex was deleted that still has edges,
+    /// The same as [`Execution::next_rows`]; [`Error::VertexHasEdges`] if a vertex was deleted that still has edges,
     /// [`Error::NotUnique`] if two vertices would share a value that a constraint declares unique.
     pub fn finish(mut self) -> Result<Summary> {
         if self.writes {

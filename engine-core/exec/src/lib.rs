@@ -1,14 +1,16 @@
 //! Runs plans over the access pattern language (APL): the one executor of both languages.
 //!
-//! Roles: [`Execution`] is one running request. [`Context`] holds what a request may use: its view of the graph,
-//! parameters, memory, interruption, randomness. [`View`] applies the request's own writes to storage's answers and
-//! collects what the sequencer needs. Operators (`op`) pull [`Batch`]es from each other. [`value`] computes expressions.
+//! Roles: [`Execution`] is one running request. [`Context`] holds what a request may use:
+//! its view of the graph, parameters, memory, interruption, randomness. [`View`] applies
+//! the request's own writes to storage's answers and collects what the sequencer needs.
+//! Operators (`op`) pull [`Batch`]es from each other. [`value`] computes expressions.
 //!
-//! Flow: plan → a tree of operators, built once → the root is pulled batch by batch → handles in result rows become data
-//! ([`value::materialize`]) → [`Summary`] with the commit request, if there is one.
+//! Flow: plan → a tree of operators, built once → the root is pulled batch by batch → handles in result rows
+//! become data ([`value::materialize`]) → [`Summary`] with the commit request, if there is one.
 //!
-//! What must never happen: a read of storage bypasses [`View`]; a clock or a random number is not the caller's; a buffer
-//! or a row of the answer is not charged to the request's memory; something serves only one language.
+//! What must never happen: a read of storage bypasses [`View`]; a request uses a clock or
+//! random numbers other than the caller's; a buffer or a row of the answer is not charged
+//! to the request's memory; an operator serves only one language.
 
 pub mod batch;
 pub mod context;

@@ -1,4 +1,4 @@
-//! Limits, interruption, parameters and errors of a request as a whole.
+//! Limits, interruption, parameters and errors of whole requests.
 
 mod support;
 
@@ -43,7 +43,7 @@ fn numbers(count: i32) -> Op {
     start().unwind(list(&many), 0)
 }
 
-/// Every operator that buffers.
+/// Returns a plan for every operator that buffers.
 fn greedy() -> Vec<Op> {
     let big = || numbers(50).unwind(list(&(0..1000).collect::<Vec<_>>()), 1);
     vec![
@@ -87,7 +87,7 @@ fn memory_is_given_back_when_a_plan_has_ended() {
         let mut execution = Execution::new(&plan, ctx).unwrap();
         while execution.next_rows().unwrap().is_some() {}
         let used = execution.context().memory.used();
-        // What distinct and a kept scan remember lasts as long as the operator.
+        // Memory of a distinct or a cached scan is held as long as the operator.
         assert!(used < 8_000_000 && execution.context().memory.peak() >= used, "{plan}");
         let lasting = plan.to_string().contains("distinct") || plan.to_string().contains("scan vertices $1");
         assert!(lasting || used == 0, "{used} bytes left after\n{plan}");
@@ -107,7 +107,7 @@ fn too_many_result_rows_are_refused() {
     assert_eq!(run(11).unwrap_err().to_string(), TOO_MANY_ROWS);
 }
 
-/// Bytes that rows of one column cost besides what their values hold elsewhere.
+/// Returns the bytes of rows with one column, without data that their values hold elsewhere.
 fn row_bytes(rows: usize) -> u64 {
     (rows * (size_of::<Vec<Value>>() + size_of::<Value>())) as u64
 }
@@ -126,7 +126,7 @@ fn rows_of_the_answer_are_charged_though_no_operator_keeps_them() {
         let limits = Limits { memory_bytes, ..Limits::default() };
         execute(&g, plan, &Parameters::default(), limits, &NeverInterrupted)
     };
-    // The scan alone needs next to nothing.
+    // The scan alone needs almost no memory.
     assert!(run(&silent, 20_000).is_ok());
     let needed = row_bytes(3_000);
     let (rows, summary) = run(&constants, needed).unwrap();
@@ -147,11 +147,12 @@ fn data_of_elements_in_one_list_is_charged_before_all_of_it_is_read() {
     let op = start().scan(0, &[]);
     let op = op.aggregate(vec![], vec![item(1, tidegraph_plan::AggregateKind::Collect, vec![s(0)])]);
     let plan = plan(op, &[1]);
-    // Enough for the list as it is collected and as the answer holds it, not for what its vertices hold.
+    // The limit has room for the list while it is collected and while the answer holds
+    // it, but not for the data of its vertices.
     let limits = Limits { memory_bytes: 4_000_000, ..Limits::default() };
     let error = execute(&g, &plan, &Parameters::default(), limits, &NeverInterrupted).unwrap_err();
     let Error::Memory { held_bytes, asked_bytes, .. } = error else { panic!("{error}") };
-    // The list fits. What does not is a chunk of the vertices, not all of them.
+    // The list fits. The request that fails is for one chunk of the vertices, not for all of them.
     let all = (40_000 * size_of::<tidegraph_types::VertexData>()) as u64;
     assert!(held_bytes > (40_000 * size_of::<Value>()) as u64, "{held_bytes}");
     assert!(asked_bytes < all / 2, "{asked_bytes} of {all}");

@@ -1,4 +1,4 @@
-//! Operators that read, one by one and in subplans, against a small graph.
+//! Reading operators, alone and in subplans, on a small graph.
 
 mod support;
 
@@ -8,7 +8,8 @@ use support::{Graph, rows, sorted, try_run};
 use tidegraph_plan::{AggregateKind, ApplyKind, BindKind, Expr, Function, Op, RepeatTest, ScanTest, Slot};
 use tidegraph_types::{Direction, Value};
 
-/// a→b→c→d in KNOWS with ages 1 to 4, a→c in LIKES, d→d in LIKES; x alone, a Cat.
+/// Returns a→b→c→d along KNOWS with ages 1 to 4, a→c along LIKES, d→d along LIKES, and x, a Cat without
+/// edges.
 fn graph() -> Graph {
     let mut g = Graph::new();
     for (id, age) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
@@ -23,7 +24,7 @@ fn graph() -> Graph {
     g
 }
 
-/// A hub with so many leaves, named h and l0, l1, …
+/// Returns a hub with `leaves` leaves, named h and l0, l1, …
 fn star(leaves: usize) -> Graph {
     let mut g = Graph::new();
     g.vertex("h", &["Hub"], &[]);
@@ -396,7 +397,7 @@ fn test(before: bool, plan: Op) -> Option<RepeatTest> {
     Some(RepeatTest { before, plan: Box::new(plan) })
 }
 
-/// Repeats a step along KNOWS (slot 0 moves) from a.
+/// Repeats a step along KNOWS from a; the step updates slot 0.
 fn repeat(of: Loop, body: Op) -> Op {
     Op::Repeat {
         input: Box::new(start().look_up(lit("a"), 0)),
@@ -447,7 +448,7 @@ fn state_in_a_repeat_body_lasts_over_rounds() {
     let both = start().expand(0, Direction::Both, &[], None, 1, false).bind_let(0, s(1));
     let l = Loop { emit: test(true, start()), ..LOOP };
     let op = repeat(l, both.distinct(vec![s(0)]));
-    // Without the memory of earlier rounds this would never end. The start itself is reached once more.
+    // The operator remembers earlier rounds; otherwise this would never end. It reaches the start once more.
     assert_eq!(sorted(&g, &plan(op, &[0])), ["a", "a", "b", "c", "d"]);
 }
 

@@ -1,4 +1,4 @@
-//! Variable length and shortest paths against brute force on small random graphs.
+//! Compares variable-length and shortest paths with brute force on small random graphs.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn graph(edges: &[(usize, usize)]) -> Graph {
     g
 }
 
-/// All walks without a repeated edge, as indices of edges.
+/// Returns all walks without a repeated edge, as indices of edges.
 fn walks(
     edges: &[(usize, usize)],
     from: usize,
@@ -155,8 +155,8 @@ fn a_condition_on_edges_prunes_walks() {
     assert_eq!(sorted(&g, &plan(op, &[1])), ["[a-E->b, b-E->c]"]);
 }
 
-/// Two dozen vertices, each joined to each, and a vertex that hangs on one of them by one edge: there are very many walks
-/// and no way back.
+/// A clique of two dozen vertices, and a vertex attached to it by one edge: there are
+/// very many walks and no way back.
 #[test]
 fn a_walk_back_that_does_not_exist_is_not_searched_walk_by_walk() {
     let mut g = Graph::new();
@@ -175,7 +175,7 @@ fn a_walk_back_that_does_not_exist_is_not_searched_walk_by_walk() {
         let op = start().look_up(lit("a"), 0).shortest(0, 0, Direction::Both, 1, None, which, 1);
         assert!(sorted(&g, &plan(op, &[1])).is_empty());
     }
-    // Each of the two searches looks at each edge from both of its ends, and no more often.
+    // Each of the two searches reads each edge at most once from each of its ends.
     let edges = 1 + 24 * 23 / 2;
     assert!(g.rows_read.load(std::sync::atomic::Ordering::Relaxed) <= 2 * 2 * edges);
 }

@@ -1,4 +1,4 @@
-//! Writes: what a request sees of its own, what it commits, and the keys of typical transactions.
+//! Writes: which of its own writes a request sees, what it commits, and the keys of typical transactions.
 
 mod support;
 
@@ -425,7 +425,7 @@ fn a_read_of_edges_conflicts_with_a_new_edge_of_its_label_only() {
     assert!(!clash(writer("Y")));
 }
 
-/// Gives the value of `a.n` two meta-properties.
+/// Returns an assignment that gives the value of `a.n` two meta-properties.
 fn annotated() -> PropertyAssignment {
     let meta = vec![(lit("acl"), lit("x")), (lit("none"), lit(Value::Null)), (lit("since"), lit(7))];
     PropertyAssignment { meta, ..assign_as("n", lit(5), Cardinality::List) }
@@ -453,7 +453,7 @@ fn meta_properties_are_seen_committed_and_checked() {
     let (rows, _) = run_and_apply(&mut g, &plan_of);
     assert_eq!(rows, ["1 []", "5 [7]", "5 [7]"]);
 
-    // Read from storage, and over it.
+    // Reads meta-properties from storage with a pending write on top.
     let more = look("a").unwind(properties(), 1).set(1, vec![assign("acl", lit("y"))]);
     let read = more.eager().unwind(properties(), 1).bind_let(2, meta_of(s(1), "acl"));
     let rows = run_and_apply(&mut g, &plan(read, &[2])).0;
@@ -478,7 +478,7 @@ fn equal_values_that_differ_in_meta_properties_are_told_apart() {
     assert_eq!(g.property("a", "n"), [1, 5, 5, 5].map(Value::Int));
     assert!(g.vertices[&g.gui("a")].meta.is_empty());
 
-    // Several at once, while others stay.
+    // Deletes several values at once and keeps others.
     run_and_apply(&mut g, &plan(look("a").set(0, vec![annotated(), five()]), &[]));
     let without = look("a").unwind(properties(), 1).filter(Expr::Not(Box::new(has))).delete(&[1], true);
     run_and_apply(&mut g, &plan(without, &[]));
@@ -507,7 +507,7 @@ fn what_has_no_meta_properties_says_so() {
         assert!(matches!(error, Error::NoMetaProperties { .. }), "{error}");
         assert_eq!(error.code(), ErrorCode::InvalidArgument);
     }
-    // One that an earlier row removed.
+    // An earlier row has already removed the value.
     let gone = look("a").unwind(properties(0), 3).delete(&[3], true).set(3, vec![assign("x", lit(1))]);
     assert!(matches!(refused(gone), Error::Gone { .. }));
     let list = PropertyAssignment { meta: vec![(lit("x"), list(&[1]))], ..assign("n", lit(1)) };

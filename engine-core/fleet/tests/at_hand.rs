@@ -1,5 +1,5 @@
-//! Writes that read a little in the past, so that they do not wait for replicas: they commit as if they had read the newest
-//! version (TXN-2).
+//! Writes that read a little in the past, so that they do not wait for replicas: they commit as if they had read the
+//! newest version (TXN-2).
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -21,9 +21,9 @@ fn a_writer_sees_what_it_wrote_before() {
     for n in 1..=300_i64 {
         let text = "MATCH (c:Counter) WHERE id(c) = 'c' SET c.n = c.n + 1 RETURN c.n";
         assert_eq!(ask(&database, OpenCypher, text).unwrap().rows, [[Value::Long(n)]]);
-        // Another vertex, which was not written recently.
+        // Creates another vertex, which was not written recently.
         ask(&database, OpenCypher, &format!("CREATE (:Other {{`~id`: 'o{n}'}})")).unwrap();
-        // A query that writes finds what was written a moment ago, and so does one that writes nothing in the end.
+        // A writing query finds what was written a moment ago, and so does one that writes nothing in the end.
         let merged = format!("MERGE (o:Other {{`~id`: 'o{n}'}}) ON CREATE SET o.again = true RETURN o.again");
         assert_eq!(ask(&database, OpenCypher, &merged).unwrap().rows, [[Value::Null]]);
         let deleted = format!("MATCH (o:Other) WHERE id(o) = 'o{n}' DETACH DELETE o RETURN 1");
@@ -37,7 +37,7 @@ fn a_writer_sees_what_it_wrote_before() {
     assert_eq!(rows(&database, OpenCypher, "MATCH (o:Other) RETURN count(o)"), ["[Long(0)]"]);
 }
 
-/// Sends a query again while it loses against other writers.
+/// Repeats a query until no other writer conflicts with it.
 fn until_it_wins(database: &Database, text: &str) {
     while let Err(error) = ask(database, OpenCypher, text) {
         assert_eq!(error.code(), ErrorCode::ConcurrentModification, "{error}");
@@ -55,7 +55,7 @@ fn writers_at_several_workers_lose_nothing() {
     std::thread::scope(|scope| {
         for (database, _) in &workers {
             scope.spawn(move || {
-                // Another worker learns of the counters after some milliseconds; before, it finds none.
+                // Another worker learns of the counters after some milliseconds, and finds none until then.
                 while rows(database, OpenCypher, "MATCH (c:Counter) RETURN count(c)") != ["[Long(3)]"] {}
                 for n in 0..EACH {
                     let one = n % 3;

@@ -1,4 +1,4 @@
-//! A fleet answers what one process answers, while its nodes come and go (FLT-1, APL-2).
+//! A fleet answers as one process does, while its nodes join and leave (FLT-1, APL-2).
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -74,7 +74,7 @@ fn answers_as_one_process_does() {
             }
             same(&database, &one);
         }
-        // Another worker sees all of it.
+        // Another worker sees the whole graph.
         let (other, _worker) = fleet.worker();
         same(&other, &one);
     }
@@ -96,7 +96,7 @@ fn indexes_and_constraints_hold_over_all_partitions() {
     let (other, _worker) = fleet.worker();
     let again = ask(&other, OpenCypher, "MATCH (p:Person {id: 1}) SET p.id = 199").unwrap_err();
     assert_eq!(again.code(), ErrorCode::UniqueViolation, "{again}");
-    // Ages are not unique, whatever partitions they are in.
+    // Ages repeat, in whatever partitions they are.
     ask(&database, OpenCypher, "DROP INDEX ages").unwrap();
     let unique = "CREATE CONSTRAINT ages FOR (p:Person) REQUIRE p.age IS UNIQUE";
     let refused = ask(&database, OpenCypher, unique).unwrap_err();
@@ -109,7 +109,7 @@ fn a_constraint_holds_for_workers_that_knew_of_none() {
     let fleet = TestFleet::start(4, 2, 2, 64, fast());
     let ((one, _a), (other, _b)) = (fleet.worker(), fleet.worker());
     for number in 0..3 {
-        // Both have asked which values are unique, and know that this has not changed since.
+        // Both workers have asked which values are unique, and know that the constraints have not changed since.
         for database in [&one, &other] {
             ask(database, OpenCypher, &format!("CREATE (:Person {{id: {number}, of: '{number}'}})")).unwrap();
         }
@@ -123,7 +123,7 @@ fn a_constraint_holds_for_workers_that_knew_of_none() {
         }
         let dropped = ask(&one, OpenCypher, "DROP CONSTRAINT ids").unwrap().version;
         for database in [&other, &one] {
-            // The other worker may not know of it yet.
+            // The other worker may not know yet that the constraint was dropped.
             let parameters = Parameters::default();
             let query = Query::new(OpenCypher, "CREATE (:Person {id: 17})", &parameters);
             database.query(&Query { at_least: Some(dropped), ..query }).unwrap();
@@ -149,11 +149,11 @@ fn what_names_a_vertex_by_its_id_asks_a_node_once() {
         ),
         ("MATCH (p:Person) WHERE id(p) = $id SET p.age = 8", 1),
         ("MATCH (p:Nobody) WHERE id(p) = $id RETURN p.age AS age", 1),
-        // One more request, for its edges.
+        // The deletion needs one more request, for the edges of the vertex.
         ("MATCH (p:Person) WHERE id(p) = $id DETACH DELETE p", 2),
     ];
     let mut fewest = [u64::MAX; 7];
-    // The first rounds load plans, tokens and constraints; and a slow answer is asked for twice.
+    // The first rounds load plans, tokens and constraints. In any round, a slow answer may be requested twice.
     for round in 0..20 {
         let parameters: Parameters =
             [("id".into(), Str::from(format!("v{round}")).into())].into_iter().collect();
@@ -179,9 +179,9 @@ fn what_is_read_ahead_counts_as_memory_and_is_let_go_where_there_is_no_room() {
     let requests = || -> u64 {
         fleet.members.iter().map(|member| member.server.counters().requests.load(Ordering::Relaxed)).sum()
     };
-    // Needs the text, but does not return it: rows of an answer count against the same limit.
+    // The query needs the text but does not return it, because rows of an answer count against the same limit.
     let one = "MATCH (n:Big) WHERE id(n) = 'big' AND n.k = 1 RETURN size(n.text) AS length";
-    // The fewest of some rounds: the first ones load what is not cached, and a slow answer is asked for twice.
+    // The minimum over some rounds: the first rounds load what is not cached, and a slow answer is requested twice.
     let fewest = |database: &Database| {
         let counted = (0..10).map(|_| {
             let before = requests();
@@ -191,7 +191,7 @@ fn what_is_read_ahead_counts_as_memory_and_is_let_go_where_there_is_no_room() {
         counted.min().unwrap_or_default()
     };
     assert_eq!(fewest(&database), 1);
-    // The text that was read ahead is more than may be held, so it is asked for again where it is needed.
+    // The text exceeds the limit of reading ahead, so it is requested again where it is needed.
     assert!(fewest(&tight) > 1);
 }
 
@@ -226,7 +226,7 @@ fn a_lost_node_is_not_noticed_by_readers() {
         wait(&fleet, 50);
         let lost = fleet.kill("n1");
         wait(&fleet, 200);
-        // It comes back as another process, and then another node is killed.
+        // The node comes back as another process, and then another node is killed.
         drop(lost);
         fleet.join("n1");
         fleet.wait_until("it serves again", |fleet| {
@@ -258,7 +258,7 @@ fn a_replica_comes_from_a_checkpoint(shards: u16) {
     WRITES.iter().for_each(|text| write(text));
     fleet.wait_until("all have a checkpoint", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
     let least = fleet.map.checkpoints(GRAPH).unwrap().iter().map(|c| c.version).min().unwrap();
-    // What checkpoints hold is not in the log any more.
+    // The log no longer has the records that checkpoints cover.
     fleet.log.trim(least);
     write("CREATE (:Late {id: 1000})");
     fleet.hand_all_to("n9");
@@ -277,7 +277,7 @@ fn a_replica_that_was_taken_and_given_back_at_once_serves_again() {
     let (database, _worker) = fleet.worker();
     ask(&database, OpenCypher, "CREATE (:A {n: 1})").unwrap();
     let node = fleet.map.load(GRAPH, None).unwrap().replicas(PartitionId(0))[0].node.clone();
-    // Its node cannot see the map in between.
+    // In between, the node cannot see the map.
     let changes = [
         Change::DropReplica { partition: PartitionId(0), node: node.clone() },
         Change::AddReplica { partition: PartitionId(0), node },
@@ -308,8 +308,8 @@ fn reads_go_on_without_a_sequencer_and_writes_when_there_is_one() {
     assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 2);
 }
 
-/// Transactions have changes in both shards, and one shard does not answer while they are written: their parts are in the other
-/// shard. The sequencer, which cannot know what is in the log, is followed by the next one.
+/// Transactions change both shards, and one shard does not answer while they are written, so their parts
+/// reach only the other shard. The sequencer cannot know what is in the log, and the next one replaces it.
 #[test]
 fn what_stands_in_one_shard_only_is_seen_by_nobody() {
     const WHOLE: &str = "MATCH (a:A) WITH a.n AS n, count(*) AS found WHERE found <> 16 RETURN n, found";
@@ -320,7 +320,7 @@ fn what_stands_in_one_shard_only_is_seen_by_nobody() {
     let lacking = fleet.log.shard(ShardId(1));
     let other = fleet.log.shard(ShardId(0));
     for n in 1..=3 {
-        // All replicas have the last transaction, so that none of its records is still on the way.
+        // All replicas have the last transaction, so none of its records is still in flight.
         assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0]);
         let before = other.arrived();
         lacking.set_away(true);
@@ -335,7 +335,7 @@ fn what_stands_in_one_shard_only_is_seen_by_nobody() {
             lacking.set_away(false);
             writing.join().unwrap().unwrap();
         });
-        // All replicas have it once, and as a whole.
+        // All replicas have the transaction once, and completely.
         assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0]);
         let all = rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n, a.i");
         assert_eq!(all.len() as u64, 16 * (n + 1));

@@ -1,5 +1,5 @@
-//! Bulk loads into a fleet: visible as a whole or not at all, whichever process dies meanwhile, and with the same result as in
-//! one process (LOAD-1, IDS-1).
+//! Bulk loads into a fleet are visible completely or not at all, whichever process dies
+//! in the meantime, and have the same result as in one process (LOAD-1, IDS-1).
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 // The whole file is a test, its helpers too.
@@ -27,7 +27,7 @@ fn fast() -> NodeConfig {
     NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
 }
 
-/// A ring of people who know the next one, some of them with a second value or a second row.
+/// Writes files with a ring of people who each know the next one. Some people have a second value or a second row.
 fn write_files(dir: &Path, people: usize) {
     let mut vertices = String::from("~id,~label,n:Int(single),name:String(single),tag:String(set)\n");
     let mut edges = String::from("~id,~from,~to,~label,since:Int\n");
@@ -80,7 +80,8 @@ fn a_load_is_as_in_one_process_once_and_twice() {
         ask(&database, OpenCypher, "CREATE (:Before {n: 1})").unwrap();
         ask(&one, OpenCypher, "CREATE (:Before {n: 1})").unwrap();
         for dir in [&first, &first, &second] {
-            // Edges of ids that are there stay as they are; new ones are made. Which of them, both say alike.
+            // Edges with existing ids stay as they are; other edges are created. Both
+            // databases report the same ones.
             let spec = spec(dir);
             let (here, there) = (database.loads(), one.loads());
             let (here_id, there_id) = (here.submit(spec.clone()).unwrap(), there.submit(spec).unwrap());
@@ -90,7 +91,7 @@ fn a_load_is_as_in_one_process_once_and_twice() {
             assert_eq!(here.errors, there.errors);
             same(&database, &one);
         }
-        // Another worker finds the loads, and sees the graph.
+        // Another worker lists the loads and sees the graph.
         let ids = other.loads().list(10, true);
         assert_eq!(ids.len(), 3);
         for id in ids {
@@ -100,7 +101,7 @@ fn a_load_is_as_in_one_process_once_and_twice() {
             rows(&other, OpenCypher, READS[0]) == rows(&one, OpenCypher, READS[0])
         });
         same(&other, &one);
-        // Transactions go on from there.
+        // Transactions continue on the loaded graph.
         for database in [&database, &one] {
             ask(database, OpenCypher, "MATCH (a:Tenth) SET a.seen = true").unwrap();
             ask(database, OpenCypher, "MATCH (a:Person {n: 3}) DETACH DELETE a").unwrap();
@@ -122,7 +123,7 @@ fn what_is_wrong_with_rows_is_said_and_nothing_is_visible() {
     assert_eq!(status.errors.len(), 1);
     assert_eq!(rows(&database, OpenCypher, "MATCH (a) RETURN count(a)"), ["[Long(0)]"]);
     assert!(fleet.objects.list("loads/").unwrap().is_empty(), "segments are left");
-    // A load that nobody knows, and an id that is none.
+    // An unknown load, and texts that are no ids.
     for id in ["7f1b", "../jobs/x", ""] {
         let unknown = database.loads().status(id).unwrap_err();
         assert_eq!(unknown.code(), tidegraph_types::ErrorCode::BulkLoadIdNotFound, "{unknown}");
@@ -139,13 +140,13 @@ fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
         let text = format!("CREATE (:Meanwhile {{`~id`: 'm{n}', n: {n}}})");
         match ask(database, OpenCypher, &text) {
             Ok(_) => in_doubt = false,
-            // An attempt created it whose outcome was not known.
+            // An earlier attempt, whose outcome was unknown, created the vertex.
             Err(error) if in_doubt && error.code() == ErrorCode::ConstraintViolation => in_doubt = false,
-            // There is no sequencer, or the query lost against a load all the time.
+            // There is no sequencer, or the query conflicted with the load on every attempt.
             Err(error) => {
                 let kind = error.code().kind();
                 assert!(matches!(kind, Kind::Unavailable | Kind::Conflict), "m{n}: {error}");
-                // Each such error may be of a commit whose outcome is not known.
+                // After such an error the outcome of the commit may be unknown.
                 in_doubt |= kind == Kind::Unavailable;
                 continue;
             }
@@ -154,7 +155,8 @@ fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
     }
 }
 
-/// IDS-1: every vertex of the files, and every one that another worker created meanwhile, exists once, as of version `known`.
+/// IDS-1: every vertex of the files, and every vertex that another worker created in the
+/// meantime, exists once at version `known`.
 fn check_all(database: &Database, people: usize, made: u64, known: u64) {
     let parameters = Parameters::default();
     let count = |text: &str| {
@@ -196,7 +198,7 @@ fn vertices_made_during_a_load_never_share_a_gui_with_it() {
     std::thread::scope(|scope| {
         let maker = scope.spawn(|| make_until(&other, &over, &made));
         fleet.wait_until("some are made", |_| made.load(Ordering::Relaxed) > 3);
-        // Each conflict makes the load start again; against endless writers it may lose every time.
+        // Each conflict makes the load start again. Against a writer that never stops, it may conflict every time.
         let id = database.loads().submit(spec(home.path())).unwrap();
         let status = loop {
             let status = database.loads().status(&id).unwrap();
@@ -226,8 +228,8 @@ fn a_load_outlives_nodes_and_the_sequencer() {
         ask(&database, OpenCypher, &format!("CREATE (:Before {{n: {n}}})")).unwrap();
     }
     fleet.wait_until("all have a checkpoint", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
-    // Later writes are in the log only. The next sequencer knows no request from before the checkpoints: transactions that read
-    // there run again, or their outcome stays unknown.
+    // Later writes are in the log only. The next sequencer knows no request from before the checkpoints: transactions
+    // that read there run again, or their outcome stays unknown.
     fleet.config = fast();
     fleet.candidate.asked_again = 0;
     let (over, made) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -259,7 +261,7 @@ fn a_load_outlives_nodes_and_the_sequencer() {
     drop(gone);
 }
 
-/// The sequencer, as a worker reaches it.
+/// Returns the sequencer as a worker reaches it.
 fn sequencer(fleet: &TestFleet) -> RemoteCommits {
     let lease = fleet.map.lease(GRAPH, SEQUENCER).unwrap().unwrap();
     let config = ClientConfig { graph: GRAPH.into(), ..ClientConfig::default() };
@@ -297,14 +299,15 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
         compared,
         first_asked: read_version,
     };
-    // A load that never began.
+    // A load that has not begun.
     let base = first.newest().unwrap().version;
     let unknown = first.commit_load(id("a"), request("a", base, base));
     assert!(matches!(unknown, Err(Error::LoadUnknown(_))), "{unknown:?}");
     let begun = first.watch_load(id("a"), None).unwrap();
     let other = first.commit_load(id("a"), request("b", base, base));
     assert!(matches!(other, Err(Error::NotAllowed(_))), "{other:?}");
-    // The load first has to compare vertices created since; commits wait for its report, but not for ever.
+    // The load first has to compare vertices created since its version. Commits wait for
+    // its report, but only up to a limit.
     make(&first, "x", 1);
     let made = make(&first, "y", 2);
     let base = begun.upto;
@@ -333,7 +336,7 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     assert_eq!(first.newest().unwrap().load, version);
     assert_eq!(first.commit_load(id("a"), request("a", base, made)).unwrap(), step);
     first.end_load(id("a")).unwrap();
-    // The next sequencer knows it too.
+    // The next sequencer knows the load too.
     fleet.stop_sequencer();
     fleet.start_sequencer();
     let next = sequencer(&fleet);
@@ -354,7 +357,7 @@ fn a_job_whose_worker_is_gone_gets_its_end() {
     let (database, _worker) = fleet.worker();
     let id = database.loads().submit(spec(home.path())).unwrap();
     let version = database.loads().wait(&id).unwrap().version;
-    // The job as its worker left it when it died, before it could write that the load is over.
+    // Restores the job file that a worker leaves if it dies before it records that the load is over.
     let path = format!("jobs/{id}.json");
     let mut kept: serde_json::Value = serde_json::from_slice(&fleet.objects.get(&path).unwrap()).unwrap();
     kept["state"] = "InProgress".into();

@@ -1,4 +1,4 @@
-//! Queries whose replica dies while they run (APL-2), and versions that a request asks for.
+//! Queries whose replica dies while they run (APL-2), and versions that a request names.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -23,7 +23,8 @@ thread_local! {
     static LOOKS: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Counts how often one thread reads the clock, and rings at one of them: in the middle of a query, which reads it repeatedly.
+/// Counts how often one thread reads the clock, and rings at a chosen reading: in the
+/// middle of a query, which reads the clock repeatedly.
 struct Alarm {
     clock: RealClock,
     looks: AtomicU64,
@@ -111,7 +112,7 @@ fn a_version_that_a_request_asks_for_is_waited_for() {
         assert!(seen.version >= written.version);
         assert_eq!(seen.rows, [[tidegraph_types::Value::Long(n)]]);
     }
-    // A version that does not exist.
+    // This version does not exist.
     let newest = second.status().version;
     let far =
         Query { at_least: Some(Version(newest + 1_000)), timeout: Some(Duration::from_millis(200)), ..reads };
@@ -161,7 +162,7 @@ fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
         assert!(!is_too_old(long.at), "it is read still");
         let at = long.at;
         if ends_by_itself {
-            // As if it had died in the middle of its query. Only its lease ends the pin.
+            // The worker seems to die in the middle of its query. Only the end of the lease releases the pin.
             worker.stop();
             assert!(kept(&fleet, Some(at.version)));
             fleet.node_clock.advance(Duration::from_secs(601));

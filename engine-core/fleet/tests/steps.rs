@@ -1,5 +1,5 @@
-//! Bulk loads whose steps several processes carry out, with the same result as in one process, even if a process forgets its
-//! work (LOAD-1).
+//! Bulk loads whose steps several processes carry out, with the same result as in one process, even if a process
+//! forgets its work (LOAD-1).
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 // The whole file is a test, its helpers too.
@@ -23,7 +23,7 @@ fn fast() -> NodeConfig {
     NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
 }
 
-/// A ring of people who know the next one, some of them with a second value or a second row.
+/// Writes files with a ring of people who each know the next one. Some people have a second value or a second row.
 fn write_files(dir: &Path, people: usize) {
     let mut vertices = String::from("~id,~label,n:Int(single),name:String(single),tag:String(set)\n");
     let mut edges = String::from("~id,~from,~to,~label,since:Int\n");
@@ -62,13 +62,13 @@ fn same(fleet: &Database, one: &Database) {
     }
 }
 
-/// A process that does steps: a worker of its own, and tasks of some kilobytes.
+/// Starts a process that runs steps: a worker of its own, with tasks of some kilobytes.
 fn steps(fleet: &TestFleet) -> Ingest {
     let (_, worker) = fleet.worker();
     Ingest::new(worker, fleet.objects.clone(), fleet.clock.clone(), Arc::new(RealRandom), 2_000)
 }
 
-/// Does all tasks of a stage, by two processes beside each other, each task twice.
+/// Runs all tasks of a stage in two processes at the same time, each task twice.
 fn work(two: &[Ingest; 2], id: &str, stage: Stage, round: u32, tasks: &[u32]) {
     std::thread::scope(|scope| {
         for ingest in two {
@@ -81,7 +81,7 @@ fn work(two: &[Ingest; 2], id: &str, stage: Stage, round: u32, tasks: &[u32]) {
     });
 }
 
-/// Goes on to the end, each step by another process; `before_commit` comes before each commit.
+/// Runs the load to its end, each step in another process. Calls `before_commit` before each commit.
 fn go_on(
     fleet: &TestFleet,
     id: &str,
@@ -122,7 +122,7 @@ fn a_load_in_steps_is_as_in_one_process_once_and_twice() {
         let one = Database::open(Options { partitions: 4, hash_bits, ..Options::default() }).unwrap();
         for (number, dir) in (0..).zip([&first, &first, &second]) {
             let id = format!("load-{number}");
-            // Edges of ids that are there with other ends are refused.
+            // Edges with existing ids and different ends are refused.
             let spec = || LoadSpec { fail_on_error: false, ..spec(dir) };
             let (state, report) = load(&fleet, &id, spec());
             let there = one.loads().submit(spec()).unwrap();
@@ -132,7 +132,7 @@ fn a_load_in_steps_is_as_in_one_process_once_and_twice() {
             assert_eq!(report["totalRecords"], counts.total_records);
             assert_eq!(report["totalDuplicates"], counts.total_duplicates);
             assert_eq!(report["insertErrors"], counts.insert_errors);
-            // Every worker tells of it.
+            // Every worker reports the load.
             let told = database.loads().status(&id).unwrap();
             assert_eq!((told.overall.state, told.overall.counts), (state, counts));
             assert_eq!(told.version, report["version"].as_u64());
@@ -140,7 +140,7 @@ fn a_load_in_steps_is_as_in_one_process_once_and_twice() {
                 rows(&database, OpenCypher, READS[1]) == rows(&one, OpenCypher, READS[1])
             });
             same(&database, &one);
-            // Whoever asks again changes nothing.
+            // A repeated call changes nothing.
             let again = steps(&fleet).begin(&id, spec(), None).unwrap();
             assert!(matches!(again, Ahead::Ended { state: LoadState::Completed, .. }), "{again:?}");
         }
@@ -197,7 +197,7 @@ fn what_cannot_be_read_fails_the_load_and_is_told() {
     assert_eq!(state, LoadState::Failed);
     let report = String::from_utf8(fleet.objects.get(&report).unwrap().to_vec()).unwrap();
     assert!(report.contains("/b.csv") && report.contains("manifest"), "{report}");
-    // A load that never began, and tasks that it does not have.
+    // A load that never began, and a task that the load does not have.
     let unknown = steps(&fleet).next("nobody", Stage::Parse, 0).unwrap_err();
     assert_eq!(unknown.code(), ErrorCode::BulkLoadIdNotFound);
     let begun = steps(&fleet).begin("some", spec(home.path()), None).unwrap();
@@ -206,11 +206,11 @@ fn what_cannot_be_read_fails_the_load_and_is_told() {
     assert!(beyond.to_string().contains('7'), "{beyond}");
     let early = steps(&fleet).next("some", Stage::Parse, 0).unwrap_err();
     assert_eq!(early.code(), ErrorCode::NotFound, "{early}");
-    // It is gone when its task comes: the load fails, and is not complete without it.
+    // The file is gone when its task runs: the load fails, and cannot complete without it.
     std::fs::remove_file(home.path().join("a.csv")).unwrap();
     let gone = steps(&fleet).work("some", Stage::Parse, 0, 0).unwrap_err();
     assert!(gone.to_string().contains("a.csv"), "{gone}");
-    // Nobody does the rest.
+    // No process does the remaining work.
     let given_up = steps(&fleet).abandon("some", "States.Timeout", "too long").unwrap();
     assert!(matches!(given_up, Ahead::Ended { state: LoadState::Failed, .. }));
     let (database, _worker) = fleet.worker();
@@ -258,7 +258,7 @@ fn what_is_unique_stays_so() {
     let (state, report) = go_on(&fleet, "l", ahead, |round| {
         rounds = round + 1;
         if round == 0 {
-            // Only known when the load had checked all rows.
+            // The constraint is created after the load has checked all rows.
             let text = "CREATE CONSTRAINT one FOR (p:Person) REQUIRE p.n IS UNIQUE";
             ask(&database, OpenCypher, text).unwrap();
         }
@@ -292,7 +292,8 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
                 }
                 two[1].next("l", stage, round).unwrap()
             }
-            // The next sequencer does not know what was written before its time, so the rows are gone over again.
+            // The next sequencer does not know what was written before it took over, so
+            // the load goes over its rows again.
             Ahead::Commit { round: 0 } => two[0].commit("l", 0).unwrap(),
             Ahead::Commit { round } => {
                 assert_eq!(round, 1);
@@ -301,7 +302,7 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
             Ahead::Ended { .. } => panic!("{ahead:?}"),
         };
     }
-    // The state that a process leaves which committed and died before it noted that.
+    // Restores the state that a process leaves if it commits and dies before it records the commit.
     let job = fleet.objects.get("jobs/l.json").unwrap();
     let kept = fleet.objects.list("ingest/l/").unwrap().into_iter().map(|object| object.path);
     let kept: Vec<_> = kept.map(|path| (fleet.objects.get(&path).unwrap(), path)).collect();
@@ -320,7 +321,7 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
         told
     };
     let told = report(&first);
-    // Whoever asks again hears it, and so does who gave it up.
+    // A repeated commit gets the same answer, and so does an attempt to abandon the load.
     let second = steps(&fleet).commit("l", 1).unwrap();
     assert_eq!((report(&second), &second), (told.clone(), &first));
     fleet.objects.put("jobs/l.json", job).unwrap();
@@ -334,7 +335,7 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
     fleet.wait_until("it is seen", |_| {
         rows(&other, OpenCypher, "MATCH ()-[r:KNOWS]->() RETURN count(r)") == ["[Long(200)]"]
     });
-    // Nor does it end otherwise for who gave it up.
+    // Abandoning the load does not change its outcome.
     let given_up = steps(&fleet).abandon("l", "States.Timeout", "").unwrap();
     assert_eq!(given_up, first);
     drop(gone);

@@ -1,8 +1,9 @@
 //! A candidate for the sequencer as a process: `candidate DYNAMODB_ENDPOINT KAFKA_BROKERS TOPIC GRAPH NAME LEASE_MS`.
 //!
-//! Prints changes of its role (`leads EPOCH`, `waits`) to standard output, and executes commands from standard input, one a line:
-//! `commit ID KEY` → `committed ID VERSION` or `refused ID REASON`; `outcome ID` → `outcome ID VERSION|none` or `refused …`;
-//! `sids COUNT` → `sids FIRST LAST`; `newest` → `newest VERSION`; `quit`. For tests of take-overs, and for trials by hand.
+//! Prints changes of its role (`leads EPOCH`, `waits`) to standard output, and executes commands from standard input,
+//! one a line: `commit ID KEY` → `committed ID VERSION` or `refused ID REASON`; `outcome ID` → `outcome ID
+//! VERSION|none` or `refused …`; `sids COUNT` → `sids FIRST LAST`; `newest` → `newest VERSION`; `quit`. For tests
+//! of take-overs, and for trials by hand.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The Gremlin front end: gremlin-lang text to a [`Plan`].
 //!
-//! **Flow.** text → `lexer` (tokens) → `parser` ([`ast`]) → `compile` (a file for each family of steps) → [`Plan`] with
-//! one column, `result`.
+//! **Flow.** text → `lexer` (tokens) → `parser` ([`ast`]) → `compile` (a file for each family of steps) →
+//! [`Plan`] with one column, `result`.
 //!
 //! **Rules.** The parser accepts all of TinkerPop's grammar. A part that is not supported yet gives
 //! [`FrontEndError::Unsupported`] with its name and place, never a wrong result. No text causes a panic or exhausts the

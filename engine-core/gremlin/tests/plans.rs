@@ -1,4 +1,4 @@
-//! Plans of traversals as text: each query and its plan. Run with `INSTA_UPDATE=always` to rewrite them.
+//! Plans of traversals as text, beside each query. Run with `INSTA_UPDATE=always` to rewrite them.
 
 use std::fmt::Write;
 use tidegraph_gremlin::compile;

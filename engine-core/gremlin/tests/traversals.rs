@@ -8,7 +8,7 @@ fn all_compile() {
     for text in include_str!("traversals.txt").lines() {
         let plan = compile(text).unwrap_or_else(|e| panic!("{text}\n{e}"));
         count += 1;
-        // The columns are slots of the plan, and the plan prints.
+        // The columns are slots of the plan, and the plan can be printed.
         assert!(plan.slots > 0 && plan.columns.iter().all(|c| c.slot.0 < plan.slots), "{text}");
         assert!(!plan.to_string().is_empty(), "{text}");
     }

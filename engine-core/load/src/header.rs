@@ -1,7 +1,7 @@
 //! Header rows: what each column of a file means.
 //!
-//! Every dialect ends in one [`Header`]; what reads rows needs only that. A wrong header refuses the whole file, so
-//! each error names the column.
+//! Every dialect produces the same kind of [`Header`], which is all that readers of rows
+//! need. A wrong header refuses the whole file, so each error names the column.
 
 use crate::convert::Type;
 use crate::dialect::Dialect;

@@ -17,7 +17,7 @@ fn read(name: &str, bytes: impl Into<Vec<u8>>, options: &Options) -> (Vec<Row>, 
     (rows, problems, reader)
 }
 
-/// Rows as short text, to compare with.
+/// Formats rows as short text for comparison.
 fn show(rows: &[Row], reader: &RowReader) -> Vec<String> {
     let name = |n: &Name| reader.names()[n.0 as usize].as_str();
     let properties = |properties: &[Property]| {
@@ -116,7 +116,7 @@ fn a_long_value_is_cut_in_the_report() {
     assert!(problems[0].contains("é…\""), "{}", problems[0]);
 }
 
-/// `n` bytes of one field, made as they are read.
+/// `n` bytes of one field, generated as they are read.
 struct Field(u64);
 
 impl Read for Field {
@@ -187,7 +187,7 @@ fn compressed_files_are_told_by_extension() {
     for (name, bytes) in [("a.csv.gz", gzip(text.as_bytes())), ("a.csv.BZ2", bzip(text.as_bytes()))] {
         let (rows, problems, _) = read(name, bytes.clone(), &Options::default());
         assert_eq!((rows.len(), problems.len()), (20_000, 0), "{name}");
-        // Several members one after the other are one file.
+        // Several members in sequence form one file.
         let more = if name.ends_with("gz") { gzip(b"x,1\n") } else { bzip(b"x,1\n") };
         let (rows, problems, _) = read(name, [bytes, more].concat(), &Options::default());
         assert_eq!((rows.len(), problems.len()), (20_001, 0), "{name}");

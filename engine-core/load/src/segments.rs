@@ -291,7 +291,7 @@ impl SegmentWriter {
     ///
     /// # Errors
     ///
-    /// As [`SegmentWriter::push`].
+    /// The same as [`SegmentWriter::push`].
     pub fn flush(&mut self, kind: Kind) -> Result<(), Error> {
         (0..self.buffers.len()).try_for_each(|partition| self.write(partition, kind))
     }
@@ -308,7 +308,7 @@ impl SegmentWriter {
     ///
     /// # Errors
     ///
-    /// As [`SegmentWriter::push`].
+    /// The same as [`SegmentWriter::push`].
     pub fn finish(mut self) -> Result<Vec<SegmentInfo>, Error> {
         for kind in [Kind::Exceptions, Kind::Vertices, Kind::Edges] {
             self.flush(kind)?;
@@ -416,7 +416,7 @@ mod tests {
         }
     }
 
-    /// The vertex that a mutation touches in one partition.
+    /// Returns the vertex that a mutation touches in one partition.
     fn sort_key(
         mutation: &Mutation,
         here: PartitionId,

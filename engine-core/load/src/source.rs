@@ -77,7 +77,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// As [`Source::open`], and [`Error::Source`] if the URIs are in different stores.
+    /// The same as [`Source::open`], and [`Error::Source`] if the URIs are in different stores.
     pub fn open_all(
         uris: &[String],
         region: Option<&str>,
@@ -102,7 +102,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// As [`crate::open`].
+    /// The same as [`crate::open`].
     pub fn detect(&self, options: &crate::Options) -> Result<crate::Dialect, Error> {
         let file = self.files.first().ok_or_else(|| refuse(&self.uri, "there are no files"))?;
         let reader = self.reader(file)?;
@@ -197,7 +197,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// As [`Source::reader_of`].
+    /// The same as [`Source::reader_of`].
     pub fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, Error> {
         self.reader_of(file, None)
     }

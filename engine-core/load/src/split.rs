@@ -25,7 +25,7 @@ pub struct Part {
 ///
 /// # Errors
 ///
-/// Those of `reader`.
+/// The errors of `reader`.
 pub fn split(mut reader: impl Read, part_bytes: u64, max_record_bytes: usize) -> io::Result<Vec<Part>> {
     let mut start = Vec::with_capacity(3);
     reader.by_ref().take(3).read_to_end(&mut start)?;
@@ -91,7 +91,7 @@ mod tests {
     use crate::rows::{self, Problem, Row};
     use proptest::prelude::*;
 
-    /// Line and id of each row, or the reason of a refusal.
+    /// Returns line and id of a row, or the reason why it was refused.
     fn told(item: Result<Row, Problem>) -> (u64, String) {
         match item {
             Ok(Row::Vertex(row)) => (row.line, format!("{} {:?}", row.id, row.properties)),

@@ -335,7 +335,7 @@ mod tests {
         };
         assert_eq!(common(&[&[(1, 1), (2, 1), (3, 1)], &[(1, 1), (2, 1)]]), Some((2, 1)));
         assert_eq!(common(&[&[(1, 1)], &[]]), None);
-        // Version 2 was replaced in one of them, before its sequencer died.
+        // Version 2 was replaced in one shard before its sequencer died.
         assert_eq!(common(&[&[(1, 1), (2, 1), (2, 2)], &[(1, 1), (2, 1), (3, 1)]]), Some((1, 1)));
         assert_eq!(common(&[&[(1, 1)], &[(1, 1), (1, 2)]]), None);
         assert_eq!(common(&[&[(7, 1), (8, 3), (9, 3)], &[(7, 1), (8, 2), (8, 3)]]), Some((8, 3)));

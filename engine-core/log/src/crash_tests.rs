@@ -1,4 +1,4 @@
-//! The file log on disks that fail. A failing seed is printed; put it into the range of the test to replay it.
+//! The file log on disks that fail. A failing seed is printed; set the range of the test to that seed to replay it.
 
 use crate::testing::{commit, log_test_suite, read_all};
 use crate::{Error, FileLog, FileLogOptions, LogStore, Record, Recovery};
@@ -14,7 +14,7 @@ fn open(disk: &FaultyDisk, file_bytes: u64) -> Result<FileLog, Error> {
     open_with(disk, FileLogOptions { file_bytes, sync_every: None })
 }
 
-/// A log that syncs only when it is told to, or must.
+/// Opens a log that syncs only when it is told to, or when it has to.
 fn open_late(disk: &FaultyDisk, file_bytes: u64) -> Result<FileLog, Error> {
     open_with(disk, FileLogOptions { file_bytes, sync_every: Some(Duration::from_secs(3600)) })
 }
@@ -115,7 +115,7 @@ fn crashes_with_seed(seed: u64) {
     }
 }
 
-/// The next records to append, to a disk that may be full or fail.
+/// Returns the next records to append, and may make the disk full or failing.
 fn some_records(disk: &FaultyDisk, random: &SeededRandom, next: u64, life: u64) -> Vec<Record> {
     let record = |i| {
         let mark = format!("{life}-{}", random.next_u64());
@@ -127,7 +127,7 @@ fn some_records(disk: &FaultyDisk, random: &SeededRandom, next: u64, life: u64) 
     records
 }
 
-/// Tries again every millisecond until `found` returns something.
+/// Calls `tried` every millisecond until it returns something.
 fn eventually<T>(mut tried: impl FnMut() -> Option<T>) -> T {
     let clock = RealClock::new();
     let found = (0..120_000).find_map(|_| {
@@ -153,7 +153,7 @@ fn live(
         let batch = some_records(disk, random, next, life);
         match log.append(&batch) {
             Ok(()) => acknowledged.extend(batch),
-            // Nothing of it was written.
+            // Nothing of the append was written.
             Err(Error::Full(_) | Error::Io(_)) => {}
             Err(Error::Poisoned { .. }) => {
                 assert!(matches!(log.append(&batch), Err(Error::Poisoned { .. })));
@@ -174,7 +174,7 @@ fn live(
     }
 }
 
-/// A log that syncs late loses nothing that was synced, and of the rest only the end.
+/// A log that syncs late loses no synced record, and of the other records only the end.
 /// Shows LOG-5.
 #[test]
 fn crashes_anywhere_between_late_syncs() {
@@ -249,7 +249,7 @@ fn a_late_log_syncs_by_itself_and_at_its_end() {
         log.append(&[commit(version, 1, "a")]).unwrap();
         eventually(|| (disk.syncs() > before).then_some(()));
     }
-    // A sync is counted when it begins. All are done when this returns.
+    // A sync is counted when it begins. All syncs are complete when the drop returns.
     drop(log);
     disk.crash();
     let mut log = open_late(&disk, 64 << 20).unwrap();
@@ -306,7 +306,8 @@ fn records_found_at_opening_are_durable() {
     assert_eq!(read_all(&mut open(&disk, 64 << 20).unwrap(), 1).unwrap().len(), 2);
 }
 
-/// Whatever byte is damaged: recovery reports it, or it is in the last append and cannot be told from a torn tail.
+/// If any byte is damaged, recovery reports it, unless the byte is in the last append,
+/// where damage looks like a torn tail.
 /// Shows LOG-3.
 #[test]
 fn every_damaged_byte_is_noticed() {

@@ -161,7 +161,7 @@ pub enum Error {
         /// The cargo feature that has it.
         feature: &'static str,
     },
-    /// The backend cannot do this.
+    /// The backend does not support this.
     #[error("a log in {backend} cannot {operation}")]
     Unsupported {
         /// Name of the backend.

@@ -201,7 +201,7 @@ impl FileLog {
         self.recovery
     }
 
-    /// Refuses all appends from now on: after this failure nobody knows where the log ends.
+    /// Refuses all appends from now on: after this failure it is unknown where the log ends.
     fn poison(&mut self, reason: Cause) -> Error {
         tracing::error!(
             error = %reason,

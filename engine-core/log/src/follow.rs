@@ -25,6 +25,6 @@ pub trait Follower: Send {
     /// Whether at most about `within` records of those now in the log are still unread.
     ///
     /// # Errors
-    /// As [`Follower::next`], without [`Error::Trimmed`].
+    /// The same as [`Follower::next`], without [`Error::Trimmed`].
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error>;
 }

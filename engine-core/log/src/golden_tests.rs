@@ -1,7 +1,7 @@
 //! Bytes that released versions wrote, and their content as JSON: `contracts/golden/log-v1.{bin,json}`.
 //!
-//! `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-log golden` writes them again. Only a new format may do so: files of an old
-//! format stay, and stay readable.
+//! `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-log golden` writes them again. Do so only
+//! for a new format: files of old formats stay, and stay readable.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -22,7 +22,7 @@ fn contracts() -> PathBuf {
     Path::new("../../contracts").to_owned()
 }
 
-/// One record of each kind, one mutation of each kind, one value of each kind.
+/// Returns a record of each kind, with a mutation of each kind and a value of each kind.
 fn records() -> Vec<Record> {
     let at = "2026-11-21T12:00:00.000000001Z".parse().unwrap();
     let values = [
@@ -84,7 +84,7 @@ fn records() -> Vec<Record> {
         .collect()
 }
 
-/// Kinds of mutations that are newer than the first file.
+/// Returns records with mutations of kinds that are newer than the first file.
 fn index_records() -> Vec<Record> {
     let index = IndexDefinition { name: "by email".into(), label: Token(1), key: Token(2), unique: true };
     let mutations = vec![Mutation::DefineIndex { index }, Mutation::DropIndex { name: "by email".into() }];
@@ -118,7 +118,8 @@ fn meta_records() -> Vec<Record> {
         .collect()
 }
 
-/// Fields that came with the fleet: ids of requests, and SIDs that other processes hold.
+/// Returns records with the fields that were added for the fleet: ids of requests, and
+/// SIDs that other processes hold.
 fn fleet_records() -> Vec<Record> {
     let mutations = vec![Mutation::DeleteVertex { gui: Gui(1), edges_left: false }];
     let request = Some(RequestId(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff));
@@ -133,7 +134,8 @@ fn fleet_records() -> Vec<Record> {
         .collect()
 }
 
-/// The file as JSON: fixed fields by name, bodies as protobuf's own JSON, decoded without the code under test.
+/// Returns the file as JSON: fixed fields by name, bodies as protobuf's own JSON, decoded
+/// without the code under test.
 fn describe(bytes: &[u8]) -> serde_json::Value {
     let root = contracts().join("proto");
     let files = protox::compile([root.join("tidegraph/v1/log.proto")], [root]).unwrap();
@@ -179,7 +181,7 @@ fn golden_file_of_meta_properties() {
     golden("log-v1-meta", &meta_records());
 }
 
-/// The messages of one shard of several, which Kafka stores without frames, here in the frames of a file.
+/// The messages of one of several shards. Kafka stores them without frames; here they are in the frames of a file.
 #[test]
 fn golden_file_of_one_shard_of_several() {
     let (shard, epoch) = (ShardId(1), Epoch(3));
@@ -243,7 +245,7 @@ fn golden(name: &str, records: &[Record]) {
     assert_eq!(format!("{:?}", read_all(&mut open(&disk), 1).unwrap()), format!("{records:?}"));
 }
 
-/// Checks a golden file: it has the content of its JSON, and this version writes the same bytes.
+/// Checks that a golden file has the content of its JSON, and that this version writes the same bytes.
 fn compared(name: &str, written: &[u8]) -> Vec<u8> {
     let file = |kind| contracts().join(format!("golden/{name}.{kind}"));
     let (bin, json) = (file("bin"), file("json"));

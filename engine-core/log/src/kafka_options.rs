@@ -106,6 +106,6 @@ pub trait Tokens: Send + Sync {
     /// Returns a token that is valid for some minutes. May wait for the network; the clients' own threads call it.
     ///
     /// # Errors
-    /// Whatever keeps the source from giving a token. The client tries again later.
+    /// Any error that keeps the source from returning a token. The client tries again later.
     fn token(&self) -> Result<Token, Cause>;
 }

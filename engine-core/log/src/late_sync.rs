@@ -96,7 +96,7 @@ impl LateSync {
         state.durable = state.durable.max(bytes);
     }
 
-    /// Number of bytes of the file that are durable. An error is that of a failed sync, after which nobody can know.
+    /// Number of bytes of the file that are durable. An error is that of a failed sync, after which this is unknown.
     pub fn durable_bytes(&self) -> Result<u64, Cause> {
         let state = self.shared.state.lock();
         state.failed.clone().map_or(Ok(state.durable), Err)

@@ -85,7 +85,7 @@ impl LogLocation {
     /// Opens the log of a graph with these shards for writing: [`LogBackend::open`] of [`LogLocation::backend`].
     ///
     /// # Errors
-    /// Those of the two.
+    /// The errors of the two.
     pub fn open(&self, sharding: Sharding, epoch: Epoch) -> Result<Box<dyn LogStore>, Error> {
         self.backend(sharding)?.open(epoch)
     }

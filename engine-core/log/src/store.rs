@@ -22,7 +22,7 @@ pub trait LogStore: Send {
     ///
     /// # Errors
     /// [`Error::Full`], [`Error::Io`], [`Error::Broker`], [`Error::OutOfOrder`] and [`Error::Encode`] mean that no
-    /// record was written; the log stays usable. [`Error::Poisoned`] means that nobody knows which records were
+    /// record was written; the log stays usable. [`Error::Poisoned`] means that it is unknown which records were
     /// written; the log takes no more records, and can still be read.
     fn append(&mut self, records: &[Record]) -> Result<(), Error>;
 

@@ -1,8 +1,8 @@
 //! The openCypher front end: text to the language-neutral [`Plan`].
 //!
 //! **Flow.** text → `lexer` (tokens) → `parser` (syntax tree, [`ast`]) → `lower` (variables to slots, clauses to
-//! operators, the checks that need no data) → [`Plan`]. Parameters stay in the plan, so that one cached plan serves all
-//! their values.
+//! operators, the checks that need no data) → [`Plan`]. Parameters stay in the plan, so that one cached plan serves
+//! all their values.
 //!
 //! Commands about indexes and constraints have no plan; [`schema_command`] parses them.
 //!

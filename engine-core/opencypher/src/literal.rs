@@ -11,7 +11,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
-/// Reads an integer token. `negative`: a minus stands before it.
+/// Reads an integer token. `negative`: a minus precedes it.
 pub(crate) fn integer(text: &str, negative: bool, offset: u32) -> Result<i64> {
     let sign = if negative { "-" } else { "" };
     let (digits, radix) = match text.as_bytes() {

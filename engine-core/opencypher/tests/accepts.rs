@@ -1,4 +1,4 @@
-//! Queries over the whole grammar that must compile.
+//! Queries over the whole grammar, which must compile.
 
 #[test]
 fn all_compile() {

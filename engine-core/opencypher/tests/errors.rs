@@ -79,7 +79,7 @@ fn long_flat_input_is_fine() {
     }
 }
 
-/// A text of just the allowed depth must not exhaust the stack later, when it is lowered, printed or dropped.
+/// A text of exactly the maximum depth must not exhaust the stack later, when it is lowered, printed or dropped.
 #[test]
 fn nearly_too_deep_is_fine() {
     let nested = |open: &str, inner: &str, close: &str, depth: usize| {

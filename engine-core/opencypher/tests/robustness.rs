@@ -1,4 +1,4 @@
-//! Any text gives a plan or an error, never a panic. The place of an error is inside the text.
+//! Every text gives a plan or an error, never a panic. The position of an error is inside the text.
 
 use proptest::prelude::*;
 use tidegraph_plan::FrontEndError;

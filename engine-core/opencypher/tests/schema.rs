@@ -1,4 +1,5 @@
-//! Commands about indexes and constraints: those that parse, and those that are refused with name and place.
+//! Commands for indexes and constraints: those that parse, and those that are refused
+//! with a message and a position.
 
 use tidegraph_opencypher::{SchemaCommand, schema_command};
 
@@ -31,7 +32,7 @@ fn commands() {
         ("show constraints", SchemaCommand::ShowConstraints),
     ] {
         assert_eq!(schema_command(text), Ok(Some(expected.clone())), "{text}");
-        // A command prints as a text that parses to it.
+        // A printed command parses to the same command.
         assert_eq!(schema_command(&expected.to_string()), Ok(Some(expected)));
     }
 }

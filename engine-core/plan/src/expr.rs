@@ -162,8 +162,8 @@ pub enum Function {
     Keys,
     /// openCypher `properties(element or map)`: a map.
     PropertyMap,
-    /// Gremlin `values(keys…)`: args element, then literal key strings. A list of all values, in the order of the keys.
-    /// Without keys, the values of all keys.
+    /// Gremlin `values(keys…)`: args element, then literal key strings. A list of all values, in the order of the
+    /// keys. Without keys, the values of all keys.
     PropertyValues,
     /// Gremlin `properties(keys…)`: the same as `PropertyValues` with `Value::Property` items.
     Properties,

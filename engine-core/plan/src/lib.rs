@@ -10,9 +10,9 @@
 //! inner row (its *origin*). Stateful operators in a subplan (aggregate, sort, distinct, slice, tail) work for each
 //! origin separately: `by(out().count())` is an aggregate in a subplan and yields one row for each outer row.
 //!
-//! **Flow.** text → front end (`gremlin`, `opencypher`) → [`Plan`] → [`passes::optimize`] → `exec`. Each pass is a file
-//! in `passes/`; [`passes::Trace`] shows the plan after each. A `Plan` prints as indented text (`display`), which the
-//! golden tests compare.
+//! **Flow.** text → front end (`gremlin`, `opencypher`) → [`Plan`] → [`passes::optimize`] → `exec`. Each pass
+//! is a file in `passes/`; [`passes::Trace`] shows the plan after each. A `Plan` prints as indented text (`display`),
+//! which the golden tests compare.
 //!
 //! **Invariants.** Front ends evaluate nothing. Every operator is open to both languages.
 

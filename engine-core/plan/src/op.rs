@@ -105,7 +105,7 @@ pub struct RepeatTest {
 pub enum ApplyKind {
     /// Yields the subplan's rows (which carry the outer slots).
     Cross,
-    /// As `Cross`, but also yields outer rows without inner rows, with these slots null (OPTIONAL MATCH).
+    /// Like `Cross`, but also yields outer rows without inner rows, with these slots null (OPTIONAL MATCH).
     Optional(Vec<Slot>),
     /// Yields outer rows that have an inner row.
     Semi,
@@ -198,7 +198,7 @@ pub enum Op {
     /// For each input row, a row for each vertex of `ids`: an id, a vertex, or a list of them. A number stands for its
     /// decimal text. Unknown ids and null give no row.
     LookupVertices { input: Box<Op>, ids: Expr, out: Slot },
-    /// As `LookupVertices`, for edges.
+    /// Like `LookupVertices`, for edges.
     LookupEdges { input: Box<Op>, ids: Expr, out: Slot },
     /// A row for each edge at `from`, with its other end. A null `from` gives no row; a `from` that is no vertex is a
     /// type error.
@@ -315,7 +315,7 @@ pub enum Op {
         emit: Option<RepeatTest>,
         /// Number of rounds, evaluated once. 0 or less means 0 rounds if `times_before` is set, otherwise 1 round.
         times: Option<Expr>,
-        /// `times` stands before `repeat` in the text (while-do).
+        /// `times` precedes `repeat` in the text (while-do).
         times_before: bool,
         /// The slot of the loop counter (Gremlin `loops()`): 0 in the first round, and after a round the number of
         /// rounds done.

@@ -419,7 +419,7 @@ impl Objects {
 }
 
 /// Whether a store refused the credentials. `object_store` has no kind for a refused listing and does not export the
-/// error that holds the status, so a generic error is told by the text of the answer.
+/// error that holds the status, so a generic error is recognised by the text of the answer.
 fn is_denied(error: &object_store::Error) -> bool {
     match error {
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => true,

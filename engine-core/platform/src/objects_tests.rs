@@ -1,4 +1,4 @@
-//! One suite, every backend that is there without a service.
+//! Runs one suite on every backend that needs no service.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn object_suite(objects: &Objects) {
     writer.write_all(&vec![1; PART_BYTES + 1]).unwrap();
     drop(writer);
     assert!(matches!(objects.head("abandoned"), Err(Error::NotFound { .. })));
-    // Half-read streams can be dropped.
+    // A stream may be dropped before its end.
     let mut reader = objects.reader("big").unwrap();
     reader.read_exact(&mut [0; 10]).unwrap();
 }

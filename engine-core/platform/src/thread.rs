@@ -1,7 +1,7 @@
 //! Threads, each with a name.
 //!
-//! A name shows in panics, debuggers and `top -H`, which a nameless thread cannot be found in. A simulation starts no
-//! thread of the parts that it drives: they offer a `step` instead.
+//! Names appear in panics, debuggers and `top -H`, where a thread without a name cannot be found.
+//! A simulation starts no threads of the code that it drives: that code offers a `step` instead.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};

@@ -3,7 +3,8 @@
 use crate::TlsFiles;
 use std::path::PathBuf;
 
-/// Certificates that this process shows to others and asks of them. Without the flags it speaks plain TCP.
+/// Certificates that this process presents, and certificates that it requires of others.
+/// Without the flags it uses plain TCP.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct TlsArgs {
     /// PEM file with the certificates of the authorities that the fleet trusts.

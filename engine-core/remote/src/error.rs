@@ -68,8 +68,8 @@ pub enum Error {
     /// The node is not the sequencer.
     #[error("the node is not the sequencer: {0}")]
     NotSequencer(String),
-    /// The sequencer does not know the bulk load: it took over after the load began, or heard nothing of it for long. The
-    /// load is not committed.
+    /// The sequencer does not know the bulk load: it took over after the load began, or heard nothing of it for long.
+    /// The load is not committed.
     #[error("the sequencer does not know the load: {0}")]
     LoadUnknown(String),
     /// The deadline has passed.

@@ -249,7 +249,7 @@ mod tests {
     use proptest::prelude::*;
     use tidegraph_wire::proto;
 
-    /// A source that gives `at_once` bytes at a time, and sometimes reports that none have arrived yet.
+    /// A source that returns `at_once` bytes at a time, and sometimes reports that none have arrived yet.
     struct Drip<'b> {
         bytes: &'b [u8],
         at_once: usize,

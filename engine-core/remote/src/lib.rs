@@ -6,13 +6,13 @@
 //!
 //! Flow of a read:
 //! 1. [`FleetApl`] splits a frontier by partition and sends each node one request for all partitions asked of it.
-//! 2. The node's thread for the connection decodes the request. It answers a small request itself, and hands a large one to
-//!    a pool.
-//! 3. The caller's thread sleeps until the answers arrive, and merges them in the order of the frontier. It asks another
-//!    replica if a node is lost, behind or slow.
+//! 2. The node's thread for the connection decodes the request. It answers a small
+//!    request itself, and hands a large one to a pool.
+//! 3. The caller's thread sleeps until the answers arrive, and merges them in the order of the frontier. It asks
+//!    another replica if a node is lost, behind or slow.
 //!
-//! APL-2 holds here: an answer comes from the partition of the asked version, on a node that holds it at the map's epoch,
-//! and a position in one replica is never used with another.
+//! APL-2 holds here: an answer comes from the partition of the asked version, on a node that holds it at the map's
+//! epoch, and a position in one replica is never used with another.
 //!
 //! Must never: wait without bound (a request has a deadline, a connection a keep-alive); allocate what a length field
 //! claims before the bytes arrived; answer from a partition that the node does not hold by the caller's map.

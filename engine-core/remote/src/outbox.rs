@@ -14,7 +14,7 @@ const SMALL: usize = 16 << 10;
 pub(crate) struct Outbox {
     link: Link,
     peer: String,
-    /// Most bytes that wait to be written.
+    /// Maximum number of bytes that wait to be written.
     limit: usize,
     state: Mutex<State>,
     room: Condvar,

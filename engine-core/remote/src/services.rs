@@ -17,8 +17,8 @@ pub trait Node: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`tidegraph_apl::Error::NotHere`] if the node does not hold the partition, [`tidegraph_apl::Error::WrongEpoch`] if its
-    /// map is older than the caller's. Both make the caller load a newer map.
+    /// [`tidegraph_apl::Error::NotHere`] if the node does not hold the partition, [`tidegraph_apl::Error::WrongEpoch`]
+    /// if its map is older than the caller's. Both make the caller load a newer map.
     fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, tidegraph_apl::Error>;
 
     /// Returns the version that a partition of the node has applied; 0: unknown. A hint.
@@ -29,8 +29,8 @@ pub trait Node: Send + Sync {
     /// Waits until a partition has applied a version, at most `at_most`. Returns whether it has.
     fn wait_for(&self, partition: PartitionId, version: Version, at_most: Duration) -> bool;
 
-    /// Keeps a version and all later ones readable for a while, for a holder that repeats the request as long as it needs
-    /// them. `None` releases them.
+    /// Keeps a version and all later ones readable for a while, for a holder that repeats the request as long as it
+    /// needs them. `None` releases them.
     ///
     /// # Errors
     ///
@@ -111,15 +111,15 @@ pub trait Commits: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`], [`Error::Limit`] or [`Error::NotAllowed`] if it is refused; [`Error::InDoubt`] if the outcome is
-    /// unknown; those of [every method](Commits#errors).
+    /// [`Error::Conflict`], [`Error::Limit`] or [`Error::NotAllowed`] if it is refused; [`Error::InDoubt`] if the
+    /// outcome is unknown; those of [every method](Commits#errors).
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error>;
 
     /// Returns the outcome of a commit that was first requested after the version `since`.
     ///
     /// # Errors
     ///
-    /// Those of [every method](Commits#errors).
+    /// The errors of [every method](Commits#errors).
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error>;
 
     /// Returns the tokens of names, and makes those that are missing. They are durable when this returns.
@@ -133,25 +133,25 @@ pub trait Commits: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every method](Commits#errors).
+    /// The errors of [every method](Commits#errors).
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error>;
 
     /// Returns the newest committed versions.
     ///
     /// # Errors
     ///
-    /// Those of [every method](Commits#errors).
+    /// The errors of [every method](Commits#errors).
     fn newest(&self) -> Result<Newest, Error>;
 
     /// Returns the tokens above a token with their names, rising.
     ///
     /// # Errors
     ///
-    /// Those of [every method](Commits#errors).
+    /// The errors of [every method](Commits#errors).
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error>;
 
-    /// Begins a bulk load (`None`), or returns the vertices that transactions made after a version. The load must not ask for
-    /// earlier ones again.
+    /// Begins a bulk load (`None`), or returns the vertices that transactions made after a version. The load must not
+    /// ask for earlier ones again.
     ///
     /// # Errors
     ///
@@ -163,22 +163,22 @@ pub trait Commits: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [every method](Commits#errors).
+    /// The errors of [every method](Commits#errors).
     fn end_load(&self, id: RequestId) -> Result<(), Error>;
 
     /// Makes a bulk load visible, once however often this is called (LOAD-1). Returns the next step.
     ///
     /// # Errors
     ///
-    /// As [`Self::commit`] and [`Self::watch_load`].
+    /// The same as [`Self::commit`] and [`Self::watch_load`].
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error>;
 
-    /// Answers [`LoadStep::Rest`]: the version of a vertex that collides with the load, or `None`. Must not wait. The outcome
-    /// of the load is found by requesting its commit again.
+    /// Answers [`LoadStep::Rest`]: the version of a vertex that collides with the load, or `None`. Must not wait. The
+    /// outcome of the load is found by requesting its commit again.
     ///
     /// # Errors
     ///
-    /// Those of [every method](Commits#errors).
+    /// The errors of [every method](Commits#errors).
     fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error>;
 }
 

@@ -1,4 +1,4 @@
-//! APL over three nodes: the suite of the trait, and what happens when nodes die, lag, move or dawdle.
+//! The APL over three nodes: the suite of the trait, and nodes that die, lag, lose partitions or answer slowly.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -38,11 +38,11 @@ fn fill(store: &Store, graph: &TestGraph, up_to: usize) {
     }
 }
 
-/// The partitions of one node, and what a test makes of it.
+/// The partitions of one node, and the faults that a test sets.
 struct Held {
     stores: Mutex<BTreeMap<PartitionId, Arc<Store>>>,
     epoch: AtomicU64,
-    /// While this is set nothing is answered.
+    /// While this is true, the node answers nothing.
     stuck: Mutex<bool>,
     freed: Condvar,
     asked: AtomicU64,
@@ -86,7 +86,7 @@ impl Node for Held {
     }
 }
 
-/// A map that a test changes; what `stale` loads is what was prepared.
+/// A map that a test changes. Reporting it as stale loads the prepared map.
 struct Map {
     current: ArcSwap<RouteMap>,
     prepared: Mutex<Option<RouteMap>>,
@@ -115,7 +115,7 @@ struct Test {
     fleet: FleetClient,
 }
 
-/// The nodes of a partition.
+/// Returns the nodes of a partition.
 fn places(partition: PartitionId) -> [usize; 2] {
     let first = usize::from(partition.0) % 3;
     [first, (first + 1) % 3]
@@ -150,7 +150,7 @@ impl Test {
         At { version: Version(self.graph.transactions.len() as u64), epoch: Epoch(0) }
     }
 
-    /// Reads everything in ways that need no cursor, and compares.
+    /// Reads everything by requests that need no cursor, and compares the answers.
     fn read(&self) -> Result<(), Error> {
         let apl = self.fleet.query(Some(LONG), None);
         let read = VertexRead { ids: true, properties: Projection::All, ..VertexRead::default() };
@@ -242,7 +242,7 @@ fn a_node_that_dies_is_not_noticed_by_readers() {
         done.store(true, Ordering::Relaxed);
     });
     assert!(test.fleet.counters().failed_over.load(Ordering::Relaxed) > 0);
-    // It comes back at its address, and is asked again.
+    // The node comes back at its address and gets requests again.
     let config = ServerConfig { listen: dying.address().to_string(), ..ServerConfig::default() };
     let services = Services { node: Some(test.held[0].clone()), ..Services::default() };
     let clock = Arc::new(RealClock::new());
@@ -254,7 +254,7 @@ fn a_node_that_dies_is_not_noticed_by_readers() {
     agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
 }
 
-/// APL-2: a cursor is used only with the replica that gave it.
+/// APL-2: a cursor is valid only for the replica that returned it.
 #[test]
 fn a_scan_does_not_go_on_at_another_replica() {
     let mut test = Test::new(5, 64, &ServerConfig::default(), quick());
@@ -277,7 +277,7 @@ fn a_scan_does_not_go_on_at_another_replica() {
         error.to_string()
     };
     go_on(&mut found);
-    // Nor at the same node after a restart.
+    // The cursor is invalid at the same node after a restart, too.
     let config =
         ServerConfig { listen: test.servers[place].address().to_string(), ..ServerConfig::default() };
     let services = Services { node: Some(test.held[place].clone()), ..Services::default() };
@@ -286,16 +286,16 @@ fn a_scan_does_not_go_on_at_another_replica() {
     while !go_on(&mut found).contains("restarted") {
         std::thread::yield_now();
     }
-    // The query is asked again as a whole.
+    // The query runs again as a whole.
     agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
 }
 
-/// APL-2: a node that does not hold the partition by the map's epoch does not answer.
+/// APL-2: a node that does not hold the partition at the map's epoch does not answer.
 #[test]
 fn a_partition_that_moved_is_found_by_a_newer_map() {
     let test = Test::new(6, 64, &ServerConfig::default(), quick());
     test.read().unwrap();
-    // All that node 0 held is at node 2 from now on; only the prepared map knows.
+    // The partitions of node 0 move to node 2. Only the prepared map shows it.
     let moved = std::mem::take(&mut *test.held[0].stores.lock());
     test.held[2].stores.lock().extend(moved);
     let mut newer = RouteMap::clone(&test.map.current());
@@ -310,7 +310,7 @@ fn a_partition_that_moved_is_found_by_a_newer_map() {
     test.read().unwrap();
     assert_eq!(test.map.current().epoch, Epoch(2));
     agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
-    // A map that the nodes do not have yet: readers wait for them, not the other way round.
+    // Readers have a newer map than the nodes: readers wait for the nodes, not the other way round.
     let mut newest = RouteMap::clone(&test.map.current());
     newest.epoch = Epoch(3);
     test.map.current.store(Arc::new(newest));
@@ -338,13 +338,13 @@ fn a_replica_that_is_behind_is_passed_over() {
     for _ in 0..5 {
         test.read().unwrap();
     }
-    // Beyond what anybody has: an error that says so.
+    // No node has this version, so there is an error that says so.
     let mut out = Vec::new();
     let at = At { version: Version(99), epoch: Epoch(0) };
     let apl = test.fleet.query(Some(Duration::from_millis(300)), None);
     let error = apl.resolve_vertices(at, &test.graph.ids, &mut out).unwrap_err();
     assert!(matches!(error, Error::Behind { .. } | Error::Overdue), "{error}");
-    // A version that comes while a reader waits for it.
+    // The version is applied while a reader waits for it.
     let late: Vec<Arc<Store>> =
         test.held.iter().flat_map(|held| held.stores.lock().values().cloned().collect::<Vec<_>>()).collect();
     std::thread::scope(|scope| {
@@ -369,7 +369,7 @@ fn a_replica_that_is_behind_is_passed_over() {
 
 #[test]
 fn a_slow_node_is_asked_beside_another_one() {
-    // Only the node that is stuck is slow, also on a busy machine: what is saved up for second requests is left for it.
+    // Only the stuck node is slow, even on a busy machine, so the budget of second requests is left for it.
     let fleet = FleetConfig { hedge_after_us: 50_000, ..quick() };
     let test = Test::new(8, 64, &ServerConfig::default(), fleet);
     let one = |gui: Gui| {
@@ -377,16 +377,17 @@ fn a_slow_node_is_asked_beside_another_one() {
         let apl = test.fleet.query(Some(LONG), None);
         apl.vertices(test.newest(), &VertexRead::default(), &[gui], &mut rows).map(|()| rows.present[0])
     };
-    // How long answers take is known after some of them.
+    // After some answers the client knows how long answers take.
     for round in 0..400 {
         one(test.graph.guis[round % test.graph.guis.len()]).unwrap();
     }
     test.held[0].set_stuck(true);
-    // Every partition of the node that is stuck has its other replica at another one; nobody frees it before the end.
+    // Every partition of the stuck node has its other replica on another node. The stuck
+    // node is freed only at the end.
     for round in 0..400 {
         one(test.graph.guis[round % test.graph.guis.len()]).unwrap();
     }
-    // Second requests are a small share: after some of them the other one is asked first.
+    // Second requests are a small share: after some of them the client asks the other replica first.
     let hedged = test.fleet.counters().hedged.load(Ordering::Relaxed);
     assert!((1..=45).contains(&hedged), "{hedged} second requests");
     test.held[0].set_stuck(false);

@@ -1,4 +1,4 @@
-//! The connection between two processes: who is taken, what is refused, what is bounded, what is given up.
+//! The connection between two processes: authentication, refusals, limits, and giving up.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 // The whole file is a test, its helpers too.
@@ -25,7 +25,7 @@ use tidegraph_wire::proto;
 
 const LONG: Duration = Duration::from_secs(120);
 
-/// A gate that status requests wait at, so that a test decides when they are answered.
+/// A gate at which status requests wait, so that a test decides when they are answered.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -51,7 +51,7 @@ impl Status for Gate {
     }
 }
 
-/// A sequencer that remembers what it was asked.
+/// A sequencer that records the requests that it receives.
 #[derive(Default)]
 struct Log(Mutex<Vec<(RequestId, CommitRequest)>>);
 
@@ -207,7 +207,7 @@ fn commits_travel_with_their_errors() {
     let newest = Newest { version: Version(7), epoch: Epoch(3), load: Version(2), schema: Version(5) };
     assert_eq!(commits.newest().unwrap(), newest);
     assert_eq!(commits.tokens(Token(4)).unwrap(), [(Token(5), "name".into())]);
-    // A service that the node does not have.
+    // The node does not have this service.
     let status = commits_node(&server).status(LONG);
     assert!(matches!(status, Err(Error::Unknown(_))), "{status:?}");
 }
@@ -229,7 +229,7 @@ fn strangers_are_refused_with_the_reason() {
     refused(ClientConfig { graph: "other".into(), ..ClientConfig::default() }, token("secret"), "graph");
     let status = node(&server, ClientConfig::default(), token("secret")).status(LONG);
     assert_eq!(status.unwrap(), r#"{"state":"serving"}"#);
-    // Another version of the protocol: what the server says names both.
+    // A client with another version of the protocol: the server's message names both versions.
     let frames = raw(&server, &hello(&proto::Hello { oldest: 7, newest: 9, ..ours() }));
     assert!(frames.windows(11).any(|text| text == b"versions 7 "), "{}", String::from_utf8_lossy(&frames));
 }
@@ -259,11 +259,11 @@ fn hello(hello: &proto::Hello) -> Vec<u8> {
     [b"TIDEWIRE".as_slice(), &frame(1, 0, &hello.encode_to_vec())].concat()
 }
 
-/// Sends bytes, says that there are no more, and answers what came back until the end.
+/// Sends bytes, closes the sending side, and returns all bytes that the server sent back.
 fn raw(server: &Server, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(server.address()).unwrap();
     socket.set_read_timeout(Some(LONG)).unwrap();
-    // The server may cut the connection before it has read all.
+    // The server may close the connection before it has read everything.
     let _ = socket.write_all(bytes);
     let _ = socket.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
@@ -349,7 +349,7 @@ fn requests_that_wait_are_bounded_and_do_not_hold_up_others() {
         while *gate.waiting.lock() < 3 {
             std::thread::yield_now();
         }
-        // Three of four places are taken; the fourth serves all that is quick.
+        // Three of four places are taken; the fourth serves all short requests.
         let commits = RemoteCommits::new(node.clone(), LONG);
         for _ in 0..100 {
             assert_eq!(commits.newest().unwrap().version, Version(7));
@@ -383,7 +383,7 @@ fn a_caller_gives_up_at_its_deadline_and_the_node_hears_of_it() {
 
 #[test]
 fn a_node_that_falls_silent_is_given_up() {
-    // It takes the connection and says hello, and then nothing any more.
+    // The listener accepts the connection, sends its greeting, and then nothing more.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let silent = std::thread::spawn(move || {
@@ -398,7 +398,7 @@ fn a_node_that_falls_silent_is_given_up() {
         let hello = [b"TIDEWIRE".as_slice(), &frame(2, 0, &welcome.encode_to_vec())].concat();
         socket.write_all(&hello).unwrap();
         let mut sink = Vec::new();
-        // Until the client closes.
+        // Reads until the client closes the connection.
         let _ = socket.read_to_end(&mut sink);
         sink
     });
@@ -433,7 +433,7 @@ fn a_node_that_comes_back_is_connected_to_again() {
     }
 }
 
-/// An authority, and files of a process that it signed for.
+/// A certificate authority, and the files of processes with certificates that it signed.
 struct Authority {
     folder: tempfile::TempDir,
     issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
@@ -450,7 +450,7 @@ impl Authority {
         Self { folder, issuer: rcgen::Issuer::new(params, key) }
     }
 
-    /// Security with a certificate of this authority that trusts another.
+    /// Returns security with a certificate of this authority that trusts `trusts`.
     fn security(&self, trusts: &Self, name: &str) -> Security {
         let key = rcgen::KeyPair::generate().unwrap();
         let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -475,17 +475,18 @@ fn with_certificates_both_sides_show_theirs() {
         server(ServerConfig::default(), fleet.security(&fleet, "node.fleet"), with_status(&opened()));
     let ask = |security: Security| node(&serving, ClientConfig::default(), security).status(LONG);
     assert_eq!(ask(fleet.security(&fleet, "worker.fleet")).unwrap(), r#"{"state":"serving"}"#);
-    // A client that the fleet's authority did not sign for, one that does not trust the fleet's, one without TLS.
+    // Three refused clients: one with a certificate of another authority, one that does
+    // not trust the fleet's authority, and one without TLS.
     assert!(ask(other.security(&fleet, "worker.other")).is_err());
     assert!(ask(fleet.security(&other, "worker.fleet")).is_err());
     let config = ClientConfig { connect_ms: 300, ..ClientConfig::default() };
     assert!(node(&serving, config, Security::none()).status(LONG).is_err());
-    // A server with another name than the one that is asked for.
+    // The name in the server's certificate is not the one that the client expects.
     let imposter =
         server(ServerConfig::default(), fleet.security(&fleet, "imposter"), with_status(&opened()));
     let node = node(&imposter, ClientConfig::default(), fleet.security(&fleet, "worker.fleet"));
     assert!(node.status(LONG).is_err());
-    // Large messages and many callers, encrypted.
+    // Large messages of many callers, encrypted.
     let services = Services { commits: Some(Arc::new(Log::default())), ..Services::default() };
     let serving = server(ServerConfig::default(), fleet.security(&fleet, "node.fleet"), services);
     let node = self::node(&serving, ClientConfig::default(), fleet.security(&fleet, "worker.fleet"));

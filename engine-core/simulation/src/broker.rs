@@ -1,14 +1,15 @@
 //! The log of a world: one broker, writers that send it messages, and readers that decide which of them count.
 //!
-//! Roles: [`Broker`] has the records that count; [`Writer`] is the log as one process has it open to write; [`Reader`] follows it.
-//! In half of the worlds the records are stored in a real `FileLog`, on a disk that tears writes when the machine crashes.
+//! Roles: [`Broker`] has the records that count; [`Writer`] is the log as one process has
+//! opened it for writing; [`Reader`] follows it. In half of the worlds the records are
+//! stored in a real `FileLog`, on a disk that tears writes when the machine crashes.
 //!
-//! A record counts if its version follows that of the last one that counted and its epoch is not lower (ADR 0008). A writer sends
-//! all records of an append as one message. The message may be lost, arrive in part, arrive late, arrive twice, or arrive while
-//! its answer is lost; and a late message of another writer may arrive before it. A writer that does not know that all of its
-//! records count reports an error, and writes nothing more.
+//! A record counts if its version follows that of the last record that counted and its epoch is not lower (ADR
+//! 0008). A writer sends all records of an append as one message. The message may be lost, arrive in part,
+//! late or twice, or arrive while its answer is lost; and a late message of another writer may arrive before
+//! it. A writer that does not know that all of its records count reports an error, and writes nothing more.
 //!
-//! What must never happen: a record that readers saw and that is gone later (LOG-2).
+//! What must never happen: a record that readers saw is missing later (LOG-2).
 
 use crate::config::Bug;
 use crate::process::Process;
@@ -89,7 +90,7 @@ impl Broker {
         self.0.lock().first
     }
 
-    /// Returns all records that ever counted.
+    /// Returns all records that have ever counted.
     pub fn history(&self) -> Vec<Record> {
         self.0.lock().history.clone()
     }
@@ -210,7 +211,7 @@ impl State {
     }
 
     fn send_late(&mut self, records: &[Record], now: u64) {
-        // Often about as long as until another process holds the lease.
+        // The message often arrives about when another process gets the lease.
         let after = match self.random.below(4) {
             0 => self.random.below(20_000),
             1 => self.random.below(8_000_000),
@@ -220,7 +221,8 @@ impl State {
         self.under_way.insert((now + after, self.sent), records.to_vec());
     }
 
-    /// Sends an append. Returns how many of its records count, if that is known; its time in microseconds; and what failed.
+    /// Sends an append. Returns how many of its records count, if that is known; its
+    /// time in microseconds; and what failed.
     fn send(&mut self, records: &[Record], now: u64, cut: bool) -> (Option<usize>, u64, &'static str) {
         if self.random.one_in(8) {
             // Late messages are faster this time.
@@ -275,7 +277,7 @@ impl State {
     }
 }
 
-/// The log as a process reaches it.
+/// The log as one process reaches it.
 #[derive(Clone)]
 pub(crate) struct SimLog {
     pub broker: Broker,
@@ -304,7 +306,7 @@ fn away() -> Error {
     Error::poisoned("the log does not answer")
 }
 
-/// The log, opened to write by one process.
+/// The log as one process has opened it for writing.
 struct Writer {
     log: SimLog,
     tail: Option<Tail>,
@@ -358,7 +360,7 @@ impl LogStore for Writer {
             }
             _ => state.history[version.0 as usize - 1..].to_vec(),
         };
-        // It learns of later records when it writes.
+        // The writer learns of later records when it writes.
         Ok(Box::new(found.into_iter().filter(move |record| record.version.0 <= end).map(Ok)))
     }
 

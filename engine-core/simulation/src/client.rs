@@ -1,10 +1,10 @@
-//! A client of the fleet: transactions one after the other, by the rules of a worker.
+//! A client of the fleet: runs one transaction after the other, by the rules of a worker.
 //!
-//! It reads at the newest version that it knows, or asks the sequencer for a newer one; it asks replicas in turn until one has
-//! the version; it sends all attempts of a commit under one id to the holder of the lease, until it learns the outcome or its
-//! time is over.
+//! It reads at the newest version that it knows, or asks the sequencer for a newer one. It
+//! asks replicas in turn until one has the version. It sends all attempts of a commit under
+//! one id to the holder of the lease, until it learns the outcome or reaches its time limit.
 //!
-//! What must never happen here: an answer to one request taken for that to another.
+//! What must never happen here: the answer to one request is taken as the answer to another.
 
 use crate::checker::Ended;
 use crate::commit::request;
@@ -22,7 +22,7 @@ use tidegraph_platform::Random;
 use tidegraph_remote::{CommitOutcome, Error, RequestId};
 use tidegraph_types::{CommitRequest, Epoch, Gui, PartitionId, Str, Token, Version};
 
-/// How long a client tries one transaction, in microseconds.
+/// Time limit of a client for one transaction, in microseconds.
 const PATIENCE: u64 = 8_000_000;
 
 /// A request to a node.
@@ -53,12 +53,12 @@ pub(crate) struct ClientCall {
     pub client: usize,
     pub number: u64,
     pub what: ClientRequest,
-    /// Whether it is a duplicate of the message. Its answer is dropped: a connection delivers one answer to each request, and
-    /// breaks if that is lost.
+    /// Whether it is a duplicate of the message. Its answer is dropped: a connection delivers one answer to each
+    /// request, and breaks if that is lost.
     pub copy: bool,
 }
 
-/// What the world has to do for a client.
+/// Actions that the world carries out for a client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientActions {
     pub asks: Vec<(usize, ClientCall)>,
@@ -100,7 +100,7 @@ pub(crate) struct Client {
     tokens: Option<[Token; 3]>,
     sids: Range<u64>,
     asked: u64,
-    /// Requests without an answer; for a read with its key.
+    /// Requests without an answer, with the number of the key for a read.
     pending: BTreeMap<u64, usize>,
     sequencer: Option<usize>,
     doing: Option<InFlight>,
@@ -344,7 +344,7 @@ impl Client {
         out
     }
 
-    /// Gives a request up that got no answer in time.
+    /// Gives up a request that got no answer in time.
     pub fn overdue(&mut self, now: u64, number: u64) -> ClientActions {
         let mut out = ClientActions::default();
         if self.pending.remove(&number).is_some() {
@@ -375,5 +375,5 @@ impl Client {
     }
 }
 
-/// The epoch of requests that were not routed by a map.
+/// The epoch of requests that no map routed.
 pub(crate) const NO_EPOCH: Epoch = Epoch(0);

@@ -1,4 +1,5 @@
-//! Commit requests of clients: mutations, and the keys that were read and written, as the executor would name them.
+//! Commit requests of clients: their mutations, and the keys that they read and wrote, as
+//! the executor would name them.
 
 use crate::transaction::{Common, Extra, TransactionPlan};
 use tidegraph_types::{
@@ -64,7 +65,7 @@ pub(crate) fn request(
         } else {
             read_keys.extend(lists);
             write_keys.extend(lists);
-            // A transaction that added an edge in between wrote one of the lists, so it conflicts: all edges are known.
+            // All edges are known: a transaction that added one in between wrote one of the lists, so it conflicts.
             let ends = seen.outgoing.iter().chain(&seen.incoming);
             write_keys.extend(ends.map(|(sid, _)| Key::edge(Sid(*sid))));
             mutations.push(Mutation::DeleteVertex { gui, edges_left: true });

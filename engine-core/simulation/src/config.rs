@@ -4,7 +4,8 @@ use std::time::Duration;
 use tidegraph_fleet::sequencing::Unsure;
 use tidegraph_platform::{Random, SeededRandom};
 
-/// A defect that is planted next to the real code, to show that the checks find it. It exists in the simulation only.
+/// A defect that is planted beside the real code, to show that the checks find it. It
+/// exists only in the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
     /// The log acknowledges records before it has read them back.
@@ -13,9 +14,9 @@ pub enum Bug {
     SkipEpochCheck,
     /// A node receives the contents of two records in the wrong order.
     ApplyOutOfOrder,
-    /// Clients do not name the lists that they read, so that the sequencer sees no conflict.
+    /// Clients do not declare the lists that they read, so the sequencer sees no conflict.
     HideReads,
-    /// Each attempt of a worker's commit gets another id on its way.
+    /// Each attempt of a worker's commit gets another id on the way.
     RenameCommits,
 }
 
@@ -39,11 +40,11 @@ impl Bug {
 pub struct Config {
     /// Seed of all random choices.
     pub seed: u64,
-    /// A defect to plant.
+    /// The defect to plant.
     pub bug: Option<Bug>,
     /// Whether the lines of the trace are kept. Its hash always is.
     pub keep_lines: bool,
-    /// Duration of the faults, in simulated time. After that, everything is healed and has to come to rest.
+    /// Duration of the faults in simulated time. Afterwards all faults are healed and the fleet must come to rest.
     pub faults: Duration,
 }
 
@@ -64,8 +65,8 @@ pub(crate) struct Profile {
     pub clients: usize,
     /// Number of real workers; half of the worlds have none.
     pub workers: usize,
-    /// Whether workers read a little in the past for transactions that write. Two worlds of five do, and none of the seeds
-    /// that found a defect before.
+    /// Whether workers read a little in the past for transactions that write. Two worlds
+    /// in five do, except those of seeds that found an earlier defect.
     pub at_hand: bool,
     pub keys: u64,
     /// Longest wait of a commit for others of its group, in microseconds.
@@ -127,5 +128,5 @@ fn workers(config: &Config) -> usize {
     if random.one_in(2) || config.bug == Some(Bug::RenameCommits) { 1 + random.below(4) as usize } else { 0 }
 }
 
-/// Chosen so that seeds that found a defect before have no workers.
+/// Chosen so that seeds that found earlier defects have no workers.
 const APART: u64 = 0x7e11_5f6c;

@@ -1,4 +1,4 @@
-//! Messages between clients and nodes, and the checks of their contents.
+//! Messages between clients and nodes, and checks of their contents.
 
 use crate::checker::Ended;
 use crate::client::{ClientActions, ClientCall, ClientRequest, NodeReply};
@@ -14,7 +14,8 @@ use tidegraph_platform::Random;
 use tidegraph_remote::{Commits, RequestId};
 use tidegraph_types::{CommitRequest, PartitionId, Version};
 
-/// APL-2 and FLT-1: a node that has answered a read has a serving replica of the partition, which has reached the version.
+/// APL-2 and FLT-1: a node that answered a read has a serving replica of the partition,
+/// and the replica has reached the version.
 fn check_reader(running: &RunningNode, partition: PartitionId, version: Version) -> Step {
     let name = &running.process.name;
     match running.node.replicas().into_iter().find(|(held, ..)| *held == partition) {
@@ -182,7 +183,7 @@ impl World {
         }
     }
 
-    /// Draws the delays of a message in microseconds: one for each time that it arrives, none if it is lost.
+    /// Draws the delays of a message in microseconds: one for each arrival, none if the message is lost.
     pub fn travel(&self, cut_off: bool) -> Vec<u64> {
         let usual = || 100 + self.random.below(2_000);
         if !self.faulty {

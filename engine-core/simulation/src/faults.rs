@@ -1,4 +1,4 @@
-//! Faults of a world, and how they are healed.
+//! Faults of a world, and their healing.
 
 use crate::worker::SimWorker;
 use crate::world::{Event, GRAPH, World};
@@ -20,9 +20,9 @@ pub(crate) enum Cut {
     ClientMap(usize),
     /// No process can reach the map.
     MapAway,
-    /// Writes to the object store fail at times.
+    /// Some writes to the object store fail.
     Objects,
-    /// Followers of the log get few records.
+    /// Followers of the log receive few records.
     Lag,
     /// Appends are slow.
     Slow,
@@ -103,7 +103,7 @@ impl World {
 
     fn set(&mut self, cut: &Cut, is_cut: bool) {
         match cut {
-            // A process that starts again is not cut off.
+            // A process that restarts is no longer cut off.
             Cut::Map(node) => {
                 if let Some(running) = &self.slots[*node].running {
                     running.process.no_map.store(is_cut, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// Takes the lease without waiting for it, and does nothing with it.
+    /// Takes the lease without waiting, and does nothing with it.
     pub fn steal(&mut self) {
         let Ok(Some(lease)) = self.map.lease(GRAPH, SEQUENCER) else { return };
         let claim = Claim {
@@ -139,8 +139,8 @@ impl World {
         self.say("world", format_args!("the lease of {} is stolen: {stolen:?}", lease.holder));
     }
 
-    /// Deletes the newest manifest of a checkpoint, if an older one and the log have all that is needed. The log keeps the
-    /// records after the second newest checkpoint, so one of two in a row must stay.
+    /// Deletes the newest manifest of a checkpoint, if an older one and the log suffice for recovery. The log
+    /// keeps the records after the second newest checkpoint, so one of two consecutive checkpoints must stay.
     fn lose_checkpoint(&mut self) {
         let Ok(noted) = self.map.checkpoints(GRAPH) else { return };
         let Some(noted) = noted.get(self.random.below(noted.len() as u64) as usize) else { return };
@@ -183,7 +183,7 @@ impl World {
         self.say("world", format_args!("{change}: {changed:?}"));
     }
 
-    /// Heals all faults; no further ones are drawn.
+    /// Heals all faults, and draws no further ones.
     pub fn heal_all(&mut self) {
         self.faulty = false;
         self.say("world", format_args!("all faults are over"));
@@ -208,7 +208,7 @@ impl World {
         }
         self.map_faults.wrong.store(0, Ordering::Relaxed);
         self.broker.set_wrong(0);
-        // Torn writes are found now.
+        // A crash now reveals torn writes.
         self.broker.crash(false);
         self.see_broker();
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The page with the table, which the statements are taken from.
+/// The page with the table that contains the statements.
 const PAGE: &str = include_str!("../../../ARCHITECTURE.md");
 
 /// An invariant that a world checks.
@@ -16,9 +16,9 @@ pub enum Invariant {
     Txn1,
     /// TXN-2: there is an order of all transactions that explains what clients saw (`checker`).
     Txn2,
-    /// TXN-4: each request is in the log at most once, and its outcome is told as the log has it (`rest.rs`).
+    /// TXN-4: each request is in the log at most once, and its reported outcome is that of the log (`rest.rs`).
     Txn4,
-    /// STO-1: each read sees its version and no other, edges from both sides (`rest.rs`).
+    /// STO-1: each read sees its version and no other, and edges from both ends (`rest.rs`).
     Sto1,
     /// APL-2: only a node that has a serving replica of the partition answers a read (`exchange.rs`).
     Apl2,
@@ -30,7 +30,8 @@ pub enum Invariant {
     Flt2,
     /// FLT-3: all replicas equal a model of the log once it is still (`rest.rs`).
     Flt3,
-    /// FLT-4: once faults are over, a process leads, all replicas serve, and all clients finish (`rest.rs`, `workers.rs`).
+    /// FLT-4: once faults are over, a process leads, all replicas serve, and all clients finish (`rest.rs`,
+    /// `workers.rs`).
     Flt4,
     /// MAP-3: no epoch has two leaders, and no two processes are sure of the lease at once (`world.rs`).
     Map3,
@@ -74,7 +75,7 @@ impl Invariant {
         }
     }
 
-    /// Returns what never breaks, as `ARCHITECTURE.md` says it; `None` if the page has no such row.
+    /// Returns the statement of the invariant in `ARCHITECTURE.md`, or `None` if the page has no such row.
     #[must_use]
     pub fn statement(self) -> Option<&'static str> {
         PAGE.lines().find_map(|line| {
@@ -90,7 +91,7 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// An invariant that was broken.
+/// A violation of an invariant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{invariant}: {what}")]
 pub struct Violation {

@@ -1,14 +1,15 @@
-//! A fleet in a simulated world: seeded, on one thread, replayed exactly.
+//! A fleet in a simulated world: drawn from a seed, run on one thread, replayed exactly.
 //!
-//! Roles: `world` has the time, the queue of events and the network; `node` is a process of a fleet, made of the real storage
-//! node, candidate and leader's maintenance; `client` runs transactions by the rules of a worker; `worker` runs the real worker;
-//! `broker`, `map`, `objects` and `process` stand behind the seams of the real code (log, partition map, object store, clock)
-//! and inject faults; `faults` draws the faults; `rest` heals all and compares; [`checker`] searches an order that explains what
-//! clients saw; `model` is the graph in its simplest form.
+//! Roles: `world` has the time, the queue of events and the network; `node` is a process of a fleet,
+//! made of the real storage node, candidate and leader's maintenance; `client` runs transactions by
+//! the rules of a worker; `worker` runs the real worker; `broker`, `map`, `objects` and `process`
+//! implement the traits that the real code depends on (log, partition map, object store, clock) and
+//! inject faults; `faults` draws the faults; `rest` heals all faults and compares; [`checker`]
+//! searches for an order that explains what clients saw; `model` is the graph in its simplest form.
 //!
-//! Flow: [`run`] draws a world from a seed, lets clients write and read under faults, heals all, waits until the fleet is at
-//! rest, and compares replicas, reads and answers with the log. Each check names an [`Invariant`], and the first [`Violation`]
-//! ends the world.
+//! Flow: [`run`] draws a world from a seed, lets clients write and read under faults, heals
+//! all faults, waits until the fleet is at rest, and compares replicas, reads and answers with
+//! the log. Each check names an [`Invariant`], and the first [`Violation`] ends the world.
 //!
 //! What must never happen here: a decision that a second run of the seed would make differently.
 

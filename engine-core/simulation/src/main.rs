@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tidegraph_simulation::{Bug, Config, Counts, Invariant, Report, run};
 
-/// Runs fleets in simulated worlds, each drawn from a seed.
+/// Runs simulated fleets, each in a world drawn from a seed.
 #[derive(Parser, Debug)]
 #[command(name = "simulate")]
 struct Arguments {

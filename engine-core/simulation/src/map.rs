@@ -1,4 +1,4 @@
-//! The partition map as one process reaches it: a map in memory, behind a network that loses requests and answers.
+//! The partition map as one process reaches it: a map in memory behind a network that loses requests and answers.
 
 use crate::process::Process;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The graph as the log defines it, in its simplest form. Replicas and reads are compared with it.
+//! The graph as the log defines it, in its simplest form. Checks compare replicas and reads with it.
 
 use std::collections::BTreeMap;
 use tidegraph_log::{Body, Record};
@@ -57,13 +57,13 @@ impl Model {
                     self.lists.remove(gui);
                     self.edges.retain(|_, edge| edge.source != *gui && edge.target != *gui);
                 }
-                // No client writes others.
+                // Clients write no other mutations.
                 _ => {}
             }
         }
     }
 
-    /// Returns a vertex as a reader should see it.
+    /// Returns a vertex as a reader must see it.
     pub fn see(&self, gui: Gui) -> Seen {
         let Some(list) = self.lists.get(&gui) else { return Seen::default() };
         let ends = |end: fn(&Edge) -> Gui, other: fn(&Edge) -> Gui| {

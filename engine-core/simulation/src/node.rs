@@ -1,4 +1,5 @@
-//! A node of the fleet: the real storage node, candidate, leader's maintenance and their services, driven step by step.
+//! A node of the fleet: the real storage node, candidate and leader's maintenance with
+//! their services, driven step by step.
 
 use crate::broker::SimLog;
 use crate::map::SimMap;
@@ -18,7 +19,7 @@ use tidegraph_platform::{Clock, Objects, RealDisk, SeededRandom};
 use tidegraph_remote::{Node as _, Services};
 use tidegraph_types::{Direction, Epoch, Gui, PartitionId, Token};
 
-/// What one life of a node is made of.
+/// The parts of one life of a node.
 pub(crate) struct Parts {
     pub graph: Graph,
     pub name: String,
@@ -67,7 +68,7 @@ impl RunningNode {
             objects: objects.clone(),
             clock: clock.clone(),
             random: Arc::new(SeededRandom::new(seed)),
-            // Nothing is written to it, because nodes here have no memory budget.
+            // Nodes here have no memory budget, so nothing is written to it.
             disk: Arc::new(RealDisk),
         };
         let node = StorageNode::without_threads(config, node, &service)?;

@@ -1,4 +1,4 @@
-//! An object store in memory whose writes fail at times.
+//! An object store in memory, some of whose writes fail.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;

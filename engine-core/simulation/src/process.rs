@@ -1,4 +1,4 @@
-//! A process: its clock, and which services it can reach.
+//! A process: its clock, and the services that it can reach.
 
 use crate::trace::Trace;
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +22,7 @@ impl Time {
     }
 }
 
-/// One life of a process. Objects of an earlier life reach no service any more.
+/// One life of a process. Objects of an earlier life no longer reach any service.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub name: String,
@@ -59,15 +59,15 @@ impl Process {
     }
 
     pub fn note(&self, what: fmt::Arguments<'_>) {
-        // What a killed process does while it is dropped is not traced.
+        // Actions of a killed process while it is dropped are not traced.
         if self.is_alive() {
             self.trace.note(self.clock.time.micros(), &self.name, what);
         }
     }
 }
 
-/// A clock with its own offset and speed. While its process is busy, the clock is ahead of the world, and the world delivers no
-/// event to the process until it has caught up.
+/// A clock with its own offset and speed. While its process is busy, the clock is ahead of the world, and the world
+/// delivers no event to the process until it has caught up.
 #[derive(Debug)]
 pub(crate) struct SkewedClock {
     time: Time,

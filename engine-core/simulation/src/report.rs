@@ -123,7 +123,7 @@ impl Report {
         }
         let (hash, _, lines) = world.trace.end();
         let (seed, counts) = (world.config.seed, world.counts);
-        // What processes do at their end is not part of the trace.
+        // Actions of processes at their end are not part of the trace.
         (0..world.slots.len()).for_each(|node| world.kill(node));
         let ended = (0..world.workers.len()).try_for_each(|worker| world.kill_worker(worker));
         let violation = violation.or(ended.err());

@@ -1,4 +1,4 @@
-//! The end of a world: all faults are healed, the fleet comes to rest, and everything is compared with the log.
+//! The end of a world: heals all faults, lets the fleet come to rest, and compares everything with the log.
 
 use crate::checker::{self, Anomaly, Transaction};
 use crate::invariants::{Invariant, Violation};
@@ -13,7 +13,7 @@ use tidegraph_platform::Random;
 use tidegraph_remote::{CommitOutcome, Commits, RequestId};
 use tidegraph_types::Version;
 
-/// Time limit of a fleet to come to rest, in microseconds.
+/// Time limit for the fleet to come to rest, in microseconds.
 const PATIENCE: u64 = 60_000_000;
 
 type Step = Result<(), Violation>;
@@ -67,8 +67,8 @@ impl World {
         }
     }
 
-    /// In half of the worlds, one node still cannot reach the log. The lease is stolen, and that node may be the first to take it
-    /// then; another one must get to lead all the same (FLT-4).
+    /// In half of the worlds, one node still cannot reach the log. The lease is stolen, and that node
+    /// may be the first to take it afterwards. Another node must still become the leader (FLT-4).
     fn do_without_one(&mut self) -> Step {
         if self.slots.len() < 2 || self.random.one_in(2) {
             return Ok(());
@@ -93,7 +93,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether any leader can write to the log, as it does to answer for the outcome of a request.
+    /// Returns whether any leader can write to the log, which it must do to answer for the outcome of a request.
     fn some_leader_writes(&self) -> bool {
         let running = self.slots.iter().filter_map(|slot| slot.running.as_ref());
         let mut leaders = running.filter(|running| running.candidate.leadership().is_some());
@@ -112,7 +112,7 @@ impl World {
         Ok(())
     }
 
-    /// STO-1: every read must have seen what the log says of its version.
+    /// STO-1: every read must have seen the state of the log at its version.
     fn check_reads(&self, history: &[Record]) -> Step {
         let mut reads: Vec<&FinishedTransaction> = self.done.iter().collect();
         reads.sort_by_key(|done| done.read_at);
@@ -137,7 +137,7 @@ impl World {
         Ok(())
     }
 
-    /// FLT-3: each replica must have what the log says. Returns the final lists.
+    /// FLT-3: each replica must have the state of the log. Returns the final lists.
     fn check_replicas_equal(&self, history: &[Record]) -> Result<BTreeMap<u64, Vec<i64>>, Violation> {
         let mut model = Model::default();
         history.iter().for_each(|record| model.apply(record));
@@ -169,7 +169,8 @@ impl World {
     }
 }
 
-/// LOG-1 and TXN-4: versions have no gap, epochs never fall, each request is in the log once. Returns the versions of requests.
+/// LOG-1 and TXN-4: versions have no gaps, epochs never fall, and each request is in the
+/// log once. Returns the versions of requests.
 fn check_log(history: &[Record]) -> Result<BTreeMap<u128, Version>, Violation> {
     let mut requests = BTreeMap::new();
     for (before, record) in std::iter::once(None).chain(history.iter().map(Some)).zip(history) {

@@ -1,10 +1,11 @@
-//! The run token: either the world runs, or the thread of one worker.
+//! The run token: at any time either the world runs, or the thread of one worker.
 //!
-//! The code of a worker blocks: it waits for answers, and sleeps. So each worker has a thread, and a token says whose turn it is. A
-//! thread without the token does nothing, so a world with such threads is replayed as exactly as one without.
+//! The code of a worker blocks: it waits for answers and sleeps. So each worker has a
+//! thread, and a token says whose turn it is. A thread without the token does nothing, so
+//! a world with such threads replays as exactly as one without them.
 //!
-//! What must never happen here: the world and a worker that run at the same time. A thread that waited for anything but the token
-//! would stop the world for ever.
+//! What must never happen here: the world and a worker run at the same time. A thread
+//! that waited for anything but the token would stop the world for ever.
 
 use crate::process::{Process, SkewedClock};
 use jiff::{SignedDuration, Timestamp};
@@ -21,7 +22,7 @@ pub(crate) enum Yield {
     Sleep { micros: u64, answers: bool },
     /// Waits for its next transaction.
     Idle,
-    /// The thread ends; the text is of its panic, if it panicked.
+    /// The thread ends. The text is the message of its panic, if it panicked.
     Exit(Option<String>),
 }
 

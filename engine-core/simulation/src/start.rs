@@ -22,7 +22,7 @@ use tidegraph_platform::{Objects, Random, SeededRandom};
 use tidegraph_txn::SequencerConfig;
 use tidegraph_types::{PartitionCount, PartitionId, Version};
 
-/// Why a world, or a process of it, could not be built.
+/// The reason why a world, or a process of it, could not be built.
 pub(crate) type SetupError = Box<dyn std::error::Error + Send + Sync>;
 
 impl World {
@@ -90,7 +90,7 @@ impl World {
     /// Starts nodes, places partitions on them, and starts clients and workers.
     fn populate(&mut self) -> Result<(), SetupError> {
         self.say("world", format_args!("{:?}", self.profile));
-        // No faults of the map before the fleet exists.
+        // The map has no faults until the fleet exists.
         let wrong = self.map_faults.wrong.swap(0, Ordering::Relaxed);
         for index in 0..self.profile.nodes {
             let name = format!("n{index}");

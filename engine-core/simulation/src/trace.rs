@@ -1,4 +1,4 @@
-//! The trace of a world: a hash of all lines, and the lines if they are asked for.
+//! The trace of a world: a hash of all lines, and the lines themselves if the caller asks for them.
 
 use parking_lot::Mutex;
 use std::fmt;

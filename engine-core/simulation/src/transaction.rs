@@ -1,4 +1,4 @@
-//! Transactions: drawn at random, the same for clients that keep a worker's rules and for real workers.
+//! Transactions drawn at random, for simulated clients and for real workers.
 
 use crate::checker::{Ended, Transaction};
 use crate::model::Seen;
@@ -10,16 +10,16 @@ use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, Sid, Str, 
 /// Names of the list property, the vertex label and the edge label.
 pub(crate) const NAMES: [&str; 3] = ["list", "Vertex", "EDGE"];
 
-/// What all clients and workers share.
+/// State that all clients and workers share.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub graph: String,
     pub partitions: PartitionCount,
-    /// Vertices with lists, which are never deleted, and then vertices that are created and deleted.
+    /// Vertices with lists, which are never deleted, followed by vertices that are created and deleted.
     pub keys: Vec<(Str, Gui)>,
     pub lists: usize,
     pub nodes: usize,
-    /// Whether commits do not name the lists that they read: a planted defect.
+    /// Whether commits omit the lists that they read: a planted defect.
     pub hides_reads: bool,
     /// Whether attempts of a commit have different ids: another planted defect.
     pub renames_commits: bool,
@@ -119,15 +119,15 @@ impl TransactionGenerator {
         picked
     }
 
-    /// Draws the next transaction. `known` is the newest version that the client knows, `bookmark` one that any client was
-    /// told.
+    /// Draws the next transaction. `known` is the newest version that the client
+    /// knows, `bookmark` one that any client was told.
     pub fn begin(&mut self, now: u64, known: Version, bookmark: Version) -> TransactionPlan {
         let count = 1 + self.random.below(3);
         let mut extra = Extra::None;
         let (reads, written) = match self.random.below(14) {
-            // Only reads.
+            // Reads only.
             0..3 => (self.pick_of(self.common.keys.len(), count + 1), vec![]),
-            // Only writes.
+            // Writes only.
             3..5 => {
                 let known = self.pick(count).into_iter().filter(|key| self.there.contains(key)).collect();
                 (vec![], known)

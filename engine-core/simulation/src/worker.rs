@@ -1,8 +1,9 @@
-//! A real worker in the world: the code that queries of a process run on, over a network that loses, delays and repeats messages.
+//! A real worker in the world: the code that a process runs queries on, over a network
+//! that loses, delays and repeats messages.
 //!
-//! It runs one transaction after the other through the engine's trait `Backend`: takes a snapshot, reads from all partitions at
-//! once, commits. The worker's own code decides which replica to ask, which one next and when, where the sequencer is, and what
-//! the outcome of an unanswered commit is.
+//! It runs one transaction after the other through the engine's trait `Backend`: takes a snapshot, reads
+//! from all partitions at once, commits. The worker's own code decides which replica to ask, which one
+//! to ask next and when, where the sequencer is, and what the outcome of an unanswered commit is.
 
 use crate::checker::Ended;
 use crate::commit::request;
@@ -32,7 +33,7 @@ const READ: Duration = Duration::from_secs(3);
 /// Pause before a worker that could not start tries again.
 const START_AGAIN: Duration = Duration::from_millis(50);
 
-/// The current life of each node, as connections see it; 0: the node does not run.
+/// The current life of each node, as connections see it; 0 if the node does not run.
 pub(crate) type NodeLives = Arc<Vec<AtomicU64>>;
 
 /// A request of a worker.
@@ -59,7 +60,7 @@ struct Mailbox {
     asked: u64,
     bookmark: Version,
     done: Option<FinishedTransaction>,
-    /// Why the worker broke a rule, if it did.
+    /// The rule that the worker broke, if any.
     wrong: Option<String>,
 }
 
@@ -107,7 +108,7 @@ impl Network for SimNetwork {
     }
 }
 
-/// What one life of a worker is made of.
+/// The parts of one life of a worker.
 pub(crate) struct Parts {
     pub index: usize,
     pub process: Arc<Process>,
@@ -196,12 +197,12 @@ impl SimWorker {
         })
     }
 
-    /// Kills the process; its thread reaches no service any more. Returns the transaction that was running.
+    /// Kills the process; its thread no longer reaches any service. Returns the transaction that was running.
     pub fn kill(&mut self, index: usize) -> Turn {
         self.process.alive.store(false, Ordering::Relaxed);
         let turn = self.go_on(index, Version(0));
         if let Some(thread) = self.thread.take().filter(|_| matches!(turn.yielded, Yield::Exit(_))) {
-            // A panic is in what it yielded last.
+            // The last yield contains the panic.
             let _ = thread.join();
         }
         turn
@@ -251,7 +252,7 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
         let doing = InFlight { worker: &worker, process: &process, clock: &clock, mailbox };
         let done = doing.transaction(&mut generator, &mut tokens, work);
         let mut mailbox = mailbox.lock();
-        // No client was told what a killed process only read.
+        // No client was told the reads of a killed process.
         mailbox.done = Some(done).filter(|done| process.is_alive() || !done.mutations.is_empty());
         drop(mailbox);
         if !process.is_alive() {
@@ -275,7 +276,8 @@ impl InFlight<'_> {
         mut work: TransactionPlan,
     ) -> FinishedTransaction {
         let writes = !work.appends.is_empty() || work.extra != Extra::None;
-        // As in the engine: a transaction that writes may read a little in the past, since its commit checks what it read.
+        // As in the engine: a transaction that writes may read a little in the past,
+        // because its commit checks its reads.
         let at_hand = generator.common.at_hand && writes && generator.random.one_in(2);
         let mut read = self.read(generator, tokens, &mut work, at_hand);
         if let Ok(tokens) = read
@@ -296,7 +298,7 @@ impl InFlight<'_> {
             Err(error) => {
                 self.process.note(format_args!("cannot read: {error}"));
                 self.is_no_mistake("a read", error.code(), &error);
-                // No client was told what was read.
+                // No client was told the reads.
                 work.seen.clear();
                 return end(generator, work, Ended::Refused, None);
             }
@@ -320,7 +322,7 @@ impl InFlight<'_> {
             }
         };
         if at_hand && ended != Ended::Acknowledged {
-            // No client was told what was read, and no commit checked it.
+            // No client was told the reads, and no commit checked them.
             work.seen.clear();
         }
         FinishedTransaction { mutations, ..end(generator, work, ended, version) }
@@ -376,7 +378,7 @@ impl InFlight<'_> {
         Ok(tokens)
     }
 
-    /// Notes an error that blames the client: clients here send no invalid requests.
+    /// Reports an error that blames the client, because clients here send no invalid requests.
     fn is_no_mistake(&self, what: &str, code: ErrorCode, error: &dyn std::fmt::Display) {
         if code == ErrorCode::InvalidArgument {
             self.mailbox.lock().wrong.get_or_insert(format!("{what} is refused as invalid: {error}"));

@@ -1,4 +1,4 @@
-//! Real workers in the world: their turns, and the messages between them and nodes.
+//! Real workers in the world: their turns, and the messages between them and the nodes.
 
 use crate::checker::Ended;
 use crate::client::NodeReply;
@@ -21,7 +21,7 @@ const FIRST: usize = 1000;
 const LIVES: usize = 100;
 /// Pause before a node checks again whether it has reached a version, in microseconds, and the limit of checks.
 const EARLY: (u64, u32) = (2_000, 50);
-/// Limit of transactions until a worker gets one through after all faults are over.
+/// Maximum number of transactions that a worker may try until one succeeds, after all faults are over.
 const TRIES: usize = 8;
 
 /// A worker, across the lives of its process.
@@ -31,7 +31,7 @@ pub(crate) struct WorkerSlot {
     pub paused_until: u64,
 }
 
-/// Whether a client's number is that of a worker.
+/// Returns whether a client's number belongs to a worker.
 pub(crate) fn is_worker(client: usize) -> bool {
     client >= FIRST
 }
@@ -165,7 +165,7 @@ impl World {
         Ok(())
     }
 
-    /// Breaks the connection of a request whose message is lost. The worker usually learns it soon.
+    /// Breaks the connection of a request whose message is lost. The worker usually learns of it soon.
     fn breaks(&mut self, call: &Call) {
         if call.copy || self.random.one_in(8) {
             return;
@@ -242,7 +242,7 @@ impl World {
         }
     }
 
-    /// FLT-4: after all faults are over, each worker gets a transaction through.
+    /// FLT-4: after all faults are over, each worker completes a transaction.
     pub fn workers_go_on(&mut self) -> Step {
         for index in 0..self.workers.len() {
             let mut tries = 0;

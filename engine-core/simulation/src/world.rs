@@ -1,10 +1,10 @@
 //! A world: processes, a network between them, one time, and one queue of events, all on one thread.
 //!
-//! Flow: the earliest event runs; its process acts at once and queues new events. Chance decides how long everything takes. Events
-//! for a process that is busy or paused wait until it continues, in order.
+//! Flow: the earliest event runs; its process acts at once and queues new events. Delays are drawn
+//! at random. Events for a process that is busy or paused wait, in order, until it continues.
 //!
-//! What must never happen here: a decision that a second run of the seed would make differently. No code asks the machine's clock,
-//! iterates over a hash map, or leaves an order to threads.
+//! What must never happen here: a decision that a second run of the seed would make differently. No code asks the
+//! machine's clock, iterates over a hash map, or leaves an order to threads.
 
 use crate::broker::Broker;
 use crate::client::{Client, ClientCall, NO_EPOCH, NodeReply};
@@ -33,7 +33,7 @@ pub(crate) const GRAPH: &str = "g";
 /// Largest deviation of clocks, in thousandths, at which leases exclude each other.
 pub(crate) const CALM_SKEW: u64 = 80;
 
-/// An event of the queue.
+/// An event in the queue.
 pub(crate) enum Event {
     Start(usize),
     Feed(usize, u64),
@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// Runs an event of one life of a node: now, later if the node is busy, never if that life is over.
+    /// Runs an event of one life of a node: now, later if the node is busy, or never if that life is over.
     fn of_node(&mut self, event: Event) -> Step {
         let (Event::Feed(index, life)
         | Event::Reconcile(index, life)
@@ -296,7 +296,7 @@ impl World {
             self.counts.broker_crashes += 1;
             self.after(100_000 + self.random.below(1_500_000), Event::BrokerUp);
         }
-        // Nothing arrives while it is down.
+        // No message arrives while it is down.
         if let Some(due) = self.broker.next_late().filter(|_| self.broker.is_up()) {
             let due = due.max(self.time.micros() + 1);
             if !self.queue.values().any(|event| matches!(event, Event::LateMessage)) {

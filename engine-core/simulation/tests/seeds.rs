@@ -1,5 +1,5 @@
-//! 200 worlds without a violation (LOG-1, LOG-2, TXN-1, TXN-2, TXN-4, STO-1, APL-2, IDS-1, FLT-1 to FLT-4, MAP-3), worlds that
-//! replay exactly, and planted defects that are found.
+//! 200 worlds without a violation (LOG-1, LOG-2, TXN-1, TXN-2, TXN-4, STO-1, APL-2, IDS-1, FLT-1 to FLT-4, MAP-3),
+//! worlds that replay exactly, and planted defects that are found.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_simulation::{Bug, Config, Counts, Invariant, Report, run};
@@ -51,16 +51,16 @@ fn two_hundred_seeds_violate_nothing() {
     assert!(all.lost_checkpoints > 5 && all.trimmed > 5_000, "{all}");
 }
 
-/// Seeds that found defects of the fleet when these were put back in. They depend on the world as it is now; a change of the world
-/// needs other seeds.
+/// Seeds that found defects of the fleet when these were put back in. They depend on the
+/// world as it is now; after a change of the world, other seeds are needed.
 #[test]
 fn seeds_that_found_something_find_nothing_more() {
     let found = [
-        // A candidate that could not reach the log kept the lease, so that no other tried.
+        // A candidate that could not reach the log kept the lease, so no other candidate tried.
         3, 11,
-        // The map said that a replica serves that its node had given up, and the node could never restore it.
+        // The map listed a replica as serving that its node had given up, and the node could never restore it.
         38, 49,
-        // The answer to a node that joined again was lost, so that it stayed out of the map.
+        // The answer to a node that joined again was lost, so that the node stayed out of the map.
         246,
     ];
     for seed in found {
@@ -84,7 +84,8 @@ fn a_seed_runs_the_same_way_twice() {
     assert_ne!(run(&Config::new(0)).hash, run(&Config::new(1)).hash);
 }
 
-/// Checks that a planted defect is found, and that the world replays to the same violation. Returns the violated invariant.
+/// Checks that a planted defect is found, and that the world replays to the same
+/// violation. Returns the violated invariant.
 fn is_found(bug: Bug) -> Invariant {
     let reports = each(TRIED, Some(bug), |report| report.violation.is_some());
     let wrong = reports.iter().filter(|report| report.violation.is_some());
@@ -106,7 +107,7 @@ fn a_log_that_takes_what_a_deposed_sequencer_sends_is_found() {
     is_found(Bug::SkipEpochCheck);
 }
 
-/// The log and the replicas show nothing of it: no order explains what clients saw.
+/// The log and the replicas show nothing of the defect, but no order explains what clients saw.
 #[test]
 fn transactions_that_hide_what_they_read_are_found() {
     assert_eq!(is_found(Bug::HideReads), Invariant::Txn2);
@@ -117,7 +118,7 @@ fn records_applied_out_of_order_are_found() {
     is_found(Bug::ApplyOutOfOrder);
 }
 
-/// Attempts with different ids: a transaction is committed twice, or the log has it under another id.
+/// Attempts have different ids: a transaction is committed twice, or the log has it under another id.
 #[test]
 fn commits_that_are_asked_for_again_under_another_name_are_found() {
     is_found(Bug::RenameCommits);

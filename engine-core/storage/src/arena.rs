@@ -380,7 +380,7 @@ mod tests {
         assert!(other >= block + 3);
         let reader = pin();
         std::thread::scope(|scope| {
-            // Another thread, so that the guard of this one counts as somebody else's.
+            // On another thread, so that this thread's guard counts as that of a reader.
             scope.spawn(|| {
                 arena.retire(block, 3, &pin());
                 collect(&arena);
@@ -456,7 +456,7 @@ mod tests {
         collect_all(&arena);
         assert!(arena.bytes() < full / 4, "{} of {full}", arena.bytes());
         assert!(!arena.is_sparse());
-        // Space that was given back is reused, without the free blocks that it held before.
+        // Freed space is reused, without the free blocks that it contained before.
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..90_000 {
             assert!(seen.insert(arena.allocate(8, false)));

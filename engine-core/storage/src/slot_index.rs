@@ -83,7 +83,7 @@ impl<'g> Table<'g> {
     /// No thread looks at the table any more.
     unsafe fn free(self) {
         let lines = self.entries.cast_mut().cast::<Line>();
-        // SAFETY: `with_size` allocated a box of this many lines, and the caller is the last one who has it.
+        // SAFETY: `with_size` allocated a box of this many lines, and the caller is the last that has it.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(lines, self.len() / LINE)) });
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let mut state = 1_u64;
         for step in 0..STEPS {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Few different hashes in the high part, so that runs of collisions form.
+            // Few different hashes in the high bits, so that runs of collisions form.
             let hash = (state >> 33) % 700;
             if state >> 62 != 0 || model.is_empty() {
                 index.insert(&mut permit, hash, step);

@@ -5,7 +5,7 @@
 //! a valid value ([`ZeroValid`]). Elements change through their own atomics.
 //!
 //! Roles: the writer calls [`VirtualArray::reserve`] before it uses an array for the first time (so a store of a few
-//! vertices has few mappings) and [`VirtualArray::release`] for elements that nobody needs. Readers call
+//! vertices has few mappings) and [`VirtualArray::release`] for elements that are not needed. Readers call
 //! [`VirtualArray::get`] with indexes that the writer published.
 //!
 //! What must never happen: a range released while a reader may look at it; an element that needs `Drop`.
@@ -290,7 +290,7 @@ mod tests {
         for index in 0..4096 {
             array.get(index).store(7, Ordering::Relaxed);
         }
-        // SAFETY: nobody else knows the array.
+        // SAFETY: no other code uses the array.
         unsafe { array.release(100..3000) };
         assert_eq!(array.get(511).load(Ordering::Relaxed), 7, "the page has elements that stay");
         assert_eq!(array.get(512).load(Ordering::Relaxed), 0);

@@ -299,7 +299,7 @@ fn only_what_changed_is_written_also_after_a_restart() {
     store.publish(Version(2));
     let (little, older) = own_bytes(&store.checkpoint(Version(2), &objects, "c", meta()).unwrap());
     assert!(little > nothing && little < whole / 10 && older == 2, "{little} of {whole}");
-    // A restart in between changes nothing about that.
+    // A restart in between makes no difference.
     let mut store = restore_newest(&config(), &objects, "c").unwrap().unwrap().store;
     for version in 3..6 {
         let late = format!("late{version}");
@@ -328,7 +328,7 @@ fn only_what_changed_is_written_also_after_a_restart() {
         assert!(edges.iter().all(Option::is_some), "{edges:?}");
         store = restored.store;
     }
-    // In another place everything is written.
+    // At another location everything is written.
     let elsewhere = Objects::memory().unwrap();
     let (all, older) = own_bytes(&store.checkpoint(Version(5), &elsewhere, "c", meta()).unwrap());
     assert!(all > whole * 9 / 10 && older == 0, "{all} of {whole}");
@@ -422,7 +422,7 @@ fn another_format_is_named() {
     assert!(restore_newest(&config(), &objects, "c").unwrap().unwrap().refused.is_empty());
 }
 
-/// An error of another crate stays reachable behind the one that names the object.
+/// The error names the object, and its source is the error of the other crate.
 #[test]
 fn damage_keeps_its_cause() {
     let objects = two();
@@ -442,7 +442,7 @@ fn prune_keeps_the_newest_and_removes_leftovers() {
     objects.put("c/data-00000000000000000040-000000/partition-00000", "left over").unwrap();
     objects.put("c/data-00000000000000000043-000000/partition-00000", "under way").unwrap();
     assert_eq!(prune(&objects, "c", 2).unwrap(), 1);
-    // The older manifest goes. Of its objects, those that the newer one uses stay.
+    // The older manifest is deleted. Objects that the newer one uses stay.
     let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
     let (_, older) = own_bytes(&manifest);
     assert_eq!(prune(&objects, "c", 1).unwrap(), 3 - older);

@@ -78,7 +78,7 @@ fn ring(store: &Store) -> Vec<Gui> {
         .map(|(id, &gui)| Mutation::CreateVertex { gui, id, labels: vec![LABEL], properties: vec![] })
         .collect();
     mutations.extend(guis.iter().map(|&gui| set(gui, START)));
-    // All of them start at one vertex, which makes it a hub.
+    // All of these edges start at one vertex, which makes it a hub.
     for i in 0..2 * RING {
         let edge = Edge { sid: Sid(1 + i as u64), source: guis[0], target: guis[1], label: MOVING };
         mutations.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
@@ -107,7 +107,7 @@ fn write(store: &Store, guis: &[Gui], clock: Option<&ManualClock>, enough: impl 
         amounts[to] += amount;
         let index = (random >> 40) as usize % edges.len();
         let old = edges[index];
-        // Mostly between the first few vertices, so that hubs keep changing.
+        // Mostly between the first few vertices, so that the hubs keep changing.
         let end =
             |bits: u64| guis[if bits.is_multiple_of(4) { bits as usize % RING } else { bits as usize % 3 }];
         let new = Edge {
@@ -174,7 +174,7 @@ fn everything_old_is_forgotten_along_the_way() {
     let store = Store::new(config);
     let guis = ring(&store);
     write(&store, &guis, None, || true);
-    // Reclaiming keeps up: what is left does not grow with what was written.
+    // Reclaiming keeps up: the remaining versions do not grow with the number of writes.
     let left = store.memory().versions;
     assert!(left < 200_000, "{left} bytes of old versions are left");
     check(&store, &guis, store.published());

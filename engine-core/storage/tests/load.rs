@@ -1,4 +1,4 @@
-//! Loads with vertices and edges that exist already, come twice, or lack an end.
+//! Loads with vertices and edges that exist already, repeat, or lack an end.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -63,7 +63,7 @@ fn outcome_tells_what_was_made_merged_and_refused() {
         edges_refused: 3,
     };
     assert_eq!(outcome, expected);
-    // Nothing of it is visible before it is published, and all of it afterwards.
+    // Nothing of the load is visible before it is published, and everything is visible afterwards.
     let at = |version| At { version: Version(version), epoch: Epoch(0) };
     let ids = ["old".into(), "twice".into()];
     let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -102,8 +102,8 @@ fn rows(round: u64) -> Vec<Mutation> {
     (0..REPEATED).map(row).collect()
 }
 
-/// Returns the bytes of older versions after each vertex was loaded several times, and after nobody needs them.
-/// `text` returns the round whose text a repetition has.
+/// Returns the bytes of older versions after each vertex was loaded several times, and the
+/// bytes left once no reader needs them. `text` returns the round whose text a repetition has.
 fn versions_kept(text: impl Fn(u64) -> u64) -> (usize, usize) {
     let clock = Arc::new(ManualClock::default());
     let store = Store::new(StoreConfig::new(clock.clone()));
@@ -145,7 +145,7 @@ fn a_load_leaves_no_versions_of_rows_and_older_versions_without_it() {
     load.extend((0..20_000).map(|n| edge(n + 2, Some(&format!("e{n}")), &format!("v{n}"), "a")));
     store.apply_load_block(Version(2), &load);
     store.publish(Version(2));
-    // Only rows that share one of three pages with older ones; for all rows it would be two megabytes.
+    // Only rows that share one of three pages with older rows are kept. All rows would take two megabytes.
     let kept = store.memory().versions - before;
     assert!(kept < 4 * 1024 * 64, "{kept} bytes of older versions");
     let scan = VertexScan { labels: vec![vec![Token(1)]], predicates: vec![], max_rows: u32::MAX };
@@ -162,7 +162,7 @@ fn a_load_leaves_no_versions_of_rows_and_older_versions_without_it() {
     let (old, new) = ((2, vec![false, true], false), (20_002, vec![true, true], true));
     assert_eq!(sees(&store, pin.version()), old);
     assert_eq!(sees(&store, Version(2)), new);
-    // Checkpoints of both versions see the same.
+    // Checkpoints of both versions contain the same.
     for (version, expected) in [(pin.version(), old), (Version(2), new)] {
         let objects = Objects::memory().unwrap();
         store.checkpoint(version, &objects, "c", CheckpointMeta::default()).unwrap();
@@ -172,7 +172,7 @@ fn a_load_leaves_no_versions_of_rows_and_older_versions_without_it() {
     }
 }
 
-/// Memory that partitions keep ready for notes.
+/// Bytes that partitions reserve for notes.
 const NOTES: usize = 100_000;
 
 #[test]
@@ -186,7 +186,7 @@ fn rows_that_change_nothing_keep_no_older_version() {
 fn a_value_that_changes_many_times_in_a_load_keeps_one_older_version() {
     let (kept, after) = versions_kept(|round| round);
     assert!(kept > REPEATED * 2_000, "{kept} bytes: the old texts");
-    // A history, room for a few steps, and the text that was replaced.
+    // Room for a history, a few steps, and the replaced text.
     assert!(kept < REPEATED * (64 + 4 * 64 + 2_300) + NOTES, "{kept} bytes");
     assert!(after < NOTES, "{after} bytes");
 }
@@ -194,8 +194,8 @@ fn a_value_that_changes_many_times_in_a_load_keeps_one_older_version() {
 /// Vertices of a random graph; the first of them have most of the edges.
 const VERTICES: u64 = 600;
 
-/// Makes blocks of mutations of a random graph: vertices, edges with and without ids and properties, changes in
-/// between, and deletions, which need what came before.
+/// Returns blocks of mutations of a random graph: vertices, edges with and without ids
+/// and properties, changes in between, and deletions, which depend on earlier blocks.
 fn random_blocks(random: &mut StdRng) -> Vec<Vec<Mutation>> {
     let id = |n: u64| format!("v{n}");
     let vertices = (0..VERTICES).map(|n| Mutation::CreateVertex {
@@ -246,7 +246,7 @@ fn random_blocks(random: &mut StdRng) -> Vec<Vec<Mutation>> {
     blocks
 }
 
-/// Returns everything that a store shows of the random graph, in a canonical order.
+/// Returns everything that a store holds of the random graph, in a canonical order.
 fn shown(store: &Store, version: u64) -> String {
     let at = At { version: Version(version), epoch: Epoch(0) };
     let frontier: Vec<Gui> = (0..VERTICES).map(|n| gui(&format!("v{n}"))).collect();
@@ -331,7 +331,7 @@ fn a_load_makes_what_its_mutations_make_one_by_one() {
     }
 }
 
-/// A load in many rounds: with this budget, about twenty thousand edges are collected at most.
+/// A load in many rounds: this budget lets it collect at most about twenty thousand edges.
 #[test]
 fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
     const EDGES: u64 = 400_000;
@@ -341,7 +341,7 @@ fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
     let mut skewed = || (random.random::<f64>().powi(4) * (VERTICES + 1) as f64) as u64;
     let mut edges: Vec<Mutation> = Vec::new();
     for sid in 1..=EDGES {
-        // One of several thousand ends is missing.
+        // One in several thousand ends does not exist.
         let (source, target) = (skewed(), skewed());
         let label = Token(2 + (sid % 3) as u32);
         let edge = Edge { sid: Sid(sid), source: gui(&id(source)), target: gui(&id(target)), label };
@@ -380,7 +380,7 @@ fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
         assert!(differs.is_none() && one.len() == other.len(), "{partitions} partitions: {differs:?}");
         let memory = loaded.memory();
         let (all, free) = (memory.adjacency, memory.adjacency_free);
-        // A quarter of what is in use, and 1 MiB, may be free. Without closing holes it was half.
+        // A quarter of the used bytes and 1 MiB may be free. Without closing holes it was half.
         let most = (all - free) / 4 + (1 << 20);
         assert!(partitions > 1 || free <= most, "{free} bytes of {all} are free");
     }

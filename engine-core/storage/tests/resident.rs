@@ -1,6 +1,6 @@
-//! The memory of a whole process stays near its budget while a graph of several times that size is loaded, read and
-//! changed, and all answers are right. Runs in a process of its own, with the allocator of the service and its
-//! setting.
+//! The memory of a process stays near its budget while a graph of several times that size
+//! is loaded, read and changed, and all answers are correct. The test runs in a process
+//! of its own, with the allocator of the service and its setting.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 #![cfg(target_os = "linux")]
@@ -38,7 +38,7 @@ fn a_process_stays_near_its_budget() {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_process_stays_near_its_budget", "--nocapture"])
         .env(CHILD, "1")
-        // What `tidegraph serve` sets if it has a budget.
+        // `tidegraph serve` sets this if it has a budget.
         .env("MIMALLOC_PURGE_DELAY", "0")
         .output()
         .unwrap();

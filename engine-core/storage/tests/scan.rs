@@ -1,4 +1,4 @@
-//! Scans that find nothing: one call looks at a bounded number of records, and all calls together at all of them.
+//! Scans that find nothing: one call visits a bounded number of records, and all calls together visit all of them.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -15,7 +15,7 @@ use tidegraph_types::{
 const LABEL: Token = Token(1);
 const KEY: Token = Token(2);
 const VERTICES: usize = 200_000;
-/// A generous limit of what one call may look at.
+/// A generous limit of the records that one call may visit.
 const MOST_VISITED: usize = 100_000;
 const AT: At = At { version: Version(1), epoch: Epoch(0) };
 
@@ -38,7 +38,7 @@ fn vertex(n: usize) -> Mutation {
     Mutation::CreateVertex { gui: gui(n), id: format!("v{n}").into(), labels: vec![LABEL], properties }
 }
 
-/// Returns the number of calls, and everything that they found.
+/// Returns the number of calls and all their results.
 fn calls<T>(
     mut scan: impl FnMut(ScanCursor, &mut Vec<T>) -> Result<Option<ScanCursor>, Error>,
 ) -> (usize, Vec<T>) {

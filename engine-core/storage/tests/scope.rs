@@ -1,4 +1,4 @@
-//! STO-2: a graph in stores of one partition each answers like the same graph in one store.
+//! STO-2: a graph split into stores of one partition each answers like the same graph in one store.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -265,7 +265,7 @@ fn each_part_has_a_checkpoint_of_its_own() {
 fn a_checkpoint_of_another_partition_is_refused() {
     let (parts, objects) = (parts(), Objects::memory().unwrap());
     let prefix = |number: usize| format!("checkpoints/p{number:05}");
-    // Both are empty, so only the manifest tells them apart.
+    // Both are empty, so only the manifest distinguishes them.
     for (number, part) in parts.iter().enumerate() {
         let meta = CheckpointMeta { graph: "g".into(), epoch: Epoch(1), next_sid: 1, tokens: vec![] };
         part.checkpoint(Version(0), &objects, &prefix(number), meta).unwrap();
@@ -286,7 +286,7 @@ fn a_checkpoint_of_another_partition_is_refused() {
 #[test]
 fn a_load_is_divided_like_transactions() {
     let (whole, parts, mut writer) = (Store::new(config()), parts(), Writer::new(5));
-    // As in a load: kinds one after the other, with exceptions first.
+    // As in a load: one kind of mutation after the other, exceptions first.
     let mut mutations: Vec<Mutation> = (0..2_000).flat_map(|_| writer.transaction()).collect();
     let gone: BTreeSet<Gui> = mutations
         .iter()

@@ -1,4 +1,4 @@
-//! Statistics stay near the truth while the graph changes, and after it was restored.
+//! Statistics stay near the true values while the graph changes and after it was restored.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -41,7 +41,7 @@ fn vertex(id: String, label: Token, values: &[(Token, Value)]) -> Mutation {
     Mutation::CreateVertex { gui: gui(&id), id: id.into(), labels: vec![label], properties }
 }
 
-/// Makes 3,000 people of 60 ages and 20 cities. Everybody knows 4 others and lives in one city.
+/// Returns 3,000 people of 60 ages and 20 cities. Each person knows 4 others and lives in one city.
 fn graph() -> Vec<Mutation> {
     let mut mutations: Vec<Mutation> = (0..3_000)
         .map(|n| {

@@ -26,9 +26,10 @@ fn a_replica_that_was_late_does_not_forget_one() {
         store.publish(Version(version));
     };
     apply(1, define());
-    // The index is filled, here and elsewhere; nobody relies on it yet.
+    // The index is filled, here and on other replicas; the constraint is not confirmed yet.
     assert_eq!(asked(&store, 1).unwrap(), []);
-    // The engine saw it complete on all replicas that answered, and confirms it. This one did not answer.
+    // The engine has seen the index complete on all replicas that answered, and confirms
+    // it. This replica did not answer.
     apply(2, define());
     assert!(matches!(asked(&store, 2), Err(Error::Unavailable(reason)) if reason.contains("`ids`")));
     store.fill_indexes(&|| false).unwrap();

@@ -1,7 +1,8 @@
 //! Ids of committed requests with their versions, for callers that did not get the answer and ask again (TXN-4).
 //!
-//! Bounded: the oldest ids are forgotten, and the *floor* is the newest forgotten version. A request that read before
-//! the floor may have been committed at or below it. Nobody can tell, so it is not committed again.
+//! Bounded: the oldest ids are forgotten, and the *floor* is the newest forgotten
+//! version. A request that read before the floor may have been committed at or below it.
+//! The sequencer cannot tell, so it does not commit such a request again.
 //!
 //! Ids of a group count at once, so that a request that is in a group twice is committed once.
 //! [`CommittedRequests::undo_group`] takes them back if the log refuses the group; [`CommittedRequests::keep_group`]

@@ -115,7 +115,8 @@ impl Committer {
         Self { shared, log, applier, keys, created, committed_requests, version, epoch, epoch_started: false }
     }
 
-    /// Serves requests that were taken from the queue together. Returns false if one of them is to stop.
+    /// Processes requests that were taken from the queue together. Returns false if one
+    /// of them tells the committer to stop.
     pub fn take(&mut self, taken: Vec<Request>) -> bool {
         let mut requests = Vec::with_capacity(taken.len());
         let (mut trims, mut syncs, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
@@ -159,7 +160,7 @@ impl Committer {
         waiting.into_iter().for_each(|reply| reply.send(synced.clone()));
     }
 
-    /// No request waits: the log may send its readers what it owes them.
+    /// No request waits: the log may send its readers the mark that the next append would have carried.
     pub fn on_idle(&mut self) {
         self.log.on_idle();
     }
@@ -197,8 +198,8 @@ impl Committer {
         self.shared.stopped.lock().get_or_insert_with(|| cause(GOING_DOWN));
     }
 
-    /// Serves requests as one group. If the log refuses it for its size, serves each request alone: one that is too
-    /// large for the disk must not keep the others out.
+    /// Commits requests as one group. If the log refuses the group because of its size, commits
+    /// each request alone: one that is too large for the disk must not block the others.
     fn serve(&mut self, requests: Vec<Request>) {
         let Some(group) = self.form(requests) else { return };
         let alone = group.waiting.len() == 1;
@@ -413,7 +414,7 @@ impl Committer {
         for (token, name) in group.new_tokens {
             self.shared.dictionary.add(token, name);
         }
-        // The requests are dropped first: applying a load needs the memory.
+        // The requests are dropped first, because applying a load needs the memory.
         let answers: Vec<Answer> = group.waiting.into_iter().map(Answer::from).collect();
         if self.shared.loads.load(Ordering::Acquire) == 0 {
             self.created.end();
@@ -426,7 +427,7 @@ impl Committer {
                 Body::Reserve { next_sid } => {
                     self.shared.reserved_sid.fetch_max(next_sid.0, Ordering::AcqRel);
                 }
-                // Before the version of the load can be read.
+                // Must happen before the version of the load can be read.
                 Body::Load { .. } => self.shared.newest_load.store(record.version.0, Ordering::Release),
                 Body::Commit { mutations, .. } if mutations.iter().any(Mutation::is_of_schema) => {
                     self.shared.newest_schema.store(record.version.0, Ordering::Release);
@@ -472,7 +473,7 @@ impl Committer {
         requests.into_iter().for_each(|request| request.refuse(error.clone()));
     }
 
-    /// Refuses every write from now on, because of an error of the log. Reads go on.
+    /// Refuses every write from now on, because of an error of the log. Reads continue.
     fn stop(&self, consequence: &'static str, source: tidegraph_log::Error) {
         self.stop_because(Arc::new(Stopped { consequence, source }));
     }

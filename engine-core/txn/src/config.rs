@@ -14,9 +14,9 @@ pub struct SequencerConfig {
     pub remembered_requests: usize,
     /// Number of SIDs to reserve in the log at a time for other processes. A take-over loses those that were not used.
     pub sids_ahead: u64,
-    /// Most mutations in one transaction.
+    /// Maximum number of mutations in one transaction.
     pub transaction_mutations: usize,
-    /// Most bytes of one transaction, about as many as it takes in the log.
+    /// Maximum number of bytes of one transaction, about as many as it takes in the log.
     pub transaction_bytes: usize,
 }
 

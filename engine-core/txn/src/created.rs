@@ -17,8 +17,8 @@ use tidegraph_types::{Gui, MadeSince, MadeVertex, Mutation, Str, Version};
 
 /// The vertices that a load creates.
 pub trait NewVertices: Send + fmt::Debug {
-    /// Returns the first of the given versions that gave a GUI of the load to another id, or may have. All writers wait
-    /// for this.
+    /// Returns the first of the given versions that gave a GUI of the load to another id,
+    /// or may have. All writers wait for this call.
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version>;
 }
 

@@ -1,4 +1,4 @@
-//! When each key was last written. Conflicts are found with this (TXN-2).
+//! The version at which each key was last written, from which conflicts are found (TXN-2).
 //!
 //! Bounded: the oldest entries are forgotten, and the *floor* is the newest forgotten version. A transaction that read
 //! before the floor may have a conflict, and is refused.
@@ -22,7 +22,7 @@ pub(crate) struct Keys {
     kept: Marks,
 }
 
-/// Versions that stand for many keys.
+/// Versions at which many keys count as written.
 #[derive(Clone, Copy, Debug)]
 struct Marks {
     /// Newest forgotten version.
@@ -31,7 +31,7 @@ struct Marks {
     any: Version,
     /// Newest write of unknown keys: a load, or [`Key::GRAPH`].
     all: Version,
-    /// Newest change of what a bulk load checks its input against.
+    /// Newest change of data that a bulk load checks its input against.
     checked_by_loads: Version,
 }
 
@@ -65,7 +65,7 @@ impl Keys {
             .find(|written| *written > read_version)
     }
 
-    /// A version after `read_version` that changed what a bulk load checked its input against.
+    /// Returns a version after `read_version` that changed data which a bulk load checked its input against.
     pub fn load_conflict(&self, read_version: Version) -> Option<Version> {
         Some(self.marks.checked_by_loads).filter(|written| *written > read_version)
     }

@@ -31,7 +31,7 @@ pub struct LoadCommit {
 pub(crate) enum Wakeup<T> {
     /// Its answer.
     Answer(Result<T, Error>),
-    /// The caller leads now: it serves the waiting requests, its own among them.
+    /// The caller leads now: it commits the waiting requests, its own among them.
     Lead,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Reply<T> {
     /// The caller's thread waits and can lead. This is a channel of the standard library: crossbeam's yields the
     /// processor four times before it sleeps, and with many callers that took a third of their time.
     Waits(SyncSender<Wakeup<T>>),
-    /// The caller goes on with something else until it is called back.
+    /// The caller does not wait; a callback receives the answer.
     Callback(Callback<T>),
 }
 

@@ -199,8 +199,8 @@ impl Sequencer {
         self.ask(|reply| Request::Commit { request, bytes, reply })
     }
 
-    /// As [`Sequencer::commit`], for a caller that does not wait: `on_answer` is called once with the answer, mostly on
-    /// another thread.
+    /// Like [`Sequencer::commit`], for a caller that does not wait: `on_answer` is called once with the answer, mostly
+    /// on another thread.
     pub fn commit_later(&self, request: CommitRequest, on_answer: OnAnswer<Version>) {
         if request.mutations.is_empty() {
             return on_answer(Ok(request.read_version));
@@ -257,8 +257,8 @@ impl Sequencer {
         }
     }
 
-    /// Commits several transactions as one group, as if as many callers had come at the same moment; returns their
-    /// results in the same order. For simulations, which have one thread.
+    /// Commits several transactions as one group, as if as many callers had arrived at the same
+    /// moment. Returns their results in the same order. For simulations, which have one thread.
     #[cfg(any(test, feature = "testing"))]
     pub fn commit_together(&self, requests: Vec<CommitRequest>) -> Vec<Result<Version, Error>> {
         let mut queue = self.queue.lock();
@@ -330,8 +330,8 @@ impl Sequencer {
         }
     }
 
-    /// The version of the newest committed bulk load, as far back as the log was read; 0 for none. Set before that
-    /// version can be read.
+    /// Returns the version of the newest committed bulk load in the part of the log that
+    /// was read; 0 for none. Set before that version can be read.
     #[must_use]
     pub fn newest_load(&self) -> Version {
         Version(self.shared.newest_load.load(Ordering::Acquire))
@@ -492,7 +492,7 @@ impl Sequencer {
         self.enter(request)
     }
 
-    /// Queues a request and waits for its answer. Leads if no caller does, or when told to.
+    /// Queues a request and waits for its answer. Leads if no caller does, or if the leader hands over.
     fn enter<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
         let (reply, words) = mpsc::sync_channel(1);
         let lead = {
@@ -503,7 +503,7 @@ impl Sequencer {
         self.wait(&words, lead)
     }
 
-    /// Waits for the answer of a queued request. Leads when told to.
+    /// Waits for the answer of a queued request. Leads if the leader hands over.
     fn wait<T>(&self, words: &Receiver<Wakeup<T>>, mut lead: bool) -> Result<T, Error> {
         loop {
             if std::mem::take(&mut lead) {
@@ -517,14 +517,14 @@ impl Sequencer {
         }
     }
 
-    /// Serves one group and makes the next caller lead.
+    /// Commits one group and makes the next caller lead.
     fn lead(&self) {
         if self.serve(|_| true) == Handover::NoThread && !self.sends_leader() {
             self.lead_for_those_without();
         }
     }
 
-    /// Serves groups as long as the next caller has no thread to lead with.
+    /// Commits groups as long as the next caller has no thread to lead with.
     fn lead_for_those_without(&self) {
         while self.serve(|_| true) == Handover::NoThread {}
     }
@@ -583,7 +583,7 @@ impl Sequencer {
     }
 }
 
-/// Number of groups that a caller that must not wait serves before another one leads.
+/// Number of groups that a caller that must not wait commits before another one leads.
 const BRIEF_GROUPS: u32 = 8;
 
 pub(crate) const GOING_DOWN: &str = "the service is going down";

@@ -1,4 +1,4 @@
-//! The sequencer against the memory log and against disks that fail.
+//! Tests of the sequencer on the log in memory and on disks that fail.
 
 mod later;
 mod loads;
@@ -122,7 +122,7 @@ fn anomaly_write_skew() {
 /// Shows TXN-2.
 #[test]
 fn anomaly_phantom() {
-    // Both count the people, find none, and make one.
+    // Both transactions count the people, find none, and create one.
     let (sequencer, _) = in_memory();
     let scan = Key::vertex_scan(Some(Token(7)));
     let make = |gui| CommitRequest {
@@ -226,7 +226,7 @@ fn many_writers_share_appends() {
     assert!(appends < 16 * 20 / 3, "{appends} appends for 320 commits");
 }
 
-/// The state after replaying the whole log.
+/// Returns the state after replaying the whole log.
 fn recover(log: &mut dyn LogStore) -> Recovered {
     let mut recovered = Recovered { next_sid: Sid(1), ..Recovered::default() };
     for record in log.read_from(Version(1)).unwrap() {
@@ -254,7 +254,7 @@ fn recovery_goes_on_with_versions_sids_tokens_and_epochs() {
         let range = sequencer.allocate_sids(100);
         assert_eq!(range, sids..sids + 100);
         sids = range.end;
-        // After a restart, reads from before it may conflict with anything.
+        // After a restart, a request that read before it may conflict with anything.
         if life > 1 {
             assert!(is_conflict(sequencer.commit(request(Version(version.0 - 1), &[1], &[(1, 1)]))));
         }
@@ -290,8 +290,8 @@ fn tokens_are_assigned_once() {
     assert_eq!(twice[0], twice[1]);
 }
 
-/// Threads raise counters, and lower two numbers whose sum must not fall below zero: the result must be one that the
-/// threads could reach one after the other.
+/// Threads raise counters, and lower two numbers whose sum must not fall below zero. The
+/// result must be one that the threads could reach one after the other.
 /// Shows TXN-1 and TXN-2.
 #[test]
 fn concurrent_transactions_are_serializable() {
@@ -309,7 +309,7 @@ fn concurrent_transactions_are_serializable() {
                 for _ in 0..300 {
                     let at = sequencer.version();
                     let counter = random.below(5);
-                    // 10 and 11 are the pair: taking one away is right only while their sum is positive.
+                    // 10 and 11 are the pair: lowering one of them is correct only while their sum is positive.
                     let pair = 10 + random.below(2);
                     let sum = numbers.read(10, at) + numbers.read(11, at);
                     let change = if sum > 0 { -1 } else { 1 };
@@ -358,7 +358,7 @@ fn a_full_disk_refuses_and_leaves_no_trace() {
     assert!(sequencer.is_writable());
     assert_eq!(sequencer.lookup("new"), None);
     disk.set_space(None);
-    // The refused requests left no key that this one would conflict with.
+    // The refused requests left no key that would conflict with this one.
     assert_eq!(sequencer.commit(request(base, &[1], &[(1, 3)])).unwrap(), base.next());
     assert_eq!(sequencer.intern(&["other".into()]).unwrap(), [Token(1)]);
 }

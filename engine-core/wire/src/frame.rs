@@ -27,8 +27,8 @@ const READ_STEP_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 ///
-/// [`Error::EmptyFrame`] or [`Error::TooLong`] if the payload is empty or longer than [`MAX_PAYLOAD_BYTES`]. `out` is then
-/// unchanged.
+/// [`Error::EmptyFrame`] or [`Error::TooLong`] if the payload is empty or longer than [`MAX_PAYLOAD_BYTES`]. `out` is
+/// then unchanged.
 pub fn write_frame(out: &mut Vec<u8>, payload: &[u8]) -> Result<(), Error> {
     write_frame_with(out, |out| out.extend_from_slice(payload))
 }
@@ -37,7 +37,7 @@ pub fn write_frame(out: &mut Vec<u8>, payload: &[u8]) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// As [`write_frame`].
+/// The same as [`write_frame`].
 pub fn write_frame_with(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -213,7 +213,7 @@ mod tests {
             reader.next_frame(),
             Err(Error::TooLong { offset: 100, length: 0xffff_ffff, max: 10 })
         ));
-        // Within the limit, memory follows what arrives.
+        // Within the limit, memory grows with the bytes that arrive.
         let mut header = (200_u32 << 20).to_le_bytes().to_vec();
         header.extend([0; 20]);
         let mut reader = FrameReader::new(header.as_slice());

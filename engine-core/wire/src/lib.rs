@@ -2,12 +2,12 @@
 //!
 //! Roles: [`proto`] is generated from `contracts/proto` and is the only definition of the bytes; [`value`] and
 //! [`mutation`] translate between it and `tidegraph-types`; [`frame`] is the envelope (length, checksum, payload)
-//! that every file uses; [`segment`] reads and writes the files of a bulk load, and [`load`] the rows between its steps;
-//! [`apl`] defines the requests of the access pattern language between processes.
+//! that every file uses; [`segment`] reads and writes the files of a bulk load, and [`load`] the rows between its
+//! steps; [`apl`] defines the requests of the access pattern language between processes.
 //!
-//! Flow, writing: engine type → `encode` → message → frame → file. Reading is the same backwards, and trusts nothing:
-//! whatever the bytes are, the result is a value or an [`Error`], never a panic, and memory grows with the bytes read, not
-//! with what a length field claims.
+//! Flow, writing: engine type → `encode` → message → frame → file. Reading is the same backwards, and trusts
+//! nothing: whatever the bytes are, the result is a value or an [`Error`], never a panic, and memory grows with the
+//! bytes read, not with what a length field claims.
 //!
 //! Must never: drop a field or a kind that it does not understand. A kind that a newer version wrote is
 //! [`Error::UnknownKind`].

@@ -1,7 +1,7 @@
 //! Rows between the steps of a load, as frames of [`proto::LoadRows`].
 //!
-//! A run is a sequence of frames. An index beside it holds its end and its number of rows, so that a run cut off between
-//! two frames is detected by the count.
+//! A run is a sequence of frames. An index beside it holds its end and its number of rows, so that a run cut off
+//! between two frames is detected by the count.
 
 use crate::frame::{self, FrameReader};
 use crate::mutation::bytes::{self, Cursor};
@@ -112,7 +112,7 @@ impl<R: Read> RunReader<R> {
     ///
     /// # Errors
     ///
-    /// Those of decoding; [`Error::CountMismatch`] if the run has another number of rows.
+    /// The errors of decoding; [`Error::CountMismatch`] if the run has another number of rows.
     pub fn next_block(&mut self) -> Result<Option<Vec<LoadRow>>, Error> {
         let offset = self.frames.offset();
         let Some(payload) = self.frames.next_frame()? else {
@@ -213,7 +213,7 @@ mod tests {
             prop_assert_eq!(count, rows.len() as u64);
             // Debug text, because values of different width are equal.
             prop_assert_eq!(format!("{:?}", read(&bytes, count).unwrap()), format!("{rows:?}"));
-            // What the messages' own code writes is the same, and is read the same.
+            // The generated code writes the same bytes, and reads them the same way.
             for row in &rows {
                 let mut ours = Vec::new();
                 append(&mut ours, row).unwrap();

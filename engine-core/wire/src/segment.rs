@@ -2,8 +2,8 @@
 //!
 //! Flow, writing: [`SegmentWriter::create`] writes magic and header, [`SegmentWriter::push`] gathers mutations into
 //! blocks, [`SegmentWriter::finish`] writes the footer. Reading: [`SegmentReader::open`], then
-//! [`SegmentReader::next_block`] until `None`, which it returns only after a footer that agrees with what was read. So a
-//! truncated file, even one cut between two blocks, is an error, never a smaller load. The byte table is in
+//! [`SegmentReader::next_block`] until `None`, which it returns only after a footer that agrees with what was read. So
+//! a truncated file, even one cut between two blocks, is an error, never a smaller load. The byte table is in
 //! `docs/formats/segment.md`.
 
 use crate::Error;
@@ -192,7 +192,8 @@ impl<R: Read> SegmentReader<R> {
     ///
     /// # Errors
     ///
-    /// Those of reading a frame and of decoding; [`Error::CountMismatch`] if the footer differs from what was read.
+    /// The errors of reading a frame and of decoding; [`Error::CountMismatch`] if the footer differs from what was
+    /// read.
     pub fn next_block(&mut self) -> Result<Option<Vec<Mutation>>, Error> {
         if self.done {
             return Ok(None);
@@ -334,7 +335,7 @@ mod tests {
         assert!(read(&longer).is_err());
     }
 
-    /// The file as protobuf's own JSON, decoded without the generated code.
+    /// Returns the file as protobuf's own JSON, decoded without the generated code.
     fn describe(bytes: &[u8]) -> serde_json::Value {
         let root = contracts().join("proto");
         let files = protox::compile([root.join("tidegraph/v1/segment.proto")], [root]).unwrap();
@@ -355,7 +356,7 @@ mod tests {
         Path::new("../../contracts").to_owned()
     }
 
-    /// `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-wire golden` writes the files anew; only a new format may do so.
+    /// `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-wire golden` writes the files again. Do so only for a new format.
     #[test]
     fn golden_file_of_format_1() {
         let edge = Edge { sid: Sid(1000), source: Gui(1), target: Gui(u64::MAX), label: Token(2) };

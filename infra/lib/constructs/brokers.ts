@@ -1,6 +1,6 @@
 /**
- * The addresses of MSK's brokers. CloudFormation does not know them, so MSK is asked for them at deployment, by a function of CDK's own; machines would
- * need an endpoint more for it.
+ * The addresses of MSK's brokers. CloudFormation does not know them, so one of CDK's own functions asks MSK at
+ * deployment. If machines asked themselves, they would need another endpoint.
  */
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { AwsCustomResource, AwsCustomResourcePolicy, PhysicalResourceId } from "aws-cdk-lib/custom-resources";
@@ -11,11 +11,11 @@ import { statement } from "../statement.ts";
 import type { LogCluster } from "./log-cluster.ts";
 import type { GraphState } from "./state.ts";
 
-/** What MSK's answer calls those that take IAM. */
+/** The field of MSK's answer with the addresses for IAM clients. */
 const OF_IAM = "BootstrapBrokerStringSaslIam";
 
 export class Brokers extends Construct {
-  /** `host:port` of some brokers, with commas between them. */
+  /** `host:port` of some brokers, separated by commas. */
   readonly addresses: string;
 
   constructor(scope: Construct, id: string, state: GraphState, log: LogCluster) {
@@ -39,7 +39,7 @@ export class Brokers extends Construct {
     this.addresses = resource.getResponseField(OF_IAM);
   }
 
-  /** Explains what CDK's function for custom resources has; it stands at the top of the stack, made once for all. */
+  /** Explains the findings about CDK's function for custom resources. CDK creates it once, at the top of the stack. */
   static explainProvider(stack: Construct): void {
     for (const child of stack.node.children) {
       if (!child.node.id.startsWith("AWS679f53fac002430cb0da5b7982bd2287")) continue;

@@ -1,6 +1,7 @@
 /**
- * The buckets of a graph: *data* (checkpoints and segments, at the root, as the daemons expect it), *drop* (files that people bring), and *logs*
- * (who asked for what). None is public, none takes a request without TLS, and none is deleted with the stack.
+ * The buckets of a graph: *data* (checkpoints and segments, at the root, where the daemons expect them), *drop* (files
+ * that users bring), and *logs* (access logs). None is public, none accepts requests without TLS, and none is deleted
+ * with the stack.
  */
 import { Duration, RemovalPolicy } from "aws-cdk-lib";
 import type { IKey } from "aws-cdk-lib/aws-kms";
@@ -9,25 +10,25 @@ import { Construct } from "constructs";
 
 /** Settings of buckets. */
 export interface BucketsProps {
-  /** What the data is encrypted with. */
+  /** The key that encrypts the data. */
   readonly key: IKey;
   /**
-   * After how long dropped files are deleted.
+   * Age at which dropped files are deleted.
    *
    * @default never
    */
   readonly dropExpiration?: Duration;
 }
 
-/** How long a checkpoint that was deleted or replaced can be got back. */
+/** How long a deleted or replaced checkpoint can be recovered. */
 const SECOND_THOUGHTS = Duration.days(7);
-/** How long what a load of dropped files works with is kept. No load takes so long. */
+/** How long the intermediate files of a load of dropped files are kept. No load takes that long. */
 export const INGEST_KEPT = Duration.days(7);
 
 export class Buckets extends Construct {
-  /** Checkpoints and segments of one graph; below `ingest/`, what loads work with. */
+  /** Checkpoints and segments of one graph. Intermediate files of loads are below `ingest/`. */
   readonly data: s3.Bucket;
-  /** `drop/<graph>/<load>/`, and what is told of them, `reports/<graph>/<load>/`. */
+  /** Dropped files at `drop/<graph>/<load>/`, and reports about them at `reports/<graph>/<load>/`. */
   readonly drop: s3.Bucket;
   /** Access logs and flow logs. */
   readonly logs: s3.Bucket;
@@ -44,7 +45,7 @@ export class Buckets extends Construct {
     const abandoned = { abortIncompleteMultipartUploadAfter: Duration.days(1) };
     this.logs = new s3.Bucket(this, "Logs", {
       ...closed,
-      // What AWS's log delivery writes to; it takes no key of ours.
+      // AWS's log delivery writes to this bucket, and it does not accept our key.
       encryption: s3.BucketEncryption.S3_MANAGED,
       lifecycleRules: [{ ...abandoned, expiration: Duration.days(90) }],
     });
@@ -58,11 +59,11 @@ export class Buckets extends Construct {
       ...encrypted,
       serverAccessLogsBucket: this.logs,
       serverAccessLogsPrefix: "data/",
-      // The log is trimmed below the oldest checkpoint: one that somebody deletes by mistake has to come back.
+      // The log is trimmed below the oldest checkpoint, so a checkpoint deleted by mistake must be recoverable.
       versioned: true,
       lifecycleRules: [
         { ...abandoned, noncurrentVersionExpiration: SECOND_THOUGHTS, expiredObjectDeleteMarker: true },
-        // What steps of a load leave for each other. Nobody wants it back.
+        // Intermediate files that the steps of a load pass on; they need no recovery.
         { prefix: "ingest/", expiration: INGEST_KEPT, noncurrentVersionExpiration: Duration.days(1) },
       ],
     });
@@ -72,7 +73,7 @@ export class Buckets extends Construct {
       serverAccessLogsPrefix: "drop/",
       lifecycleRules: [{ ...abandoned, ...(props.dropExpiration && { expiration: props.dropExpiration }) }],
     });
-    // By the bucket itself: CDK's own way is a custom resource.
+    // Set on the bucket resource itself, because CDK's own way adds a custom resource.
     const drop = this.drop.node.defaultChild as s3.CfnBucket;
     drop.notificationConfiguration = { eventBridgeConfiguration: { eventBridgeEnabled: true } };
   }

@@ -1,12 +1,13 @@
 /**
- * How components reach AWS without a way to the internet. S3 and DynamoDB by gateway endpoints, which cost nothing, and only what this deployment
- * uses; the rest by interface endpoints, which cost by the hour and zone, so there are no more of them than somebody cannot live without:
+ * The VPC endpoints through which components reach AWS without internet access. S3 and DynamoDB have gateway endpoints,
+ * which are free of charge and admit only the resources of this deployment. The rest are interface endpoints, which are
+ * billed by hour and zone, so there are only the necessary ones:
  *
  * - `logs`: nodes and workers write their logs and metrics.
  * - `secretsmanager`: nodes and workers fetch the secret of the fleet.
- * - `ecr.api`, `ecr.dkr`: Fargate pulls the worker's image. Only where there are workers.
+ * - `ecr.api`, `ecr.dkr`: Fargate pulls the worker's image. They exist only if there are workers.
  *
- * The query function needs none of them: Lambda takes its logs and its secret on its own ways.
+ * The query function needs none of them: Lambda delivers its logs and its secret by other paths.
  */
 import { Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -18,16 +19,16 @@ import type { GraphState } from "./state.ts";
 /** Settings of endpoints. */
 export interface EndpointsProps {
   readonly state: GraphState;
-  /** Whether there are workers. */
+  /** Whether the service has workers. */
   readonly workers: boolean;
-  /** Buckets besides our own that files are loaded from. */
+  /** Further buckets from which files are loaded. */
   readonly loadFrom: readonly IBucket[];
-  /** The bucket that programs are downloaded from. */
+  /** The bucket from which machines download programs. */
   readonly assets: IBucket;
 }
 
 export class Endpoints extends Construct {
-  /** Of the interface endpoints. */
+  /** The security group of the interface endpoints. */
   readonly securityGroup: ec2.SecurityGroup;
 
   constructor(scope: Construct, id: string, props: EndpointsProps) {
@@ -62,13 +63,13 @@ export class Endpoints extends Construct {
         service: of,
         subnets: { subnets },
         securityGroups: [this.securityGroup],
-        // Who comes in is said by the security groups of nodes and workers.
+        // The ingress rules come from the security groups of nodes and workers.
         open: false,
       });
     }
   }
 
-  /** What may pass to S3: our buckets, programs, AWS's packages for the machines, and layers of images. */
+  /** What the S3 endpoint admits: our buckets, programs, AWS's packages for the machines, and image layers. */
   private ofS3({ state, loadFrom, assets }: EndpointsProps): iam.PolicyStatement[] {
     const { region, partition } = Stack.of(this);
     const { data, drop } = state.buckets;
@@ -93,7 +94,10 @@ export class Endpoints extends Construct {
   }
 }
 
-/** A statement of an endpoint's policy: whoever it is, his own policy has to allow it too. */
+/**
+ * Makes a statement of an endpoint's policy. It admits any principal, because the principal's own policy must allow the
+ * action too.
+ */
 function allow(actions: string[], resources: string[]): iam.PolicyStatement {
   return new iam.PolicyStatement({ principals: [new iam.AnyPrincipal()], actions, resources });
 }

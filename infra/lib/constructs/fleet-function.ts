@@ -1,6 +1,7 @@
 /**
- * A function that asks the fleet: a program in the VPC of the nodes that reads the map and speaks with nodes and the sequencer, as a worker does. The query function is one, and the
- * function that loads dropped files is another. What they have in common is here: the variables by which they find the fleet, and what they may do.
+ * A function that talks to the fleet: a program in the VPC of the nodes that reads the map and sends requests to nodes
+ * and the sequencer, as a worker does. The query function is one; the function that loads dropped files is another.
+ * This file has their common parts: the variables by which they find the fleet, and their permissions.
  */
 import type { Duration } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -17,10 +18,10 @@ import { explainWildcard } from "../nag.ts";
 import { statement, useKey } from "../statement.ts";
 import type { GraphState } from "./state.ts";
 
-/** One of these functions. */
+/** Settings of one of these functions. */
 export interface FleetFunctionProps {
   readonly state: GraphState;
-  /** What it is called in logs and roles. */
+  /** The name of the function in logs and roles. */
   readonly name: string;
   readonly description: string;
   /** A folder with `bootstrap`. */
@@ -28,19 +29,19 @@ export interface FleetFunctionProps {
   readonly architecture: Architecture;
   readonly memorySize: number;
   readonly timeout: Duration;
-  /** Most environments at the same time; `undefined` for as many as the account allows. */
+  /** Maximum number of concurrent environments; `undefined` for the account's limit. */
   readonly concurrency?: number | undefined;
   readonly fleetSecret: ISecret;
   readonly retention: logs.RetentionDays;
-  /** What it logs. */
+  /** The log filter. */
   readonly log: string;
-  /** Services besides the map's table by which it uses the key. */
+  /** Services, besides DynamoDB and Lambda, through which the function uses the key. */
   readonly keyServices?: readonly string[];
-  /** Its own variables. */
+  /** Further environment variables of this function. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** What became of it. */
+/** The resources that were created. */
 export interface FleetFunction {
   readonly function: lambda.Function;
   readonly role: iam.Role;
@@ -52,14 +53,14 @@ const PROCESSORS: Partial<Record<string, lambda.Architecture>> = {
   x86_64: lambda.Architecture.X86_64,
 } satisfies Record<Architecture, lambda.Architecture>;
 
-/** A processor by the name that a prop gives it. */
+/** Returns the processor for the value of a prop. */
 export function processor(prop: string, architecture: Architecture): lambda.Architecture {
   const found = PROCESSORS[architecture];
   if (found === undefined) throw new InvalidProp(prop, architecture, Object.keys(PROCESSORS).join(" or "));
   return found;
 }
 
-/** Makes one, with its log, its role and its security group, in a scope of its own. */
+/** Creates a function with its log, role and security group. It needs a scope of its own. */
 export function fleetFunction(scope: Construct, props: FleetFunctionProps): FleetFunction {
   const { state, name } = props;
   const { vpc, subnets } = state.network;
@@ -89,7 +90,7 @@ export function fleetFunction(scope: Construct, props: FleetFunctionProps): Flee
     environment: {
       TIDEGRAPH_GRAPH: state.graph,
       TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
-      // CloudFormation puts the secret itself there. Fetching it would cost an endpoint, and time of each cold start.
+      // CloudFormation inserts the secret itself. Fetching it would need an endpoint and lengthen every cold start.
       TIDEGRAPH_FLEET_TOKEN: props.fleetSecret.secretValue.unsafeUnwrap(),
       ...props.environment,
       TIDEGRAPH_LOG: props.log,
@@ -108,7 +109,7 @@ function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.IL
   const write = ["logs:CreateLogStream", "logs:PutLogEvents"];
   role.addToPolicy(statement("WriteLog", write, [logGroup.logGroupArn]));
   role.addToPolicy(useKey(scope, state.key, ["dynamodb", "lambda", ...(props.keyServices ?? [])]));
-  // What Lambda does to stand in a VPC.
+  // What Lambda needs to attach the function to a VPC.
   const interfaces = ["Create", "Delete", "Describe"].map((verb) =>
     verb === "Describe" ? "ec2:DescribeNetworkInterfaces" : `ec2:${verb}NetworkInterface`,
   );

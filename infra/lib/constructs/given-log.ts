@@ -1,27 +1,27 @@
 /**
- * Brokers that are there already: a Kafka of one's own in the place of MSK. They are not made here, not watched, and not paid for; nothing is known of
- * them but how nodes reach them.
+ * An existing Kafka, used in place of MSK. This app does not create, watch or pay for its brokers; it only knows how
+ * nodes reach them.
  *
- * They have to keep what the log needs (ADR 0008): records are acknowledged by `copiesInSync` brokers, and none is forgotten by itself.
- * `tidegraph-node init` says both for the graph's topic.
+ * The brokers have to meet the requirements of the log (ADR 0008): `copiesInSync` brokers acknowledge each record, and
+ * no broker deletes a record on its own. `tidegraph-node init` sets both for the graph's topic.
  */
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
 import { InvalidProp, text, whole } from "../check.ts";
 
-/** How nodes reach brokers that are there already. */
+/** How nodes reach existing brokers. */
 export interface GivenLogProps {
-  /** `host:port` of some of them, with commas between. The hosts' names have to be known in the VPC. */
+  /** `host:port` of some brokers, separated by commas. The VPC must be able to resolve the host names. */
   readonly addresses: string;
   /**
-   * How nodes speak with them: TLS, checked with the authorities that machines trust, or nothing.
+   * How nodes connect: with TLS, verified against the machines' trusted authorities, or without encryption.
    *
    * @default "tls"
    */
   readonly security?: "tls" | "plaintext";
   /**
-   * Where they are: a security group or a range of addresses, which nodes may speak with at the ports in `addresses`. What lets nodes in
-   * there is said there.
+   * Location of the brokers: security groups or address ranges that nodes may reach at the ports in `addresses`. The
+   * rules on the brokers' side that let nodes in are up to their owner.
    *
    * @default the private ranges of IPv4 (10.0.0.0/8, 172.16.0.0/12 and 192.168.0.0/16)
    */
@@ -33,9 +33,9 @@ export interface GivenLogProps {
    */
   readonly copies?: number;
   /**
-   * How many of them have to be there before a record is acknowledged.
+   * Number of copies that must be in sync before a record is acknowledged.
    *
-   * @default 2, or 1 where there is one copy
+   * @default 2, or 1 if there is only one copy
    */
   readonly copiesInSync?: number;
 }
@@ -43,11 +43,11 @@ export interface GivenLogProps {
 const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
 
 export class GivenLog {
-  /** `host:port` of some brokers, with commas between them. */
+  /** `host:port` of some brokers, separated by commas. */
   readonly addresses: string;
   readonly copies: number;
   readonly copiesInSync: number;
-  /** What nodes are told besides the addresses. */
+  /** Further variables of the nodes. */
   readonly variables: Readonly<Record<string, string>>;
   private readonly peers: readonly ec2.IPeer[];
   private readonly ports: readonly number[];
@@ -78,12 +78,12 @@ export class GivenLog {
     );
   }
 
-  /** What a node's role needs: nothing, for they do not ask IAM. */
+  /** Returns the permissions that a node's role needs: none, because these brokers do not use IAM. */
   uses(_topic: string): iam.PolicyStatement[] {
     return [];
   }
 
-  /** Lets nodes speak with them, as far as nodes are concerned. */
+  /** Adds the nodes' egress rules to the brokers. */
   letOut(nodes: ec2.SecurityGroup): void {
     for (const peer of this.peers) {
       for (const port of this.ports) nodes.addEgressRule(peer, ec2.Port.tcp(port), "Nodes use the log");

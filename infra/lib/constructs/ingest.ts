@@ -1,10 +1,12 @@
 /**
- * What loads dropped files: the rule that hears of a mark in the drop bucket, the state machine, the function that loads, and three small ones around it: one takes drops, one tells
- * what became of them, one looks each hour for drops that nobody completed. A second rule and machine settle loads whose execution ended without telling. `docs/ingest.md` says what
- * people see of it, and draws the machines.
+ * The parts that load dropped files: the rule that reacts to a mark in the drop bucket, the state machine, the function
+ * that loads, and three small functions around it. One takes drops, one reports how they ended, and one looks every
+ * hour for drops that nobody completed. A second rule and machine settle loads whose execution ended without a report.
+ * `docs/ingest.md` says what users see, and draws the machines.
  *
- * The function that loads is one, for all steps: tasks and the steps between them are the same program, with the same rights and the same ways to the fleet, and memory buys both
- * of them processors. The small ones stand outside of the VPC: they speak with S3, a table of their own and X-Ray, each by its own address.
+ * One function performs all steps of loading: tasks and the steps between them are the same program with the same
+ * permissions and the same access to the fleet, and both get their processor share from the memory setting. The small
+ * functions are outside the VPC: they use S3, their own table and X-Ray at the public endpoints.
  */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,53 +38,54 @@ import type { GraphState } from "./state.ts";
 /** Settings of loads of dropped files. */
 export interface IngestProps {
   /**
-   * Most tasks of a load at the same time, each in an environment of the function that loads.
+   * Maximum number of concurrent tasks of a load, each in its own environment of the function that loads.
    *
    * @default 64
    */
   readonly concurrency?: number;
   /**
-   * MiB of memory of the function that loads. It needs a few hundred; its share of processors grows with it, one at 1,769.
+   * Memory of the function that loads, in MiB. The program needs a few hundred; the share of processors grows with it,
+   * with one full processor at 1,769.
    *
    * @default 1769
    */
   readonly memoryMib?: number;
   /**
-   * The longest that a load may take, from the mark to its report.
+   * The maximum time of a load, from the mark to its report.
    *
    * @default 1 day
    */
   readonly longest?: Duration;
   /**
-   * How long a folder without a mark may go without a new file before somebody is told.
+   * How long a folder without a mark may go without a new file before it is reported as stale.
    *
    * @default 6 hours
    */
   readonly staleAfter?: Duration;
   /**
-   * What the function that loads logs, such as `tidegraph_load=debug`.
+   * The log filter of the function that loads, such as `tidegraph_load=debug`.
    *
    * @default "info"
    */
   readonly log?: string;
 }
 
-/** What it needs. */
+/** Settings and resources that this construct needs. */
 interface Parts extends IngestProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
-  /** Of the query function, and so of these. */
+  /** The processor of the query function; all functions use the same one. */
   readonly architecture: Architecture;
   readonly fleetSecret: ISecret;
   readonly retention: logs.RetentionDays;
 }
 
-/** What Lambda allows. */
+/** Lambda's limit. */
 const TIMEOUT = Duration.minutes(15);
-/** Of the small functions. */
+/** Time limit of the small functions. */
 const CONTROL_TIMEOUT = Duration.minutes(1);
 const HOUR = Duration.hours(1);
-/** The repository, whose lock file says of what versions functions are put together. */
+/** The root of the repository. Its lock file pins the versions of the packages that are bundled. */
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const SOURCES = join(ROOT, "services", "ingest", "control", "src");
 
@@ -98,11 +101,11 @@ interface Control {
 /** One of the state machines. */
 interface Machine {
   readonly id: string;
-  /** The name of its log group. */
+  /** Suffix of the name of its log group. */
   readonly logs: string;
   readonly comment: string;
   readonly timeout: Duration;
-  /** What it invokes. */
+  /** The functions that it invokes. */
   readonly invokes: readonly lambda.IFunction[];
   readonly definition: (scope: Construct) => sfn.IChainable;
 }
@@ -115,11 +118,14 @@ export class Ingest extends Construct {
   readonly report: lambda.Function;
   readonly stale: lambda.Function;
   readonly machine: sfn.StateMachine;
-  /** Settles loads whose execution ended without telling. */
+  /** Settles loads whose execution ended without a report. */
   readonly settle: sfn.StateMachine;
-  /** Hears of marks. */
+  /** Reacts to marks. */
   readonly rule: events.Rule;
-  /** Which execution has taken which load, and where the look for stale drops stopped. Nothing is lost with it but that. */
+  /**
+   * Notes which execution has taken which load, and where the search for stale drops stopped. Nothing else is lost if
+   * the table is.
+   */
   readonly taken: dynamodb.Table;
   private readonly parts: Parts;
   private readonly architecture: lambda.Architecture;
@@ -170,16 +176,17 @@ export class Ingest extends Construct {
     this.rule = this.hears();
     this.hearsOfEnds();
     new events.Rule(this, "EachHour", {
-      description: "Drops that nobody completed are looked for each hour",
+      description: "Looks every hour for drops that nobody completed",
       schedule: events.Schedule.rate(HOUR),
       targets: [new targets.LambdaFunction(this.stale, { retryAttempts: 0 })],
     });
   }
 
-  /** What the function that loads does with objects. */
+  /** Permissions of the function that loads, for objects. */
   private useBuckets(role: iam.Role): void {
     const { data, drop } = this.parts.state.buckets;
-    // Of all names: S3 says that an object is not there only to those who may list it, and looks at no prefix then.
+    // For all names: S3 answers "not found" only to principals that may list the bucket, and it ignores prefixes for
+    // that.
     role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
     role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
     explainBelow(role, drop, drop.bucketArn, "/drop/*", "Files that people drop, under names of theirs.");
@@ -191,7 +198,7 @@ export class Ingest extends Construct {
     for (const prefix of prefixes) explainBelow(role, data, data.bucketArn, `/${prefix}/*`, reason);
   }
 
-  /** Reads marks, and looks at files that they name and at reports. */
+  /** Reads marks, and checks for the files that they name and for reports. */
   private takesDrops(environment: Record<string, string>): lambda.Function {
     const made = this.control({ name: "intake", what: "Takes drops", environment });
     const { drop } = this.parts.state.buckets;
@@ -213,27 +220,27 @@ export class Ingest extends Construct {
       "/reports/*",
       "Reports of loads, by ids that are made while it runs.",
     );
-    // What idempotency by AWS Lambda Powertools asks.
+    // AWS Lambda Powertools needs these for idempotency.
     const actions = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"];
     role.addToPolicy(statement("NoteWhoTook", actions, [this.taken.tableArn], items("drop#*")));
     return made;
   }
 
-  /** Brings reports from the data bucket to the drop bucket, and looks which loads have none. */
+  /** Copies reports from the data bucket to the drop bucket, and finds loads without a report. */
   private tells(): lambda.Function {
     const { data, drop } = this.parts.state.buckets;
     const environment = { TIDEGRAPH_DATA_BUCKET: data.bucketName };
-    // A report has at most 10,000 rows.
+    // The memory suffices for a report of 10,000 rows, which is the maximum.
     const made = this.control({
       name: "report",
-      what: "Tells what became of drops",
+      what: "Reports the results of drops",
       memoryMib: 512,
       environment,
     });
     const role = made.role as iam.Role;
     role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
     role.addToPolicy(statement("ReadReports", ["s3:GetObject"], [`${data.bucketArn}/ingest/*`]));
-    // Whether one is there.
+    // To check whether a report exists.
     role.addToPolicy(statement("LookForReports", ["s3:GetObject"], [`${drop.bucketArn}/reports/*`]));
     explainBelow(
       role,
@@ -258,7 +265,7 @@ export class Ingest extends Construct {
     });
     const role = made.role as iam.Role;
     role.addToPolicy(statement("List", ["s3:ListBucket"], [drop.bucketArn]));
-    // Whether there is a mark.
+    // To check whether a mark exists.
     role.addToPolicy(statement("LookForMarks", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
     explainBelow(role, drop, drop.bucketArn, "/drop/*", "Marks in folders that people name as they like.");
     this.writesReports(role);
@@ -279,7 +286,7 @@ export class Ingest extends Construct {
     );
   }
 
-  /** One of the small functions, put together by esbuild from the repository's packages. */
+  /** Creates one of the small functions, bundled by esbuild from the repository's packages. */
   private control({
     name,
     what,
@@ -315,7 +322,7 @@ export class Ingest extends Construct {
       tracing: lambda.Tracing.ACTIVE,
       environmentEncryption: Key.fromKeyArn(scope, "Key", state.key.keyArn),
       bundling: {
-        // The SDK too: what is tested is what runs, whatever Lambda brings along.
+        // The SDK is bundled too, so that the tested version runs instead of the one that Lambda provides.
         externalModules: [],
         format: OutputFormat.CJS,
         target: "node20",
@@ -362,7 +369,7 @@ export class Ingest extends Construct {
       invokes: [intake, load, report],
       definition: (scope) => ingest(scope, { intake, load, report, concurrency, timeout: TIMEOUT }),
     });
-    // What CDK allows a machine with a Distributed Map: to start, see and stop executions of itself.
+    // CDK lets a machine with a Distributed Map start, describe and stop its own executions.
     for (const below of ["", "/*"]) {
       const own = this.executionsOf(machine, below);
       explainWildcard(machine, own, "Executions of its own tasks, which are named while it runs.");
@@ -373,7 +380,8 @@ export class Ingest extends Construct {
   private makeSettle(): sfn.StateMachine {
     const { machine, report, function: load } = this;
     const executions = this.executionsOf(machine);
-    // Beside the role's own policy, which the function waits for, and the machine for the function.
+    // A policy of its own, to avoid a cycle: the function waits for the role's default policy, and the machine waits
+    // for the function.
     const policy = new iam.Policy(this, "SeeExecutions", {
       statements: [
         statement("SeeExecutions", ["states:DescribeExecution", "states:GetExecutionHistory"], [executions]),
@@ -388,14 +396,14 @@ export class Ingest extends Construct {
     return this.stateMachine({
       id: "Settle",
       logs: "ingest-settle",
-      comment: "Settles loads whose execution ended without telling",
+      comment: "Settles loads whose execution ended without a report",
       timeout: SETTLE_TIMEOUT,
       invokes: [load, report],
       definition: (scope) => settle(scope, { load, report, timeout: TIMEOUT }),
     });
   }
 
-  /** Executions of a machine by their ARN; `below` that of the tasks of its Map. */
+  /** Returns the ARN pattern of a machine's executions; `below` selects the executions of its Map. */
   private executionsOf(machine: sfn.StateMachine, below = ""): string {
     const name = Fn.select(6, Fn.split(":", machine.stateMachineArn));
     const { partition, region, account } = Stack.of(this);
@@ -431,10 +439,13 @@ export class Ingest extends Construct {
     return machine;
   }
 
-  /** Marks, wherever below `drop/`: which of them are a load's is looked at by who takes them, so that a wrong one is told of. */
+  /**
+   * Matches every mark below `drop/`. The intake function decides which of them belong to a load, so that it can report
+   * a wrong one.
+   */
   private hears(): events.Rule {
     return new events.Rule(this, "Dropped", {
-      description: "Files were dropped, and are complete",
+      description: "Dropped files are complete",
       eventPattern: {
         source: ["aws.s3"],
         detailType: ["Object Created"],
@@ -447,10 +458,13 @@ export class Ingest extends Construct {
     });
   }
 
-  /** Every end but a good one: a load that failed in order has its report, which is seen at once. Tasks of the Map are executions of another name. */
+  /**
+   * Matches every unsuccessful end. A load that failed in order has its report, which the machine sees at once. The
+   * tasks of the Map do not match, because they are executions of another name.
+   */
   private hearsOfEnds(): void {
     new events.Rule(this, "Ended", {
-      description: "The execution of a load has ended, and may not have told",
+      description: "The execution of a load failed, and may have left no report",
       eventPattern: {
         source: ["aws.states"],
         detailType: ["Step Functions Execution Status Change"],
@@ -464,12 +478,12 @@ export class Ingest extends Construct {
   }
 }
 
-/** Only items whose key is like that. */
+/** Restricts a statement to items whose key matches a pattern. */
 function items(like: string): Record<string, Record<string, string[]>> {
   return { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [like] } };
 }
 
-/** A time within bounds, both included. */
+/** Checks for a duration within inclusive bounds. */
 function within(prop: string, value: Duration, least: Duration, most: Duration): Duration {
   const seconds = value.toSeconds();
   if (seconds < least.toSeconds() || seconds > most.toSeconds()) {

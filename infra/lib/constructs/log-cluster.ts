@@ -1,6 +1,7 @@
 /**
- * The log's brokers: Amazon MSK, IAM over TLS and nothing else, three copies of which two have to be there (ADR 0008). Brokers forget nothing by
- * themselves: the sequencer trims the log when checkpoints have what it says, and a record that a broker forgot before is lost.
+ * The brokers of the log: Amazon MSK with IAM over TLS as the only access, and three copies of which two have to be in
+ * sync (ADR 0008). Brokers delete nothing on their own: the sequencer trims the log once checkpoints contain the
+ * records, and a record that a broker deleted earlier would be lost.
  */
 import { ArnFormat, Fn, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -16,46 +17,47 @@ import type { Network } from "./network.ts";
 /** Settings of the brokers. */
 export interface LogClusterProps {
   /**
-   * Kind of the brokers: a standard one. Express brokers have other settings and are not tried.
+   * Instance type of the brokers, which must be standard ones. Express brokers have other settings and are untested.
    *
    * @default "kafka.m7g.large"
    */
   readonly instanceType?: string;
   /**
-   * How many, a multiple of the zones, at least three.
+   * Number of brokers: a multiple of the number of zones, at least three.
    *
-   * @default the least: three in three zones, four in two
+   * @default the minimum: three in three zones, four in two
    */
   readonly brokers?: number;
   /**
-   * GiB of disk of each broker. The log is trimmed below the oldest checkpoint, so this holds what is written between two of them, many times.
+   * Disk size of each broker, in GiB. The log is trimmed below the oldest checkpoint, so the disk has to hold several
+   * times the records that are written between two checkpoints.
    *
    * @default 100
    */
   readonly volumeGib?: number;
   /**
-   * The version of Kafka, as MSK names it.
+   * The Kafka version, as MSK names it.
    *
    * @default "3.9.x.kraft"
    */
   readonly kafkaVersion?: string;
 }
 
-/** The port of MSK for IAM inside of a VPC. */
+/** The port of MSK for IAM clients inside the VPC. */
 export const BROKER_PORT = 9098;
 
-/** Copies of each record, and how many have to be there before it is acknowledged. */
+/** Copies of each record, and how many of them must be in sync before a record is acknowledged. */
 const COPIES = 3;
 const COPIES_IN_SYNC = 2;
 
-/** What brokers are told; topics of ours say most of it again (`tidegraph-node init`). */
+/** Settings of the brokers. `tidegraph-node init` repeats most of them for our topics. */
 const PROPERTIES: Record<string, string | number | boolean> = {
   "auto.create.topics.enable": false,
   "default.replication.factor": COPIES,
   "min.insync.replicas": COPIES_IN_SYNC,
   "unclean.leader.election.enable": false,
   "log.cleanup.policy": "delete",
-  // Nothing is forgotten but what the sequencer says.
+  // Brokers delete nothing on their own; the sequencer trims the log.
   "log.retention.ms": -1,
   "log.retention.bytes": -1,
 };
@@ -63,11 +65,11 @@ const PROPERTIES: Record<string, string | number | boolean> = {
 export class LogCluster extends Construct {
   readonly cluster: msk.CfnCluster;
   readonly securityGroup: ec2.SecurityGroup;
-  /** How many brokers; MSK numbers them from 1. */
+  /** The number of brokers; MSK numbers them from 1. */
   readonly brokers: number;
   readonly copies = COPIES;
   readonly copiesInSync = COPIES_IN_SYNC;
-  /** What nodes are told besides the addresses: tokens are for the brokers' region. */
+  /** Further variables of the nodes: IAM tokens are signed for the brokers' region. */
   readonly variables: Readonly<Record<string, string>>;
 
   constructor(
@@ -136,21 +138,21 @@ export class LogCluster extends Construct {
     this.cluster.applyRemovalPolicy(RemovalPolicy.RETAIN);
   }
 
-  /** What a node needs of the brokers, `init` among it: its own topic, and nothing of others. */
+  /** Returns the permissions that a node needs, including those for `init`: only for its own topic. */
   uses(topic: string): iam.PolicyStatement[] {
     const cluster = this.cluster.attrArn;
     const onTopic = ["DescribeTopic", "CreateTopic", "DeleteTopic", "ReadData", "WriteData"];
     const name = (action: string): string => `kafka-cluster:${action}`;
     return [
       statement("ReachLog", ["Connect", "WriteDataIdempotently"].map(name), [cluster]),
-      // Kafka counts deleting records, by which the log is trimmed, as deleting a topic.
+      // Kafka treats deleting records, by which the sequencer trims the log, as deleting a topic.
       statement("UseLog", onTopic.map(name), [this.arnOf("topic", topic)]),
-      // Its reader names a group, though it asks for its place by itself.
+      // The reader names a group, although it keeps track of its own position.
       statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
     ];
   }
 
-  /** ARN of a topic or group: below the name and the unique id of the cluster. */
+  /** Returns the ARN of a topic or group, which contains the name and the unique id of the cluster. */
   private arnOf(resource: string, name: string): string {
     const cluster = Fn.select(1, Fn.split(":cluster/", this.cluster.attrArn));
     return Stack.of(this).formatArn({

@@ -1,6 +1,6 @@
 /**
- * The table of the partition map: keys, index and name are those that `engine-core/cluster` asks for (`docs/partition-map.md`). Its name is fixed,
- * since the daemons make it from a prefix.
+ * The table of the partition map. Its keys, index and name are those that `engine-core/cluster` expects
+ * (`docs/partition-map.md`). The name is fixed, because the daemons derive it from a prefix.
  */
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
@@ -14,7 +14,7 @@ const BY_EPOCH = "by-epoch";
 
 export class MapTable extends Construct {
   readonly table: dynamodb.Table;
-  /** What `--table-prefix` says. */
+  /** The value of `--table-prefix`. */
   readonly prefix: string;
 
   constructor(scope: Construct, id: string, props: { readonly prefix: string; readonly key: IKey }) {
@@ -38,7 +38,7 @@ export class MapTable extends Construct {
     });
   }
 
-  /** What those need who read the map of one graph. */
+  /** Returns the permissions to read the map of one graph. */
   reads(graph: string): iam.PolicyStatement[] {
     return [
       statement("ReadMap", ["dynamodb:GetItem", "dynamodb:Query"], [this.table.tableArn], of(graph)),
@@ -51,14 +51,16 @@ export class MapTable extends Construct {
     ];
   }
 
-  /** What those need who change it too: transactions are put together of these. */
+  /**
+   * Returns the permissions to read and change the map. A transaction needs the permissions of its single operations.
+   */
   changes(graph: string): iam.PolicyStatement[] {
     const change = ["dynamodb:PutItem", "dynamodb:UpdateItem"];
     return [...this.reads(graph), statement("ChangeMap", change, [this.table.tableArn], of(graph))];
   }
 }
 
-/** Only items of one graph: its name is the hash key. */
+/** Restricts a statement to the items of one graph, whose name is the hash key. */
 function of(graph: string): Record<string, Record<string, string[]>> {
   return { "ForAllValues:StringEquals": { "dynamodb:LeadingKeys": [graph] } };
 }

@@ -1,14 +1,15 @@
 /**
- * Which of the daemons' metrics (docs/metrics.md) become metrics of CloudWatch, and under which dimensions. Few: each combination of name and
- * dimensions is paid for by the month. The rest is in the log events that they come in, where CloudWatch Logs Insights finds it.
+ * Selects which of the daemons' metrics (docs/metrics.md) become CloudWatch metrics, and under which dimensions. The
+ * selection is small because CloudWatch bills each combination of name and dimensions by the month. The other metrics
+ * stay in the log events that carry them, where CloudWatch Logs Insights finds them.
  *
- * AWS's agent turns counters into what was added since the last look, and leaves histograms out.
+ * AWS's agent converts counters to the increase since its last scrape, and drops histograms.
  */
 
-/** Metrics of the same dimensions. */
+/** Metrics with the same dimensions. */
 interface Selected {
   readonly names: readonly string[];
-  /** Labels of the daemon that become dimensions. */
+  /** Labels of the daemon's metrics that become dimensions. */
   readonly dimensions: readonly string[];
 }
 
@@ -26,7 +27,10 @@ const ofNodes: readonly Selected[] = [
   { names: ["tidegraph_refused_total"], dimensions: ["what"] },
 ];
 
-/** What functions around loads of dropped files write (`services/ingest/control/src/metrics.ts`), all under one dimension of theirs. */
+/**
+ * Metrics of the functions around loads of dropped files (`services/ingest/control/src/metrics.ts`), all under one
+ * dimension of their own.
+ */
 const ofIngest = {
   names: [
     "tidegraph_loads_completed",
@@ -37,13 +41,13 @@ const ofIngest = {
     "tidegraph_records_rejected",
   ],
   dimensions: ["service"],
-  /** Its value. */
+  /** The value of that dimension. */
   service: "ingest",
 } as const satisfies Selected & { readonly service: string };
 
 export const METRICS = {
   namespace: "Tidegraph",
-  /** Name of the deployment. */
+  /** The dimension that holds the name of the deployment. */
   dimension: "Deployment",
   ofNodes,
   ofIngest,

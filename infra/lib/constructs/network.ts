@@ -1,6 +1,7 @@
 /**
- * The network that everything stands in. By default a VPC of its own without any way to the internet: no gateway, no NAT, no public subnet, no
- * address that is reachable from outside. What components need of AWS they reach by endpoints, which `Endpoints` makes.
+ * The network of the deployment. By default it is a VPC of its own without internet access: no gateway, no NAT, no
+ * public subnet, and no address that is reachable from outside. Components reach AWS through endpoints, which
+ * `Endpoints` creates.
  */
 import { Fn } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -8,44 +9,45 @@ import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
 import { InvalidProp, text, whole } from "../check.ts";
 
-/** Where everything stands. */
+/** Settings of the network. */
 export interface NetworkProps {
   /**
-   * How many availability zones.
+   * Number of availability zones.
    *
    * @default 3
    */
   readonly zones?: number;
   /**
-   * Which ones. Instance types with NVMe are not in every zone of a region: `aws ec2 describe-instance-type-offerings --location-type
-   * availability-zone` says where.
+   * The availability zones to use. Not every zone of a region has instance types with NVMe; `aws ec2
+   * describe-instance-type-offerings --location-type availability-zone` lists the zones that do.
    *
    * @default the first ones of the region
    */
   readonly availabilityZones?: readonly string[];
   /**
-   * The addresses of a VPC that is made here.
+   * The address range of the VPC, if this app creates it.
    *
    * @default "10.42.0.0/16"
    */
   readonly cidr?: string;
   /**
-   * A VPC that is there already. It needs a private or isolated subnet in each of at least two zones, DNS names and resolution switched on.
+   * An existing VPC. It needs a private or isolated subnet in each of at least two zones, with DNS names and DNS
+   * resolution enabled.
    *
-   * @default one is made
+   * @default a new VPC
    */
   readonly vpc?: ec2.IVpc;
 }
 
-/** A VPC, or the part of one that is used. */
+/** A VPC, or the part of one that the deployment uses. */
 export class Network extends Construct {
   readonly vpc: ec2.IVpc;
-  /** One subnet for each zone. */
+  /** One subnet in each zone. */
   readonly subnets: ec2.ISubnet[];
-  /** Whether the VPC is ours, so that nobody else made endpoints in it. */
+  /** Whether this app created the VPC, so that it has no other endpoints. */
   readonly isOwn: boolean;
 
-  /** @param logs a bucket that gets a line for each refused connection of a VPC that is made here */
+  /** @param logs the bucket that logs each refused connection of a VPC that is created here */
   constructor(scope: Construct, id: string, props: NetworkProps, logs: IBucket) {
     super(scope, id);
     const zones = whole("network.zones", props.zones ?? props.availabilityZones?.length ?? 3, 2, 3);
@@ -71,7 +73,7 @@ export class Network extends Construct {
       availabilityZones: [...(props.availabilityZones ?? first)],
       natGateways: 0,
       subnetConfiguration: [{ name: "graph", subnetType: ec2.SubnetType.PRIVATE_ISOLATED }],
-      // A custom resource would do it. Nothing of ours is in that group.
+      // CDK would add a custom resource for this, and none of our resources is in that group.
       restrictDefaultSecurityGroup: false,
     });
     vpc.addFlowLog("Refused", {
@@ -81,7 +83,7 @@ export class Network extends Construct {
     return vpc;
   }
 
-  /** Those without a public address, one for each zone. */
+  /** Chooses one subnet without public addresses in each zone. */
   private chooseSubnets(zones: number): ec2.ISubnet[] {
     const byZone = new Map<string, ec2.ISubnet>();
     for (const subnet of [...this.vpc.isolatedSubnets, ...this.vpc.privateSubnets]) {

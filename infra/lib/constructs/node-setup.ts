@@ -1,18 +1,19 @@
 /**
- * What a machine of the fleet does when it first starts (user data): files, the daemon's program with its checksum, AWS's agent for logs and
- * metrics, systemd units. What has to be done at each start is in the units (`infra/node/`).
+ * The user data of a storage node's machine, which runs at its first start: it writes files, downloads the daemon's
+ * program and verifies its checksum, and installs AWS's agent for logs and metrics and the systemd units. What has to
+ * happen at every start is in the units (`infra/node/`).
  *
- * Never in user data: a secret. Whoever may describe the machine can read it.
+ * User data must never contain a secret: everyone who may describe the machine can read it.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { METRICS } from "./metrics.ts";
 
-/** The port on which nodes speak with each other, workers and functions with them. */
+/** The port at which nodes serve each other, workers and functions. */
 export const FLEET_PORT = 7600;
 
-/** Where a node's counters are, on its own loopback only. */
+/** The port of a node's metrics, on its loopback interface only. */
 const METRICS_PORT = 9600;
 
 const FILES = join(import.meta.dirname, "..", "..", "node");
@@ -26,7 +27,7 @@ const UNITS = [
 ];
 const ENABLED = ["tidegraph-prepare.service", "tidegraph-node.service", "tidegraph-leave.timer"];
 
-/** What differs between deployments. */
+/** Values that differ between deployments. */
 export interface NodeSetup {
   readonly region: string;
   readonly graph: string;
@@ -39,17 +40,17 @@ export interface NodeSetup {
   readonly replication: number;
   readonly logReplication: number;
   readonly logInSync: number;
-  /** How brokers are spoken with: variables of the daemon. */
+  /** How nodes connect to the brokers, as variables of the daemon. */
   readonly logVariables: Readonly<Record<string, string>>;
-  /** Address of the program in S3, and its SHA-256. */
+  /** The S3 address of the program, and its SHA-256. */
   readonly program: { readonly url: string; readonly checksum: string };
   readonly logGroup: string;
   readonly metricsLogGroup: string;
-  /** Dimension of metrics. */
+  /** The value of the metrics' dimension. */
   readonly deployment: string;
 }
 
-/** Commands that set up a machine with Amazon Linux 2023. */
+/** Returns the commands that set up a machine with Amazon Linux 2023. */
 export function nodeSetup(setup: NodeSetup): ec2.UserData {
   const home = "/opt/tidegraph";
   const program = `${home}/bin/tidegraph-node`;
@@ -70,19 +71,19 @@ export function nodeSetup(setup: NodeSetup): ec2.UserData {
     `aws s3 cp --only-show-errors --region ${setup.region} ${setup.program.url} ${program}`,
     `echo '${setup.program.checksum}  ${program}' | sha256sum --check --strict`,
     `chmod 0755 ${program}`,
-    // Both come from AWS's own buckets, by the gateway endpoint of S3.
+    // Both packages come from AWS's own buckets, through the gateway endpoint of S3.
     "dnf install -y -q amazon-cloudwatch-agent mdadm",
     file(`${home}/etc/prometheus.yaml`, scraping(setup)),
     file(`${home}/etc/agent.json`, agent(setup, home)),
     "systemctl daemon-reload",
-    // Started without waiting: the daemon restarts until it can, and the log says why it cannot.
+    // Does not wait for the start: the daemon restarts until it succeeds, and its log says why it fails.
     `systemctl enable --now --no-block ${ENABLED.join(" ")}`,
     `/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c file:${home}/etc/agent.json`,
   );
   return data;
 }
 
-/** What units and programs read: variables of the daemon, and those that units put into flags. */
+/** The variables of the daemon, and those that units pass on as flags. */
 function environment(setup: NodeSetup): string {
   const variables = {
     AWS_REGION: setup.region,
@@ -104,7 +105,7 @@ function environment(setup: NodeSetup): string {
   return lines(Object.entries(variables).map(([name, value]) => `${name}=${value}`));
 }
 
-/** Where the agent finds the daemon's counters. What it writes there becomes a dimension. */
+/** The agent's scrape settings for the daemon's metrics. The label set here becomes a dimension. */
 function scraping(setup: NodeSetup): string {
   return lines([
     "global:",
@@ -119,7 +120,7 @@ function scraping(setup: NodeSetup): string {
   ]);
 }
 
-/** Settings of AWS's agent: the daemon's log, and its counters as metrics that stand in log events. */
+/** The settings of AWS's agent: it ships the daemon's log, and its metrics embedded in log events. */
 function agent(setup: NodeSetup, home: string): string {
   const selected = METRICS.ofNodes.map(({ dimensions, names }) => ({
     source_labels: ["job"],
@@ -161,7 +162,7 @@ function lines(all: string[]): string {
   return `${all.join("\n")}\n`;
 }
 
-/** A command that writes a file as it stands, whatever is in it. */
+/** Returns a command that writes a file verbatim. */
 function heredoc(path: string, content: string): string {
   return `cat >${path} <<'END OF FILE'\n${content}END OF FILE`;
 }

@@ -1,6 +1,7 @@
 /**
- * The REST API, the only thing that can be reached from outside: regional, signed requests only (IAM), throttled, each request in the access log,
- * answers streamed. One proxy resource; paths are the router's business.
+ * The REST API, the only part that is reachable from outside. It is regional, accepts only signed requests (IAM),
+ * throttles, writes an access log line for each request, and streams answers. It has one proxy resource, because the
+ * service's router handles the paths.
  */
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as api from "aws-cdk-lib/aws-apigateway";
@@ -14,8 +15,8 @@ import type { QueryFunction, QueryProps } from "./query-function.ts";
 import type { GraphState } from "./state.ts";
 
 /**
- * What API Gateway answers by itself, in the shape and with the codes of every other failed request (contracts/errors.json), as Neptune does: 403 for
- * a signature that is missing, wrong or too old.
+ * Answers that API Gateway gives itself. They have the shape and the codes of all other failed requests
+ * (contracts/errors.json). As in Neptune, a missing, wrong or expired signature gets 403.
  */
 const REFUSALS: readonly (readonly [type: api.ResponseType, status: number, code: string])[] = [
   [api.ResponseType.MISSING_AUTHENTICATION_TOKEN, 403, "AccessDeniedException"],
@@ -35,12 +36,12 @@ const REFUSALS: readonly (readonly [type: api.ResponseType, status: number, code
   [api.ResponseType.DEFAULT_5XX, 500, "InternalFailureException"],
 ];
 
-/** What the API needs. */
+/** Settings and resources that the API needs. */
 interface Parts extends QueryProps {
   readonly state: GraphState;
   readonly query: QueryFunction;
   readonly retention: logs.RetentionDays;
-  /** Whether the account's role for logs of API Gateway is made here. */
+  /** Whether this app creates the account's role with which API Gateway writes logs. */
   readonly ownsAccountRole: boolean;
 }
 
@@ -63,7 +64,7 @@ export class QueryApi extends Construct {
       description: `Queries of the graph ${state.graph}`,
       endpointTypes: [api.EndpointType.REGIONAL],
       cloudWatchRole: false,
-      // Of the root and of everything below it.
+      // Handles the root and everything below it.
       defaultIntegration: integration,
       defaultMethodOptions: { authorizationType: api.AuthorizationType.IAM },
       deployOptions: {
@@ -72,7 +73,7 @@ export class QueryApi extends Construct {
         throttlingBurstLimit,
         metricsEnabled: true,
         loggingLevel: api.MethodLoggingLevel.ERROR,
-        // Queries and answers are the users' own.
+        // Queries and answers are private to the users.
         dataTraceEnabled: false,
         accessLogDestination: new api.LogGroupLogDestination(access),
         accessLogFormat: accessLogFormat(),
@@ -84,9 +85,9 @@ export class QueryApi extends Construct {
     this.explain();
   }
 
-  /** An answer that no function is asked for. */
+  /** Adds an answer that API Gateway gives without invoking a function. */
   private refuse(type: api.ResponseType, status: number, code: string): void {
-    // `messageString` is a text in quotation marks, escaped, as JSON has it.
+    // `messageString` is already an escaped JSON string in quotation marks.
     const message = "$context.error.messageString";
     const body = `{"requestId":"$context.requestId","code":"${code}","detailedMessage":${message},"message":${message}}`;
     this.api.addGatewayResponse(type.responseType, {
@@ -96,12 +97,12 @@ export class QueryApi extends Construct {
     });
   }
 
-  /** ARN of everything that a caller can ask for. */
+  /** The ARN of everything that a caller can invoke. */
   get everything(): string {
     return this.api.arnForExecuteApi("*", "/*", this.api.deploymentStage.stageName);
   }
 
-  /** The account's setting without which no API of it can log. */
+  /** Sets the role of the account without which none of its APIs can write logs. */
   private letApiGatewayLog(): void {
     const role = new iam.Role(this, "LogsRole", {
       assumedBy: new iam.ServicePrincipal("apigateway.amazonaws.com"),
@@ -110,7 +111,7 @@ export class QueryApi extends Construct {
       ],
     });
     const account = new api.CfnAccount(this, "Account", { cloudWatchRoleArn: role.roleArn });
-    // Other APIs of the account use it too.
+    // Other APIs of the account use the role too.
     account.applyRemovalPolicy(RemovalPolicy.RETAIN);
     role.applyRemovalPolicy(RemovalPolicy.RETAIN);
     this.api.deploymentStage.node.addDependency(account);
@@ -136,7 +137,7 @@ export class QueryApi extends Construct {
   }
 }
 
-/** One line of JSON for each request: who, what, how long, and what came out, but no query. */
+/** One line of JSON for each request: caller, path, duration and result, but not the query. */
 function accessLogFormat(): api.AccessLogFormat {
   const { AccessLogField: field } = api;
   return api.AccessLogFormat.custom(

@@ -1,6 +1,6 @@
 /**
- * The query function: `tidegraph-lambda` (docs/lambda.md), in the VPC of the nodes. It reads the map and asks nodes and the sequencer; of S3 it
- * reads what became of loads, and it never speaks with the log.
+ * The query function: `tidegraph-lambda` (docs/lambda.md), in the VPC of the nodes. It reads the map and sends requests
+ * to nodes and the sequencer. From S3 it reads only the status of loads, and it never connects to the log.
  */
 import { Duration } from "aws-cdk-lib";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
@@ -17,50 +17,50 @@ import type { GraphState } from "./state.ts";
 /** Settings of queries through the API. */
 export interface QueryProps {
   /**
-   * MiB of memory of the function; its share of processors grows with it, one at 1,769.
+   * Memory of the function in MiB. The share of processors grows with it, with one full processor at 1,769.
    *
    * @default 1769
    */
   readonly memoryMib?: number;
   /**
-   * The processor, for which `bootstrap`, `tidegraph-rebalance` and `tidegraph-ingest` in the bundle have to be.
+   * The processor for which `bootstrap`, `tidegraph-rebalance` and `tidegraph-ingest` in the bundle are built.
    *
    * @default "arm64", which costs less
    */
   readonly architecture?: Architecture;
   /**
-   * Longest time of a query in seconds, at most what API Gateway streams an answer for.
+   * Time limit of a query in seconds. API Gateway's limit for a streamed answer is the maximum.
    *
    * @default 120
    */
   readonly timeoutSeconds?: number;
   /**
-   * Most environments of the function at the same time; beyond that callers are told to slow down.
+   * Maximum number of concurrent environments of the function; API requests beyond it are throttled.
    *
-   * @default what the account allows
+   * @default the account's limit
    */
   readonly concurrency?: number;
   /**
-   * Requests a second that the API takes on average.
+   * Sustained number of requests per second that the API accepts.
    *
    * @default 500
    */
   readonly requestsPerSecond?: number;
   /**
-   * Requests that it takes at once beyond that.
+   * Size of the burst that the API accepts on top of that.
    *
    * @default 1000
    */
   readonly burst?: number;
   /**
-   * What the function logs, such as `tidegraph_fleet=debug`.
+   * The log filter of the function, such as `tidegraph_fleet=debug`.
    *
    * @default "info"
    */
   readonly log?: string;
 }
 
-/** What the function needs. */
+/** Settings and resources that the function needs. */
 interface Parts extends QueryProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
@@ -80,7 +80,7 @@ export class QueryFunction extends Construct {
     const memorySize = whole("query.memoryMib", props.memoryMib ?? 1769, 128, 10_240);
     if (concurrency !== undefined) whole("query.concurrency", concurrency, 1);
     const architecture = props.architecture ?? "arm64";
-    // Before the bundle is looked at: a processor that there is not would be no program's.
+    // Checked before the bundle, because the message about an unknown processor would name a program instead.
     processor("query.architecture", architecture);
     const { function: fn, role } = fleetFunction(this, {
       state,
@@ -98,13 +98,13 @@ export class QueryFunction extends Construct {
       environment: {
         TIDEGRAPH_QUERY_TIMEOUT_MS: String(seconds * 1000),
         TIDEGRAPH_RESPONSES: "stream",
-        // `GET /loader` tells what became of loads.
+        // `GET /loader` reads the status of loads from here.
         TIDEGRAPH_OBJECTS: state.objects,
       },
     });
     this.function = fn;
     const { data } = state.buckets;
-    // Of all names: S3 says that an object is not there only to those who may list it.
+    // For all names: S3 answers "not found" only to principals that may list the bucket.
     role.addToPolicy(statement("ListJobs", ["s3:ListBucket"], [data.bucketArn]));
     role.addToPolicy(statement("ReadJobs", ["s3:GetObject"], [`${data.bucketArn}/jobs/*`]));
     explainBelow(

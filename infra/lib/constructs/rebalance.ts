@@ -1,8 +1,9 @@
 /**
- * What moves replicas: the function with the steps, a state machine for each of heal, scale-out and drain, one that looks each minute whether one of them is needed, and the rule
- * by which a machine that is taken away is drained first. `docs/rebalance.md` draws them.
+ * The parts that move replicas: the function with the steps, one state machine each for heal, scale-out and drain, one
+ * that checks every minute whether any of them is needed, and the rule that drains a machine before it is terminated.
+ * `docs/rebalance.md` draws the machines.
  *
- * The function stands outside of the VPC: it speaks with the map only, which is reached by its own address.
+ * The function is outside the VPC: it uses only the map, at DynamoDB's public endpoint.
  */
 import { Duration, Stack } from "aws-cdk-lib";
 import * as events from "aws-cdk-lib/aws-events";
@@ -29,32 +30,35 @@ import { LEAVES, type StorageNodes } from "./storage-nodes.ts";
 /** Settings of moves. */
 export interface RebalanceProps {
   /**
-   * How long a node that was lost may take to come back before its replicas are restored elsewhere.
+   * How long a lost node has to come back before its replicas are restored on other nodes.
    *
    * @default 2 minutes
    */
   readonly patience?: Duration;
 }
 
-/** What it needs. */
+/** Settings and resources that this construct needs. */
 interface Parts extends RebalanceProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
-  /** Of the query function, and so of this one. */
+  /** The processor of the query function; all functions use the same one. */
   readonly architecture: Architecture;
   readonly nodes: StorageNodes;
   readonly retention: logs.RetentionDays;
 }
 
-/** A step looks at the map and changes it; `detect` watches signs of life for some seconds. */
+/** Time limit of a step. Most read and change the map; `detect` watches for signs of life for some seconds. */
 const STEP_TIMEOUT = Duration.seconds(60);
-/** Replicas that are given to one node at the same time. */
+/** Maximum number of replicas that one node is assigned at the same time. */
 const RESTORES = 16;
-/** A node without a sign of life for so long is lost. */
+/** A node without a sign of life for this long is lost. */
 const SILENCE = Duration.seconds(15);
-/** Longer than a state machine waits between two steps. */
+/** Longer than any wait of a state machine between two steps. */
 const LEASE = Duration.seconds(120);
-/** The longest that an execution may take: ten plans of which each lot is looked at six times, 15 s apart, and the patience before. */
+/**
+ * Time limit of an execution: ten plans whose lots are checked six times each, 15 s apart, plus the patience before
+ * them.
+ */
 const LONGEST = Duration.hours(6);
 
 export class Rebalance extends Construct {
@@ -76,8 +80,8 @@ export class Rebalance extends Construct {
     const { function: fn } = this;
     const { groupName } = props.nodes;
     const groupArn = this.groupArn(groupName);
-    this.heal = this.machine("Heal", "Restores replicas that are missing", (inner) => heal(inner, fn));
-    this.scaleOut = this.machine("ScaleOut", "Gives nodes their share", (inner) => scaleOut(inner, fn));
+    this.heal = this.machine("Heal", "Restores missing replicas", (inner) => heal(inner, fn));
+    this.scaleOut = this.machine("ScaleOut", "Gives all nodes their share", (inner) => scaleOut(inner, fn));
     this.drain = this.machine("Drain", "Empties a node before it is taken away", (inner) =>
       drain(inner, { function: fn, groupName, groupArn, hookName: LEAVES }),
     );
@@ -89,7 +93,7 @@ export class Rebalance extends Construct {
     const { heal: healing, scaleOut: scaling, drain: draining } = this;
     this.detect = this.machine(
       "Detect",
-      "Looks whether replicas have to move",
+      "Checks whether replicas have to move",
       (inner) => detect(inner, { function: fn, heal: healing, scaleOut: scaling, drain: draining, patience }),
       true,
     );
@@ -98,13 +102,13 @@ export class Rebalance extends Construct {
 
   private rules(): void {
     new events.Rule(this, "EachMinute", {
-      description: "Whether replicas have to move is looked at each minute",
+      description: "Checks every minute whether replicas have to move",
       schedule: events.Schedule.rate(Duration.minutes(1)),
       targets: [new targets.SfnStateMachine(this.detect, { retryAttempts: 0 })],
     });
     const { groupName } = this.parts.nodes;
     new events.Rule(this, "TakenAway", {
-      description: "A machine of the fleet is taken away: it is drained before",
+      description: "A machine of the fleet is being terminated: drains it first",
       eventPattern: {
         source: ["aws.autoscaling"],
         detailType: ["EC2 Instance-terminate Lifecycle Action"],
@@ -121,7 +125,7 @@ export class Rebalance extends Construct {
     });
   }
 
-  /** The function with the steps. */
+  /** Creates the function with the steps. */
   private steps(): lambda.Function {
     const { state, bundle, nodes, architecture } = this.parts;
     const logGroup = processLog(this, "Logs", state, "rebalance", this.parts.retention);
@@ -150,7 +154,8 @@ export class Rebalance extends Construct {
         TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
         TIDEGRAPH_NODES: String(nodes.count),
         TIDEGRAPH_MOVES: String(MOVES),
-        // What they restore at once nodes bound themselves; the rest waits there, and not for the next plan.
+        // Nodes limit how many replicas they restore at once. The others wait at the node, instead of for the next
+        // plan.
         TIDEGRAPH_RESTORES_PER_NODE: String(RESTORES),
         TIDEGRAPH_SILENCE_MS: String(SILENCE.toMilliseconds()),
         TIDEGRAPH_LEASE_MS: String(LEASE.toMilliseconds()),
@@ -202,7 +207,7 @@ export class Rebalance extends Construct {
     return machine;
   }
 
-  /** The group by its name: the unique id that its ARN has too is known only when it is there. */
+  /** Returns the ARN of the group with a wildcard for the unique id, which is known only after the group is created. */
   private groupArn(groupName: string): string {
     const { partition, region, account } = Stack.of(this);
     return `arn:${partition}:autoscaling:${region}:${account}:autoScalingGroup:*:autoScalingGroupName/${groupName}`;

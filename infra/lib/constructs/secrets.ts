@@ -1,4 +1,7 @@
-/** The secrets of a fleet: one that its processes show each other, one that clients of workers show. Both are drawn by AWS and stand nowhere else. */
+/**
+ * The secrets of a fleet: one that its processes show each other, and one that clients show to workers. AWS generates
+ * both, and no other place stores them.
+ */
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { Secret } from "aws-cdk-lib/aws-secretsmanager";
@@ -6,14 +9,14 @@ import { Construct } from "constructs";
 import { explain } from "../nag.ts";
 
 export class Secrets extends Construct {
-  /** Nodes, workers and the query function show it each other. */
+  /** Nodes, workers and the query function show this secret to each other. */
   readonly fleet: Secret;
-  /** Clients show it to workers, as `Authorization: Bearer …`. */
+  /** Clients show this secret to workers, as `Authorization: Bearer …`. */
   readonly client: Secret;
 
   constructor(scope: Construct, id: string, key: IKey) {
     super(scope, id);
-    // By its ARN: the key's own policy stays as the stack that it is in wrote it.
+    // Imported by ARN, so that CDK does not change the key's policy, which belongs to the other stack.
     const encryptionKey = Key.fromKeyArn(this, "Key", key.keyArn);
     const make = (name: string, description: string): Secret => {
       const secret = new Secret(this, name, {
@@ -28,7 +31,7 @@ export class Secrets extends Construct {
       );
       return secret;
     };
-    this.fleet = make("Fleet", "What processes of the fleet show each other");
-    this.client = make("Client", "What clients of workers show");
+    this.fleet = make("Fleet", "Secret that processes of the fleet show each other");
+    this.client = make("Client", "Secret that clients of workers send");
   }
 }

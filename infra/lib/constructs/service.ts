@@ -1,15 +1,17 @@
 /**
- * `GraphService`: the processes of one graph, over a `GraphState`. Storage nodes, the query function behind a REST API, workers behind a balancer,
- * and what watches them. All of it can be deleted and made again; the graph is in the state.
+ * `GraphService`: the processes of one graph on top of a `GraphState`. It has the storage nodes, the query function
+ * behind a REST API, the workers behind a load balancer, and the monitoring of all of them. All of it can be deleted
+ * and created again, because the graph is in the state.
  *
- * Who speaks with whom, and nobody else (`connect`):
+ * The allowed connections (`connect`):
  *
  *     API Gateway → query function → nodes ← workers ← balancer ← clients' security group
  *                                    nodes ↔ nodes → brokers
  *       drop bucket → ingest function → nodes
  *     functions → DynamoDB, S3; nodes and workers → DynamoDB, S3, endpoints of logs, secrets, images
  *
- * Moves of replicas (`rebalance`) hang on the lifecycle hooks of `nodes.group` and on a schedule, loads of dropped files (`ingest`) on the drop bucket's events.
+ * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
+ * start loads of dropped files (`ingest`).
  */
 import { CfnOutput, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -38,28 +40,31 @@ import { Workers, type WorkersProps } from "./workers.ts";
 
 /** The processes of a graph. */
 export interface GraphServiceProps {
-  /** What the graph is kept in. */
+  /** The durable state of the graph. */
   readonly state: GraphState;
   /**
-   * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`, `tidegraph-ingest`. For arm64, but for what
-   * `query.architecture` says of the functions: the first and the last two.
+   * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`,
+   * `tidegraph-ingest`. They are built for arm64, except that `query.architecture` applies to those of the functions:
+   * the first and the last two.
    */
   readonly bundle: string;
   /**
-   * Partitions of the graph, a power of two. Fixed when the graph is made: nodes refuse to start with another number.
+   * Number of partitions of the graph, a power of two. It is fixed when the graph is created: nodes refuse to start
+   * with another number.
    *
    * @default 64
    */
   readonly partitions?: number;
   /**
-   * Shards of the log: partitions of its topic, each for a group of the graph's partitions. More than one where what is written is more than one
-   * partition of Kafka takes (ADR 0013). Fixed when the graph is made.
+   * Number of shards of the log, each a partition of its topic for a group of the graph's partitions. More than one is
+   * needed if the write rate exceeds what one Kafka partition accepts (ADR 0013). It is fixed when the graph is
+   * created.
    *
    * @default 1
    */
   readonly shards?: number;
   /**
-   * Replicas of each partition, at most one for each zone. Fixed when the graph is made.
+   * Number of replicas of each partition, at most one for each zone. It is fixed when the graph is created.
    *
    * @default 2
    */
@@ -77,9 +82,9 @@ export interface GraphServiceProps {
    */
   readonly query?: QueryProps;
   /**
-   * How replicas move when nodes come and go.
+   * How replicas move when nodes join and leave.
    *
-   * @default a node that is lost has two minutes to come back
+   * @default a lost node has two minutes to come back
    */
   readonly rebalance?: RebalanceProps;
   /**
@@ -89,37 +94,39 @@ export interface GraphServiceProps {
    */
   readonly ingest?: IngestProps;
   /**
-   * Long-lived workers; `false` for none. Without them nobody takes bulk loads by the loader API; dropped files are loaded all the same.
+   * Long-lived workers; `false` for none. Without workers the loader API is not available, but dropped files are still
+   * loaded.
    *
    * @default two with one processor each
    */
   readonly workers?: WorkersProps | false;
   /**
-   * Buckets besides the drop bucket that workers may load files from.
+   * Buckets, besides the drop bucket, from which workers may load files.
    *
    * @default none
    */
   readonly loadFrom?: readonly IBucket[];
   /**
-   * Where alarms go.
+   * The topic that receives alarms.
    *
-   * @default a topic that is made; somebody has to subscribe to it
+   * @default a new topic, to which somebody has to subscribe
    */
   readonly alarms?: ITopic;
   /**
-   * How long logs of processes are kept.
+   * Retention of the processes' logs.
    *
    * @default one month
    */
   readonly logRetention?: RetentionDays;
   /**
-   * Whether endpoints for S3, DynamoDB, logs, secrets and images are made.
+   * Whether to create endpoints for S3, DynamoDB, logs, secrets and images.
    *
-   * @default true in a VPC that the state made; false in one that was given, which has them or another way
+   * @default true in a VPC that the state created; false in an existing one, which has endpoints or another route
    */
   readonly endpoints?: boolean;
   /**
-   * Whether the role is made by which API Gateway writes logs. It is one for all APIs of an account and region; say `false` where it is set already.
+   * Whether to create the role with which API Gateway writes logs. An account has one such role in each region, for all
+   * APIs; use `false` if it is already set.
    *
    * @default true
    */
@@ -206,7 +213,7 @@ export class GraphService extends Construct {
     this.sayWhere(props);
   }
 
-  /** Addresses of the log's brokers. MSK is asked for its own. */
+  /** Returns the addresses of the log's brokers. If the log is on MSK, asks MSK for them. */
   private brokers(): string {
     const { log } = this.state;
     if (log instanceof GivenLog) return log.addresses;
@@ -215,14 +222,14 @@ export class GraphService extends Construct {
     return addresses;
   }
 
-  /** Lets somebody send queries to the API. */
+  /** Lets a grantee send queries to the API. */
   grantQuery(grantee: iam.IGrantable): void {
     grantee.grantPrincipal.addToPrincipalPolicy(
       statement("Query", ["execute-api:Invoke"], [this.api.everything]),
     );
   }
 
-  /** Security groups: who speaks with whom, at which port. */
+  /** Sets up the security groups: which components connect to which, and at which port. */
   private connect(): void {
     const { nodes, query, ingest, workers, endpoints } = this;
     const [ofQuery] = query.function.connections.securityGroups;
@@ -232,9 +239,10 @@ export class GraphService extends Construct {
     ];
     if (workers) callers.push([workers.securityGroup, "Workers ask nodes"]);
     for (const [group, what] of callers) nodes.allow(group, what);
-    // Whoever is not the sequencer asks the one that is.
+    // All other nodes send requests to the sequencer.
     nodes.securityGroup.connections.allowInternally(ec2.Port.tcp(FLEET_PORT), "Nodes ask each other");
-    // S3 and DynamoDB, by gateway endpoints: their addresses are many. Without a way to the internet it leads nowhere else.
+    // S3 and DynamoDB are reached through gateway endpoints, and they have many addresses. Without internet access this
+    // rule leads nowhere else.
     for (const group of [nodes.securityGroup, ...callers.map(([group]) => group)]) {
       group.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), "AWS, by endpoints");
     }
@@ -248,7 +256,7 @@ export class GraphService extends Construct {
     }
   }
 
-  /** The same of nodes and brokers. */
+  /** Does the same for nodes and brokers. */
   private connectLog(): void {
     const nodes = this.nodes.securityGroup;
     const { log } = this.state;
@@ -258,7 +266,7 @@ export class GraphService extends Construct {
     }
     const brokers = log.securityGroup;
     nodes.addEgressRule(brokers, ec2.Port.tcp(BROKER_PORT), "Nodes use the log");
-    // Here, and not beside the group: the state does not know of processes.
+    // The rule is in this stack, because the state does not know of processes.
     new ec2.CfnSecurityGroupIngress(this, "NodesUseLog", {
       groupId: brokers.securityGroupId,
       sourceSecurityGroupId: nodes.securityGroupId,
@@ -269,26 +277,26 @@ export class GraphService extends Construct {
     });
   }
 
-  /** What people need to know after a deployment. */
+  /** Writes the outputs that people need after a deployment. */
   private sayWhere(props: GraphServiceProps): void {
     const say = (id: string, description: string, value: string): void => {
       new CfnOutput(this, id, { description, value });
     };
     say("Endpoint", "Queries, signed (IAM, service execute-api)", this.api.api.url);
-    say("DropBucket", "Where files to load go, below drop/", this.state.buckets.drop.bucketName);
-    say("AlarmTopic", "Subscribe to it", this.watch.topic.topicArn);
+    say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
+    say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
     if (this.workers === undefined) return;
     say(
       "WorkerEndpoint",
       "Queries and loads from within the VPC",
       this.workers.endpoint(props.workers || {}),
     );
-    say("ClientSecret", "What clients of workers show", this.secrets.client.secretArn);
-    say("ClientSecurityGroup", "What clients of workers carry", this.workers.clients.securityGroupId);
+    say("ClientSecret", "Secret that clients of workers send", this.secrets.client.secretArn);
+    say("ClientSecurityGroup", "Security group for clients of workers", this.workers.clients.securityGroupId);
   }
 }
 
-/** Props that have to fit to each other. */
+/** Checks props that depend on each other. */
 function checked(props: GraphServiceProps): { partitions: number; shards: number; replication: number } {
   const partitions = powerOfTwo("partitions", props.partitions ?? 64, 32_768);
   const shards = whole("shards", props.shards ?? 1, 1);

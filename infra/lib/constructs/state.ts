@@ -1,8 +1,9 @@
 /**
- * `GraphState`: what a graph cannot lose. The map's table, the buckets, the log, their key, and the network that brokers stand in. It changes
- * rarely, stays when its stack is deleted (RETAIN), and knows nothing of the processes that use it.
+ * `GraphState`: the durable state of a graph. It has the map's table, the buckets, the log, their key, and the brokers'
+ * network. It changes rarely, is retained when its stack is deleted (RETAIN), and knows nothing of the processes that
+ * use it.
  *
- * One `GraphState` is one graph: checkpoints and segments of two graphs must never share a bucket.
+ * One `GraphState` holds one graph: checkpoints and segments of two graphs must never share a bucket.
  */
 import { type Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -16,9 +17,12 @@ import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
 
-/** What a graph is kept in. */
+/** Settings of the durable state. */
 export interface GraphStateProps {
-  /** Name of the deployment, one in the account and region: names of table, brokers and log groups begin with it. */
+  /**
+   * Name of the deployment, unique in the account and region: the names of the table, brokers and log groups start with
+   * it.
+   */
   readonly name: string;
   /**
    * Name of the graph.
@@ -27,19 +31,19 @@ export interface GraphStateProps {
    */
   readonly graph?: string;
   /**
-   * Where it stands.
+   * The network of the deployment.
    *
-   * @default a VPC of its own over three zones
+   * @default a new VPC across three zones
    */
   readonly network?: NetworkProps;
   /**
-   * The brokers of the log: those that are made here (MSK), or `addresses` of a Kafka that is there already.
+   * The brokers of the log: MSK, which this app creates, or the `addresses` of an existing Kafka.
    *
    * @default three of kafka.m7g.large with 100 GiB each
    */
   readonly log?: LogClusterProps | GivenLogProps;
   /**
-   * After how long files in the drop bucket are deleted.
+   * Age at which files in the drop bucket are deleted.
    *
    * @default never
    */
@@ -62,7 +66,8 @@ export class GraphState extends Construct {
     const dashes =
       "2 to 32 lower-case letters, digits and dashes that begin with a letter and do not end with a dash";
     this.name = text("name", props.name, /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/, dashes);
-    // What the map takes (`engine-core/cluster/src/model.rs`); dots and underscores together make Kafka's metrics ambiguous.
+    // What the map allows (`engine-core/cluster/src/model.rs`). Dots and underscores are excluded, because together
+    // they make Kafka's metric names ambiguous.
     this.graph = text(
       "graph",
       props.graph ?? "default",
@@ -80,17 +85,17 @@ export class GraphState extends Construct {
     this.log = "addresses" in log ? new GivenLog(log) : this.makeBrokers(log);
   }
 
-  /** What names of log groups begin with. */
+  /** The prefix of log group names. */
   get logPrefix(): string {
     return `/tidegraph/${this.name}/`;
   }
 
-  /** The graph's topic, as the daemons name it. */
+  /** The graph's topic, by the name that the daemons use. */
   get topic(): string {
     return `tidegraph-${this.graph}`;
   }
 
-  /** What `--objects` says. */
+  /** The value of `--objects`. */
   get objects(): string {
     return `s3://${this.buckets.data.bucketName}`;
   }
@@ -114,7 +119,7 @@ export class GraphState extends Construct {
       enableKeyRotation: true,
       removalPolicy: RemovalPolicy.RETAIN,
     });
-    // Services that use a key without a role of ours to speak for them. In a key's policy `*` is the key.
+    // Services that use the key without one of our roles. In a key policy, `*` stands for the key itself.
     const service = (
       sid: string,
       name: string,
@@ -133,7 +138,7 @@ export class GraphState extends Construct {
       ArnLike: { "kms:EncryptionContext:aws:logs:arn": groups },
     });
     const ours = { StringEquals: { "aws:SourceAccount": account } };
-    // Both write to the topic of alarms, which is encrypted.
+    // Both publish to the topic for alarms, which is encrypted.
     service("Alarms", "cloudwatch.amazonaws.com", basic, ours);
     service("Events", "events.amazonaws.com", basic, ours);
     return key;

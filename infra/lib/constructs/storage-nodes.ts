@@ -1,9 +1,10 @@
 /**
- * The storage nodes: an Auto Scaling group over the zones, of Graviton machines with NVMe of their own, each running `tidegraph-node serve` with both
- * roles, so that each is a candidate for the sequencer.
+ * The storage nodes: an Auto Scaling group across the zones, of Graviton machines with local NVMe. Each runs
+ * `tidegraph-node serve` with both roles, so each is a candidate for the sequencer.
  *
- * A machine that is lost is replaced; a new one counts when its daemon is up (`join`). The group never takes a machine away by itself: what it holds
- * has to be somewhere else first, and only a person, or what plans moves, knows that.
+ * The group replaces a lost machine; a new machine is in service once its daemon is up (`join`). The group never
+ * terminates a machine by itself, because other nodes must have its replicas first. Only a person or the rebalance
+ * planner can tell.
  */
 import { Duration, Stack } from "aws-cdk-lib";
 import * as autoscaling from "aws-cdk-lib/aws-autoscaling";
@@ -27,13 +28,13 @@ import type { GraphState } from "./state.ts";
 /** Settings of storage nodes. */
 export interface NodesProps {
   /**
-   * How many there are: at least as many as replicas of a partition, and best a multiple of the zones.
+   * Number of nodes: at least the number of replicas of a partition, and ideally a multiple of the number of zones.
    *
    * @default 3
    */
   readonly count?: number;
   /**
-   * Kind of the machines: Graviton with NVMe of their own.
+   * Instance type of the machines: Graviton with local NVMe.
    *
    * @default "i4g.xlarge"
    */
@@ -46,7 +47,7 @@ export interface NodesProps {
   readonly joinPatience?: Duration;
 }
 
-/** What the nodes need. */
+/** Settings and resources that the nodes need. */
 interface Parts extends NodesProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
@@ -58,10 +59,13 @@ interface Parts extends NodesProps {
   readonly retention: logs.RetentionDays;
 }
 
-/** How long a machine that is taken away may take until others have what it holds. Then it goes, drained or not: the log has everything. */
+/**
+ * How long a terminating machine may take until other nodes have its replicas. After that it is terminated, drained or
+ * not, because the log has everything.
+ */
 const LEAVE = Duration.hours(2);
 
-/** Names of the hooks. */
+/** Names of the lifecycle hooks. */
 const JOINS = "joins";
 export const LEAVES = "leaves";
 
@@ -96,7 +100,7 @@ export class StorageNodes extends Construct {
       vpcSubnets: { subnets },
       launchTemplate: template,
       minCapacity: this.count,
-      // Room to start a new one before an old one is taken away.
+      // Leaves room to start a new machine before an old one is terminated.
       maxCapacity: this.count * 2,
       newInstancesProtectedFromScaleIn: true,
       healthChecks: autoscaling.HealthChecks.ec2({ gracePeriod: patience }),
@@ -112,19 +116,22 @@ export class StorageNodes extends Construct {
     this.hook(patience);
   }
 
-  /** What speaks with nodes: those may, at the fleet's port. */
+  /** Lets a security group connect to the nodes, at the fleet's port. */
   allow(other: ec2.SecurityGroup, what: string): void {
     other.connections.allowTo(this.securityGroup, ec2.Port.tcp(FLEET_PORT), what);
   }
 
-  /** Hooks stand in the group itself: those that are made after it miss its first machines. */
+  /**
+   * Adds the lifecycle hooks to the group itself, because hooks that are created after the group miss its first
+   * machines.
+   */
   private hook(patience: Duration): void {
     const group = this.group.node.defaultChild as autoscaling.CfnAutoScalingGroup;
     group.lifecycleHookSpecificationList = [
       {
         lifecycleHookName: JOINS,
         lifecycleTransition: "autoscaling:EC2_INSTANCE_LAUNCHING",
-        // A little longer than the state machine waits, which says why.
+        // Slightly longer than the state machine waits, so that its log gives the reason.
         heartbeatTimeout: patience.toSeconds() + 120,
         defaultResult: "ABANDON",
       },
@@ -136,7 +143,7 @@ export class StorageNodes extends Construct {
       },
     ];
     const launched = new events.Rule(this, "Launched", {
-      description: "A machine of the fleet was started: it is let in when its daemon is up",
+      description: "A machine of the fleet started: admits it once its daemon is up",
       eventPattern: {
         source: ["aws.autoscaling"],
         detailType: ["EC2 Instance-launch Lifecycle Action"],
@@ -144,7 +151,7 @@ export class StorageNodes extends Construct {
       },
       targets: [new targets.SfnStateMachine(this.join.stateMachine, { retryAttempts: 10 })],
     });
-    // The first machines start while the group is made.
+    // The first machines start while the group is created, so the rule and the machine must exist before.
     group.node.addDependency(launched, this.join);
   }
 
@@ -187,12 +194,15 @@ export class StorageNodes extends Construct {
       httpPutResponseHopLimit: 1,
       detailedMonitoring: true,
       associatePublicIpAddress: false,
-      // The system only: data is on the machine's own NVMe.
+      // The system only; data is on the machine's local NVMe.
       blockDevices: [{ deviceName: "/dev/xvda", volume }],
     });
   }
 
-  /** What a node may do: the map, the log, its bucket, its secret, its log, and downloading itself. */
+  /**
+   * Creates the role of a node, with access to the map, the log, its bucket, its secret, its log groups and its own
+   * program.
+   */
   private role(props: Parts, groups: readonly logs.ILogGroup[]): iam.Role {
     const { state } = props;
     const role = new iam.Role(this, "Role", {

@@ -1,9 +1,10 @@
 /**
- * Who is told when something is wrong: alarms and rules that write to one topic, and one dashboard. Each alarm says in its description what to look
- * at.
+ * Monitoring: alarms and rules that publish to one topic, and one dashboard. The description of each alarm says what to
+ * look at.
  *
- * Metrics of nodes come by log events that AWS's agent writes (`node-setup.ts`), for nodes need an endpoint for logs anyway, and none for metrics then.
- * Those of the API, the function, the balancer, the table and the brokers are AWS's own. The workers' `/metrics` is not collected yet.
+ * Metrics of nodes arrive as log events that AWS's agent writes (`node-setup.ts`). Nodes need an endpoint for logs
+ * anyway, so this saves one for metrics. The metrics of the API, the functions, the balancer, the table and the brokers
+ * are AWS's own. The workers' `/metrics` is not collected yet.
  */
 import { Duration, Stack } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
@@ -24,7 +25,7 @@ import type { GraphState } from "./state.ts";
 import type { StorageNodes } from "./storage-nodes.ts";
 import type { Workers } from "./workers.ts";
 
-/** What is watched. */
+/** The resources to monitor. */
 export interface WatchProps {
   readonly state: GraphState;
   readonly api: QueryApi;
@@ -32,12 +33,12 @@ export interface WatchProps {
   readonly nodes: StorageNodes;
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
-  /** Where alarms go. */
+  /** The topic that receives alarms, if one is given. */
   readonly topic: sns.ITopic | undefined;
 }
 
 const MINUTE = Duration.minutes(1);
-/** What the daemons ask of the table. */
+/** The DynamoDB operations that the daemons use. */
 const OPERATIONS = [
   dynamodb.Operation.GET_ITEM,
   dynamodb.Operation.QUERY,
@@ -67,14 +68,14 @@ export class Watch extends Construct {
   }
 
   private makeTopic(): sns.Topic {
-    // By its ARN: the key's policy, which lets alarms and rules use it, is in the other stack.
+    // Imported by ARN: the key's policy, which lets alarms and rules use it, is in the other stack.
     const masterKey = Key.fromKeyArn(this, "Key", this.props.state.key.keyArn);
     const topic = new sns.Topic(this, "Topic", {
       masterKey,
       enforceSSL: true,
       displayName: this.props.state.name,
     });
-    // A topic with a policy of its own has lost the one that lets alarms of the account in.
+    // A topic with a policy of its own no longer has the default policy, which admits the account's alarms.
     topic.addToResourcePolicy(
       new iam.PolicyStatement({
         sid: "Alarms",
@@ -87,7 +88,7 @@ export class Watch extends Construct {
     return topic;
   }
 
-  /** Tells when a metric is beyond a limit for some minutes. */
+  /** Adds an alarm for a metric that is beyond a threshold for some minutes. */
   private alarm(
     id: string,
     alarmDescription: string,
@@ -118,7 +119,7 @@ export class Watch extends Construct {
     const stage = api.api.deploymentStage;
     this.alarm(
       "ApiErrors",
-      "Requests end with 5xx: look at the log groups access and query.",
+      "Requests fail with 5xx: look at the log groups access and query.",
       stage.metricServerError({ period: MINUTE, statistic: "Average" }),
       0.01,
     );
@@ -131,14 +132,14 @@ export class Watch extends Construct {
     );
     this.alarm(
       "QueryThrottles",
-      "The query function is asked more than it may run at once: raise query.concurrency, or the account's limit.",
+      "More queries arrive than the function may run at once: raise query.concurrency, or the account's limit.",
       query.function.metricThrottles({ period: MINUTE }),
       0,
     );
     if (workers === undefined) return;
     this.alarm(
       "WorkersAway",
-      "Workers do not take connections: look at the log group workers.",
+      "Workers do not accept connections: look at the log group workers.",
       workers.targets.metrics.unHealthyHostCount({ period: MINUTE, statistic: "Maximum" }),
       0,
     );
@@ -163,14 +164,14 @@ export class Watch extends Construct {
     const silent = this.ofNodes("tidegraph_version", {}, "SampleCount");
     this.alarm(
       "NodesSilent",
-      "No node says how it is: look at the log groups nodes and metrics.",
+      "No node reports metrics: look at the log groups nodes and metrics.",
       silent,
       1,
       { comparison: BELOW, minutes: 15, missing: cloudwatch.TreatMissingData.BREACHING },
     );
     this.alarm(
       "CommitsUnavailable",
-      "Commits are refused since the log or the lease is out of reach: look at the log groups nodes and brokers.",
+      "Commits fail because the log or the lease is unreachable: look at the log groups nodes and brokers.",
       this.ofNodes("tidegraph_commits_total", { outcome: "unavailable" }),
       0,
       { minutes: 3 },
@@ -187,7 +188,7 @@ export class Watch extends Construct {
     }
     this.alarm(
       "Strangers",
-      "Something that is no process of the fleet speaks with the nodes' port.",
+      "A process that does not belong to the fleet connects to the nodes' port.",
       this.ofNodes("tidegraph_refused_total", { what: "connection" }),
       10,
     );
@@ -218,26 +219,26 @@ export class Watch extends Construct {
       "look at the reports in the drop bucket, and at the log groups ingest-machine and ingest.";
     this.alarm(
       "LoadsFailed",
-      `Dropped files were refused, or not loaded: ${failures}`,
+      `Dropped files were refused, or their load failed: ${failures}`,
       ingest.machine.metricFailed({ period: MINUTE }),
       0,
       { minutes: 1 },
     );
     this.alarm(
       "LoadsTooLong",
-      `A load took longer than it may, and is given up: ${failures}`,
+      `A load exceeded its time limit and was stopped: ${failures}`,
       ingest.machine.metricTimedOut({ period: MINUTE }),
       0,
       { minutes: 1 },
     );
     this.alarm(
       "LoadsUntold",
-      "A load ended, and nobody could tell how: look at the log groups ingest-settle and ingest, and start the machine Settle again.",
+      "A load ended without a report: look at the log groups ingest-settle and ingest, and start the machine Settle again.",
       ingest.settle.metricFailed({ period: MINUTE }),
       0,
       { minutes: 1 },
     );
-    // EventBridge gave up after a day: nobody else knows of that drop.
+    // EventBridge gave up after a day, and nothing else knows of that drop.
     const unheard = new cloudwatch.Metric({
       namespace: "AWS/Events",
       metricName: "FailedInvocations",
@@ -245,17 +246,17 @@ export class Watch extends Construct {
       period: MINUTE,
       statistic: "Sum",
     });
-    this.alarm("DropsUnheard", "No load was begun for a drop: put its _SUCCESS again.", unheard, 0, {
+    this.alarm("DropsUnheard", "No load started for a drop: upload its _SUCCESS again.", unheard, 0, {
       minutes: 1,
     });
-    // Looked at each hour; one that stays is told of until it is completed or deleted.
+    // The function counts stale drops every hour, so the alarm lasts until the drop is completed or deleted.
     const stale = this.ofIngest("tidegraph_drops_stale", "Maximum", Duration.hours(1));
     const what =
-      "Files were dropped, and nobody put _SUCCESS: look for stale.json below reports/ in the drop bucket.";
+      "Files were dropped without _SUCCESS: look for stale.json below reports/ in the drop bucket.";
     this.alarm("DropsStale", what, stale, 0, { minutes: 1 });
   }
 
-  /** A metric of the functions around loads of dropped files. */
+  /** Returns a metric of the functions around loads of dropped files. */
   private ofIngest(metricName: string, statistic = "Sum", period = MINUTE): cloudwatch.Metric {
     const { namespace, dimension, ofIngest } = METRICS;
     const dimensionsMap = { [dimension]: this.props.state.name, service: ofIngest.service };
@@ -278,14 +279,14 @@ export class Watch extends Construct {
     }
   }
 
-  /** What is told as it happens. */
+  /** Adds the rules that publish events as they happen. */
   private rules(): void {
     const { nodes, workers } = this.props;
     const tell = (id: string, description: string, eventPattern: events.EventPattern): void => {
       const rule = new events.Rule(this, id, { description, eventPattern });
       rule.addTarget(new targets.SnsTopic(this.topic));
     };
-    tell("MachinesChange", "Machines that could not be started, or are taken away", {
+    tell("MachinesChange", "Machines that could not start, or were terminated", {
       source: ["aws.autoscaling"],
       detailType: [
         "EC2 Instance Launch Unsuccessful",
@@ -295,7 +296,7 @@ export class Watch extends Construct {
       detail: { AutoScalingGroupName: [nodes.groupName] },
     });
     if (workers === undefined) return;
-    tell("WorkersFail", "A deployment of workers that was given up", {
+    tell("WorkersFail", "A deployment of workers that failed", {
       source: ["aws.ecs"],
       detailType: ["ECS Deployment State Change"],
       resources: [workers.service.serviceArn],
@@ -303,7 +304,7 @@ export class Watch extends Construct {
     });
   }
 
-  /** A metric that nodes give out. */
+  /** Returns a metric that nodes publish. */
   private ofNodes(
     metricName: string,
     dimensions: Record<string, string> = {},
@@ -406,12 +407,12 @@ export class Watch extends Construct {
   }
 }
 
-/** MSK's brokers: it numbers them. */
+/** Returns the ids of MSK's brokers, which are numbered from 1. */
 function idsOf(log: LogCluster): string[] {
   return Array.from({ length: log.brokers }, (_, index) => String(index + 1));
 }
 
-/** The highest value of a metric of all brokers, or of one. */
+/** Returns the maximum of a metric over all brokers, or the metric of one. */
 function ofBrokers(log: LogCluster, metricName: string, broker?: string): cloudwatch.Metric {
   const dimensionsMap = {
     "Cluster Name": log.cluster.clusterName,

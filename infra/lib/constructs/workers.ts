@@ -1,8 +1,9 @@
 /**
- * Long-lived workers (`tidegraph worker`) on Fargate behind an internal load balancer: queries without API Gateway between, and bulk loads, which the
- * query function refuses. Only who carries the clients' security group comes in, and has to show the clients' secret.
+ * Long-lived workers (`tidegraph worker`) on Fargate behind an internal load balancer. They take queries without API
+ * Gateway, and bulk loads, which the query function refuses. A client needs the clients' security group to connect, and
+ * has to show the clients' secret.
  *
- * The port speaks HTTP. WebSocket and Bolt are recognised on the same one later: the balancer passes bytes on, whatever they say.
+ * The port speaks HTTP. The balancer passes bytes through, so WebSocket and Bolt can be added on the same port later.
  */
 
 import { join } from "node:path";
@@ -27,44 +28,45 @@ import type { GraphState } from "./state.ts";
 /** Settings of workers. */
 export interface WorkersProps {
   /**
-   * How many there are at least.
+   * Minimum number of workers.
    *
    * @default 2
    */
   readonly count?: number;
   /**
-   * How many there may be; more are started where processors are busy.
+   * Maximum number of workers; more start when the processors are busy.
    *
-   * @default as many as count
+   * @default the value of count
    */
   readonly most?: number;
   /**
-   * Thousandths of a processor of each, as Fargate counts: 1024 is one.
+   * Processor units of each worker, as Fargate counts them: 1,024 are one processor.
    *
    * @default 1024
    */
   readonly cpu?: number;
   /**
-   * MiB of memory of each, 2 to 8 for each thousandth of a processor.
+   * Memory of each worker in MiB: 2 to 8 for each processor unit.
    *
    * @default 4096
    */
   readonly memoryMib?: number;
   /**
-   * A certificate for the balancer, which then speaks TLS with clients.
+   * A certificate for the balancer. With it, clients connect with TLS.
    *
-   * @default HTTP within the VPC
+   * @default plain HTTP within the VPC
    */
   readonly certificate?: ICertificate;
   /**
-   * The image that the worker's is made from: with the C library and certificates of Amazon Linux 2023, and a shell. By digest.
+   * The base image of the worker's image, given by digest. It needs the C library and certificates of Amazon Linux
+   * 2023, and a shell.
    *
    * @default Amazon Linux 2023, minimal
    */
   readonly baseImage?: string;
 }
 
-/** What the workers need. */
+/** Settings and resources that the workers need. */
 interface Parts extends WorkersProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
@@ -73,14 +75,14 @@ interface Parts extends WorkersProps {
   readonly retention: logs.RetentionDays;
 }
 
-/** The port of the service (Neptune's). */
+/** The port of the service, the same as Neptune's. */
 export const WORKER_PORT = 8182;
 
-/** For several processors, of which arm64 is one. */
+/** An image for several processors, including arm64. */
 const BASE_IMAGE =
   "public.ecr.aws/amazonlinux/amazonlinux:2023-minimal@sha256:6621917fc09ad8c935aa5ccc32c933c6dec250deafae54af86e154fcd19f5ed0";
 
-/** What Fargate has. */
+/** The values that Fargate offers. */
 const CPUS = [256, 512, 1024, 2048, 4096, 8192, 16_384];
 
 const FILES = join(import.meta.dirname, "..", "..", "worker");
@@ -91,7 +93,7 @@ export class Workers extends Construct {
   readonly balancer: elb.NetworkLoadBalancer;
   readonly targets: elb.NetworkTargetGroup;
   readonly securityGroup: ec2.SecurityGroup;
-  /** Whoever carries it may speak with the balancer. */
+  /** Clients that have this security group may connect to the balancer. */
   readonly clients: ec2.SecurityGroup;
 
   constructor(scope: Construct, id: string, props: Parts) {
@@ -151,19 +153,19 @@ export class Workers extends Construct {
       port: WORKER_PORT,
       protocol: elb.Protocol.TCP,
       targets: [this.service],
-      // A worker ends what runs, within 30 s, when it is told to stop.
+      // A worker that is told to stop finishes its running queries within 30 s.
       deregistrationDelay: Duration.seconds(30),
-      // `/status` asks for the clients' secret, which a balancer does not have.
+      // `/status` requires the clients' secret, which a balancer does not have.
       healthCheck: { protocol: elb.Protocol.TCP, interval: Duration.seconds(10) },
     });
   }
 
-  /** The one that clients speak with. */
+  /** The port that clients connect to. */
   private listenPort(props: WorkersProps): number {
     return props.certificate ? 443 : WORKER_PORT;
   }
 
-  /** Where clients find the workers. */
+  /** The address of the workers. */
   endpoint(props: WorkersProps): string {
     const scheme = props.certificate ? "https" : "http";
     return `${scheme}://${this.balancer.loadBalancerDnsName}:${this.listenPort(props)}`;
@@ -189,7 +191,8 @@ export class Workers extends Construct {
     task.addContainer("worker", {
       image: ecs.ContainerImage.fromDockerImageAsset(this.image(props)),
       readonlyRootFilesystem: true,
-      // As flags: what is a variable of a task's definition anyone sees who may describe it, and so are these, but nobody takes them for secrets.
+      // Passed as flags instead of variables. Both are visible to everyone who may describe the task definition, but
+      // nobody mistakes flags for secrets.
       command: [
         ...["--host", "0.0.0.0", "--port", String(WORKER_PORT)],
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
@@ -223,7 +226,7 @@ export class Workers extends Construct {
     });
   }
 
-  /** What a worker itself may do. */
+  /** Creates the role of the worker itself. */
   private role({ state, loadFrom }: Parts): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
@@ -241,7 +244,10 @@ export class Workers extends Construct {
     return role;
   }
 
-  /** What ECS does to start one: the image, the secrets, the log. CDK adds the statements where each is used. */
+  /**
+   * Creates the role with which ECS starts a worker: it needs the image, the secrets and the log. CDK adds the
+   * statements where each of them is used.
+   */
   private starter({ state }: Parts): iam.Role {
     const role = new iam.Role(this, "Starter", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),

@@ -1,4 +1,4 @@
-/** The stack of the processes of a graph. It can be deleted and made again. */
+/** The stack with the processes of a graph. It can be deleted and created again. */
 import { Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { GraphService, type GraphServiceProps } from "../constructs/service.ts";

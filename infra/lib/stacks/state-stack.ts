@@ -1,4 +1,4 @@
-/** The stack of what a graph cannot lose. It is protected against being deleted, and what is in it stays anyway. */
+/** The stack with the durable state of a graph. It has termination protection, and its resources are retained. */
 import { Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { GraphState, type GraphStateProps } from "../constructs/state.ts";

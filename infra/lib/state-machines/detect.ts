@@ -1,6 +1,7 @@
 /**
- * Looks once a minute whether replicas have to move, and starts the machine that does it. An execution is named by what is needed, the epoch of the map
- * and the time in steps of ten minutes, so that one that runs, or has just failed, is not started again each minute.
+ * Checks once a minute whether replicas have to move, and starts the machine that moves them. The name of an execution
+ * consists of the required action, the epoch of the map, and the time in steps of ten minutes. So a machine that is
+ * running, or has just failed, is not started again every minute.
  */
 import { Duration } from "aws-cdk-lib";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
@@ -8,26 +9,26 @@ import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 
-/** What it needs. */
+/** Settings of the machine. */
 export interface DetectProps {
   readonly function: lambda.IFunction;
   readonly heal: sfn.IStateMachine;
   readonly scaleOut: sfn.IStateMachine;
   readonly drain: sfn.IStateMachine;
-  /** How long a lost node may take to come back. */
+  /** How long a lost node has to come back. */
   readonly patience: Duration;
 }
 
 export function detect(scope: Construct, props: DetectProps): sfn.IChainable {
   const look = new tasks.LambdaInvoke(scope, "Look", {
-    comment: "Takes nodes for lost that give no sign of life, and says what is needed",
+    comment: "Marks nodes without a sign of life as lost, and returns the required action",
     lambdaFunction: props.function,
     payload: sfn.TaskInput.fromObject({ step: "detect" }),
     payloadResponseOnly: true,
     retryOnServiceExceptions: false,
     taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
   });
-  // Otherwise it comes again in a minute.
+  // After two failures, the next run follows within a minute.
   look.addRetry({ errors: ["States.ALL"], maxAttempts: 1, interval: Duration.seconds(5) });
   const nothing = new sfn.Succeed(scope, "Nothing to do");
   const start = (id: string, machine: sfn.IStateMachine, input: Record<string, unknown>): sfn.IChainable => {
@@ -42,7 +43,7 @@ export function detect(scope: Construct, props: DetectProps): sfn.IChainable {
       maxAttempts: 3,
       interval: Duration.seconds(2),
     });
-    // It runs, or ended without having changed anything.
+    // The execution is running, or has ended without changing anything.
     task.addCatch(nothing, {
       errors: ["StepFunctions.ExecutionAlreadyExistsException"],
       resultPath: sfn.JsonPath.DISCARD,

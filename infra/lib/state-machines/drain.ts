@@ -1,6 +1,8 @@
 /**
- * A node is to be taken away: it answers until others have what it holds. Input: `{ "node": "i-…" }`. If its machine is being taken away by the Auto Scaling
- * group, which waits for this, the group goes on at the end.
+ * Drains a node that is going to be taken away: it answers until other nodes have its replicas. If the Auto Scaling
+ * group is terminating the node's machine, the group waits for this state machine and is told to continue at the end.
+ *
+ * Input: `{ "node": "i-…" }`.
  */
 import { Duration } from "aws-cdk-lib";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
@@ -8,18 +10,18 @@ import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { Moves, type MovesProps } from "./moves.ts";
 
-/** What else it needs. */
+/** Further settings of the machine. */
 export interface DrainProps {
   readonly function: MovesProps["function"];
   readonly groupName: string;
   readonly groupArn: string;
-  /** Of the lifecycle hook. */
+  /** Name of the lifecycle hook. */
   readonly hookName: string;
 }
 
 export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
   const tell = new tasks.CallAwsService(scope, "Let the group go on", {
-    comment: "A node whose machine stays has no such action, which is an error of no weight",
+    comment: "Fails for a node whose machine stays, because it has no such action; the failure is ignored",
     service: "autoscaling",
     action: "completeLifecycleAction",
     parameters: {
@@ -40,7 +42,7 @@ export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
     errors: ["AutoScaling.ResourceContentionException"],
   });
   tell.addCatch(drained, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
-  // Another execution that has the lease empties the node as well.
+  // Waits, because the execution that has the lease empties the node as well.
   const wait = new sfn.Wait(scope, "Another one works", { time: sfn.WaitTime.duration(Duration.minutes(1)) });
   const moves = new Moves(scope, {
     function: props.function,
@@ -51,7 +53,7 @@ export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
   });
   const mark = moves.step(
     "Say that it leaves",
-    "It answers reads and gets nothing more",
+    "The node answers reads and gets no more replicas",
     { step: "drain", node: sfn.JsonPath.stringAt("$.node") },
     sfn.JsonPath.DISCARD,
   );

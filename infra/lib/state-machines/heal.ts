@@ -1,12 +1,15 @@
-/** A node was lost: its replicas are restored on others, when it did not come back in time. The first placement of a graph is a heal too. */
+/**
+ * Restores the replicas of a lost node on other nodes, unless it comes back in time. The first placement of a graph is
+ * a heal too.
+ */
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { Moves, type MovesProps } from "./moves.ts";
 
-/** Input: `{ "patienceSeconds": 120 }`, how long a lost node may take to come back before anything moves. */
+/** Input: `{ "patienceSeconds": 120 }`, the time that a lost node has to come back before anything moves. */
 export function heal(scope: Construct, fn: MovesProps["function"]): sfn.IChainable {
   const wait = new sfn.Wait(scope, "It may come back", {
-    comment: "A daemon that was started anew has its replicas sooner, and moves nothing",
+    comment: "A restarted daemon restores its replicas sooner, and nothing has to move",
     time: sfn.WaitTime.secondsPath("$.patienceSeconds"),
   });
   const moves = new Moves(scope, {
@@ -14,7 +17,7 @@ export function heal(scope: Construct, fn: MovesProps["function"]): sfn.IChainab
     goal: "repair",
     drains: false,
     busy: new sfn.Succeed(scope, "Another one works", {
-      comment: "The detector comes again while something is left",
+      comment: "The detector starts another execution while something is left",
     }),
     whole: new sfn.Succeed(scope, "Healed"),
   });

@@ -1,12 +1,14 @@
 /**
- * What comes after what when files are dropped: take the drop, begin the load, do the tasks of one stage after the other, commit, tell. Which stages there are, and when one comes again,
- * the function that loads says (`contracts/schemas/ingest-answer.schema.json`); here is only how it is asked.
+ * The order of steps when files are dropped: take the drop, begin the load, do the tasks of one stage after another,
+ * commit, report. The function that loads decides which stages there are and when one is repeated
+ * (`contracts/schemas/ingest-answer.schema.json`); this file only defines how it is invoked.
  *
- * Tasks of a stage run in a Distributed Map. Its executions are of the standard kind: an express one ends after five minutes, and a task may take the function's fifteen, and be tried
- * again when the function dies. A task may run twice, also at the same time; what it writes is the same.
+ * The tasks of a stage run in a Distributed Map. Its executions are of the standard kind, because an express execution
+ * ends after five minutes. A task may take the function's limit of fifteen minutes, and is retried if the function
+ * dies. A task may run twice, even concurrently; both runs write the same.
  *
- * What must never happen: that a load ends and nobody is told. Whatever is caught ends the load (`Abandon`), and what became of it is told from there; if even that fails, the
- * failure is told.
+ * A load must never end without a report. Any error that is caught ends the load (`Abandon`), whose outcome is then
+ * reported. If even that fails, the error is reported.
  */
 import { Duration } from "aws-cdk-lib";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
@@ -15,23 +17,26 @@ import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { PASSES, patiently } from "./retry.ts";
 
-/** What it needs. */
+/** Settings of the machine. */
 export interface IngestMachineProps {
-  /** Takes drops. */
+  /** The function that takes drops. */
   readonly intake: lambda.IFunction;
-  /** Loads. */
+  /** The function that loads. */
   readonly load: lambda.IFunction;
-  /** Tells. */
+  /** The function that reports. */
   readonly report: lambda.IFunction;
-  /** Most tasks at the same time. */
+  /** Maximum number of concurrent tasks. */
   readonly concurrency: number;
-  /** The longest that the function that loads takes. */
+  /** Time limit of the function that loads. */
   readonly timeout: Duration;
 }
 
-/** A function that was killed, such as for its memory: tried again, since an environment may have been used up by the task before. */
+/**
+ * Errors of a function that was killed, for example for its memory use. They are retried, because an earlier task may
+ * have exhausted the environment.
+ */
 const DIES = [...PASSES, "Runtime.ExitError", "Runtime.OutOfMemory"];
-/** Beyond the function's own time, for Lambda to find a place for it. */
+/** Extra time, beyond the function's own limit, for Lambda to place the invocation. */
 const MARGIN = Duration.minutes(1);
 
 export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChainable {
@@ -50,27 +55,28 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   const tell = (id: string, comment: string, payload: Record<string, unknown>): sfn.IChainable =>
     control(scope, id, comment, props.report, payload, "$.told").next(end);
   const load = objectAt("$.load");
-  const report = tell("Report", "Puts the report of the load beside the dropped files", {
+  const report = tell("Report", "Copies the report of the load to the drop bucket", {
     kind: "ended",
     load,
     ended: { status: stringAt("$.at.status"), report: stringAt("$.at.report") },
   });
-  const refused = tell("Report the refusal", "Says why it is not loaded", {
+  const refused = tell("Report the refusal", "Reports why the drop is not loaded", {
     kind: "refused",
     load,
     reason: stringAt("$.reason"),
   });
-  const lost = tell("Report the failure", "Says what was caught: nothing better is known", {
+  const lost = tell("Report the failure", "Reports the caught error, because nothing else is known", {
     kind: "failed",
     load,
     error: objectAt("$.error"),
   });
 
   const which = new sfn.Choice(scope, "Which stage?");
-  const abandon = step(scope, props, "Abandon", "Nothing of it becomes visible, if it is not yet", {
+  const abandon = step(scope, props, "Abandon", "Nothing of the load becomes visible, unless it is already", {
     payload: abandoned("$.load.loadId", "$.error"),
   });
-  // What was caught first is what the report has to say: of a load that never began, this only hears that there is none.
+  // The report has to give the error that was caught first. If the load never began, this step only learns that there
+  // is no load.
   abandon.addCatch(lost, { errors: ["States.ALL"], resultPath: "$.notAbandoned" });
   abandon.next(which);
   const guard = <T extends tasks.LambdaInvoke | sfn.DistributedMap>(state: T): T => {
@@ -78,7 +84,7 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
     return state;
   };
   const begin = guard(
-    step(scope, props, "Begin", "Lists the files, looks at their heads, and divides them", {
+    step(scope, props, "Begin", "Lists the files, reads their headers, and divides them", {
       inputPath: "$.begin",
     }),
   );
@@ -94,7 +100,7 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
     }),
   );
   const isAt = (stage: string): sfn.Condition => sfn.Condition.stringEquals("$.at.stage", stage);
-  // A stage that there is not is refused by the function, as a task of it.
+  // The function refuses an unknown stage when it is invoked with a task of it.
   which
     .when(isAt("ended"), report)
     .when(isAt("commit"), commit.next(which))
@@ -103,7 +109,7 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   const take = control(
     scope,
     "Take the drop",
-    "Reads the mark, gives the load its id, and notes whose it is",
+    "Reads the mark, gives the load its id, and notes its execution",
     props.intake,
     { execution: sfn.JsonPath.executionId, input: objectAt("$") },
     "$",
@@ -117,12 +123,12 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   return take.next(what);
 }
 
-/** The longest that a step runs, from when it is asked for. */
+/** Returns the maximum run time of a step, measured from its invocation. */
 export function longestStep({ timeout }: Pick<IngestMachineProps, "timeout">): Duration {
   return timeout.plus(MARGIN);
 }
 
-/** What the function that loads is asked when something was caught, by the paths of the load and of what was. */
+/** Returns the payload that abandons a load after an error, given the paths of the load and of the error. */
 export function abandoned(loadId: string, error: string): Record<string, unknown> {
   const { stringAt } = sfn.JsonPath;
   return {
@@ -133,7 +139,10 @@ export function abandoned(loadId: string, error: string): Record<string, unknown
   };
 }
 
-/** One of the functions around the load. Whatever it fails for is tried again: what it refuses it answers. */
+/**
+ * A step of one of the functions around the load. All errors are retried, because these functions answer refusals
+ * instead of failing.
+ */
 export function control(
   scope: Construct,
   id: string,
@@ -155,7 +164,7 @@ export function control(
   return task;
 }
 
-/** A step of the function that loads; what it answers is where the load is at. */
+/** A step of the function that loads. Its answer says where the load is. */
 export function step(
   scope: Construct,
   props: Pick<IngestMachineProps, "load" | "timeout">,
@@ -181,8 +190,9 @@ export function step(
 }
 
 /**
- * The tasks of a stage, each an execution of its own, so that their number is not bounded by the history of this one. A Map that fails says only that tasks of it did; so a task that
- * fails for good says itself what for, and what is said first stays in the report.
+ * The tasks of a stage. Each is an execution of its own, so that the history of this execution does not limit their
+ * number. A Map that fails says only that some of its tasks failed. So a task that fails for good reports its error
+ * itself, and the first error stays in the report.
  */
 function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMap {
   const map = new sfn.DistributedMap(scope, "Work", {
@@ -200,10 +210,11 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
     resultPath: sfn.JsonPath.DISCARD,
   });
   const one = new tasks.LambdaInvoke(scope, "Do a task", {
-    comment: "What it wrote is in the data bucket",
+    comment: "Its output is in the data bucket",
     lambdaFunction: props.load,
     payloadResponseOnly: true,
-    // What all tasks answer would be put together to one state, which has its limit, before it is thrown away.
+    // Without this, Step Functions would collect the answers of all tasks in one state, which has a size limit, before
+    // discarding them.
     outputPath: sfn.JsonPath.DISCARD,
     retryOnServiceExceptions: false,
     taskTimeout: sfn.Timeout.duration(longestStep(props)),
@@ -213,7 +224,7 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
     errorPath: sfn.JsonPath.stringAt("$.error.Error"),
     causePath: sfn.JsonPath.stringAt("$.error.Cause"),
   });
-  const say = step(scope, props, "Say what failed", "Nobody else knows", {
+  const say = step(scope, props, "Say what failed", "Only the task knows its error", {
     payload: abandoned("$.loadId", "$.error"),
     resultPath: sfn.JsonPath.DISCARD,
   });

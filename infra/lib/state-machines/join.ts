@@ -1,8 +1,9 @@
 /**
- * A new machine counts when its daemon is up: the launch hook of the Auto Scaling group waits, this state machine looks at the node's item in the map
- * every 15 seconds, and tells the group to go on. A machine that is not up in time is given up, and the group starts another one.
+ * Admits a new machine once its daemon is up. The launch hook of the Auto Scaling group waits for this state machine,
+ * which checks the node's item in the map every 15 seconds and then tells the group to continue. It gives up a machine
+ * that is not up in time, and the group starts another one.
  *
- * It has no code of its own: DynamoDB and Auto Scaling are asked by Step Functions itself.
+ * No code of ours runs here: Step Functions calls DynamoDB and Auto Scaling itself.
  */
 import { Duration, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -15,17 +16,17 @@ import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { useKey } from "../statement.ts";
 
-/** What it needs. */
+/** Settings of the machine. */
 export interface JoinProps {
   readonly state: GraphState;
-  /** Name of the Auto Scaling group: its ARN would be a circle, since the group waits for this. */
+  /** Name of the Auto Scaling group. Its ARN would be a circular reference, since the group depends on this. */
   readonly groupName: string;
-  /** How long a machine may take. */
+  /** How long a machine may take until its daemon is up. */
   readonly patience: Duration;
   readonly retention: logs.RetentionDays;
 }
 
-/** Between two looks. */
+/** Time between two checks. */
 const STEP = Duration.seconds(15);
 
 export class Join extends Construct {
@@ -35,7 +36,7 @@ export class Join extends Construct {
     super(scope, id);
     const logGroup = processLog(this, "Logs", props.state, "join", props.retention);
     this.stateMachine = new sfn.StateMachine(this, "StateMachine", {
-      comment: "Lets a machine into the fleet when its daemon is up",
+      comment: "Admits a machine to the fleet once its daemon is up",
       definitionBody: sfn.DefinitionBody.fromChainable(this.definition(props)),
       role: this.role(props),
       timeout: props.patience.plus(Duration.minutes(5)),
@@ -103,7 +104,7 @@ export class Join extends Construct {
     return start.next(look).next(choice);
   }
 
-  /** The group by its name: the unique id that its ARN has too is known only when it is there. */
+  /** Returns the ARN of the group with a wildcard for the unique id, which is known only after the group is created. */
   private groupArn({ groupName }: JoinProps): string {
     const { partition, region, account } = Stack.of(this);
     return `arn:${partition}:autoscaling:${region}:${account}:autoScalingGroup:*:autoScalingGroupName/${groupName}`;

@@ -1,11 +1,14 @@
 /**
- * What the state machines that move replicas are made of: take the lease, plan, let moves run, plan again until nothing is left, verify, give the lease back.
- * The steps are those of the function (`services/rebalance`); here is only what comes after what, how long it waits, and what is tried again.
+ * The common states of the machines that move replicas: take the lease, plan, run the moves, plan again until nothing
+ * is left, verify, and release the lease. The function implements the steps (`services/rebalance`); this file only
+ * defines their order, waits and retries.
  *
- * A machine may be stopped anywhere: the next execution takes the lease when it stood still, and goes on with what the map says was begun.
+ * A machine may be stopped at any point. The next execution takes over the lease once it sees no sign of its holder,
+ * and continues what the map says was begun.
  *
- * The history of an execution has at most 25,000 events. So it ends after `ROUNDS` plans with at most `MOVES` lots each, which are looked at `LOOKS` times; the
- * detector starts the next one while something is left. A test adds it up.
+ * The history of an execution has at most 25,000 events. So an execution ends after `ROUNDS` plans with at most `MOVES`
+ * lots each, which are checked `LOOKS` times; the detector starts the next execution while something is left. A test
+ * adds up the events.
  */
 import { Duration } from "aws-cdk-lib";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
@@ -14,33 +17,33 @@ import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { patiently } from "./retry.ts";
 
-/** Most moves of one plan that run at the same time. */
+/** Maximum number of concurrent moves of one plan. */
 export const MOVES = 32;
-/** Lots of them that are looked at at the same time. */
+/** Number of lots that are checked concurrently. */
 export const CONCURRENCY = 8;
-/** Plans of one execution. */
+/** Maximum number of plans of one execution. */
 export const ROUNDS = 10;
-/** How often a lot is looked at before it is planned anew, which goes on with it. */
+/** How often a lot is checked before the next plan, which continues it. */
 export const LOOKS = 6;
-/** Between two looks. */
+/** Time between two checks. */
 const LOOK = Duration.seconds(15);
-/** Between two plans: nodes that start come up meanwhile. */
+/** Time between two plans, in which starting nodes can come up. */
 const BREATH = Duration.seconds(5);
 
-/** One of the machines. */
+/** What differs between the machines. */
 export interface MovesProps {
   readonly function: lambda.IFunction;
-  /** What is planned for. */
+  /** The goal of the plan. */
   readonly goal: "repair" | "balance";
-  /** Whether the input names a node that is to be emptied. */
+  /** Whether the input names a node that is to be drained. */
   readonly drains: boolean;
-  /** What to do when another execution has the lease. */
+  /** The next state if another execution has the lease. */
   readonly busy: sfn.IChainable;
-  /** What to do when all is as it should be. */
+  /** The next state if the map is as it should be. */
   readonly whole: sfn.IChainable;
 }
 
-/** States that share a scope and what they call. */
+/** Creates the states; all share a scope and a function. */
 export class Moves {
   private readonly scope: Construct;
   private readonly props: MovesProps;
@@ -50,7 +53,7 @@ export class Moves {
     this.props = props;
   }
 
-  /** A step of the function. What passes by itself is tried again. */
+  /** Returns a step of the function. Transient errors are retried. */
   step(
     id: string,
     comment: string,
@@ -70,7 +73,7 @@ export class Moves {
     return task;
   }
 
-  /** From the lease to the end. */
+  /** Returns the whole chain, from taking the lease to the end. */
   chain(): sfn.IChainable {
     const { scope, props } = this;
     const holder = sfn.JsonPath.executionId;
@@ -83,20 +86,20 @@ export class Moves {
       result: sfn.Result.fromObject({ rounds: 0 }),
       resultPath: "$.count",
     });
-    const acquire = this.step("Take the lease", "Or hear who has it", { step: "acquire", holder }, "$.lease");
+    const acquire = this.step("Take the lease", "Or see who has it", { step: "acquire", holder }, "$.lease");
     const still = new sfn.Wait(scope, "Wait for a sign of its holder", {
       time: sfn.WaitTime.secondsPath("$.lease.waitSeconds"),
     });
     const again = this.step(
       "Take it if it stood still",
-      "Its holder is dead then",
+      "Its holder is dead in that case",
       { step: "acquire", holder, seen: sfn.JsonPath.objectAt("$.lease.lease") },
       "$.lease",
     );
     const plan = guard(
       this.step(
         "Plan",
-        "What has to move, and what of it now",
+        "Finds all moves, and those to start now",
         {
           step: "plan",
           holder,
@@ -115,7 +118,7 @@ export class Moves {
     const verify = guard(
       this.step(
         "Verify",
-        "Whether all is as it should be",
+        "Checks that the map is as it should be",
         {
           step: "verify",
           goal: props.goal,
@@ -126,7 +129,7 @@ export class Moves {
     );
     const release = this.step(
       "Give the lease back",
-      "The next one needs not wait",
+      "So that the next execution need not wait",
       { step: "release", holder },
       sfn.JsonPath.DISCARD,
     );
@@ -159,7 +162,10 @@ export class Moves {
     return begin.next(acquire).next(new sfn.Choice(scope, "Ours?").when(isOurs, plan).otherwise(still));
   }
 
-  /** Lots of moves, some at a time. Each is looked at until it is over; one that takes long is planned anew, and gone on with. */
+  /**
+   * Runs the lots of moves, some of them concurrently. Each is checked until it is over; one that takes long is planned
+   * again, and the new plan continues it.
+   */
   private lots(holder: string): sfn.Map {
     const { scope } = this;
     const map = new sfn.Map(scope, "Move", {
@@ -171,7 +177,7 @@ export class Moves {
     });
     const advance = this.step(
       "Go on",
-      "Does what is next of each move",
+      "Does the next step of each move",
       {
         step: "move",
         holder,
@@ -192,11 +198,11 @@ export class Moves {
     return map;
   }
 
-  /** The lease is given back, and the execution fails with what was wrong. */
+  /** Releases the lease, and fails the execution with the error. */
   private failed(holder: string): sfn.IChainable {
     const release = this.step(
       "Give the lease back after a failure",
-      "The next one needs not wait",
+      "So that the next execution need not wait",
       { step: "release", holder },
       sfn.JsonPath.DISCARD,
     );

@@ -1,8 +1,11 @@
-/** Errors of a function's call that pass by themselves: services that are busy or away, and functions that died or took too long. Whoever is called again does the same again. */
+/**
+ * Transient errors of invocations: busy or unavailable services, and functions that died or ran out of time. Repeating
+ * an invocation is safe, because every function does the same again.
+ */
 import { Duration } from "aws-cdk-lib";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 
-/** By the function's own name for it, by Lambda's, and by those of the state machine. */
+/** The names of these errors: the function's own, those of Lambda, and those of Step Functions. */
 export const PASSES = [
   "Unavailable",
   "Lambda.ServiceException",
@@ -15,7 +18,7 @@ export const PASSES = [
   "States.Timeout",
 ];
 
-/** Tries again: at once, and then less and less often. */
+/** Retries with exponentially growing waits and full jitter. */
 export function patiently(errors: readonly string[] = PASSES): sfn.RetryProps {
   return {
     errors: [...errors],

@@ -1,4 +1,4 @@
-/** Nodes were added: all nodes get their share. Input: `{}`. */
+/** Gives all nodes their share of the replicas after nodes were added. Input: `{}`. */
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { Moves, type MovesProps } from "./moves.ts";
@@ -9,7 +9,7 @@ export function scaleOut(scope: Construct, fn: MovesProps["function"]): sfn.ICha
     goal: "balance",
     drains: false,
     busy: new sfn.Succeed(scope, "Another one works", {
-      comment: "The detector comes again while something is left",
+      comment: "The detector starts another execution while something is left",
     }),
     whole: new sfn.Succeed(scope, "Balanced"),
   });

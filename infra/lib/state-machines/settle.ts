@@ -1,21 +1,22 @@
 /**
- * Settles a load whose execution ended without telling: somebody stopped it, or it took longer than it may. The load is abandoned, so that whoever asks for it hears how it ended, and
- * gets its report.
+ * Settles a load whose execution ended without a report, because somebody stopped it or it exceeded its time limit. It
+ * abandons the load, so that a status request shows how the load ended, and writes its report.
  *
- * Steps that the execution had asked for run on for a while, and nobody hears of them: a commit among them may still make the load visible, and others would write behind one that was
- * abandoned. So it waits as long as a step may run, and then looks again: meanwhile somebody may have had the execution go on.
+ * Steps that the execution had started keep running for a while, and nobody receives their answers: a commit among them
+ * may still make the load visible, and others would write after the load was abandoned. So this machine waits for the
+ * maximum run time of a step and then checks again, because somebody may have redriven the execution meanwhile.
  *
- * What must never happen: that a load is told to have failed while a step of it may still commit it.
+ * A load must never be reported as failed while one of its steps may still commit it.
  */
 import { Duration } from "aws-cdk-lib";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { abandoned, control, type IngestMachineProps, longestStep, step } from "./ingest.ts";
 
-/** What it needs. */
+/** Settings of the machine. */
 export type SettleMachineProps = Pick<IngestMachineProps, "load" | "report" | "timeout">;
 
-/** The longest that it may take: a wait, and a step that is tried again and again. */
+/** Time limit of the machine: one wait, and one step with all its retries. */
 export const SETTLE_TIMEOUT = Duration.hours(3);
 
 export function settle(scope: Construct, props: SettleMachineProps): sfn.IChainable {
@@ -29,17 +30,17 @@ export function settle(scope: Construct, props: SettleMachineProps): sfn.IChaina
   const load = objectAt("$.found.load");
   const tell = (id: string, comment: string, payload: Record<string, unknown>): sfn.IChainable =>
     control(scope, id, comment, props.report, payload, "$.told").next(told);
-  const report = tell("Report", "Puts the report of the load beside the dropped files", {
+  const report = tell("Report", "Copies the report of the load to the drop bucket", {
     kind: "ended",
     load,
     ended: { status: stringAt("$.at.status"), report: stringAt("$.at.report") },
   });
-  const failed = tell("Report the end", "The load had not begun, or its end could not be written down", {
+  const failed = tell("Report the end", "The load had not begun, or its end could not be recorded", {
     kind: "failed",
     load,
     error: objectAt("$.found.error"),
   });
-  const abandon = step(scope, props, "Abandon", "Nothing of it becomes visible, if it is not yet", {
+  const abandon = step(scope, props, "Abandon", "Nothing of the load becomes visible, unless it is already", {
     payload: abandoned("$.found.load.loadId", "$.found.error"),
   });
   abandon.addCatch(failed, { errors: ["States.ALL"], resultPath: "$.caught" });
@@ -48,7 +49,7 @@ export function settle(scope: Construct, props: SettleMachineProps): sfn.IChaina
   const wait = new sfn.Wait(scope, "Steps may run on", {
     time: sfn.WaitTime.secondsPath("$.found.waitSeconds"),
   });
-  const again = look("Look again", "It may go on meanwhile, or have told");
+  const again = look("Look again", "It may be running again, or have written its report");
   const open = new sfn.Choice(scope, "Open?").when(isOpen, wait.next(again).next(still)).otherwise(nothing);
-  return look("Look", "Which load it had, and whether that is told of").next(open);
+  return look("Look", "Finds its load, and whether that has a report").next(open);
 }

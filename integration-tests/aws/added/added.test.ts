@@ -1,4 +1,4 @@
-/** A storage node has joined: it gets its share by the state machine `scale-out`, under load. */
+/** A new storage node has joined: the state machine `scale-out` gives it its share, under load. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deployed } from "../../src/aws.ts";

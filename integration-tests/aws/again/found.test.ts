@@ -1,4 +1,4 @@
-/** The service was taken away and deployed again: what was written before is there, and can be written to. */
+/** The service was destroyed and deployed again: earlier data is there, and the graph accepts writes. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { parseAs } from "@tidegraph/contracts";

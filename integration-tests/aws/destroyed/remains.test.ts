@@ -1,4 +1,6 @@
-/** What is there when the service was taken away: the graph, and nothing else of ours (docs/deploy.md, "Take it away"). */
+/**
+ * What remains after the service was destroyed: the graph, and nothing else of ours (docs/deploy.md, "Take it away").
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

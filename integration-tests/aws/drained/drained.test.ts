@@ -1,9 +1,10 @@
 /**
- * A machine is taken away under load: the Auto Scaling group says so and waits, the rule that hears of it starts `drain`, the node answers until others have what it holds, and only then
- * the group is told to go on.
+ * A machine is terminated under load. The Auto Scaling group announces it and waits. The rule for that event starts
+ * `drain`, the node answers until other nodes have its replicas, and only then the group is told to continue.
  *
- * LocalStack has no Auto Scaling: the test says what the group would, and ends the daemon as the end of its machine would. The call that tells the group to go on is made and fails here,
- * which the state machine takes as that of a machine that stays.
+ * LocalStack has no Auto Scaling. The test sends the group's event, and stops the daemon as the end of its machine
+ * would. The call that tells the group to continue fails here, and the state machine treats it like the call for a
+ * machine that stays.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,7 +26,7 @@ import { eventually } from "../../src/server.ts";
 const GROUP = "local-nodes";
 const HOOK = "leaves";
 
-/** Those that `detect` starts, while the node is not empty yet. */
+/** Names of the executions that `detect` starts while the node is not empty yet. */
 const OF_DETECT = /^drain-\d+-\d+$/;
 
 interface Acquired {
@@ -40,7 +41,10 @@ interface Planned {
   };
 }
 
-/** What Auto Scaling says when it takes a machine away (Amazon EC2 Auto Scaling User Guide, "EC2 Instance-terminate Lifecycle Action"). */
+/**
+ * The event that Auto Scaling sends when it terminates a machine (Amazon EC2 Auto Scaling User Guide, "EC2
+ * Instance-terminate Lifecycle Action").
+ */
 const taken = (instance: string, group = GROUP, hook = HOOK) => ({
   LifecycleActionToken: "87654321-4321-4321-4321-210987654321",
   AutoScalingGroupName: group,
@@ -51,7 +55,7 @@ const taken = (instance: string, group = GROUP, hook = HOOK) => ({
   Destination: "EC2",
 });
 
-/** Moves that an execution carried out. One that takes long is in several plans. */
+/** Returns the moves that an execution carried out. One that takes long is in several plans. */
 function movesOf(history: History): ReadonlySet<string> {
   const plans = history.left<Planned>("Plan");
   const moves = plans.flatMap(({ plan }) => plan.lots.flatMap((lot) => lot.moves));
@@ -61,7 +65,7 @@ function movesOf(history: History): ReadonlySet<string> {
 test("a machine is taken away: its node is drained before, no read fails, nothing acknowledged is lost, and only its replicas move", async (t) => {
   await still();
   const before = await standing();
-  // The worst one: it also gives writes their order.
+  // The hardest case: the sequencer's node, which also orders writes.
   const leader = await sequencer();
   const leaves = deployed().nodes.find(({ name }) => name === leader);
   assert.ok(leaves && before.states.get(leader) === "up", `the sequencer is ${leader}`);
@@ -77,7 +81,8 @@ test("a machine is taken away: its node is drained before, no read fails, nothin
 
   const load = new Load(t, "Drained");
   const begun = performance.now();
-  // Of another group, and of another hook of this one: nobody is drained for those. EventBridge may deliver an event twice.
+  // Events of another group, and of another hook of this group, must not drain a node. EventBridge may deliver an event
+  // twice.
   const told = [taken(stay.name, "others"), taken(stay.name, GROUP, "others"), taken(leader), taken(leader)];
   await send("aws.autoscaling", "EC2 Instance-terminate Lifecycle Action", told);
   const [drain, other] = await eventually(
@@ -122,7 +127,7 @@ test("a machine is taken away: its node is drained before, no read fails, nothin
     },
   ]);
 
-  // Two at once: the other one heard who is at it, and moved nothing.
+  // Two executions at once: the second learned who has the lease, and moved nothing.
   const refused = await History.of(other);
   const [answer] = refused.left<Acquired>("Take the lease");
   assert.deepEqual([answer?.lease.ours, answer?.lease.lease.holder], [false, drain]);
@@ -130,7 +135,7 @@ test("a machine is taken away: its node is drained before, no read fails, nothin
   const both = await asked();
   assert.deepEqual(both.toSorted(), [drain, other].toSorted());
   assert.deepEqual(await Promise.all(both.map(inputOf)), [{ node: leader }, { node: leader }]);
-  // It would wait for minutes, and then find nothing to do.
+  // It would wait for minutes and then find nothing to do.
   await still();
 
   process.kill(leaves.pid, "SIGTERM");

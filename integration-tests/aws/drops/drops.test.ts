@@ -1,6 +1,6 @@
 /**
- * Files dropped in S3: the rule hears of them, the state machine loads them with functions that are processes, some of which are killed, and queries count what
- * was loaded.
+ * Files dropped in S3: the rule sees them, the state machine loads them with functions that run as processes, some of
+ * which are killed, and queries count the loaded elements.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -18,11 +18,11 @@ const { airRoutes, api, drop, endpoint } = deployed();
 const signer = new Signer(api);
 after(() => signer.end());
 
-/** Longer than a load of these files, on a busy machine on which each function has to start. */
+/** Longer than a load of these files takes on a busy machine on which each function has to start. */
 const LOAD_MS = 180_000;
 const LOOKING_MS = 3_000;
 
-/** Asks S3 by its REST API. */
+/** Sends a request to S3's REST API. */
 async function s3(method: string, path: string, body?: string): Promise<string> {
   const headers = { authorization: authorization("s3") };
   const answer = await fetch(`${endpoint}/${drop}${path}`, {
@@ -37,7 +37,7 @@ async function s3(method: string, path: string, body?: string): Promise<string> 
 
 const put = (key: string, content = ""): Promise<string> => s3("PUT", `/${key}`, content);
 
-/** Puts files, and what says that they are complete. */
+/** Puts files, and the mark that says that they are complete. */
 async function dropped(name: string, files: Record<string, string>, mark?: object): Promise<void> {
   for (const [file, content] of Object.entries(files)) await put(`drop/default/${name}/${file}`, content);
   await complete(name, mark);
@@ -69,7 +69,7 @@ async function keys(name: string): Promise<string[]> {
   return [...listed.matchAll(/<Key>([^<]+)<\/Key>/g)].map(([, key]) => key ?? "");
 }
 
-/** The report of a drop that comes beside those that are there. */
+/** Waits for a new report of a drop, besides those in `before`. */
 async function report(name: string, before: readonly string[] = []): Promise<Report> {
   const key = await eventually(
     `a report of ${name}`,
@@ -86,14 +86,14 @@ async function value(query: string): Promise<unknown> {
   return Object.values(row ?? {})[0];
 }
 
-/** What the query function says of a load. */
+/** Returns the status of a load, from the query function. */
 async function statusOf(loadId: string): Promise<string> {
   const { status, body } = await signer.ask(`/loader/${loadId}`);
   assert.equal(status, 200, body);
   return parseAs("LoaderStatus", JSON.parse(body)).payload.overallStatus.status;
 }
 
-/** Edges in a row from each vertex to the next. */
+/** Makes a chain of edges, from each vertex to the next. */
 function chain(prefix: string, rows: number): string {
   const lines = Array.from(
     { length: rows - 1 },
@@ -111,7 +111,7 @@ test("dropped files are loaded when they are complete, as a whole, and once", as
   await complete("whole");
   const told = await report("whole");
   assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
-  // A label and a number for each vertex, and the edges.
+  // A label and a number for each vertex, plus the edges.
   assert.equal(told.totalRecords, 2 * rows + rows - 1);
   assert.ok((told.version ?? 0) > 0);
   assert.equal(await value("MATCH (n:Dropped) RETURN count(n)"), rows);
@@ -147,7 +147,7 @@ test("Air Routes in both dialects is one graph", async () => {
     const seconds = (performance.now() - begun) / 1000;
     assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
     console.log(`Air Routes (${dialect}): ${seconds.toFixed(1)} s from its files to its report`);
-    // The second time every element is there already, under the same ids.
+    // In the second load every element exists already, under the same ids.
     assert.equal(told.totalDuplicates > 0, attempt === 2, JSON.stringify(told));
     assert.equal(await value("MATCH (n) RETURN count(n)"), before + nodes);
     assert.equal(await value("MATCH (n:airport) RETURN count(n)"), airports);
@@ -205,7 +205,7 @@ test("what cannot be loaded is refused, with the reason", async () => {
 test("files and headers of both dialects in one drop are refused by file and column", async () => {
   const gremlin = "~id,~label,number:Int\nmg,Mixed,1\n";
   const openCypher = "id:ID,number:int,:LABEL\nmo,2,Mixed\n";
-  // The file that does not fit, and its column.
+  // Each case: the file that does not fit, and its column.
   const cases: [string, Record<string, string>, object | undefined, string, string][] = [
     ["gremlin-first", { "a.csv": gremlin, "b.csv": openCypher }, undefined, "b.csv", "id:ID"],
     ["cypher-first", { "a.csv": openCypher, "b.csv": gremlin }, undefined, "b.csv", "~id"],
@@ -218,13 +218,14 @@ test("files and headers of both dialects in one drop are refused by file and col
   for (const [name, , , file, column] of cases) {
     const told = await report(name);
     assert.equal(told.status, "LOAD_FAILED", JSON.stringify(told));
-    // Of the first file, whose header says what the others are, it is why the load fails; of others it is a row that was refused.
+    // The header of the first file says what the others are, so an error there fails the load. In other files it is a
+    // refused row.
     const [message = told.message] = told.errorLogs.map(({ errorMessage }) => errorMessage);
     const place = `s3://${drop}/drop/default/${name}/${file}, line 1, column ${column}, `;
     assert.ok(message?.startsWith(place), `${name}: ${message}`);
   }
   assert.equal(await value("MATCH (n:Mixed) RETURN count(n)"), 0);
-  // Where rows may be bad, a file with such a header is left out as a whole, and named.
+  // If bad rows are tolerated, a file with such a header is skipped as a whole, and named.
   const name = "lenient";
   await dropped(name, { "a.csv": gremlin, "b.csv": openCypher }, { failOnError: "FALSE" });
   const told = await report(name);
@@ -236,7 +237,7 @@ test("files and headers of both dialects in one drop are refused by file and col
   assert.equal(await value("MATCH (n:Mixed) RETURN sum(n.number)"), 1);
 });
 
-/** Processes of the function that loads. */
+/** Returns the processes of the function that loads. */
 function functions(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -246,14 +247,14 @@ function functions(): number[] {
         const environment = readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
         return isProgram && environment.some((one) => /^AWS_LAMBDA_FUNCTION_NAME=.*Ingest/.test(one));
       } catch {
-        // It ended meanwhile, or is somebody else's.
+        // The process has ended meanwhile, or belongs to another user.
         return false;
       }
     })
     .map(Number);
 }
 
-/** Kills a process, unless it has ended by itself meanwhile. */
+/** Kills a process; returns false if it has already ended. */
 function kill(pid: number): boolean {
   try {
     return process.kill(pid, "SIGKILL");
@@ -267,7 +268,7 @@ test("a load whose functions are killed is complete all the same", {
   skip: process.platform !== "linux",
 }, async () => {
   const rows = 50_000;
-  // Those that wait are no loss to anybody: whoever is seen from here on was started for this load.
+  // Idle processes are killed first, so that every process seen from here on was started for this load.
   for (const pid of functions()) kill(pid);
   await dropped("killed", { "rows.csv": manyVertices("k", rows, "Killed") });
   const killed = new Set<number>();
@@ -296,7 +297,7 @@ test("a load that somebody stops is settled: it is told to have failed, nothing 
     async () => (await executions("ingest")).find((one) => !known.has(one.executionArn)),
     LOAD_MS,
   );
-  // Not before it has taken the drop: until then there is nothing to tell of.
+  // Not before the machine has taken the drop: until then there is nothing to report.
   const inProgress = async (): Promise<string | undefined> => {
     const { body } = await signer.ask("/loader");
     const { loadIds } = parseAs("LoaderList", JSON.parse(body)).payload;
@@ -305,13 +306,13 @@ test("a load that somebody stops is settled: it is told to have failed, nothing 
   };
   const loadId = await eventually("the load is in progress", inProgress, LOAD_MS);
   await stop(executionArn, "wrong files");
-  // It may take a while on a busy machine. Killed before that, a function would fail the execution instead.
+  // This may take a while on a busy machine. If a function is killed earlier, the execution fails instead.
   await eventually(
     "the execution is aborted",
     async () => (await statusOfExecution(executionArn)) === "ABORTED",
     LOAD_MS,
   );
-  // Steps that were asked for go on all the same; here they end, so that nobody has to wait for them.
+  // Steps that were started would keep running; killing them here saves waiting for them.
   for (const pid of functions()) kill(pid);
 
   const isAbout = async (arn: string): Promise<boolean> =>
@@ -325,11 +326,11 @@ test("a load that somebody stops is settled: it is told to have failed, nothing 
     LOAD_MS,
   );
   await execute("settle", { detail: { executionArn }, waitSeconds: 0 });
-  // The rule's waits for as long as a step may run.
+  // The machine that the rule started waits for the maximum run time of a step.
   await stop(settling.executionArn, "settled by hand");
   const told = await report("stopped");
   assert.deepEqual([told.loadId, told.status], [loadId, "LOAD_FAILED"]);
-  // And why; LocalStack keeps no cause of an execution that was stopped.
+  // The report also gives the reason; LocalStack does not keep the cause of a stopped execution.
   assert.match(told.message ?? "", /ABORTED: somebody stopped it/);
   assert.equal(await statusOf(loadId), "LOAD_FAILED");
   assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), 0);

@@ -1,7 +1,9 @@
 /**
- * A storage node is killed under load, and nobody does anything: the rule that looks each minute starts `detect`, that starts `heal`, and what the node had is restored elsewhere.
+ * A storage node is killed under load, and nobody intervenes: the rule that runs every minute starts `detect`, which
+ * starts `heal`, and the node's replicas are restored on other nodes.
  *
- * Executions of `detect` are of the express kind, which nobody can list. It gives those that it starts a name, and nobody else does: so they are told apart.
+ * Executions of `detect` are express executions, which cannot be listed. Only `detect` names the executions that it
+ * starts, so the test recognises them by name.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,14 +12,14 @@ import { EXECUTION_MS, execute, executions, succeeded } from "../../src/aws-mach
 import { Load, REPLICAS, rebalancer, standing, until } from "../../src/aws-moves.ts";
 import { eventually } from "../../src/server.ts";
 
-/** What is needed, the epoch of the map, and the time in steps. */
+/** Such a name consists of the required action, the epoch of the map, and the time in steps. */
 const OF_DETECT = /^heal-\d+-\d+$/;
 
 test("a node is lost, no read fails, nothing acknowledged is, and its replicas are restored by themselves", async (t) => {
   const lost = deployed().nodes.at(-1);
   assert.ok(lost);
   const isRunning = async () => (await executions("heal")).some(({ status }) => status === "RUNNING");
-  // One that waits since the first placement would take what is lost now for its own.
+  // An execution that has been waiting since the first placement would heal what is lost now.
   await eventually("nothing is healed", async () => !(await isRunning()), EXECUTION_MS);
   const known = new Set((await executions("heal")).map(({ executionArn }) => executionArn));
   const before = await standing();
@@ -38,7 +40,7 @@ test("a node is lost, no read fails, nothing acknowledged is, and its replicas a
   const healing = (await executions("heal")).find(({ executionArn }) => executionArn === holder);
   assert.ok(healing && !known.has(holder), `it is ${holder}`);
   assert.match(healing.name, OF_DETECT);
-  // Another one at the same time, by hand, hears who is at it and does no harm.
+  // A second execution, started by hand at the same time, learns who has the lease and does no harm.
   const other = execute("heal", { patienceSeconds: 0 });
   await until("all replicas serve again", ({ serving }) =>
     [...serving.values()].every((nodes) => nodes.filter((node) => node !== lost.name).length >= REPLICAS),

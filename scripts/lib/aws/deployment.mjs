@@ -1,9 +1,11 @@
 /**
- * The example app (`infra/bin/example.ts`) in LocalStack: synthesized, deployed and destroyed by the CDK's own command line, with no other settings than
- * those that anybody can make.
+ * The example app (`infra/bin/example.ts`) in LocalStack: synthesized, deployed and destroyed with the CDK's own
+ * command line, using only settings that are open to every user.
  *
- * Four of them are because of where this is: brokers are given, since LocalStack has no MSK; there are no workers, since their image needs Docker;
- * the query function is for this machine's processor; and a lost node has less time to come back, so that a test need not wait for it. What LocalStack does not have otherwise (Auto Scaling, launch templates) it passes over.
+ * Four settings adapt the app to LocalStack and to tests. Brokers are given, since LocalStack has no MSK. There are no
+ * workers, since their image needs Docker. The query function is built for this machine's processor. A lost node has
+ * less time to come back, so that tests need not wait for it. LocalStack skips the other resources that it does not
+ * support (Auto Scaling, launch templates).
  */
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,10 +16,10 @@ import { root } from "../run.mjs";
 
 const infra = join(root, "infra");
 
-/** How long a state machine may take. */
+/** Time limit of an execution of a state machine. */
 const EXECUTION_MS = 300_000;
 
-/** What everything is called. */
+/** The name of the deployment. */
 const NAME = "local";
 
 /** @typedef {{ [name: string]: unknown }} Json */
@@ -25,7 +27,10 @@ const NAME = "local";
 
 export class Deployment {
   /**
-   * @param {{ home: string, localstack: import("../localstack.mjs").LocalStack, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string, brokers: string }} options
+   * @param {{
+   *   home: string, localstack: import("../localstack.mjs").LocalStack, lambdaBinary: string, rebalanceBinary: string,
+   *   ingestBinary: string, brokers: string
+   * }} options
    */
   constructor({ home, localstack, lambdaBinary, rebalanceBinary, ingestBinary, brokers }) {
     this.localstack = localstack;
@@ -39,19 +44,20 @@ export class Deployment {
     this.rebalanceBinary = rebalanceBinary;
     this.ingestBinary = ingestBinary;
     this.brokers = brokers;
-    /** Physical ids of the service's resources by logical ones. @type {Map<string, string>} */
+    /** Physical ids of the service's resources by logical id. @type {Map<string, string>} */
     this.ids = new Map();
     /** @type {Record<string, Record<string, string>>} */
     this.outputs = {};
   }
 
   /**
-   * Runs the CDK. What it says, a line for each step of each resource, is in `cdk.log`, and its end in the error where it fails.
+   * Runs the CDK. Its output, a line for each step of each resource, goes to `cdk.log`; if it fails, the error has the
+   * end of that output.
    *
    * @param {readonly string[]} args
    */
   async cdk(args) {
-    // What the command line leaves in the temporary folder goes with ours.
+    // The command line's temporary files go into our folder, so that they are removed with it.
     const env = { ...this.localstack.environment, CDK_DISABLE_CLI_TELEMETRY: "true", TMPDIR: this.temporary };
     const output = openSync(this.log, "a");
     const child = spawn("npx", ["--no-install", "cdk", ...args, "--no-notices"], {
@@ -68,7 +74,7 @@ export class Deployment {
     throw new Error(`cdk ${args[0]} ended with ${code}: ${readFileSync(this.log, "utf8").slice(-4000)}`);
   }
 
-  /** Makes the templates, and the folder with programs that they ask for. */
+  /** Makes the templates, and the folder of programs that they need. */
   async synth() {
     mkdirSync(this.bundle, { recursive: true });
     for (const [name, binary] of [
@@ -78,14 +84,14 @@ export class Deployment {
     ]) {
       const program = join(this.bundle, name ?? "");
       copyFileSync(binary ?? "", program);
-      // A debug build is ten times as large with what debuggers need.
+      // Debug symbols make a debug build ten times as large.
       try {
         execFileSync("strip", [program]);
       } catch {
         console.log("there is no strip; the functions are uploaded as they were built");
       }
     }
-    // Not run here: machines, which LocalStack does not start, would download them.
+    // Never run here: only machines would download them, and LocalStack starts none.
     for (const name of ["tidegraph", "tidegraph-node"])
       writeFileSync(join(this.bundle, name), `in the place of ${name}\n`);
     const context = {
@@ -128,7 +134,7 @@ export class Deployment {
     await this.cdk(["destroy", stack, "--app", this.assembly, "--exclusively", "--force"]);
   }
 
-  /** A template as the CDK made it. @param {"State" | "Service"} stack */
+  /** Returns a template as the CDK made it. @param {"State" | "Service"} stack */
   template(stack) {
     const text = readFileSync(join(this.assembly, `${stack}.template.json`), "utf8");
     return /** @type {{ Resources: Record<string, { Type: string, Properties: Json }> }} */ (
@@ -136,7 +142,10 @@ export class Deployment {
     );
   }
 
-  /** The value of an output of a stack by the beginning of its id. @param {"state" | "service"} stack @param {string} id */
+  /**
+   * Returns the value of an output of a stack, by the prefix of its id. @param {"state" | "service"} stack @param
+   * {string} id
+   */
   output(stack, id) {
     const found = Object.entries(this.outputs[`${NAME}-${stack}`] ?? {}).filter(([name]) =>
       name.startsWith(id),
@@ -145,7 +154,7 @@ export class Deployment {
     return found[0]?.[1] ?? "";
   }
 
-  /** The ARN of a state machine of the service, by the beginning of its logical id. @param {string} machine */
+  /** Returns the ARN of a state machine of the service, by the prefix of its logical id. @param {string} machine */
   machine(machine) {
     const found = [...this.ids].find(([id]) => id.startsWith(machine) && id.includes("StateMachine"));
     if (found === undefined) throw new Error(`the service has no state machine ${machine}`);
@@ -153,9 +162,9 @@ export class Deployment {
   }
 
   /**
-   * Runs a state machine of the service to its end; answers its output.
+   * Runs a state machine of the service to its end and returns its output.
    *
-   * @param {string} machine the beginning of its logical id
+   * @param {string} machine the prefix of its logical id
    * @param {Json} input
    */
   async execute(machine, input) {
@@ -176,7 +185,7 @@ export class Deployment {
     }
   }
 
-  /** Where queries go. The address in the output is one of AWS's; LocalStack takes the same requests at a path. */
+  /** The address for queries. The address in the output is AWS's; LocalStack accepts the same requests under a path. */
   get api() {
     const [, id] =
       /^https:\/\/([a-z0-9]+)\.execute-api\./.exec(this.output("service", "ServiceEndpoint")) ?? [];
@@ -184,7 +193,7 @@ export class Deployment {
     return `${this.localstack.endpoint}/_aws/execute-api/${id}/graph`;
   }
 
-  /** How many storage nodes the template asks for. */
+  /** Returns the number of storage nodes in the template. */
   nodes() {
     const group = Object.values(this.template("Service").Resources).find(
       ({ Type }) => Type === "AWS::AutoScaling::AutoScalingGroup",
@@ -193,7 +202,7 @@ export class Deployment {
   }
 
   /**
-   * Files that user data writes on a machine, by their paths, with the values that CloudFormation puts in.
+   * Returns the files that user data writes on a machine, by path, with the values that CloudFormation inserts.
    *
    * @returns {Map<string, string>}
    */
@@ -208,7 +217,7 @@ export class Deployment {
   }
 
   /**
-   * A text of the service's template with the values of what it refers to.
+   * Resolves a text of the service's template, with the values of its references.
    *
    * @param {unknown} value
    * @returns {string}

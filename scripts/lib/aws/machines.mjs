@@ -1,6 +1,6 @@
 /**
- * Storage nodes as the deployed machines would run them: variables and commands are those of the deployed user data, and the secret is fetched from
- * Secrets Manager under the name that stands there. Only the addresses are this machine's.
+ * Storage nodes that run like the deployed machines. Their variables and commands come from the deployed user data, and
+ * the secret is fetched from Secrets Manager under the name given there. Only the addresses are this machine's.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -13,9 +13,12 @@ import { commandOf, words } from "../cluster/unit.mjs";
 const START_MS = 180_000;
 const execute = promisify(execFile);
 
-/** @typedef {{ nodes: { state: string }[], partitions: { replicas: { state: string }[] }[] }} PartitionMap what `tidegraph-node map` prints */
+/**
+ * @typedef {{ nodes: { state: string }[], partitions: { replicas: { state: string }[] }[] }} PartitionMap
+ *   the output of `tidegraph-node map`
+ */
 
-/** What a file of variables says, as systemd reads it. @param {string} text */
+/** Parses a file of variables as systemd does. @param {string} text */
 function variables(text) {
   const lines = text.split("\n").filter((line) => line.includes("="));
   return Object.fromEntries(
@@ -25,7 +28,10 @@ function variables(text) {
 
 export class Machines {
   /**
-   * @param {{ home: string, deployment: import("./deployment.mjs").Deployment, processes: import("../cluster/processes.mjs").Processes, nodeBinary: string }} options
+   * @param {{
+   *   home: string, deployment: import("./deployment.mjs").Deployment,
+   *   processes: import("../cluster/processes.mjs").Processes, nodeBinary: string
+   * }} options
    */
   constructor({ home, deployment, processes, nodeBinary }) {
     this.home = home;
@@ -40,7 +46,10 @@ export class Machines {
     this.started = new Map();
   }
 
-  /** Starts those that were stopped, or else as many as the template asks for, a zone each, and divides the partitions among them. */
+  /**
+   * Starts the stopped nodes again, or else as many as the template asks for, spread over three zones, and places the
+   * partitions on them.
+   */
   async start() {
     const { stopped } = this;
     const names = stopped.length
@@ -57,7 +66,7 @@ export class Machines {
   }
 
   /**
-   * Starts some, and waits until so many are up. The number in a name says its zone.
+   * Starts nodes, and waits until `up` nodes are up. The number in a name determines the zone.
    *
    * @param {string[]} names
    * @param {number} up
@@ -76,12 +85,12 @@ export class Machines {
       /** @type {Record<string, string>} */
       const environment = {
         ...fleet,
-        // What `prepare.sh` finds out about a machine.
+        // What `prepare.sh` determines on a machine.
         TIDEGRAPH_NODE: name,
         TIDEGRAPH_ZONE: `zone-${Number(name.slice(2)) % 3}`,
         ADDRESS: "127.0.0.1",
         MEMORY_BUDGET: String(256 << 20),
-        // One network for all of them here.
+        // All nodes share one network here, so each needs ports of its own.
         FLEET_PORT: String(await freePort()),
         METRICS_PORT: String(await freePort()),
         TIDEGRAPH_RUN: run,
@@ -103,7 +112,7 @@ export class Machines {
   }
 
   /**
-   * Waits until the map says something.
+   * Waits until the map fulfils a condition.
    *
    * @param {string} what
    * @param {(map: PartitionMap) => boolean} isSo
@@ -119,7 +128,7 @@ export class Machines {
     }
   }
 
-  /** Ends them in order. */
+  /** Ends the nodes in order. */
   async stop() {
     this.stopped = [...this.started.keys()].filter((name) => !this.processes.all.get(name)?.ended);
     await this.processes.end(this.stopped, 30_000);

@@ -1,6 +1,6 @@
 /**
- * Certificates for a fleet on this machine: an authority that lives as long as the run, and one certificate that all processes show. What an
- * installation has from its own authority.
+ * Certificates for a fleet on this machine: a certificate authority for one run, and one certificate that all processes
+ * show. An installation gets these from its own authority.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -9,11 +9,11 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 
-/** The name that the certificate holds, whatever address a process is reached by. */
+/** The name in the certificate, which is valid for every address of a process. */
 const NAME = "fleet.tidegraph.test";
 
 /**
- * Makes them with OpenSSL, and answers the flags by which nodes and workers take them.
+ * Creates the certificates with OpenSSL, and returns the flags with which nodes and workers use them.
  *
  * @param {string} folder
  * @returns {Promise<string[]>}

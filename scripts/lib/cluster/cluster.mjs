@@ -1,6 +1,6 @@
 /**
- * A cluster on this machine: Kafka, DynamoDB Local, storage nodes, a worker. All of them are real processes that listen on
- * 127.0.0.1 at free ports.
+ * A cluster on this machine: Kafka, DynamoDB Local, storage nodes, a worker. All of them are real processes that listen
+ * on 127.0.0.1 at free ports.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -20,17 +20,19 @@ const execute = promisify(execFile);
  * @typedef {object} ClusterOptions
  * @property {string} home an empty folder for data and logs
  * @property {string} nodeBinary
- * @property {string} workerBinary with the feature `fleet`
+ * @property {string} workerBinary built with the feature `fleet`
  * @property {number} nodes
  * @property {number} rf replicas of each partition
  * @property {number} partitions
- * @property {number} [shards] of the log; 1 without it
+ * @property {number} [shards] shards of the log; 1 by default
  * @property {number} brokers
- * @property {number} port of the worker; 0 takes a free one
- * @property {boolean} [shares] uses the servers that `TIDEGRAPH_TEST_KAFKA` and `TIDEGRAPH_TEST_DYNAMODB` name, if they do, and a graph of its own there
- * @property {boolean} [measured] brokers are compiled as far as Java can, as in production; without it they start and end soon
- * @property {boolean} [tls] whether nodes and workers show each other certificates
- * @property {readonly string[]} [nodeFlags] further flags of each node
+ * @property {number} port port of the worker; 0 for a free one
+ * @property {boolean} [shares] whether to use the servers that `TIDEGRAPH_TEST_KAFKA` and `TIDEGRAPH_TEST_DYNAMODB`
+ * name, if they are set, with a graph of its own
+ * @property {boolean} [measured] whether Java compiles the brokers fully, as in production; otherwise they start and
+ * end faster
+ * @property {boolean} [tls] whether nodes and workers authenticate with certificates
+ * @property {readonly string[]} [nodeFlags] further flags of every node
  * @property {(number: number) => readonly string[]} [flagsOfNode] further flags of one node
  * @property {readonly string[]} [workerFlags] further flags of the worker
  */
@@ -46,14 +48,14 @@ export class Cluster {
     this.dynamodbPort = 0;
     this.endpoint = "";
     const { TIDEGRAPH_TEST_KAFKA: kafka, TIDEGRAPH_TEST_DYNAMODB: dynamodb } = process.env;
-    /** The servers that several clusters share, and the name of the graph. */
+    /** Servers that several clusters share, if any. */
     this.shared = options.shares && kafka && dynamodb ? { kafka, dynamodb } : undefined;
     this.graph = this.shared ? `g-${crypto.randomUUID()}` : "default";
-    /** Flags by which processes know each other besides the token. */
+    /** Flags by which processes authenticate with certificates, besides the token. */
     this.tlsFlags = /** @type {string[]} */ ([]);
   }
 
-  /** Starts everything; answers when the worker takes queries. */
+  /** Starts everything; returns once the worker accepts queries. */
   async start() {
     const { home, nodes, rf, partitions, shards = 1, brokers } = this.options;
     const token = join(home, "fleet-token");
@@ -108,7 +110,7 @@ export class Cluster {
     }
   }
 
-  /** The map, as `tidegraph-node map` prints it. */
+  /** Returns the map as `tidegraph-node map` prints it. */
   async map() {
     return JSON.parse(await this.admin(["map", ...this.mapFlags()]));
   }
@@ -231,7 +233,10 @@ export class Cluster {
     return endpoint;
   }
 
-  /** Variables of a function that works for this cluster. Credentials come from them as Lambda's do; DynamoDB Local takes any. */
+  /**
+   * Variables of a function that uses this cluster. As in Lambda, credentials come from variables; DynamoDB Local
+   * accepts any.
+   */
   workerEnvironment() {
     return {
       AWS_ACCESS_KEY_ID: "AKIDEXAMPLE",
@@ -244,7 +249,7 @@ export class Cluster {
     };
   }
 
-  /** Ends everything: those that use others first. */
+  /** Ends everything: each process before those that it uses. */
   async stop() {
     const names = [...this.processes.all.keys()];
     const rank = (/** @type {string} */ name) =>

@@ -1,8 +1,8 @@
 /**
- * Transactions and reads against a service, while things fail; and what became of them.
+ * Transactions and reads against a service while faults happen, and a check of their outcome.
  *
- * A transaction makes three vertices and two edges that carry its number. An acknowledged one must be found whole, whoever died
- * meanwhile; one that was not acknowledged is found whole or not at all.
+ * A transaction creates three vertices and two edges that carry its number. An acknowledged one must be complete
+ * afterwards, whichever processes died; one without an acknowledgement must be complete or absent.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -19,8 +19,11 @@ export class Load {
     this.next = 1;
     /** @type {Set<number>} */
     this.acknowledged = new Set();
-    /** Numbers of which the answer was an error, or none came: they may be there.
-     * @type {Set<number>} */
+    /**
+     * Numbers of transactions without an acknowledgement, because of an error or a missing answer; they may be in the
+     * graph.
+     * @type {Set<number>}
+     */
     this.open = new Set();
     /** @type {{ at: number, ms: number }[]} */
     this.writes = [];
@@ -104,7 +107,7 @@ export class Load {
     await Promise.all(this.clients);
   }
 
-  /** Compares what is there with what was acknowledged. */
+  /** Compares the graph with the acknowledged transactions. */
   async verify() {
     const parts = await this.ask("MATCH (n:Tx) RETURN n.txn AS txn, count(n) AS n");
     const steps = await this.ask("MATCH ()-[s:STEP]->() RETURN s.txn AS txn, count(s) AS n");
@@ -122,7 +125,7 @@ export class Load {
     return { lost, half, foreign };
   }
 
-  /** Longest time without an acknowledged write that began after `since`. */
+  /** Returns the longest time without an acknowledged write, from `since` on, in milliseconds. */
   pause(since = 0) {
     const ends = this.writes.map(({ at, ms }) => at + ms).filter((end) => end >= since);
     ends.sort((a, b) => a - b);
@@ -136,7 +139,7 @@ export class Load {
   }
 
   /**
-   * Latency of reads that began between two moments.
+   * Returns the latency of reads that started between two times.
    *
    * @param {number} from
    * @param {number} to

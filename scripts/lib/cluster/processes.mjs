@@ -1,15 +1,17 @@
-/**
- * Processes of a cluster on this machine: each with a file for what it prints, all of them ended with us.
- */
+/** Processes of a cluster on this machine. The output of each goes to a file, and all of them end with this process. */
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** @typedef {{ name: string, child: import("node:child_process").ChildProcess, log: string, from: number, ended: boolean }} Process */
+/**
+ * @typedef {{
+ *   name: string, child: import("node:child_process").ChildProcess, log: string, from: number, ended: boolean
+ * }} Process
+ */
 
-/** A port that is free now. */
+/** Returns a port that is free at the moment. */
 export function freePort() {
   return new Promise((done, fail) => {
     const server = createServer();
@@ -31,7 +33,7 @@ export class Processes {
   }
 
   /**
-   * Starts a process; one of that name that has ended makes room.
+   * Starts a process, which replaces one of the same name that has ended.
    *
    * @param {string} name
    * @param {string} program
@@ -60,7 +62,7 @@ export class Processes {
   }
 
   /**
-   * Waits until what a process printed holds a text; answers the output. Fails when it ends before.
+   * Waits until the output of a process contains a text, and returns the output. Fails if the process ends first.
    *
    * @param {string} name
    * @param {string | RegExp} text
@@ -92,7 +94,7 @@ export class Processes {
   }
 
   /**
-   * Ends processes, in this order, and waits for each; those that do not go are killed.
+   * Ends processes in this order, waiting for each; kills those that do not end in time.
    *
    * @param {readonly string[]} names
    * @param {number} withinMs
@@ -110,7 +112,7 @@ export class Processes {
     }
   }
 
-  /** Ends all at once, without waiting: for the end of this process. */
+  /** Kills all processes at once, without waiting: for the end of this process. */
   kill() {
     for (const found of this.all.values()) if (!found.ended) found.child.kill("SIGKILL");
   }

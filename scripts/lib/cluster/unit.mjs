@@ -1,10 +1,10 @@
 /**
- * What the systemd unit of storage nodes runs (`infra/node/tidegraph-node.service`), as commands for this machine: tests run the commands of the unit, so
- * that nobody can change them without a test that has run them.
+ * Commands from the systemd unit of storage nodes (`infra/node/tidegraph-node.service`), adapted to this machine. Tests
+ * run the unit's own commands, so that every change of them is tested.
  */
 
 /**
- * The command after a key of the unit that holds a word.
+ * Returns the command of the first line of the unit that has this key and contains this word.
  *
  * @param {string} unit
  * @param {string} key such as `ExecStart`
@@ -19,10 +19,11 @@ export function commandOf(unit, key, word) {
 }
 
 /**
- * The words of a command, with our paths in the place of a machine's and with the values of variables.
+ * Splits a command into words, replacing a machine's paths by ours and variables by their values.
  *
  * @param {string} line
- * @param {{ program: string, run: string, environment: Record<string, string> }} here `run`: the folder for what a node writes
+ * @param {{ program: string, run: string, environment: Record<string, string> }} here `run`: the folder for what a node
+ * writes
  */
 export function words(line, { program, run, environment }) {
   return line

@@ -1,7 +1,7 @@
 /**
- * Lambda's Runtime API on this machine, for one function in a process of its own; and the events of API Gateway's REST APIs.
+ * Lambda's Runtime API on this machine, for one function in its own process; and the events of API Gateway's REST APIs.
  *
- * The process asks for the next event, which waits until there is one, and sends what it answers, whole or in pieces.
+ * The process requests the next event, which waits until there is one, and sends its answer, whole or in pieces.
  */
 import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -12,16 +12,16 @@ const STREAMED = "application/vnd.awslambda.http-integration-response";
 
 /**
  * @typedef {object} Answer
- * @property {number} status of the HTTP answer; 0 when the function failed
+ * @property {number} status status of the HTTP answer; 0 if the function failed
  * @property {Record<string, string>} headers
  * @property {string} body
  * @property {boolean} streamed
- * @property {string} failed what the function says of its own failure
- * @property {number} ms from the event to the end of the answer
+ * @property {string} failed the function's description of its failure
+ * @property {number} ms time from the event to the end of the answer
  */
 
 /**
- * An event of a REST API (version 1).
+ * Makes an event of a REST API (version 1).
  *
  * @param {string} method
  * @param {string} path
@@ -64,8 +64,8 @@ export function restEvent(method, path, more = {}) {
 export class LambdaFunction {
   /**
    * @param {string} binary
-   * @param {string} log a file for what it prints
-   * @param {Record<string, string>} environment its variables; nothing of ours is passed on
+   * @param {string} log a file for the function's output
+   * @param {Record<string, string>} environment the function's variables; it inherits none of ours
    */
   constructor(binary, log, environment) {
     this.binary = binary;
@@ -75,7 +75,11 @@ export class LambdaFunction {
     this.waiting = [];
     /** @type {{ id: string, event: unknown, deadlineMs: number }[]} */
     this.events = [];
-    /** @type {Map<string, { begin: number, isHttp: boolean, done: (answer: Answer) => void, fail: (error: Error) => void }>} */
+    /**
+     * @type {Map<string, {
+     *   begin: number, isHttp: boolean, done: (answer: Answer) => void, fail: (error: Error) => void
+     * }>}
+     */
     this.open = new Map();
     this.next = 1;
     this.ended = false;
@@ -118,10 +122,10 @@ export class LambdaFunction {
   }
 
   /**
-   * Gives the function an event; answers what it answers.
+   * Sends the function an event and returns its answer.
    *
    * @param {unknown} event
-   * @param {number} [withinMs] what the function is told that it has
+   * @param {number} [withinMs] the remaining time that the function is told
    * @returns {Promise<Answer>}
    */
   invoke(event, withinMs = 60_000) {
@@ -129,7 +133,7 @@ export class LambdaFunction {
   }
 
   /**
-   * As a state machine does: JSON in, JSON out. Throws what the function says of a failure.
+   * Invokes the function as a state machine does: JSON in, JSON out. Throws the failure that the function reports.
    *
    * @param {unknown} event
    * @returns {Promise<any>}
@@ -143,7 +147,7 @@ export class LambdaFunction {
   /**
    * @param {unknown} event
    * @param {number} withinMs
-   * @param {boolean} isHttp whether the answer is one for HTTP
+   * @param {boolean} isHttp whether the answer is an HTTP answer
    * @returns {Promise<Answer>}
    */
   send(event, withinMs, isHttp) {

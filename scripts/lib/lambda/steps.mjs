@@ -1,14 +1,15 @@
 /**
- * A state machine that moves replicas, without Step Functions: the steps of `infra/lib/state-machines/moves.ts` one after the other, asked of the function in a process of its own.
+ * A state machine that moves replicas, without Step Functions: performs the steps of
+ * `infra/lib/state-machines/moves.ts` one after another, by invoking the function in its own process.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { LambdaFunction } from "./runtime.mjs";
 
-/** Between two looks at moves that are under way. */
+/** Time between two checks of running moves. */
 const LOOK_MS = 500;
 
 /**
- * The function, for a graph in DynamoDB Local.
+ * Starts the function, for a graph in DynamoDB Local.
  *
  * @param {string} binary
  * @param {string} log
@@ -21,11 +22,12 @@ export async function rebalanceFunction(binary, log, environment) {
 }
 
 /**
- * One execution, to its end.
+ * Runs one execution to its end.
  *
  * @param {LambdaFunction} fn
  * @param {{ holder: string, goal: "repair" | "balance", drain?: string, withinMs?: number }} execution
- * @returns {Promise<{ verified: any, moves: number }>} what was verified, and how many moves the first plan had
+ * @returns {Promise<{ verified: any, moves: number }>} the result of the verification, and the number of moves in the
+ * first plan
  */
 export async function execute(fn, { holder, goal, drain, withinMs = 120_000 }) {
   const node = drain ? { drain } : {};

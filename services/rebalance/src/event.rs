@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use tidegraph_cluster::{Goal, Lease, Move, NodeId};
 
-/// Most moves in one event.
+/// Maximum number of moves in one event.
 pub const MOST_MOVES: usize = 256;
 
 /// An event. An unknown field is refused: it is probably misspelt.

@@ -23,9 +23,9 @@ pub struct Settings {
     pub region: Option<String>,
     /// Number of nodes that must be up before the graph is placed for the first time.
     pub nodes: usize,
-    /// Most moves at once.
+    /// Maximum number of moves at once.
     pub moves: usize,
-    /// Most restores on one node at once.
+    /// Maximum number of restores on one node at once.
     pub restores_per_node: usize,
     /// Time without a heartbeat after which a node is lost.
     pub silence: Duration,

@@ -1,4 +1,4 @@
-//! Events and answers are those of `contracts/golden/rebalance.json`, which the schemas are checked against too.
+//! Events and answers match `contracts/golden/rebalance.json`, which the schemas are checked against too.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 #![allow(clippy::unwrap_used)]

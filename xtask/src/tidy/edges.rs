@@ -1,7 +1,9 @@
-//! HOUSE-1: which crate uses which. The table in `ARCHITECTURE.md` says what `cargo metadata` says, no less and no more.
+//! HOUSE-1: which crate uses which. The table in `ARCHITECTURE.md` says what `cargo
+//! metadata` says, no less and no more.
 //!
-//! The table stands between two comments, `<!-- crate edges -->` and `<!-- end of crate edges -->`; its rows are
-//! `| crate | may use |`. Crates are named by their folder, services as `services/NAME`. What only the tests of a crate use is marked `(tests)`.
+//! The table is between two comments, `<!-- crate edges -->` and `<!-- end of crate edges -->`; its rows are
+//! `| crate | may use |`. Crates are named by their folder, services as `services/NAME`. What only the tests of a crate
+//! use is marked `(tests)`.
 
 use super::{Complaint, Tree};
 use serde_json::Value;

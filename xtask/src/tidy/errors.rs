@@ -1,6 +1,7 @@
 //! Every error code that a client can see has a page, every page has a code, and the page says the code's status.
 //!
-//! That `contracts/errors.json` is what the Rust code answers with is tested in `engine-core/types/tests/error_table.rs`.
+//! That `contracts/errors.json` is what the Rust code answers with is tested in
+//! `engine-core/types/tests/error_table.rs`.
 
 use super::{Complaint, Tree};
 use serde_json::Value;

@@ -1,7 +1,8 @@
-//! Every named invariant of `ARCHITECTURE.md` is named where it is held or shown, and every name in the code is explained there.
+//! Every named invariant of `ARCHITECTURE.md` is named where it is held or shown, and every name in the code is
+//! explained there.
 //!
-//! A name is one or more capital letters or digits, a hyphen and a number, as in `LOG-1`. Names whose first part no row of the table has, such as
-//! `UTF-8`, are not invariants.
+//! A name is one or more capital letters or digits, a hyphen and a number, as in `LOG-1`. Names whose first part no row
+//! of the table has, such as `UTF-8`, are not invariants.
 
 use super::{Complaint, Tree};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,8 @@ const MAX_LINES: usize = 800;
 /// Kinds of files that people write and read, and that have to be split before they are too long to hold in mind.
 const SOURCES: &[&str] = &["rs", "ts", "mjs", "js", "py", "sh", "proto"];
 
-/// What stands for unfinished work, or for a place that only one machine has. Spelled in two so that this file may stay.
+/// What stands for unfinished work, or for a place that only one machine has.
+/// Spelled in two so that this file may stay.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("to", "do!"), "unfinished work"),

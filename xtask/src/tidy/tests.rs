@@ -1,4 +1,4 @@
-//! The repository is tidy, and each rule can fail: it is shown a small repository with one thing wrong.
+//! The repository is tidy, and each rule can fail: a small repository with one defect breaks it.
 
 use super::*;
 

@@ -29,9 +29,9 @@ pub struct BottomUp<'s> {
     pub rest: bool,
 }
 
-/// Vertices that later bottom-up steps skip: they were reached, or have no edge of the kind. Storage reads and writes it;
-/// the caller carries it from one step to the next. Valid for the same graph at the same version and for edges of the same
-/// kind, as long as every answered vertex counts as reached in the next step.
+/// Vertices that later bottom-up steps skip: they were reached, or have no edge of the kind. Storage reads and writes
+/// it; the caller carries it from one step to the next. Valid for the same graph at the same version and for edges of
+/// the same kind, as long as every answered vertex counts as reached in the next step.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Explored {
     /// For each partition, one bit for each vertex, as storage numbers them.
@@ -100,7 +100,7 @@ impl Parents {
 ///
 /// # Errors
 ///
-/// Those of the requests that it makes.
+/// The errors of the requests that it makes.
 pub fn bottom_up_by_scan<A: Apl + ?Sized>(
     apl: &A,
     at: At,

@@ -1,13 +1,13 @@
 //! Breadth-first search that takes each step in the cheaper direction: top-down from the frontier, or bottom-up to it.
 //!
-//! Flow: the search keeps the set of reached vertices. A top-down step expands the frontier and keeps the new vertices. A
-//! bottom-up step asks for the unreached vertices that have a reached neighbour: the neighbour is in the frontier, or the
-//! vertex would have been reached earlier. If edges are followed both ways, a bottom-up step also tells which vertices
-//! remain; once they are fewer than the reached ones, the search keeps the set of the remaining vertices instead. So the
-//! vertices of the largest level, which is far larger than the others, enter no set at all.
+//! Flow: the search keeps the set of reached vertices. A top-down step expands the frontier and keeps the new vertices.
+//! A bottom-up step asks for the unreached vertices that have a reached neighbour: the neighbour is in the frontier, or
+//! the vertex would have been reached earlier. If edges are followed both ways, a bottom-up step also tells which
+//! vertices remain; once they are fewer than the reached ones, the search keeps the set of the remaining vertices
+//! instead. So the vertices of the largest level, which is far larger than the others, enter no set at all.
 //!
-//! The search estimates the edges of a frontier from the degrees of some of its vertices, and the work of a bottom-up step
-//! from the number of remaining vertices.
+//! The search estimates the edges of a frontier from the degrees of some of its vertices, and the work of a bottom-up
+//! step from the number of remaining vertices.
 //!
 //! Must never: change the set within a bottom-up step (a vertex would become a parent one level too early).
 
@@ -41,13 +41,13 @@ pub struct Reached<'r> {
     pub bytes: usize,
 }
 
-/// Visits the vertices that can be reached from some vertices along edges of a kind: nearest first, each once, without the
-/// starts. Calls `visit` after every request; it returns whether to continue. Of `request`, only direction and labels are
-/// used.
+/// Visits the vertices that can be reached from some vertices along edges of a kind: nearest first, each once, without
+/// the starts. Calls `visit` after every request; it returns whether to continue. Of `request`, only direction and
+/// labels are used.
 ///
 /// # Errors
 ///
-/// Those of [every request](crate::Apl#errors), and those that `visit` returns.
+/// The errors of [every request](crate::Apl#errors), and those that `visit` returns.
 pub fn breadth_first<E: From<Error>>(
     apl: &dyn Searches,
     at: At,

@@ -15,14 +15,14 @@ use crate::{Apl, At, Error, ScanCursor};
 
 /// What a search over the whole graph asks of storage, beyond [`Apl`].
 pub trait Searches: Apl {
-    /// Takes a bottom-up step: appends the unreached vertices that have a reached neighbour, each once over all calls with
-    /// one such neighbour, in no particular order. Storage may stop before `max_rows`, even without a row, once it has
-    /// looked at many vertices. The set must not change until the last call of a step. After an error, `explored` is no
-    /// longer valid.
+    /// Takes a bottom-up step: appends the unreached vertices that have a reached neighbour, each once over all calls
+    /// with one such neighbour, in no particular order. Storage may stop before `max_rows`, even without a row, once it
+    /// has looked at many vertices. The set must not change until the last call of a step. After an error, `explored`
+    /// is no longer valid.
     ///
     /// # Errors
     ///
-    /// Those of [every request](Apl#errors).
+    /// The errors of [every request](Apl#errors).
     fn bottom_up(
         &self,
         at: At,

@@ -270,7 +270,7 @@ mod tests {
         let mut state = 3_u64;
         for step in 0..20_000_u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Hashes, small numbers (cut hashes would be as bad), and the one that stands for nothing.
+            // Hashes, small numbers (truncated hashes would be as bad), and the number that stands for no vertex.
             let gui = Gui(if step % 3 == 0 { state >> 54 } else { state });
             if step % 5 == 4 {
                 assert_eq!(set.remove(gui), model.remove(&gui), "{gui}");
@@ -308,7 +308,8 @@ mod tests {
 
     #[test]
     fn most_others_are_refused_by_a_bit() {
-        // GUIs as a graph has them: a sequence times a number would meet the hash's own number in patterns.
+        // GUIs as a graph has them. A sequence multiplied by a number would form patterns
+        // with the multiplier of the hash.
         let gui = |n: u64| GuiHasher::default().gui(&format!("v{n}"));
         let set: VertexSet = (1..=10_000).map(gui).collect();
         let others = (20_000..120_000).map(gui);

@@ -1,4 +1,4 @@
-//! Asks two implementations the same requests, and compares their answers.
+//! Sends the same requests to two implementations and compares their answers.
 
 use super::TestGraph;
 use crate::{
@@ -21,8 +21,8 @@ fn ok<T>(what: &str, answer: Result<T, crate::Error>) -> T {
     }
 }
 
-/// Asks both implementations every request at a version and compares the answers. Shows APL-1 if storage has applied later
-/// versions too: an answer that mixed in a later version would differ.
+/// Sends every request at a version to both implementations and compares the answers. Shows APL-1 if storage has
+/// applied later versions too: an answer that mixed in a later version would differ.
 ///
 /// # Panics
 ///

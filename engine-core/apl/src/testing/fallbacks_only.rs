@@ -1,4 +1,4 @@
-//! An implementation that composes every answer that can be composed.
+//! An implementation that composes every answer that can be composed from basic requests.
 
 use crate::{
     Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tidegraph_types::element::generated_edge_id;
 use tidegraph_types::{Cardinality, Edge, Gui, GuiHasher, Mutation, PropertyWrite, Sid, Str, Token, Value};
 
-/// A graph made from a seed, and what a test can ask about it.
+/// A graph made from a seed, with the ids that a test can ask for.
 #[derive(Clone, Debug, Default)]
 pub struct TestGraph {
     /// Ids of vertices, including some that were deleted or never existed.
@@ -28,8 +28,8 @@ impl TestGraph {
     /// Property keys, of vertices and edges.
     pub const KEYS: [Token; 3] = [Token(10), Token(11), Token(12)];
 
-    /// Makes a graph with `vertices` vertices and `edges` edges. One vertex is a hub with a third of the edges. The last
-    /// transaction removes some vertices and edges.
+    /// Makes a graph with `vertices` vertices and `edges` edges. One vertex is a hub with a third of the edges. The
+    /// last transaction removes some vertices and edges.
     #[must_use]
     pub fn new(seed: u64, hasher: GuiHasher, vertices: usize, edges: usize) -> Self {
         let mut builder =

@@ -1,7 +1,8 @@
 //! A graph in maps, for tests of callers.
 //!
-//! It honours `max_rows` to the row, so that tests meet every cursor. It applies commits, so that tests see what a
-//! transaction leaves behind. It has one version, whatever [`At`] says, and panics where a caller breaks the rules.
+//! It honours `max_rows` to the row, so that tests meet every cursor. It applies commits,
+//! so that tests see the result of a transaction. It has one version, whatever [`At`]
+//! says, and panics if a caller breaks the rules of the trait.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "only tests call this")]
 
@@ -23,11 +24,11 @@ use tidegraph_types::{
 /// A vertex of a [`MemoryGraph`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredVertex {
-    /// Its id.
+    /// Id of the vertex.
     pub id: Str,
-    /// Its labels.
+    /// Labels of the vertex.
     pub labels: Vec<Token>,
-    /// Its property values, in order of writing.
+    /// Property values in the order in which they were written.
     pub cells: Vec<PropertyCell>,
     /// Meta-properties: key, value, and number of the value among equal ones; key and value of the meta-property.
     pub meta: Vec<(Token, Value, u32, Token, Value)>,
@@ -38,13 +39,13 @@ pub struct StoredVertex {
 pub struct StoredEdge {
     /// The edge.
     pub edge: Edge,
-    /// The id that its user chose; `None`: the generated id.
+    /// The id that the user chose; `None` for the generated id.
     pub id: Option<Str>,
-    /// Its properties.
+    /// Properties of the edge.
     pub properties: Vec<(Token, Value)>,
 }
 
-/// A graph in maps, which answers every request and counts what it answered.
+/// A graph in maps. It answers every request and counts its answers.
 ///
 /// ```
 /// use tidegraph_apl::testing::MemoryGraph;
@@ -339,7 +340,7 @@ impl Apl for MemoryGraph {
             }
             if read.properties != Projection::None {
                 let mut cells: Vec<&PropertyCell> = vertex.iter().flat_map(|v| &v.cells).collect();
-                // Values of one key stand together.
+                // Values of one key follow each other.
                 let keys: Vec<Token> = cells.iter().map(|c| c.key).collect();
                 cells.sort_by_key(|c| keys.iter().position(|key| *key == c.key));
                 cells.retain(|c| wants(&read.properties, c.key));

@@ -1,11 +1,11 @@
 //! Test support for every implementation of [`Apl`]. Only with the feature `testing`.
 //!
-//! [`TestGraph`] makes a graph from a seed, as transactions for storage, and knows what can be asked about it. [`agree`]
-//! asks two implementations that hold the same graph every request, and compares their answers. Differences that
-//! are allowed (the order of a scan, which edges a sample takes) are not compared.
+//! [`TestGraph`] makes a graph from a seed, as transactions for storage, and knows the ids that a test can
+//! ask for. [`agree`] sends every request to two implementations that hold the same graph, and compares
+//! their answers. Allowed differences (the order of a scan, which edges a sample takes) are not compared.
 //!
-//! [`MemoryGraph`] is a graph in maps, for tests of callers. [`FallbacksOnly`] answers from another implementation, with
-//! the composed requests answered by [`crate::fallback`]: what a faster answer is compared with.
+//! [`MemoryGraph`] is a graph in maps, for tests of callers. [`FallbacksOnly`] forwards the basic requests to
+//! another implementation and composes the others with [`crate::fallback`]; optimised answers are compared with it.
 
 mod agree;
 mod fallbacks_only;

@@ -1,4 +1,5 @@
-//! Blocking requests to DynamoDB: sent on a small async runtime of their own, and waited for on a channel.
+//! Blocking requests to DynamoDB: a small async runtime sends them, and the caller waits
+//! for the answer on a channel.
 
 use super::DynamoOptions;
 use crate::{Cause, Error};

@@ -1,7 +1,7 @@
 //! Leases, and conditional writes of single items.
 //!
-//! The client may send a write again when its answer was lost, and the second one then finds the item of the first. So
-//! if a condition fails, the item is compared: an item that is already as wanted is not a conflict.
+//! The client may repeat a write whose answer was lost, and the second write then finds the item of the first.
+//! So if a condition fails, the item is compared: an item that already has the wanted content is not a conflict.
 
 use super::client::failed;
 use super::items::{self, Attributes, Read, number};
@@ -154,7 +154,7 @@ impl DynamoMap {
             .expression_attribute_values(":none", AttributeValue::S(String::new()));
         match self.send_update("give a lease back", graph, update)? {
             Ok(_) => Ok(()),
-            // The lease was not taken since: an earlier attempt of this call gave it back.
+            // The lease was not taken meanwhile: an earlier attempt of this call gave it back.
             Err(Some(found)) if found.is_free() && found.epoch == lease.epoch => Ok(()),
             Err(found) => {
                 debug_assert!(!found.as_ref().is_some_and(|found| is_held(found, lease)));

@@ -1,16 +1,16 @@
 //! The map in DynamoDB: one table for all graphs of a deployment, with an item for each node, partition and lease.
 //!
-//! Flow of a load: query the index, which is sorted by the epoch of the last change, from the known epoch on. Items
-//! that are not read are known. The numbers of changes show whether all items are of one epoch
-//! ([`crate::PartitionMap`], MAP-1). So cheap reads from replicas that lag are good enough; if they do not add up, the
-//! load reads again, consistently.
+//! Flow of a load: query the index, which is sorted by the epoch of the last change, from the
+//! known epoch on. All other items are unchanged. The numbers of changes show whether all
+//! items belong to one epoch ([`crate::PartitionMap`], MAP-1). So cheap reads from lagging
+//! replicas are good enough; if the numbers do not add up, the load reads again, consistently.
 //!
-//! Flow of a change: one serializable read of the graph's item and the items that the change touches, then one
-//! transaction that writes the next epoch on condition that the map is still at the epoch that was read. Otherwise
-//! again.
+//! Flow of a change: one serializable read of the graph's item and the items that the
+//! change touches, then one transaction that writes the next epoch on condition that the
+//! map is still at the epoch that was read. If it is not, the change starts again.
 //!
-//! What must never happen: a write without a condition on what was read; a request without a bound on its attempts,
-//! their times and the time for trying again.
+//! What must never happen: a write without a condition on what was read; a request
+//! without a limit on its attempts, their duration and the time of its retries.
 
 mod client;
 mod items;
@@ -307,7 +307,7 @@ impl DynamoMap {
     }
 }
 
-/// Whether a transaction was refused because another one was faster.
+/// Whether a transaction was refused because another one committed first.
 fn was_faster(error: &aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError) -> bool {
     use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError::TransactionCanceledException;
     let TransactionCanceledException(cancelled) = error else { return false };
@@ -452,7 +452,7 @@ impl MapStore for DynamoMap {
         let item = items::item(graph, &key, None, &CheckpointItem::new(checkpoint))?;
         let condition = "attribute_not_exists(#v) OR #v < :v";
         let version = number(checkpoint.version.0);
-        // A newer checkpoint is as good.
+        // A newer checkpoint is stored, which is as good.
         self.put("note a checkpoint", item, condition, &[("#v", "version")], &[(":v", version)]).map(|_| ())
     }
 

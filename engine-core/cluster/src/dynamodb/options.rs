@@ -13,7 +13,7 @@ pub struct DynamoOptions {
     pub endpoint: Option<String>,
     /// A region instead of the environment's.
     pub region: Option<String>,
-    /// Whether the endpoint is DynamoDB Local, which takes any credentials: none are looked for.
+    /// Whether the endpoint is DynamoDB Local, which accepts any credentials, so none are looked for.
     pub local: bool,
     /// Whether to look for credentials only in environment variables, where a Lambda function has them. Setting up the
     /// other sources takes milliseconds of a cold start.

@@ -1,16 +1,16 @@
 //! Which replicas have to move: a pure function from the fleet as it is to an ordered list of moves.
 //!
-//! Roles: [`FleetState`] is the content of the map and of the heartbeats. `target.rs` computes where replicas should be, for
-//! a [`Goal`]; `quota.rs` computes how many a node should hold. [`Plan`] is the difference, and [`Plan::next`] selects
-//! the moves that may run at the same time. A process that carries out a plan looks again after some moves and makes a
-//! new plan: a plan is never kept.
+//! Roles: [`FleetState`] is the content of the map and of the heartbeats. `target.rs` computes where replicas should
+//! be, for a [`Goal`]; `quota.rs` computes how many a node should hold. [`Plan`] is the difference, and [`Plan::next`]
+//! selects the moves that may run at the same time. A process that carries out a plan looks again after some moves and
+//! makes a new plan: a plan is never kept.
 //!
 //! A [`Move`] adds a replica, which its node restores from a checkpoint and the log, and then drops another one.
 //! Nothing is copied from a serving node, so the restoring node limits the speed of moves.
 //!
-//! What must never happen (MAP-2): a replica dropped while fewer others serve than there should be ([`Move::others`]);
-//! a plan for the result of a plan that is not empty; two different plans for one fleet. So a plan that was stopped
-//! anywhere continues when it is made again.
+//! What must never happen (MAP-2): a replica is dropped while fewer others serve than there should be
+//! ([`Move::others`]); the fleet that a finished plan leaves gets another plan that is not empty; one
+//! fleet gets two different plans. So a plan that was stopped anywhere continues when it is made again.
 
 mod quota;
 mod target;
@@ -27,10 +27,10 @@ use tidegraph_types::PartitionId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// As many replicas as there should be, and none on nodes that are lost or leave. Other replicas stay where they
-    /// are.
+    /// Every partition has its number of replicas, and none on nodes that are lost or
+    /// leave. Other replicas stay where they are.
     Repair,
-    /// As `Repair`, and every node holds as much as its weight and zone allow.
+    /// Like `Repair`, and every node holds as much as its weight and zone allow.
     Balance,
 }
 
@@ -92,7 +92,7 @@ pub struct FleetState {
 }
 
 impl FleetState {
-    /// The fleet of a map and the heartbeats of its nodes.
+    /// Returns the fleet of a map and of the heartbeats of its nodes.
     #[must_use]
     pub fn of(map: &PartitionMap, beats: &BTreeMap<NodeId, Heartbeat>) -> Self {
         let node = |(id, node): (&NodeId, &Node)| {
@@ -249,7 +249,7 @@ pub struct Move {
 pub struct Plan {
     /// The moves, in the order in which they should begin.
     pub moves: Vec<Move>,
-    /// Replicas in the right place that do not serve yet. Their nodes bring them up by themselves.
+    /// Replicas in the right place that do not serve yet. Their nodes bring them up without a move.
     pub coming: Vec<(PartitionId, NodeId)>,
     /// Replicas that were to be dropped and should stay.
     pub stay: Vec<(PartitionId, NodeId)>,

@@ -7,7 +7,7 @@
 //! A remainder goes to nodes that hold it already. So a balanced fleet stays as it is, and a fleet in the middle of a
 //! plan continues towards the same target.
 
-/// Most replicas of one partition in each zone, as equal as the sizes of the zones allow.
+/// Maximum number of replicas of one partition in each zone, as equal as the sizes of the zones allow.
 pub(super) fn shares(zones: &[usize], replication: usize) -> Vec<usize> {
     let most = (1..=replication)
         .find(|most| zones.iter().map(|size| (*size).min(*most)).sum::<usize>() >= replication)

@@ -43,8 +43,8 @@ pub fn place(
     target(Goal::Balance, replication, candidates, &|_| true, &held)
 }
 
-/// As [`place`], for a goal. `takes` says whether a candidate may get new replicas; `held` also says whether a replica
-/// serves.
+/// Like [`place`], for a goal. `takes` says whether a candidate may get new replicas; `held` also says whether a
+/// replica serves.
 pub(super) fn target(
     goal: Goal,
     replication: u16,
@@ -209,8 +209,8 @@ impl Assignment {
     }
 
     /// Drops replicas beyond the replication factor and, to balance, beyond a zone's share. A repair first drops
-    /// replicas that do not serve yet, since a node that came back makes them needless. To balance, the fullest node
-    /// drops first, since a replica that is restored elsewhere is there by plan.
+    /// replicas that do not serve yet, because a node that came back makes them unnecessary. A balance first
+    /// drops replicas of the fullest node, because a replica that is being restored elsewhere is there by plan.
     fn give_up(&mut self, goal: Goal) {
         for partition in 0..self.placed.len() {
             loop {
@@ -258,10 +258,10 @@ impl Assignment {
         self.level_for(i64::MAX, vec![false; self.placed.len()]);
     }
 
-    /// As [`Assignment::level`], with paths that cost at most `most` and without the barred partitions.
+    /// Like [`Assignment::level`], with paths that cost at most `most` and without the barred partitions.
     fn level_for(&mut self, most: i64, mut barred: Vec<bool>) {
         while let Some(path) = self.path(most, &barred) {
-            // A partition that failed is not tried again, so that this ends.
+            // A partition that failed is not tried again, so that the loop ends.
             if let Err(partition) = self.walk(&path) {
                 barred[partition] = true;
             }
@@ -279,7 +279,7 @@ impl Assignment {
         if most <= 0 || (0..over.len()).all(|node| over[node] >= 0 || !self.takes[node]) {
             return None;
         }
-        // Most often there is a direct step from the fullest node for one restore.
+        // Usually there is a direct step from the fullest node for one restore.
         let fullest = over.iter().position(|over| *over == most);
         let alone: Vec<Option<i64>> =
             (0..over.len()).map(|node| (Some(node) == fullest).then_some(0)).collect();

@@ -1,4 +1,4 @@
-//! Placement against its rules, for many fleets.
+//! Checks the rules of placement on many fleets.
 
 use super::*;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn check(partitions: u16, replication: u16, candidates: &[Candidate], placed: &[
     let mut sizes: BTreeMap<&String, usize> = BTreeMap::new();
     candidates.iter().for_each(|c| *sizes.entry(&c.zone).or_default() += 1);
     let replicas = usize::from(replication).min(candidates.len());
-    // The fewest replicas of one partition that the fullest zone must take.
+    // The minimum number of replicas of one partition that the fullest zone must hold.
     let most = (1..=replicas.max(1))
         .find(|most| sizes.values().map(|size| (*size).min(*most)).sum::<usize>() >= replicas)
         .unwrap();
@@ -57,7 +57,7 @@ fn three_zones_get_a_replica_each() {
     let candidates = fleet(&[100, 100, 100]);
     let placed = place(PartitionCount::new(4096).unwrap(), 3, &candidates, &[]);
     check(4096, 3, &candidates, &placed);
-    // The reads of a lost node spread over many others.
+    // The reads of a lost node are spread over many other nodes.
     let lost = &candidates[0].node;
     let beside: std::collections::BTreeSet<&NodeId> =
         placed.iter().filter(|nodes| nodes.contains(lost)).flatten().filter(|node| *node != lost).collect();
@@ -90,7 +90,7 @@ fn what_is_right_stays() {
     let before = fleet(&[2, 2, 2]);
     let placed = place(count, 2, &before, &[]);
     assert_eq!(place(count, 2, &before, &placed), placed);
-    // Three more nodes: only their replicas move.
+    // Three nodes join: only the replicas that they receive move.
     let after = fleet(&[3, 3, 3]);
     let next = place(count, 2, &after, &placed);
     check(256, 2, &after, &next);
@@ -116,7 +116,7 @@ proptest! {
         if !before.is_empty() {
             check(partitions, replication, &before, &first);
         }
-        // Nodes come and go, replicas are lost, and some were never in the right place.
+        // Nodes join and leave, replicas are lost, and some replicas were never in the right place.
         let mut held = first;
         for (nodes, choice) in held.iter_mut().zip(&drop_some) {
             if *choice < nodes.len() {

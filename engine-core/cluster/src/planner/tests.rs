@@ -1,4 +1,4 @@
-//! Plans against their rules, for many fleets, and carried out over a map with stops anywhere.
+//! Checks the rules of plans on many fleets, and carries plans out over a map, stopping anywhere.
 
 use super::*;
 use crate::testing::{graph, id};
@@ -77,7 +77,7 @@ impl World {
         false
     }
 
-    /// Nodes bring up some of their replicas.
+    /// Marks some of the replicas that nodes are bringing up as serving.
     fn bring_up(&self, mut chosen: impl FnMut() -> bool) {
         let map = self.store.load(&self.graph.name, None).unwrap();
         for (partition, replicas) in map.partitions() {
@@ -90,7 +90,8 @@ impl World {
         }
     }
 
-    /// Plans and carries out, some steps at a time, until nothing is left; returns the number of added replicas.
+    /// Plans and carries plans out, some steps at a time, until nothing is left. Returns
+    /// the number of added replicas.
     fn finish(&mut self, goal: Goal, mut random: impl FnMut(usize) -> usize) -> usize {
         let before = self.added;
         for _ in 0..10_000 {
@@ -110,7 +111,7 @@ impl World {
         panic!("no end: {:?}", self.fleet().plan(goal));
     }
 
-    /// As [`World::finish`], without stops.
+    /// Like [`World::finish`], without stops.
     fn rebalance_until_still(&mut self, goal: Goal) -> usize {
         self.finish(goal, |n| n - 1)
     }
@@ -136,7 +137,7 @@ impl World {
     }
 }
 
-/// A fleet of one node in each of three zones, balanced.
+/// Returns a balanced fleet with one node in each of three zones.
 fn three(partitions: u16, replication: u16) -> World {
     let mut world = World::new(partitions, replication);
     (0..3).for_each(|n| world.node(n, n, 0));
@@ -206,7 +207,7 @@ fn the_only_replica_that_answers_is_kept_and_moved_first() {
     world.set(0, NodeState::Gone);
     world.set(1, NodeState::Draining);
     let plan = world.fleet().plan(Goal::Repair);
-    // One node is left, so there can be only one replica.
+    // One node is left, so only one replica is possible.
     assert!(plan.moves.iter().all(|one| one.from != Some(id(0))), "{plan:?}");
     assert_eq!(plan.short, 8);
     let alive: Vec<usize> =
@@ -214,7 +215,7 @@ fn the_only_replica_that_answers_is_kept_and_moved_first() {
     assert!(alive.is_sorted() && alive[0] == 1, "{alive:?}");
     world.rebalance_until_still(Goal::Repair);
     assert!((0..8).all(|partition| world.fleet().alive(partition) == 1));
-    // A lost node may come back.
+    // The lost node may register again.
     assert_eq!(world.loads()[&id(0)] + world.loads()[&id(2)], 8 + world.loads()[&id(0)]);
     assert_eq!(world.loads()[&id(1)], 0);
 }
@@ -233,7 +234,7 @@ fn a_new_node_gets_its_share_and_nothing_else_moves() {
     let mut world = three(64, 2);
     world.node(3, 0, 0);
     assert!(world.fleet().plan(Goal::Repair).is_empty());
-    // A quarter of 128 replicas.
+    // 32 is a quarter of the 128 replicas.
     assert_eq!(world.rebalance_until_still(Goal::Balance), 32);
     assert!(world.loads().values().all(|load| *load == 32), "{:?}", world.loads());
 }
@@ -287,7 +288,7 @@ fn what_runs_at_once_is_bounded() {
     for one in plan.next(4, 2) {
         world.step(one);
     }
-    // Running moves count, and come first.
+    // Running moves count against the limit, and come first.
     let plan = world.fleet().plan(Goal::Balance);
     let next = plan.next(100, 2);
     assert_eq!((next.len(), next.iter().filter(|one| one.is_begun).count()), (6, 4));
@@ -303,7 +304,7 @@ fn large_fleets_are_planned_in_one_go() {
     let next = place(count, 3, &candidates, &placed);
     let moved: usize =
         placed.iter().zip(&next).map(|(a, b)| b.iter().filter(|node| !a.contains(node)).count()).sum();
-    // Only the replicas of the new nodes.
+    // Only replicas that the new nodes receive move.
     let held = |n: usize| next.iter().filter(|nodes| nodes.contains(&id(n))).count();
     assert_eq!(moved, (270..300).map(held).sum::<usize>());
     assert!((270..300).all(|n| (40..=41).contains(&held(n))));
@@ -362,7 +363,7 @@ proptest! {
                     world.node(nodes.len(), zone, weight);
                     nodes.push(zone);
                 }
-                // One node must be left that takes replicas, or no plan can end.
+                // At least one node must accept replicas, or no plan can end.
                 Event::Lose(n) if takers > 1 && state(&world, n).is_some_and(Eligibility::answers) => {
                     world.set(n, NodeState::Gone);
                 }
@@ -409,8 +410,8 @@ proptest! {
         let restores = plan.restores();
         let moved = world.rebalance_until_still(Goal::Balance);
         prop_assert_eq!(moved, restores);
-        // No plan reaches these loads with fewer moves. If the nodes with room hold a missing partition already, another
-        // replica has to make way.
+        // No plan reaches these loads with fewer moves. If a node with room already holds
+        // the missing partition, another replica has to move away first.
         let least: usize = world.loads().iter().map(|(node, load)| load.saturating_sub(loads[node])).sum();
         prop_assert!((least..=least + lose).contains(&moved), "{} moved, {} at least", moved, least);
     }

@@ -17,7 +17,7 @@ pub enum Stage {
     Restoring,
     /// The new replica replays the log.
     CatchingUp,
-    /// The new replica serves, and too few others do for the old one to be dropped. They come up by themselves.
+    /// The new replica serves, and too few others do for the old one to be dropped. Those come up without a move.
     Waits,
     /// Readers ask the old replica last. It is dropped next.
     Leaving,

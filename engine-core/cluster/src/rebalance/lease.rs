@@ -1,9 +1,9 @@
-//! The lease of a process that rebalances a graph. The holder may be an execution of a state machine, whose steps run
-//! in different processes: it is known by its name, and no clock of it is read.
+//! The lease of a process that rebalances a graph. The holder may be an execution of a state machine, whose
+//! steps run in different processes. So the holder is identified by its name, and its clock is never read.
 //!
-//! As with the sequencer's lease, a waiting candidate takes the lease when its counter has not changed for its time
-//! plus a fifth of it ([`takeover_wait`]). The candidate measures that with its own clock or with the wait of its state
-//! machine, and passes the lease that it saw before.
+//! As with the sequencer's lease, a waiting candidate takes the lease when its counter has not changed
+//! for the duration of the lease plus a fifth of it ([`takeover_wait`]). The candidate measures that
+//! with its own clock or with the wait of its state machine, and passes the lease that it saw before.
 
 use super::Rebalance;
 use crate::{Claim, Error, Lease};
@@ -33,7 +33,7 @@ impl Rebalance {
     /// [`takeover_wait`] ago.
     ///
     /// # Errors
-    /// As [`MapStore::take_lease`](crate::MapStore::take_lease), if the store does not answer.
+    /// The same as [`MapStore::take_lease`](crate::MapStore::take_lease), if the store does not answer.
     pub fn acquire(&self, holder: &str, ttl: Duration, seen: Option<&Lease>) -> Result<Acquired, Error> {
         let claim = Claim { holder: holder.into(), endpoint: String::new(), ttl, above: Epoch(0) };
         let found = self.store.lease(&self.graph, REBALANCER)?;
@@ -82,7 +82,7 @@ impl Rebalance {
     /// Gives the lease back. Does nothing if another holder has it.
     ///
     /// # Errors
-    /// As [`MapStore::release_lease`](crate::MapStore::release_lease), if the store does not answer.
+    /// The same as [`MapStore::release_lease`](crate::MapStore::release_lease), if the store does not answer.
     pub fn release(&self, holder: &str) -> Result<(), Error> {
         match self.store.lease(&self.graph, REBALANCER)? {
             Some(lease) if lease.holder == holder => {

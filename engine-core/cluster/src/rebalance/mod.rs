@@ -4,9 +4,9 @@
 //! processes from working against each other. [`Rebalance::advance`] (`advance.rs`) makes the next change of some moves
 //! and reports their stages.
 //!
-//! Flow: acquire → plan → advance until the moves are done → plan, until nothing is left → verify → release. Nodes
-//! restore the replicas that the map gives them and make them serve by themselves, so a move is three changes of the
-//! map and waiting.
+//! Flow: acquire → plan → advance until the moves are done → plan, until nothing is left → verify → release.
+//! Nodes restore the replicas that the map gives them and make them serve by themselves, so a move is three changes of
+//! the map and waiting.
 //!
 //! What must never happen: a replica dropped by a decision on an old map (drops are made at the epoch of the map that
 //! they were decided on, MAP-2); state between two steps that is not in the map. So any process can continue where
@@ -53,7 +53,7 @@ impl Rebalance {
     /// Reads the fleet as it is.
     ///
     /// # Errors
-    /// As [`MapStore::load`].
+    /// The same as [`MapStore::load`].
     pub fn fleet(&self) -> Result<FleetState, Error> {
         let map = self.store.load(&self.graph, None)?;
         Ok(FleetState::of(&map, &self.store.heartbeats(&self.graph)?))
@@ -62,7 +62,7 @@ impl Rebalance {
     /// Plans the moves to a goal. Replicas that were to be dropped and should stay serve again.
     ///
     /// # Errors
-    /// As [`MapStore::load`] and [`MapStore::change`].
+    /// The same as [`MapStore::load`] and [`MapStore::change`].
     pub fn plan(&self, goal: Goal) -> Result<Plan, Error> {
         let plan = self.fleet()?.plan(goal);
         let stays = |(partition, node): &(_, NodeId)| Change::SetReplica {
@@ -78,7 +78,7 @@ impl Rebalance {
     /// Counts the partitions that have enough replicas now.
     ///
     /// # Errors
-    /// As [`MapStore::load`].
+    /// The same as [`MapStore::load`].
     pub fn verify(&self) -> Result<Coverage, Error> {
         let map = self.store.load(&self.graph, None)?;
         let wanted = usize::from(map.graph().replication_factor);
@@ -105,7 +105,7 @@ impl Rebalance {
     /// Ends the draining of a node, which then holds replicas again; returns its state.
     ///
     /// # Errors
-    /// As [`Rebalance::drain`].
+    /// The same as [`Rebalance::drain`].
     pub fn keep(&self, node: &NodeId) -> Result<NodeState, Error> {
         self.set(node, NodeState::Up, |state| state == NodeState::Draining)
     }
@@ -136,7 +136,7 @@ impl Rebalance {
     /// Reads the generations and heartbeats of all nodes that are not gone.
     ///
     /// # Errors
-    /// As [`MapStore::load`].
+    /// The same as [`MapStore::load`].
     pub fn heartbeat_snapshot(&self) -> Result<HeartbeatSnapshot, Error> {
         let map = self.store.load(&self.graph, None)?;
         let beats = self.store.heartbeats(&self.graph)?;
@@ -147,15 +147,16 @@ impl Rebalance {
         Ok(HeartbeatSnapshot(map.nodes().filter_map(sign).collect()))
     }
 
-    /// Marks nodes as gone that sent no heartbeat since `before`; returns them. The caller has waited meanwhile, longer
-    /// than a live node ever pauses. A live node that is marked all the same joins again by itself. If all nodes are
-    /// silent, none is marked: the map probably takes no heartbeats, and without any node nobody would answer reads.
+    /// Marks nodes as gone that have sent no heartbeat since `before`, and returns them. The
+    /// caller has waited in between for longer than a live node ever pauses. A live node that
+    /// is marked nevertheless joins again by itself. If all nodes are silent, none is marked:
+    /// the map probably accepts no heartbeats, and without any node no reads would be answered.
     ///
-    /// The leader's maintenance does this too, for nodes that are up. This also finds a node that died while it started, and all
-    /// of them where there is no sequencer.
+    /// The leader's maintenance does this too, for nodes that are up. This also finds a node that died while it
+    /// started, and all of them where there is no sequencer.
     ///
     /// # Errors
-    /// As [`MapStore::load`] and [`MapStore::change`].
+    /// The same as [`MapStore::load`] and [`MapStore::change`].
     pub fn mark_lost(&self, before: &HeartbeatSnapshot) -> Result<Vec<NodeId>, Error> {
         let now = self.heartbeat_snapshot()?;
         let is_silent = |(id, sign): &(&NodeId, &Sign)| before.0.get(*id) == Some(*sign);

@@ -1,4 +1,4 @@
-//! The steps over a map in memory.
+//! Tests of the steps, over a map in memory.
 
 use super::*;
 use crate::testing::{graph, id};
@@ -19,7 +19,7 @@ fn register(n: usize) -> [Change; 2] {
     [Change::Register(registration), Change::SetNode { node: id(n), state: NodeState::Up }]
 }
 
-/// A graph of eight partitions with two replicas each, on as many nodes; nothing is placed yet.
+/// Returns a graph of eight partitions with two replicas each on `nodes` nodes. Nothing is placed yet.
 fn fleet(nodes: usize) -> (MemoryMap, String, Rebalance) {
     let store = MemoryMap::default();
     let graph = Graph { partitions: PartitionCount::new(8).unwrap(), ..graph(1) };
@@ -41,7 +41,7 @@ fn bring_up(store: &MemoryMap, graph: &str) {
     }
 }
 
-/// Plans and advances until nothing is left; returns the number of calls.
+/// Plans and advances until nothing is left. Returns the number of calls.
 fn finish(store: &MemoryMap, graph: &str, rebalance: &Rebalance, goal: Goal) -> usize {
     for looks in 0..100 {
         let plan = rebalance.plan(goal).unwrap();
@@ -112,7 +112,7 @@ fn a_move_goes_through_its_stages_and_may_be_asked_for_again() {
     set(ReplicaState::CatchingUp);
     assert_eq!(stage(), Stage::CatchingUp);
     set(ReplicaState::Serving);
-    // Another replica is lost meanwhile: the old one has to stay.
+    // Another replica is lost in the meantime, so the old one has to stay.
     let gone = Change::SetNode { node: held[1].clone(), state: NodeState::Gone };
     store.change(&graph, None, &[gone]).unwrap();
     assert_eq!((stage(), stage()), (Stage::Waits, Stage::Waits));
@@ -194,12 +194,12 @@ fn one_rebalances_and_the_other_hears_who_does() {
     ours(rebalance.acquire("a", TTL, None));
     let seen = theirs(None);
     assert_eq!((seen.holder.as_str(), takeover_wait(&seen)), ("a", Duration::from_secs(12)));
-    // The lease is in use: its holder gets it again.
+    // The lease is in use: `a`, which holds it, gets it again.
     rebalance.renew("a").unwrap();
     let seen = theirs(Some(&seen));
     ours(rebalance.acquire("a", TTL, None));
     let seen = theirs(Some(&seen));
-    // The lease has not changed.
+    // The lease has not changed since it was seen, so `b` gets it.
     ours(rebalance.acquire("b", TTL, Some(&seen)));
     let lost = rebalance.renew("a").unwrap_err();
     assert!(matches!(&lost, Error::Conflict { found, .. } if found.contains('b')), "{lost}");
@@ -213,7 +213,7 @@ fn one_rebalances_and_the_other_hears_who_does() {
 #[test]
 fn nodes_that_say_nothing_are_lost_whatever_they_were() {
     let (store, graph, rebalance) = fleet(3);
-    // One dies while it starts.
+    // This node dies while it starts.
     store.change(&graph, None, &register(2)[..1]).unwrap();
     let generations = |n: usize| store.load(&graph, None).unwrap().node(&id(n)).unwrap().generation;
     let beat = |n: usize, counter| {
@@ -230,7 +230,7 @@ fn nodes_that_say_nothing_are_lost_whatever_they_were() {
     beat(1, 1);
     let before = rebalance.heartbeat_snapshot().unwrap();
     beat(0, 2);
-    // A node that registers again between the looks is alive.
+    // A node that registers again between two snapshots is alive.
     change_all(&store, &graph, &register(3)).unwrap();
     assert_eq!(rebalance.mark_lost(&before).unwrap(), [id(1), id(2)]);
     assert_eq!(rebalance.mark_lost(&before).unwrap(), []);

@@ -1,4 +1,4 @@
-//! One load: its request, its progress, its end.
+//! A job: the request, the progress and the outcome of one load.
 
 use super::{KEPT_ERRORS, LoadSpec};
 use crate::Error;
@@ -12,7 +12,7 @@ use tidegraph_types::{ErrorCode, Version};
 /// The state of a load; Neptune's states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LoadState {
-    /// The load is the next to run.
+    /// The load runs next.
     NotStarted,
     /// The load waits behind others.
     InQueue,
@@ -110,8 +110,8 @@ struct JobFile {
     /// Files that earlier loads of the source made visible.
     done_before: Vec<String>,
     submitted: Timestamp,
-    /// Time of this write. If several processes load, a job that has not ended and was not written for long has lost its
-    /// process.
+    /// Time of this write. If several processes load, a job that has not ended, and was
+    /// not written for a long time, has lost its process.
     #[serde(default)]
     written: Option<Timestamp>,
     /// Seconds without a write after which the job is lost, if they are not the usual ones.
@@ -312,7 +312,7 @@ impl Job {
         inner.counts.total_records = progress.records;
     }
 
-    /// Sets the counts, files and refused rows of a run.
+    /// Sets the counts, the files and the refused rows of a run.
     pub fn outcome(&self, outcome: &Outcome) {
         let mut inner = self.inner.lock();
         inner.counts = outcome.counts;

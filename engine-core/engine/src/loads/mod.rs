@@ -20,13 +20,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Roles: [`Loads`] queues jobs and keeps their files (`jobs/<id>.json`). `runner` runs a job. `target` answers a load's
-//! questions about the graph. `others` follows the loads of other processes. [`Ingest`] does the steps of a load that
-//! several processes share. `watch` turns folders of the drop directory into jobs.
+//! Roles: [`Loads`] queues jobs and keeps their files (`jobs/<id>.json`). `runner` runs a job. `target` answers a
+//! load's questions about the graph. `others` follows the loads of other processes. [`Ingest`] does the steps of a load
+//! that several processes share. `watch` turns folders of the drop directory into jobs.
 //!
-//! Flow: submit → queue → files become segments under `loads/<id>/` → the sequencer writes one record that names them
-//! → storage applies them → the job is completed. A crash before the record leaves segments that no record names; the next
-//! start removes them. A crash after the record changes nothing.
+//! Flow: submit → queue → files become segments under `loads/<id>/` → the sequencer writes one record that names
+//! them → storage applies them → the job is completed. A crash before the record leaves segments that no record
+//! names; the next start removes them. A crash after the record changes nothing.
 //!
 //! What must never happen: a job is completed while its record is not in the log; a dropped folder is loaded twice.
 
@@ -58,11 +58,11 @@ use std::thread::JoinHandle;
 use tidegraph_platform::{Clock, Objects, Random};
 use tidegraph_types::{ErrorCode, Version};
 
-/// Most jobs in the queue: Neptune's limit.
+/// Maximum number of jobs in the queue: Neptune's limit.
 const LONGEST_QUEUE: usize = 64;
-/// Most jobs that are kept.
+/// Maximum number of jobs that are kept.
 const KEPT_JOBS: usize = 1_024;
-/// Most refused rows that are kept of a job.
+/// Maximum number of refused rows that are kept of a job.
 const KEPT_ERRORS: usize = 10_000;
 const JOBS: &str = "jobs";
 const SEGMENTS: &str = "loads";
@@ -79,8 +79,8 @@ pub(crate) struct Shared {
     objects: Arc<Objects>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    /// Held while a load's record and its job's file are written, and while a checkpoint is written. So the job of a load
-    /// is completed before the load's record can leave the log.
+    /// Held while a load's record and its job's file are written, and while a checkpoint is written. So the job of a
+    /// load is completed before the load's record can leave the log.
     commit: Arc<Mutex<()>>,
     /// Whether no other process loads into the graph.
     sole: bool,
@@ -112,7 +112,8 @@ pub(crate) struct Parts {
 }
 
 impl Loads {
-    /// Reads the jobs of earlier processes, removes the segments that a crash left, and starts the thread that runs jobs.
+    /// Reads the jobs of earlier processes, removes the segments that a crash left,
+    /// and starts the thread that runs jobs.
     pub(crate) fn open(parts: Parts) -> Result<Self, Error> {
         let Parts { backend, objects, clock, random, commit, replayed } = parts;
         let mut jobs: Vec<Arc<Job>> = vec![];
@@ -203,11 +204,11 @@ impl Loads {
         Ok(self.shared.find(id)?.status(self.shared.clock.wall()))
     }
 
-    /// Waits for the end of a load and returns its status. The load of another process is not waited for.
+    /// Waits for the end of a load and returns its status. Does not wait for the load of another process.
     ///
     /// # Errors
     ///
-    /// As [`Loads::status`].
+    /// The same as [`Loads::status`].
     pub fn wait(&self, id: &str) -> Result<LoadStatus, Error> {
         let job = self.shared.find(id)?;
         let mut state = self.shared.state.lock();
@@ -245,7 +246,7 @@ impl Loads {
         Ok(())
     }
 
-    /// Cancels the running job and stops the threads. The next start ends the jobs that waited.
+    /// Cancels the running job and stops the threads. The next start ends the waiting jobs.
     pub(crate) fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         if let Some(job) = &self.shared.state.lock().running {
@@ -367,7 +368,7 @@ impl Shared {
         }
     }
 
-    /// Ends, after a start, the jobs that had not ended, and removes the segments that no record names.
+    /// At a start, ends the jobs that had not ended, and removes the segments that no record names.
     fn recover_jobs(&self, replayed: Option<&[(String, Version)]>) -> Result<(), Error> {
         let now = self.clock.wall();
         let Some(replayed) = replayed else {

@@ -1,8 +1,8 @@
 //! Loads of other processes into the same graph: the workers of a fleet.
 //!
-//! Each process has its own queue, and all share the files of jobs. A process reports on all jobs. It writes the files of
-//! its own jobs repeatedly until they end. A job that has not ended and was not written for long has lost its process; then
-//! the sequencer knows the outcome of the load.
+//! Each process has its own queue, and all share the files of jobs. A process reports on all jobs. It writes
+//! the files of its own jobs repeatedly until they end. A job that has not ended, and whose file has not
+//! been written for a long time, has lost its process; the sequencer then knows the outcome of the load.
 //!
 //! What must never happen: a segment is removed while a process may replay the record that names it.
 
@@ -22,7 +22,7 @@ const WRITE_EVERY: Duration = Duration::from_secs(10);
 /// A job that has not ended and was not written for this time has lost its process.
 const LOST_AFTER_S: i64 = 60;
 
-/// Time for which the segments of a failed load are kept: a process that was only paused could still commit them.
+/// Time for which the segments of a failed load are kept: a process that was only paused may still commit them.
 const KEEP_FAILED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 impl Shared {

@@ -1,17 +1,17 @@
-//! A load in steps, which several processes do in sequence or in parallel. They share the job's file, on which any worker of
-//! the fleet reports, and the results of earlier steps in the object store.
+//! A load in steps, which several processes do in sequence or in parallel. They share the job's file, on which any
+//! worker of the fleet reports, and the results of earlier steps in the object store.
 //!
-//! Flow: [`Ingest::begin`] plans → [`Ingest::work`] does tasks → [`Ingest::next`] returns the next step, until that is
-//! [`Ingest::commit`]. Each call may be repeated by a caller that missed the answer. [`Ingest::abandon`] ends a load after
-//! a step failed for good.
+//! Flow: [`Ingest::begin`] plans → [`Ingest::work`] does tasks → [`Ingest::next`] returns
+//! the next step, until that is [`Ingest::commit`]. A caller that missed an answer may
+//! repeat the call. [`Ingest::abandon`] ends a load after a step has failed permanently.
 //!
-//! A load takes longer than any of these processes lives, so no process records for it which vertices transactions create.
-//! The commit checks this itself: at a version from which on the sequencer records them, no vertex of the graph may have a
-//! GUI that the load gives to another id (IDS-1). If there is one, or if the constraints have changed, the load goes over
-//! its rows again in another *round*.
+//! A load outlives each of these processes, so no process records the vertices that transactions create
+//! meanwhile. The commit checks them itself: at a version from which on the sequencer records created
+//! vertices, no vertex of the graph may have a GUI that the load gives to another id (IDS-1). If one
+//! does, or if the constraints have changed, the load goes over its rows again in another *round*.
 //!
-//! What must never happen: segments are removed while a process may commit them; a load is reported as failed and is
-//! visible.
+//! What must never happen: segments are removed while a process may commit them; a
+//! visible load is reported as failed.
 
 use super::job::{Job, LoadState};
 use super::target::GraphTarget;
@@ -28,9 +28,9 @@ use tidegraph_platform::{Clock, Objects, Random};
 use tidegraph_txn::LoadCommit;
 use tidegraph_types::{ErrorCode, Gui, Key, Version};
 
-/// Most rounds of a load.
+/// Maximum number of rounds of a load.
 const MAX_ROUNDS: u32 = 8;
-/// A job without a step for this time is lost; a state machine takes less for one step.
+/// A job without a step for this time is lost; a state machine needs less time for one step.
 const PATIENCE_S: i64 = 24 * 3600;
 /// Vertices that are compared at once.
 const COMPARED: usize = 8_192;
@@ -143,7 +143,7 @@ impl Ingest {
     ///
     /// # Errors
     ///
-    /// Those of reading, of the graph and of the object store. `Unavailable` and `Internal` can be repeated.
+    /// The errors of reading, of the graph and of the object store. `Unavailable` and `Internal` can be repeated.
     pub fn work(&self, load_id: &str, stage: Stage, round: u32, task: u32) -> Result<(u64, u64), Error> {
         // At the newest version: at an older one the graph may be empty.
         let target = self.target_at(self.backend.snapshot(None)?.at.version);
@@ -243,7 +243,7 @@ impl Ingest {
         }
     }
 
-    /// Ends a load of which a step failed for good.
+    /// Ends a load after one of its steps failed permanently.
     ///
     /// # Errors
     ///
@@ -350,7 +350,7 @@ impl Ingest {
             ErrorCode::NotFound => LoadState::ReadError,
             _ => LoadState::Failed,
         };
-        // After an attempt to commit the segments stay for a day: another process may still commit them.
+        // After an attempt to commit, the segments stay for a day: another process may still commit them.
         let was_asked = match self.objects.head(&asked_path(job.id())) {
             Ok(_) => true,
             Err(error) if error.code() == ErrorCode::NotFound => false,

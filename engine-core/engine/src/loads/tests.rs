@@ -1,4 +1,4 @@
-//! Loads while transactions go on.
+//! Tests of loads that run beside transactions.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use tidegraph_platform::Objects;
 use tidegraph_types::{GuiHasher, Value, Version};
 
-/// With so few bits many ids share a GUI.
+/// Hash bits, so few that many ids share a GUI.
 const BITS: u32 = 4;
 
 fn run(database: &Database, text: &str) -> Vec<Vec<Value>> {
@@ -23,7 +23,7 @@ fn open(data: &Path) -> std::sync::Arc<Database> {
     Database::open(options).expect("a graph")
 }
 
-/// Every vertex and edge that there should be, found by id, with its own properties and no others.
+/// Checks that each expected vertex and edge is found by its id, with its own properties and no others.
 fn check(database: &Database, meanwhile: &str) {
     let count = run(database, "MATCH (n) RETURN count(n)");
     assert_eq!(count, [[Value::Long(9)]]);
@@ -54,11 +54,11 @@ fn a_vertex_made_during_a_load_never_shares_the_gui_of_a_loaded_one() {
     let meanwhile = colliding.expect("one of many");
 
     let database = open(&data);
-    // A load waits for this before it commits, as for the end of a checkpoint.
+    // A load takes this lock before it commits, so it waits here as it would for a checkpoint.
     let held = database.loads().shared.commit.lock();
     let source = format!("file://{}", files.display());
     let id = database.loads().submit(LoadSpec::new(vec![source], Some(Dialect::GREMLIN))).expect("taken");
-    // What became of the files is known when all of them were read.
+    // The feed counts are complete once all files have been read.
     loop {
         let status = database.loads().status(&id).expect("known");
         assert!(!status.overall.state.is_final(), "it has not been let through: {status:?}");
@@ -73,7 +73,7 @@ fn a_vertex_made_during_a_load_never_shares_the_gui_of_a_loaded_one() {
     let status = database.loads().wait(&id).expect("known");
     assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
     check(&database, &meanwhile);
-    // After a restart too.
+    // The same holds after a restart.
     drop(database);
     let database = open(&data);
     check(&database, &meanwhile);

@@ -1,5 +1,5 @@
-//! The graphs that TinkerPop's scenarios name. The small ones are written out here as traversals; "grateful" is read
-//! from a file of TinkerPop's if there is one.
+//! The graphs that TinkerPop's scenarios name. The small ones are written out here as
+//! traversals; "grateful" is read from TinkerPop's file if it is available.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,14 +73,14 @@ const SINK: &str = "g.addV('message').property(id, 1000).property('name', 'a').a
   addE('link').from('a').to('b').property(id, 1002).
   addE('self').from('loop').to('loop').property(id, 2001)";
 
-/// The graphs that scenarios only read, each made once.
+/// The graphs that scenarios only read. Each is built once.
 #[derive(Default)]
 pub struct Graphs {
     made: BTreeMap<String, Arc<Database>>,
 }
 
 impl Graphs {
-    /// A graph by the name that scenarios use; `None` if its data is not at hand.
+    /// Returns a graph by the name that scenarios use, or `None` if its data is not available.
     pub fn get(&mut self, name: &str) -> Option<Arc<Database>> {
         if name == "empty" {
             return Some(crate::empty_graph());
@@ -106,7 +106,7 @@ fn write(database: &Database, language: Language, text: &str, parameters: &Param
     database.query(&Query::new(language, text, parameters)).unwrap_or_else(|error| panic!("{text}\n{error}"));
 }
 
-/// Reads a line of GraphSON 1 for each vertex, with its outgoing edges.
+/// Loads GraphSON 1 with one line for each vertex and its outgoing edges.
 fn grateful(database: &Database, file: &str) {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let (mut vertices, mut edges) =

@@ -1,11 +1,12 @@
-//! Gherkin scenarios about Gremlin, run through the whole engine in process.
+//! Gherkin scenarios about Gremlin, run through the whole engine in one process.
 //!
-//! Two sources: the project's own scenarios (`tests/scenarios/gremlin`), in which every step must be supported, and
-//! TinkerPop's features, if `GREMLIN_FEATURES` names a directory that holds them (the `gremlin-test` jar, unpacked). With
-//! `GREMLIN_GRATEFUL` naming `grateful-dead-v1.json` of the same jar the scenarios on that graph run too.
+//! There are two sources: the project's own scenarios (`tests/scenarios/gremlin`), in
+//! which every step must be supported, and TinkerPop's features, if `GREMLIN_FEATURES`
+//! names a directory with them (the unpacked `gremlin-test` jar). If `GREMLIN_GRATEFUL`
+//! names `grateful-dead-v1.json` of the same jar, the scenarios on that graph run too.
 //!
-//! A scenario of TinkerPop's may be refused as not supported yet. Any other failure must stand in
-//! `expected_failures.txt` with its reason; one that stands there and passes fails the test as well.
+//! The engine may refuse one of TinkerPop's scenarios as not supported yet. Any other failure must be
+//! listed in `expected_failures.txt` with its reason. A listed scenario that passes fails the test as well.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -21,17 +22,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_engine::{Database, Options};
 
-/// Where our own scenarios are. Tests run in their package's folder, wherever it was when they were built.
+/// Folder of our own scenarios. Tests run in the folder of their package, wherever it was when they were built.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
 pub const SCENARIOS: &str = "tests/scenarios";
 
-/// A graph for a scenario.
+/// Creates a graph for a scenario.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
 pub fn empty_graph() -> Arc<Database> {
     Database::open(Options { partitions: 2, ..Options::default() }).expect("an empty graph")
 }
 
-/// Feature files below a directory, sorted.
+/// Collects the feature files below a directory, sorted.
 fn features(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory of features") {
         let path = entry.expect("an entry").path();
@@ -44,7 +45,7 @@ fn features(directory: &Path, found: &mut Vec<PathBuf>) {
     found.sort();
 }
 
-/// Runs every scenario below a directory: its name (file and title) and what became of it.
+/// Runs every scenario below a directory. Returns the name (file and title) and the outcome of each.
 fn run(directory: &Path) -> Vec<(String, Outcome)> {
     let mut files = vec![];
     features(directory, &mut files);
@@ -82,7 +83,7 @@ fn own_scenarios_hold() {
     assert!(wrong.is_empty(), "{} scenarios fail\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The reviewed list: a line `name | reason` for each scenario that is known to fail.
+/// Reads the reviewed list, which has a line `name | reason` for each scenario that is known to fail.
 fn expected_failures() -> BTreeMap<&'static str, &'static str> {
     include_str!("expected_failures.txt")
         .lines()

@@ -1,19 +1,19 @@
 //! TinkerPop's notation for values in scenarios: `d[1].i`, `v[marko]`, `e[a-knows->b].id`, `l[…]`, `m[{…}]` …
 //!
-//! Ids are strings here; where the notation means a number as an id, its decimal text is meant. Decimals and integers
-//! of any size, which Tidegraph does not have, are read as doubles and 64-bit integers.
+//! Ids are strings here: if the notation uses a number as an id, the id is its decimal text. Tidegraph
+//! has no decimals and no integers of any size, so these are read as doubles and 64-bit integers.
 
 use std::sync::Arc;
 use tidegraph_engine::{Database, Language, Parameters, Query};
 use tidegraph_types::{Map, Path, PropertyRef, Symbol, Value};
 
-/// Why a text has no value here: it is left out, or the scenario is wrong.
+/// The error says why a text has no value here: the scenario is left out, or is wrong.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// Strings that stand for words of the language (`Merge.outV`) begin with this; they can be written but not bound.
+/// Strings that stand for words of the language (`Merge.outV`) begin with this. They can be written but not bound.
 const WORD: char = '\u{1}';
 
-/// The value of a text, with vertices and edges looked up in the graph.
+/// Parses a value, and looks up vertices and edges in the graph.
 pub fn value(text: &str, graph: &Database) -> Result<Value> {
     let inside = |prefix: &str| {
         text.strip_prefix(prefix)
@@ -142,7 +142,7 @@ fn edge(text: &str, graph: &Database) -> Result<Value> {
     .ok_or_else(|| format!("no edge {text}"))
 }
 
-/// Items parted by commas, outside of brackets and quotes.
+/// Parses items separated by commas outside brackets and quotes.
 fn list(text: &str, graph: &Database) -> Result<Vec<Value>> {
     if text.is_empty() {
         return Ok(vec![]);
@@ -183,7 +183,7 @@ fn from_json(json: &serde_json::Value, graph: &Database) -> Result<Value> {
     })
 }
 
-/// The value as gremlin-lang writes it, if it can.
+/// Returns the value in the notation of gremlin-lang, or `None` if that has no notation for it.
 pub fn literal(value: &Value) -> Option<String> {
     let all = |items: &[Value]| Some(items.iter().map(literal).collect::<Option<Vec<_>>>()?.join(", "));
     Some(match value {
@@ -210,13 +210,14 @@ pub fn literal(value: &Value) -> Option<String> {
         }
         Value::Symbol(symbol @ (Symbol::Out | Symbol::In)) => format!("Direction.{}", symbol.as_str()),
         Value::Symbol(symbol) => format!("T.{}", symbol.as_str()),
-        // A vertex as an end of an edge may be given by its id.
+        // A vertex at the end of an edge may be given by its id.
         Value::VertexData(data) => format!("\"{}\"", data.id),
         _ => return None,
     })
 }
 
-/// Whether a value of an answer is the expected one. Numbers must be of the same type; maps and sets may have any order.
+/// Returns whether a value of an answer is the expected one. Numbers must have the same
+/// type; maps and sets may have any order.
 pub fn same(expected: &Value, actual: &Value) -> bool {
     let ordered = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
     match (expected, actual) {
@@ -239,7 +240,7 @@ pub fn same(expected: &Value, actual: &Value) -> bool {
     }
 }
 
-/// Whether two lists hold the same values, in any order.
+/// Returns whether two lists hold the same values in any order.
 pub fn same_bag(expected: &[Value], actual: &[Value]) -> bool {
     let mut rest: Vec<&Value> = actual.iter().collect();
     expected.len() == actual.len()
@@ -249,7 +250,7 @@ pub fn same_bag(expected: &[Value], actual: &[Value]) -> bool {
         })
 }
 
-/// A value as short text, with the types of its numbers.
+/// Formats a value as short text with the types of its numbers.
 pub fn show(value: &Value) -> String {
     let all = |items: &[Value]| items.iter().map(show).collect::<Vec<_>>().join(", ");
     match value {

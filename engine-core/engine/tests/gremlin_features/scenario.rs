@@ -1,4 +1,4 @@
-//! One scenario: its graph, parameters and traversal, and whether the result is the one that it asks for.
+//! Runs one scenario: builds its graph and parameters, runs its traversal, and checks the result.
 
 use super::graphs::Graphs;
 use super::notation::{literal, same, same_bag, show, value};
@@ -9,26 +9,26 @@ use std::time::Duration;
 use tidegraph_engine::{Database, Error, Language, Parameters, Query};
 use tidegraph_types::{ErrorCode, Value};
 
-/// What became of a scenario.
+/// The outcome of a scenario.
 pub enum Outcome {
-    /// As it says.
+    /// The result is the expected one.
     Passed,
-    /// Refused by name.
+    /// Refused as unsupported; the text names the feature.
     Unsupported(String),
-    /// Not run: it needs what a text over the wire cannot say, or data that is not at hand.
+    /// Not run: a text sent over the wire cannot express it, or its data is not available.
     LeftOut(String),
-    /// Anything else.
+    /// Any other failure.
     Failed(String),
 }
 
-/// Longest time for one traversal; TinkerPop's take milliseconds.
+/// Time limit of one traversal. TinkerPop's take milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the steps of a scenario have said so far.
+/// State that the steps of a scenario have set so far.
 #[derive(Default)]
 struct World {
     graph: Option<Arc<Database>>,
-    /// With vertices and edges as they were when the parameter was defined.
+    /// Values contain vertices and edges as they were when the parameter was defined.
     parameters: Vec<(String, Result<Value, String>)>,
     /// Parameters that stand for a predicate, as text.
     predicates: Vec<(String, String)>,
@@ -37,7 +37,7 @@ struct World {
     error: Option<Error>,
 }
 
-/// Runs a scenario; a panic is a failure of it alone.
+/// Runs a scenario. A panic counts as a failure of this scenario only.
 pub fn run(scenario: &Scenario, graphs: &mut Graphs) -> Outcome {
     let mut world = World::default();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -51,14 +51,14 @@ pub fn run(scenario: &Scenario, graphs: &mut Graphs) -> Outcome {
     }
 }
 
-/// The text between the first and the last quotation mark.
+/// Returns the text between the first and the last quotation mark.
 fn quoted(text: &str) -> String {
     let inner =
         text.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')).map_or("", |(inner, _)| inner);
     inner.replace("\\\"", "\"")
 }
 
-/// A refusal's name, without its place.
+/// Returns the refusal without its position in the text.
 fn refusal(error: &Error) -> Outcome {
     let text = error.to_string();
     let name = text.rsplit_once(" at ").map_or(text.as_str(), |(name, _)| name);
@@ -117,7 +117,7 @@ impl World {
             Err(Err(outcome)) => return Err(outcome),
         }
         if next {
-            // The items of the first result are looked at, if it has items.
+            // If the first result has items, the items are checked.
             self.result = match self.result.first() {
                 Some(Value::List(items) | Value::Set(items)) => items.to_vec(),
                 Some(Value::Path(path)) => path.objects.clone(),
@@ -132,8 +132,8 @@ impl World {
         self.graph.as_deref().ok_or_else(|| Outcome::Failed("no graph is given".into()))
     }
 
-    /// Runs a text with those of the parameters that it names: bound first, and where the engine takes no variable,
-    /// written out.
+    /// Runs a text with the parameters that it names. They are bound, or written into the
+    /// text where the engine takes no variable.
     fn ask(&self, text: &str) -> Result<Vec<Value>, Result<Error, Outcome>> {
         let graph = self.graph().map_err(Err)?;
         let mut text = text.to_owned();
@@ -179,7 +179,7 @@ impl World {
 
     fn check(&self, text: &str, step: &Step) -> Result<(), Outcome> {
         if text.starts_with("the traversal will raise an error") {
-            // Messages are the engine's own; that it is an error of the request's is what counts.
+            // The engine has its own messages, so the check is only that the error is no internal one.
             return match &self.error {
                 None => Err(self.wrong("an error was expected")),
                 Some(error) if error.code() == ErrorCode::Internal => {
@@ -194,7 +194,7 @@ impl World {
         if let Some(rest) = text.strip_prefix("the result should have a count of ") {
             let count: usize =
                 rest.trim().parse().map_err(|_| Outcome::Failed(format!("no count: {rest}")))?;
-            // The entries of a map are counted, as TinkerPop's runners do.
+            // TinkerPop's runners count the entries of a map, so this does too.
             let actual = match self.result.as_slice() {
                 [Value::Map(map)] if count != 1 => map.len(),
                 values => values.len(),
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// The text with a variable replaced; `None` if it does not name it.
+/// Replaces a variable in the text. Returns `None` if the text does not name it.
 fn replaced(text: &str, name: &str, by: &str) -> Option<String> {
     let (mut out, mut found, mut quote) = (String::new(), false, None);
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What the tests share: a database in memory, queries, answers as short text.
+//! Support that the tests share: a database in memory, queries, and answers as short text.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -7,18 +7,18 @@ use std::sync::Arc;
 use tidegraph_engine::{Database, Error, Language, Options, Parameters, Query};
 use tidegraph_types::Value;
 
-/// An empty graph in memory.
+/// Creates an empty graph in memory.
 pub fn empty() -> Arc<Database> {
     Database::open(Options::default()).expect("an empty graph")
 }
 
-/// The graph of a directory.
+/// Opens the graph in a directory.
 pub fn open(dir: &Path) -> Arc<Database> {
     let options = Options { data_dir: Some(dir.to_owned()), ..Options::default() };
     Database::open(options).expect("the directory opens")
 }
 
-/// Copies a directory, as a crash would leave it.
+/// Copies a directory as a crash would leave it.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("made");
     for entry in std::fs::read_dir(from).expect("read").map(|e| e.expect("entry")) {
@@ -31,7 +31,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// TinkerPop's "modern" graph, made with openCypher.
+/// Creates TinkerPop's "modern" graph with openCypher.
 pub fn modern() -> Arc<Database> {
     let database = empty();
     run(
@@ -46,13 +46,13 @@ pub fn modern() -> Arc<Database> {
     database
 }
 
-/// Runs a text; a traversal begins with `g.`.
+/// Runs a text. A text that begins with `g.` is a traversal.
 pub fn ask(database: &Database, text: &str, parameters: &Parameters) -> Result<Vec<Vec<Value>>, Error> {
     let language = if text.starts_with("g.") { Language::Gremlin } else { Language::OpenCypher };
     Ok(database.query(&Query::new(language, text, parameters))?.rows)
 }
 
-/// Runs a text that must succeed; rows as text.
+/// Runs a text that must succeed, and returns its rows as text.
 pub fn run(database: &Database, text: &str) -> Vec<String> {
     match ask(database, text, &Parameters::default()) {
         Ok(rows) => rows.iter().map(|row| row.iter().map(show).collect::<Vec<_>>().join(" | ")).collect(),
@@ -60,7 +60,7 @@ pub fn run(database: &Database, text: &str) -> Vec<String> {
     }
 }
 
-/// Runs a text that must be refused; code and message.
+/// Runs a text that must be refused, and returns the error code and message.
 pub fn refused(database: &Database, text: &str) -> String {
     match ask(database, text, &Parameters::default()) {
         Ok(rows) => panic!("{text}\nwas not refused: {rows:?}"),
@@ -68,7 +68,7 @@ pub fn refused(database: &Database, text: &str) -> String {
     }
 }
 
-/// A value as short text.
+/// Formats a value as short text.
 pub fn show(value: &Value) -> String {
     let list = |items: &[Value]| items.iter().map(show).collect::<Vec<_>>().join(", ");
     match value {

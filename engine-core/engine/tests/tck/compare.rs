@@ -1,4 +1,4 @@
-//! Answers against expectations.
+//! Compares answers with expectations.
 
 use super::notation::Expected;
 use tidegraph_types::{EdgeData, Path, Value, VertexData};
@@ -10,7 +10,7 @@ pub struct Mode {
     pub ignore_list_order: bool,
 }
 
-/// Compares rows; `Err` tells both sides.
+/// Compares rows. The error shows both sides.
 pub fn rows(expected: &[Vec<Expected>], found: &[Vec<Value>], mode: Mode) -> Result<(), String> {
     let same = |expected: &[Expected], found: &[Value]| {
         expected.len() == found.len() && expected.iter().zip(found).all(|(e, f)| matches(e, f, mode))
@@ -29,7 +29,8 @@ pub fn rows(expected: &[Vec<Expected>], found: &[Vec<Value>], mode: Mode) -> Res
     Err(format!("rows: {}\n      expected: {expected:?}", found.join("\n            ")))
 }
 
-/// Whether each of the one side has its own partner on the other. Sameness is an equivalence, so greed is enough.
+/// Returns whether each item of one side can be paired with its own item of the other
+/// side. `same` is an equivalence, so a greedy search is enough.
 fn pair_up<A, B>(left: &[A], right: &[B], same: impl Fn(&A, &B) -> bool) -> bool {
     let mut free: Vec<&B> = right.iter().collect();
     left.len() == right.len()
@@ -51,7 +52,7 @@ fn matches(expected: &Expected, found: &Value, mode: Mode) -> bool {
         }
         (Expected::Integer(a), _) => found.as_i64() == Some(*a),
         (Expected::String(a), Value::String(b)) => a == b,
-        // The TCK writes what is of a temporal type as its text.
+        // The TCK writes temporal values as their text.
         (Expected::String(a), Value::DateTime(b)) => *a == b.to_string(),
         (Expected::List(a), Value::List(b)) => {
             a.len() == b.len()
@@ -108,7 +109,7 @@ fn path(first: &Expected, rest: &[(Expected, bool, Expected)], found: &Path, mod
         })
 }
 
-/// A value in the notation of the scenarios.
+/// Formats a value in the notation of the scenarios.
 pub fn show(value: &Value) -> String {
     let list = |items: &[Value]| items.iter().map(show).collect::<Vec<_>>().join(", ");
     match value {

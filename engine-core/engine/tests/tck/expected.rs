@@ -1,8 +1,8 @@
-//! The reviewed list of scenarios that fail: `NAME :: reason`, a line each; lines that begin with `#` are remarks.
+//! The reviewed list of scenarios that fail. Each line is `NAME :: reason`; lines that begin with `#` are comments.
 
 use std::collections::BTreeMap;
 
-/// Names and reasons.
+/// Returns the reasons by name.
 pub fn list() -> BTreeMap<&'static str, &'static str> {
     let lines = include_str!("expected_failures.txt").lines();
     lines

@@ -1,14 +1,14 @@
-//! Feature files: text to scenarios, with backgrounds put in front and outlines expanded.
+//! Parses feature files into scenarios: prepends backgrounds and expands outlines.
 //!
-//! It reads the part of Gherkin that the TCK uses. No crate does: `gherkin`, the well-kept one, refuses a table cell
-//! with a backslash before anything but `n`, `|` and `\`, and the TCK is full of `'\''`.
+//! It parses the part of Gherkin that the TCK uses. No crate fits: `gherkin`, the maintained one, refuses a
+//! table cell with a backslash before any character except `n`, `|` and `\`, and the TCK is full of `'\''`.
 
 use std::path::Path;
 
-/// A step with what is attached to it.
+/// A step with its attachments.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// Without its keyword.
+    /// Text without the keyword.
     pub text: String,
     /// Text between `"""`.
     pub doc: String,
@@ -19,18 +19,18 @@ pub struct Step {
 /// A scenario that can be run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// `FILE [NUMBER] TITLE`, and ` #N` for the Nth example of an outline.
+    /// `FILE [NUMBER] TITLE`, with ` #N` appended for the Nth example of an outline.
     pub name: String,
     pub steps: Vec<Step>,
 }
 
-/// What is being filled while the lines go by.
+/// State of the parser between lines.
 #[derive(Default)]
 struct Outline {
     title: String,
     tags: String,
     steps: Vec<Step>,
-    /// A table for each `Examples:`.
+    /// One table for each `Examples:`.
     examples: Vec<Vec<Vec<String>>>,
 }
 
@@ -42,7 +42,7 @@ enum Section {
     Examples,
 }
 
-/// All scenarios of the feature files below a folder, in the order of their paths.
+/// Reads all scenarios of the feature files below a folder, in the order of their paths.
 pub fn read_folder(folder: &Path) -> Vec<Scenario> {
     let mut files = vec![];
     let mut folders = vec![folder.to_path_buf()];
@@ -67,7 +67,7 @@ pub fn read_folder(folder: &Path) -> Vec<Scenario> {
         .collect()
 }
 
-/// The scenarios of one feature file.
+/// Reads the scenarios of one feature file.
 pub fn read(file: &str, text: &str) -> Vec<Scenario> {
     let mut section = Section::Head;
     let mut background = vec![];
@@ -152,7 +152,7 @@ fn expand(file: &str, background: &[Step], outline: Outline) -> Vec<Scenario> {
     scenarios
 }
 
-/// `| a | b \| c |` to its cells. Before anything but `|`, `n` and itself a backslash is one.
+/// Splits a row such as `| a | b \| c |` into cells. A backslash escapes only `|`, `n` and itself.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![];
     let mut cell = String::new();

@@ -1,11 +1,11 @@
-//! What a graph holds, and what a query changed in it.
+//! The contents of a graph, and the changes that a query made to it.
 
 use super::compare::show;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_engine::{Database, Error, Language, Parameters, Query};
 use tidegraph_types::Value;
 
-/// Everything in a graph that side effects count.
+/// All elements that count as side effects.
 pub struct Contents {
     nodes: BTreeSet<String>,
     relationships: BTreeSet<String>,
@@ -44,7 +44,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Counts under the TCK's names, without those that are 0.
+    /// Returns the counts under the TCK's names, without those that are 0.
     pub fn changes_since(&self, before: &Self) -> BTreeMap<String, usize> {
         let mut changes = BTreeMap::new();
         let mut count = |name: &str, before: &BTreeSet<String>, after: &BTreeSet<String>| {

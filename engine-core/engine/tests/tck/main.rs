@@ -1,10 +1,11 @@
-//! Scenarios in the notation of openCypher's Technology Compatibility Kit, through the whole engine in one process.
+//! Scenarios in the notation of openCypher's Technology Compatibility Kit (TCK), run
+//! through the whole engine in one process.
 //!
-//! Our own, in `tests/scenarios/opencypher/`, always run and must pass. The kit itself is not part of this repository: set
-//! `TCK_FEATURES` to the folder into which `org.opencypher:tck` was unpacked (the one with `features/` and `graphs/`)
-//! to run it. What the language does not have yet is counted. What fails must be listed, with its reason, in
-//! `expected_failures.txt`; what is listed and passes must be taken off the list. `TCK_ONLY` names a part of the
-//! scenarios' names, to run those only and look at them.
+//! Our own scenarios in `tests/scenarios/opencypher/` always run and must pass. The kit itself is not part of this
+//! repository. To run it, set `TCK_FEATURES` to the folder into which `org.opencypher:tck` was unpacked (the one
+//! with `features/` and `graphs/`). Scenarios that use unsupported parts of the language are counted. Failures
+//! must be listed in `expected_failures.txt` with their reason, and a listed scenario that passes must be removed
+//! from the list. If `TCK_ONLY` is set, only scenarios whose name contains its text run, for a closer look.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -22,11 +23,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_engine::{Database, Options};
 
-/// Where our own scenarios are. Tests run in their package's folder, wherever it was when they were built.
+/// Folder of our own scenarios. Tests run in the folder of their package, wherever it was when they were built.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
 pub const SCENARIOS: &str = "tests/scenarios";
 
-/// A graph for a scenario.
+/// Creates a graph for a scenario.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
 pub fn empty_graph() -> Arc<Database> {
     let options = Options { partitions: 2, query_timeout_ms: 20_000, ..Options::default() };

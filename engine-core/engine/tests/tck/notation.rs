@@ -1,8 +1,8 @@
-//! The TCK's notation of values: `(:A {name: 'a'})`, `[:T {p: 1}]`, `<(:A)-[:T]->(:B)>`, lists, maps, scalars.
+//! The TCK's notation for values: `(:A {name: 'a'})`, `[:T {p: 1}]`, `<(:A)-[:T]->(:B)>`, lists, maps, scalars.
 
 use tidegraph_types::{Map, Value};
 
-/// A value as a scenario writes it. Elements have no ids there.
+/// A value as a scenario writes it. Elements have no ids in this notation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expected {
     Null,
@@ -14,12 +14,12 @@ pub enum Expected {
     Map(Vec<(String, Expected)>),
     Node(Vec<String>, Vec<(String, Expected)>),
     Edge(String, Vec<(String, Expected)>),
-    /// The first vertex, then each edge with whether it is walked along its direction, and the vertex behind it.
+    /// The first vertex; then each edge, whether it is walked along its direction, and the vertex after it.
     Path(Box<Expected>, Vec<(Expected, bool, Expected)>),
 }
 
 impl Expected {
-    /// Reads a cell.
+    /// Parses a cell.
     pub fn parse(text: &str) -> Result<Self> {
         let mut reader = Reader { text, at: 0 };
         let value = reader.value()?;
@@ -27,7 +27,7 @@ impl Expected {
         if reader.rest().is_empty() { Ok(value) } else { Err(reader.fault("the end")) }
     }
 
-    /// As a parameter of a query.
+    /// Converts the value to a parameter of a query.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -66,7 +66,7 @@ impl Reader<'_> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// Takes the text if it stands here.
+    /// Consumes the text if the input continues with it.
     fn take(&mut self, text: &str) -> bool {
         self.blanks();
         let here = self.rest().starts_with(text);

@@ -1,4 +1,4 @@
-//! Runs a scenario, step by step, against a graph of its own.
+//! Runs a scenario step by step, on a graph of its own.
 
 use super::compare::{self, Mode};
 use super::feature::{Scenario, Step};
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use tidegraph_engine::{Answer, Database, Error, Language, Parameters, Query};
 use tidegraph_types::{ErrorCode, Kind, Value};
 
-/// What became of a scenario.
+/// The outcome of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     Passed,
-    /// It needs something that Tidegraph refuses by name.
+    /// The scenario needs a feature that Tidegraph refuses as unsupported.
     Unsupported(String),
     Failed(String),
 }
 
-/// Runs a scenario; `graphs` is where named graphs are.
+/// Runs a scenario. `graphs` is the folder of the named graphs.
 pub fn run(scenario: &Scenario, graphs: &Path) -> Outcome {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let mut run = Run::new(graphs);
@@ -41,9 +41,9 @@ struct Run<'a> {
     graphs: &'a Path,
     database: Arc<Database>,
     parameters: Parameters,
-    /// The text of the last query, for messages.
+    /// Text of the last query, for messages.
     text: String,
-    /// What the last query gave, and the graph before it.
+    /// Result of the last query, and the contents of the graph before it.
     last: Option<(Result<Answer, Error>, Contents)>,
 }
 
@@ -57,7 +57,7 @@ impl From<Error> for Outcome {
     fn from(error: Error) -> Self {
         let text = format!("{}: {error}", error.code());
         if error.code() == ErrorCode::UnsupportedOperation {
-            // Without the place, so that they can be counted.
+            // Without the position in the text, so that equal refusals can be counted.
             let text = error.to_string();
             Self::Unsupported(text.rsplit_once(" at ").map_or(&*text, |(name, _)| name).to_owned())
         } else {
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
             }
             _ if text.starts_with("the result should be") => self.result(step),
             _ if text.contains(" should be raised at ") => self.error(text),
-            // Its CALL is refused by name.
+            // The engine refuses the CALL of such a scenario as unsupported.
             _ if text.starts_with("there exists a procedure") => Ok(()),
             _ => match text.strip_prefix("the ").and_then(|text| text.strip_suffix(" graph")) {
                 Some(name) => self.named_graph(name),
@@ -177,8 +177,9 @@ impl<'a> Run<'a> {
         self.explain(compare::rows(&expected, &found, mode))
     }
 
-    /// `a TypeError should be raised at runtime: InvalidArgumentValue`. Tidegraph's codes are coarser than the TCK's
-    /// names; what is held is that the request is refused as wrong, and before it runs where that is asked.
+    /// Checks a step such as `a TypeError should be raised at runtime: InvalidArgumentValue`.
+    /// Tidegraph's codes are coarser than the TCK's names, so it checks that the request is
+    /// refused as invalid, and before it runs if the step says so.
     fn error(&self, wanted: &str) -> Done {
         let error = match &self.last().0 {
             Ok(answer) => {

@@ -12,7 +12,7 @@ use tidegraph_types::Value;
 /// A subplan, built once and fed one batch after the other.
 pub(super) struct Subplan<'p> {
     root: Boxed<'p>,
-    /// Whether it writes: then it must run to its end, even if nobody needs its rows.
+    /// Whether it writes: then it must run to its end, even if its rows are not needed.
     writes: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn with_outer_origin(mut inner: Batch, outer: &Batch) -> Batch {
     inner
 }
 
-/// Runs a subplan for each row and yields what the kind of apply says.
+/// Runs a subplan for each row and yields rows by the kind of apply.
 pub(super) struct Apply<'p> {
     input: Boxed<'p>,
     plan: Subplan<'p>,

@@ -1,7 +1,7 @@
 //! One step along edges.
 //!
-//! The frontier is a whole input batch. Storage answers in pieces of about as many rows as the caller wants, so that the
-//! first few edges of a hub are cheap.
+//! The frontier is a whole input batch. Storage answers in pieces of about as many rows as the caller wants, so that
+//! the first few edges of a hub are cheap.
 
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want, compute};
@@ -14,8 +14,8 @@ use tidegraph_types::Gui;
 
 /// Edges per call if only the first by a property are wanted.
 const TOP_SCAN_ROWS: usize = 8 * BATCH_ROWS;
-/// Rows per call to storage on other machines, if all rows are wanted: a round trip takes longer than filling a batch of
-/// the usual size.
+/// Rows per call to storage on other machines, if all rows are wanted: a round trip takes longer than filling a batch
+/// of the usual size.
 const FAR_ROWS: usize = 8 * BATCH_ROWS;
 /// Largest number of first edges for which storage selects them.
 const MAX_TOP: u64 = BATCH_ROWS as u64;
@@ -108,8 +108,8 @@ impl<'p> Expand<'p> {
         Self { top: Some((top, None)), ..self }
     }
 
-    /// Returns which first edges to ask storage for; `None` for all edges, if the graph does not have the key or too many
-    /// edges are wanted.
+    /// Returns which first edges to ask storage for; `None` for all edges, if the graph does not have the key or too
+    /// many edges are wanted.
     fn wanted(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Option<tidegraph_apl::TopEdges>> {
         let Some((top, count)) = &mut self.top else { return Ok(None) };
         let count = match count {
@@ -188,7 +188,7 @@ impl Operator for Expand<'_> {
                 continue;
             };
             let vertices = frontier.vertices();
-            // Skips vertices whose rows nobody wants any more, also in the middle of their edges.
+            // Skips vertices whose rows are no longer wanted, also in the middle of their edges.
             if want.done.is_some() && cursor != Cursor::default() {
                 while (cursor.row as usize) < vertices.len()
                     && !want.wants(batch.origin_of(frontier.row(cursor.row) as usize))

@@ -3,12 +3,12 @@
 //! Roles: [`build`] makes the tree of operators of a plan once. [`Operator::next`] pulls a batch. [`Operator::feed`]
 //! passes a new outer batch to the leaf of a subplan; so a subplan that was built once runs for many batches.
 //!
-//! *Order*: the rows of one input row stay together, in the order of the input. Exceptions are `VarExpand`, `Repeat` and
-//! operators built from them.
+//! *Order*: the rows of one input row stay together, in the order of the input. Exceptions are `VarExpand`, `Repeat`
+//! and operators built from them.
 //!
-//! *Want*: the caller of an operator says how many rows it can use, and which origins it wants no more rows of. An
-//! operator passes this on if its rows come from rows of its input. Operators that write never do, since their effects
-//! must happen.
+//! *Want*: the caller of an operator says how many rows it can use, and from which origins it wants no more rows. An
+//! operator passes this on if its rows come from rows of its input. Operators that write never do, because their
+//! effects must happen.
 //!
 //! What must never happen: an operator yields an empty batch, buffers rows without charging them, or loops without
 //! checking whether the request must stop.

@@ -11,7 +11,7 @@ use tidegraph_apl::{PropertyPredicate, Test, VertexScan};
 use tidegraph_plan::{Expr, ScanFilter, ScanTest, Slot};
 use tidegraph_types::{Edge, Gui, Str, Token, Value};
 
-/// Most elements of an answer that is kept for other rows.
+/// Maximum number of elements of an answer that is kept for other rows.
 const MAX_KEPT: usize = 1 << 20;
 
 /// The kind of elements of a scan.
@@ -252,8 +252,8 @@ impl<'p> Vertices<'p> {
         Self { filter, constant, scan: VertexScan::default(), unchecked: vec![] }
     }
 
-    /// Computes operands as `operands` does, for a condition. If that fails, the condition is left to the filter, so that
-    /// it is an error only if there is a vertex.
+    /// Computes operands as `operands` does, for a condition. If that fails, the condition is left to the filter, so
+    /// that it is an error only if there is a vertex.
     fn operands_or_everything(
         &self,
         test: &ScanTest,

@@ -129,7 +129,8 @@ struct Search<'p> {
     charged: usize,
 }
 
-/// The level that first reached a vertex, and the edges by which it did, each with the vertex before. The start has none.
+/// The level that first reached a vertex, and the edges by which it did, each with
+/// the vertex before. The start has none.
 type Reached = (u32, SmallVec<[(Gui, Edge); 1]>);
 
 /// The progress of the search from one end.
@@ -305,8 +306,8 @@ impl Search<'_> {
         walks
     }
 
-    /// Finds the shortest walks from a vertex back to itself along directed edges. Such a walk passes no vertex twice, so
-    /// a breadth-first search finds it; the start counts as not reached until an edge ends there.
+    /// Finds the shortest walks from a vertex back to itself along directed edges. Such a walk passes no vertex twice,
+    /// so a breadth-first search finds it; the start counts as not reached until an edge ends there.
     fn circle(&mut self, batch: &Batch, row: u32, start: Gui, ctx: &Context<'_>) -> Result<Vec<Vec<Edge>>> {
         let mut side = Side { reached: FxHashMap::default(), level: vec![start], depth: 0 };
         let most = self.length.max.unwrap_or(u32::MAX);
@@ -350,13 +351,13 @@ impl Search<'_> {
         Ok(vec![])
     }
 
-    /// Finds the shortest walks from a vertex back to itself along edges in both directions, no edge twice: the smallest
-    /// cycles through the vertex, each in both directions.
+    /// Finds the shortest walks from a vertex back to itself along edges in both directions, no edge twice: the
+    /// smallest cycles through the vertex, each in both directions.
     ///
     /// Both halves of such a cycle are shortest ways from the start, and they begin with different edges. The search
-    /// keeps the first edge of each vertex's ways (its branch), and finds the cycle where two branches touch: by an edge
-    /// within a level, or at a vertex of the next level. Before that all ways to a vertex belong to one branch; otherwise
-    /// there would be a smaller cycle.
+    /// keeps the first edge of each vertex's ways (its branch), and finds the cycle where two branches touch: by an
+    /// edge within a level, or at a vertex of the next level. Before that all ways to a vertex belong to one branch;
+    /// otherwise there would be a smaller cycle.
     fn loop_back(
         &mut self,
         batch: &Batch,

@@ -1,5 +1,5 @@
-//! Writes that create and delete elements. A batch is written at once; its rows are yielded in their order, with the new
-//! element bound.
+//! Writes that create and delete elements. A batch is written at once; its rows are yielded in their order, with the
+//! new element bound.
 
 use super::lookup::id_text;
 use super::{Boxed, Feed, Operator, Want, compute};
@@ -148,7 +148,7 @@ fn chosen_id(place: &'static str, column: Option<&Arc<Column>>, row: usize) -> R
     }
 }
 
-/// What to create for each row.
+/// The element to create for each row.
 enum Shape<'p> {
     /// A vertex with these labels.
     Vertex(&'p [Expr]),
@@ -300,7 +300,7 @@ pub(super) struct Delete<'p> {
     detach: bool,
 }
 
-/// What a batch deletes.
+/// The elements and properties that a batch deletes.
 #[derive(Default)]
 struct Doomed {
     vertices: Vec<Gui>,
@@ -366,8 +366,8 @@ impl Doomed {
     }
 }
 
-/// Returns the value of a vertex property as an owner of meta-properties; `None` for any other value, and for a key that
-/// the dictionary lacks.
+/// Returns the value of a vertex property as an owner of meta-properties; `None` for any other value, and for a key
+/// that the dictionary lacks.
 pub(super) fn meta_owner(value: &Value, ctx: &Context<'_>) -> Option<MetaOwner> {
     let Value::Property(property) = value else { return None };
     let gui = property.owner.as_vertex()?;

@@ -1,8 +1,8 @@
 //! Aggregates: one [`Accumulator`] for each aggregate of each group.
 //!
-//! Null and unbound inputs are skipped. Exceptions: `count(*)` has no input, and the pairs of a map and the list that keeps
-//! nulls skip only unbound ones. An accumulator charges what it keeps to the request's memory as it grows; `finish`
-//! releases it.
+//! Null and unbound inputs are skipped. Exceptions: `count(*)` has no input, and the pairs of a map and the list that
+//! keeps nulls skip only unbound ones. An accumulator charges what it keeps to the request's memory as it grows;
+//! `finish` releases it.
 
 use super::arithmetic;
 use super::error::Error;
@@ -96,7 +96,7 @@ impl Accumulator {
     ///
     /// # Errors
     ///
-    /// As [`Accumulator::add`].
+    /// The same as [`Accumulator::add`].
     pub fn add_all(&mut self, args: &[Arc<Column>], rows: usize, ctx: &Context<'_>) -> Result<()> {
         match (self.kind, args) {
             (AggregateKind::CountRows, _) => self.count += rows as u64,
@@ -147,7 +147,7 @@ impl Accumulator {
     ///
     /// # Errors
     ///
-    /// As [`Accumulator::add`].
+    /// The same as [`Accumulator::add`].
     pub fn add_value(&mut self, value: &Value, ctx: &Context<'_>) -> Result<()> {
         let skipped = match self.kind {
             AggregateKind::CollectAll => matches!(value, Value::Unbound),

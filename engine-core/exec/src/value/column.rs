@@ -55,7 +55,7 @@ impl Evaluator {
     ///
     /// # Errors
     ///
-    /// Those of the expression.
+    /// The errors of the expression.
     pub fn constant(expr: &Expr, ctx: &Context<'_>) -> Result<Value> {
         let batch = Batch::unbound(1, 0);
         Self::prepare(&[expr], &batch, ctx)?.eval(0, 0)
@@ -85,7 +85,7 @@ impl Prepared<'_, '_> {
     ///
     /// # Errors
     ///
-    /// Those of the expression.
+    /// The errors of the expression.
     pub fn eval(&self, expr: usize, row: usize) -> Result<Value> {
         Ok(self.value(self.exprs[expr], row, None)?.into_owned())
     }
@@ -94,7 +94,7 @@ impl Prepared<'_, '_> {
     ///
     /// # Errors
     ///
-    /// Those of the expression, and `Error::Value` if the value is neither a boolean nor null.
+    /// The errors of the expression, and `Error::Value` if the value is neither a boolean nor null.
     pub fn eval_truth(&self, expr: usize, row: usize) -> Result<bool> {
         Ok(self.truth(self.exprs[expr], row, None)? == Some(true))
     }
@@ -103,7 +103,7 @@ impl Prepared<'_, '_> {
     ///
     /// # Errors
     ///
-    /// Those of the expression.
+    /// The errors of the expression.
     pub fn eval_column(&self, expr: usize) -> Result<Arc<Column>> {
         let rows = self.batch.len;
         let expr = self.exprs[expr];
@@ -138,7 +138,7 @@ impl Prepared<'_, '_> {
     ///
     /// # Errors
     ///
-    /// As [`Prepared::eval_truth`].
+    /// The same as [`Prepared::eval_truth`].
     pub fn eval_filter(&self, expr: usize) -> Result<Vec<u32>> {
         let expr = self.exprs[expr];
         let mut rows: Option<Vec<u32>> = None;

@@ -1,7 +1,7 @@
 //! Data of the elements that a batch's expressions read, read in batches.
 //!
-//! Elements in slots are read when the evaluator is prepared, with one call for each slot and kind. Other elements (items
-//! of a list, ends of an edge) are read in full into a cache that lives as long as the batch.
+//! Elements in slots are read when the evaluator is prepared, with one call for each slot and kind. Other elements
+//! (items of a list, ends of an edge) are read in full into a cache that lives as long as the batch.
 //!
 //! What must never happen: a call for each row of a slot; a cache that outlives its batch, since the request may write
 //! between two batches.

@@ -88,7 +88,7 @@ impl Error {
     }
 }
 
-/// Most characters of a value in an error.
+/// Maximum number of characters of a value in an error.
 const SHOWN_CHARS: usize = 60;
 
 /// Writes a value with its type for an error; long values are cut.

@@ -1,7 +1,7 @@
 //! Gremlin's local scope, and its maps: functions over the contents of one value.
 //!
-//! As in TinkerPop, a value that is no collection counts as a collection of one. An empty collection has no sum, minimum,
-//! maximum or mean (the result is unbound), and a range of one item of a list is the item itself.
+//! As in TinkerPop, a value that is no collection counts as a collection of one. An empty collection has no sum,
+//! minimum, maximum or mean (the result is unbound), and a range of one item of a list is the item itself.
 
 use super::arithmetic;
 use super::error::Error;

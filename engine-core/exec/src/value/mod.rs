@@ -5,8 +5,8 @@
 //! (`eval_column`), or the rows that pass (`eval_filter`). [`Accumulator`] is one aggregate of one group.
 //! [`materialize`] replaces handles in result rows by data.
 //!
-//! Flow: `need` (which elements, which properties) → `elements` (read them) → `eval` (expressions) → `call` and the
-//! modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `local`, `path`, `record`).
+//! Flow: `need` (which elements, which properties) → `elements` (read them) → `eval` (expressions) → `call` and
+//! the modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `local`, `path`, `record`).
 //!
 //! What must never happen: a call to storage for each row of a slot; a panic, whatever the expression and its values;
 //! a rounded or wrapped integer; a value larger than the request's memory limit that is made before it is charged.

@@ -6,9 +6,10 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tidegraph_types::{Str, Value};
 
-/// Most bytes of one compiled expression: a short text must not cost much memory.
+/// Maximum number of bytes of one compiled expression: a short text must not cost much memory.
 const COMPILED_BYTES: usize = 1 << 20;
-/// Most compiled expressions that are kept. Beyond this (patterns that differ from row to row) all are dropped.
+/// Maximum number of compiled expressions that are kept. Beyond this (patterns that differ from row to row) all are
+/// dropped.
 const KEPT: usize = 64;
 
 /// Compiled regular expressions of one request.

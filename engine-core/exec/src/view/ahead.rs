@@ -1,20 +1,20 @@
 //! Vertices that were read ahead. If storage is on other machines, a look-up of ids also returns what the plan reads of
 //! the vertices next, which saves a round trip.
 //!
-//! The cache holds only storage's data at the version of the view, which never changes. Pending writes are applied to it
-//! as to any other answer.
+//! The cache holds only storage's data at the version of the view, which never changes. Pending writes are applied to
+//! it as to any other answer.
 //!
-//! What must never happen: an answer lacks a part that was asked for. So the cache answers only what
-//! [`VertexRead::covers`] says that it holds.
+//! What must never happen: an answer lacks a requested part. So the cache answers only
+//! what [`VertexRead::covers`] says that it holds.
 
 use rustc_hash::FxHashMap;
 use tidegraph_apl::{LookedUp, Projection, VertexRead, VertexRows};
 use tidegraph_types::{Gui, Str, Value};
 
-/// Most ids that are read ahead with properties. Beyond this a round trip costs little, and properties of vertices that
-/// a filter drops cost much.
+/// Maximum number of ids that are read ahead with properties. Beyond this a round trip costs little, and properties of
+/// vertices that a filter drops cost much.
 const MOST_IDS: usize = 256;
-/// Most ids that are read ahead without properties.
+/// Maximum number of ids that are read ahead without properties.
 const MOST_IDS_WITHOUT_PROPERTIES: usize = 4_096;
 
 /// Whether to read ahead for this number of ids.

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashSet;
 use tidegraph_types::Key;
 
-/// Most read keys. Beyond this the transaction counts as one that read the whole graph: the keys cost memory in the
-/// sequencer, and such a transaction is hardly free of conflicts anyway.
+/// Maximum number of read keys. Beyond this the transaction counts as one that read the whole graph: the keys cost
+/// memory in the sequencer, and such a transaction is hardly free of conflicts anyway.
 const MOST_KEYS: usize = 65_536;
 
 /// A set of read keys that collapses to [`Key::GRAPH`] when it grows too large.

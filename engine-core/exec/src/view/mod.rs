@@ -2,8 +2,8 @@
 //!
 //! Every read of the executor goes through a [`View`]. Reads are batched and shaped like those of [`Apl`]. Without
 //! pending writes a read is only the call to storage. If the plan writes (`recording`), the view collects the keys of
-//! what was read (`keys`), so that the sequencer can refuse the transaction if another one changed it (TXN-2). Writes go
-//! to `pending` (module `write`) and become a commit request at the end (module `commit`).
+//! what was read (`keys`), so that the sequencer can refuse the transaction if another one changed it (TXN-2). Writes
+//! go to `pending` (module `write`) and become a commit request at the end (module `commit`).
 //!
 //! Rule for keys: the view records what an answer depends on before it gives the answer, absent elements included. The
 //! creation of an element reads that it did not exist. A vertex's labels decide which scan keys a change of it writes,

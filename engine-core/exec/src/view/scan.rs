@@ -1,8 +1,8 @@
 //! Scans of a view.
 //!
-//! A scan sees pending writes as they were when it began. Elements that were pending then come first, from their pending
-//! state, and are left out of storage's answers. Elements that become pending later come as storage has them, unless
-//! they are deleted. So each element comes once, even if the request writes it while the scan runs.
+//! A scan sees pending writes as they were when it began. Elements that were pending then come first, from their
+//! pending state, and are left out of storage's answers. Elements that become pending later come as storage has them,
+//! unless they are deleted. So each element comes once, even if the request writes it while the scan runs.
 
 use super::View;
 use crate::Result;

@@ -22,8 +22,8 @@ pub struct MetaOwner {
 }
 
 impl View<'_> {
-    /// Removes values of a vertex property. Each is given with its number among the equivalent values; if there are fewer
-    /// of them, the last is removed. Of equivalent values the caller lists the last first.
+    /// Removes values of a vertex property. Each is given with its number among the equivalent values; if there are
+    /// fewer of them, the last is removed. Of equivalent values the caller lists the last first.
     ///
     /// # Errors
     ///

@@ -14,7 +14,8 @@ use tidegraph_types::{
     element,
 };
 
-/// Most deleted edges that a commit lists. Beyond this, edges that are deleted with their vertex are not listed.
+/// Maximum number of deleted edges that a commit lists. Beyond this, edges that are deleted with their vertex are not
+/// listed.
 const MOST_LISTED: u64 = 1 << 16;
 
 /// A vertex to create.
@@ -291,7 +292,8 @@ impl View<'_> {
             if let Some(at) = found.iter().position(Option::is_some) {
                 return Err(Error::EdgeExists(chosen[at].clone()));
             }
-            // A text in the form of a generated id was looked up as one, but a user may have chosen it for another edge.
+            // A text in the form of a generated id was looked up as one, but a user
+            // may have chosen it for another edge.
             let hasher = GuiHasher::default();
             self.record(chosen.iter().map(|id| Key::edge_id(hasher.edge_id(id))));
         }
@@ -327,8 +329,8 @@ impl View<'_> {
         Ok(made)
     }
 
-    /// Loads what changes of these edges need: whether they exist. Called with a whole batch, it saves the changes a read
-    /// each.
+    /// Loads what changes of these edges need: whether they exist. Called with a
+    /// whole batch, it saves the changes a read each.
     ///
     /// # Errors
     ///
@@ -494,8 +496,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Deletes all edges of a vertex. The stored ones are not listed one by one, in the commit neither: they are deleted
-    /// with their vertex.
+    /// Deletes all edges of a vertex. The stored ones are not listed one by one, not even
+    /// in the commit: they are deleted with their vertex.
     fn detach(&self, hub: Gui, request: &Expand) -> Result<()> {
         let created: Vec<Edge> = {
             let pending = self.pending.borrow();

@@ -1,4 +1,4 @@
-//! A graph in memory, and short ways to write plans and run them.
+//! A graph in memory, and short functions that build and run plans.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 #![allow(clippy::unwrap_used, reason = "only tests call this")]
@@ -14,7 +14,7 @@ use tidegraph_exec::{
 use tidegraph_plan::Plan;
 use tidegraph_types::Value;
 
-/// Random numbers that count up.
+/// A source of randomness that counts up.
 #[derive(Default)]
 pub struct Counting(AtomicU64);
 
@@ -24,7 +24,7 @@ impl Entropy for Counting {
     }
 }
 
-/// Rows and outcome of a plan, with everything that can be set.
+/// Runs a plan with all settings. Returns its rows and summary.
 pub fn execute(
     graph: &Graph,
     plan: &Plan,
@@ -38,25 +38,26 @@ pub fn execute(
     Execution::new(plan, ctx)?.run()
 }
 
-/// Rows and outcome of a plan.
+/// Runs a plan. Returns its rows and summary.
 pub fn try_run(graph: &Graph, plan: &Plan) -> tidegraph_exec::Result<(Vec<Vec<Value>>, Summary)> {
     execute(graph, plan, &Parameters::default(), Limits::default(), &NeverInterrupted)
 }
 
-/// Rows of a plan that must succeed, as short text: vertices and edges by id, the rest as in openCypher.
+/// Runs a plan that must succeed. Returns its rows as short text: vertices and edges by
+/// id, other values as in openCypher.
 pub fn rows(graph: &Graph, plan: &Plan) -> Vec<String> {
     let (rows, _) = try_run(graph, plan).unwrap_or_else(|e| panic!("{e}"));
     rows.iter().map(|row| row.iter().map(text).collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// The same without their order.
+/// Like [`rows`], but sorted.
 pub fn sorted(graph: &Graph, plan: &Plan) -> Vec<String> {
     let mut rows = rows(graph, plan);
     rows.sort();
     rows
 }
 
-/// Runs a plan that writes and applies its commit.
+/// Runs a plan that writes, and applies its commit.
 pub fn run_and_apply(graph: &mut Graph, plan: &Plan) -> (Vec<String>, Summary) {
     let (rows, outcome) = try_run(graph, plan).unwrap_or_else(|e| panic!("{e}"));
     if let Some(commit) = &outcome.commit {
@@ -65,7 +66,7 @@ pub fn run_and_apply(graph: &mut Graph, plan: &Plan) -> (Vec<String>, Summary) {
     (rows.iter().map(|row| row.iter().map(text).collect::<Vec<_>>().join(" ")).collect(), outcome)
 }
 
-/// A value as short text.
+/// Formats a value as short text.
 pub fn text(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),

@@ -1,4 +1,4 @@
-//! Short ways to write plans: operators chain from their input.
+//! Short functions that build plans: each operator is a method of its input.
 
 use tidegraph_plan::{
     AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Column, Comparison, Expr, Length, Op, Plan,
@@ -50,12 +50,12 @@ fn names(names: &[&str]) -> Vec<Str> {
     names.iter().map(|n| Str::from(*n)).collect()
 }
 
-/// The leaf.
+/// Returns the leaf operator.
 pub fn start() -> Op {
     Op::Argument
 }
 
-/// A plan that answers some slots.
+/// Returns a plan whose answer has these slots.
 pub fn plan(root: Op, answer: &[u32]) -> Plan {
     let columns =
         answer.iter().map(|slot| Column { name: format!("c{slot}").into(), slot: Slot(*slot) }).collect();

@@ -1,5 +1,5 @@
-//! Reads the configuration of a function from environment variables. Every value is checked before any connection is made; an
-//! unknown variable with Tidegraph's prefix is refused, because it is probably misspelt.
+//! Reads the configuration of a function from environment variables. Every value is checked before any connection is
+//! made; an unknown variable with Tidegraph's prefix is refused, because it is probably misspelt.
 
 use super::{Access, Table};
 use crate::WorkerConfig;
@@ -173,8 +173,8 @@ struct OfAws {
     endpoint: Option<String>,
 }
 
-/// Returns the endpoint of DynamoDB from the variables that all AWS SDKs know. To start fast, the client reads no settings except
-/// what is passed to it, so these variables are read here.
+/// Returns the endpoint of DynamoDB from the variables that all AWS SDKs know. To start fast, the client reads no
+/// settings except what is passed to it, so these variables are read here.
 fn endpoint_of_aws(all: &BTreeMap<String, String>) -> Option<String> {
     if all.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").is_some_and(|value| value.eq_ignore_ascii_case("true"))
     {

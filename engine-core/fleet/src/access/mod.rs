@@ -62,8 +62,8 @@ impl Access {
     /// Starts a worker, which loads the map and looks for the sequencer.
     ///
     /// # Errors
-    /// [`Error::Map`] if the map cannot be loaded, [`Error::Remote`] if the certificates cannot be used, [`Error::Thread`] if
-    /// the system gives no thread.
+    /// [`Error::Map`] if the map cannot be loaded, [`Error::Remote`] if the certificates cannot be used,
+    /// [`Error::Thread`] if the system gives no thread.
     pub fn connect(&self) -> Result<Arc<Worker>, Error> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let parts = WorkerParts {

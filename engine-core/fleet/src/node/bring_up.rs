@@ -57,7 +57,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes a replica as far as it can go without waiting for the log.
+    /// Takes a replica as far as possible without waiting for the log.
     pub(super) fn advance(&self, bring_up: &mut BringUp) -> Result<Progress, Error> {
         let partition = bring_up.partition;
         loop {
@@ -122,8 +122,8 @@ impl Shared {
             .filter(|noted| noted.partition == partition)
             .map(|noted| noted.prefix)
             .collect();
-        // The note in the map may have been lost, and another node's checkpoint may be complete where this one is not: the
-        // prefixes in the object store are tried too.
+        // The note in the map may have been lost, and another node's checkpoint may be complete where this one is not:
+        // the prefixes in the object store are tried too.
         prefixes.extend(self.prefixes(partition)?);
         let mut failed = None;
         for prefix in prefixes {
@@ -150,7 +150,7 @@ impl Shared {
             }
         }
         match failed {
-            // An empty store would not do: the log may be trimmed up to the checkpoint.
+            // An empty store would be wrong: the log may be trimmed up to the checkpoint.
             Some(error) => Err(error.into()),
             None => Ok(self.replica(partition, Store::new(config), Position::default())),
         }
@@ -181,7 +181,8 @@ impl Shared {
         Ok(prefixes)
     }
 
-    /// Replays the log up to the version of the feed and joins it. Returns false if the replica has to wait for records.
+    /// Replays the log up to the version of the feed and joins it. Returns false if
+    /// the replica has to wait for records.
     fn catch_up(&self, replica: &Arc<Replica>, log: &mut Option<Box<dyn Follower>>) -> Result<bool, Error> {
         loop {
             let end = match self.feed_of(replica.partition).join(replica) {

@@ -1,8 +1,8 @@
 //! Writes checkpoints of replicas to the object store.
 //!
-//! One replica of each partition writes them. The serving nodes of a partition are ordered by id, and the partition's number
-//! selects one, so that the work is spread over nodes. While the map changes, two nodes may write for one partition; they use
-//! different prefixes, and the map notes the newest checkpoint.
+//! One replica of each partition writes them. The serving nodes of a partition are ordered by id, and the partition's
+//! number selects one, so that the work is spread over nodes. While the map changes, two nodes may write for one
+//! partition; they use different prefixes, and the map notes the newest checkpoint.
 
 use super::replica::Replica;
 use super::{Shared, prefix_of, reconciler};

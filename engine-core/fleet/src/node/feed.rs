@@ -1,12 +1,13 @@
 //! Feeds: one reader for each shard of the log, which applies each record to all replicas of the shard's partitions.
 //!
-//! Replicas at the version of the reader are *fed*: each record goes to all of them. A replica that was just restored reads the
-//! log by itself (`bring_up.rs`) up to the version of the reader, and joins then.
+//! Replicas at the version of the reader are *fed*: each record goes to all of them. A replica that was just restored
+//! reads the log by itself (`bring_up.rs`) up to the version of the reader, and joins then.
 //!
-//! All replicas get the same records in the same order, so they are equal once the log is still (FLT-3).
+//! All replicas get the same records in the same order, so they are equal once all have
+//! applied the whole log (FLT-3).
 //!
-//! What must never happen: a replica that misses a record, or gets one twice (FLT-1). Both joining and feeding take the lock of
-//! the state.
+//! What must never happen: a replica misses a record, or gets one twice (FLT-1). Both
+//! joining and feeding take the lock of the state.
 
 use super::Shared;
 use super::replica::Replica;
@@ -164,8 +165,8 @@ impl Feed {
         }
     }
 
-    /// Notes whether the end of the log is near, and asks the log only until it is. A poll without a record proves nothing: the
-    /// log may be out of reach.
+    /// Notes whether the end of the log is near, and asks the log only until it is. A poll without a record proves
+    /// nothing: the log may be out of reach.
     fn note_end(&self, follower: &mut Option<(Position, Box<dyn Follower>)>) {
         if self.state.lock().near_end {
             return;
@@ -195,7 +196,7 @@ impl Feed {
         for error in failed {
             tracing::error!(%error, "a replica cannot apply a record");
         }
-        // A broken replica is restored again; the others go on without it.
+        // A broken replica is restored again; the others continue without it.
         state.fed.retain(|replica| replica.broken().is_none() && !replica.is_dropped());
         state.at = Some(Position { version: record.version, epoch: record.epoch });
     }

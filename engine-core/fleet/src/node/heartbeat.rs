@@ -1,5 +1,5 @@
-//! Heartbeats: a node says in the map that it lives, joins again if others took it for lost (FLT-4), and leaves if its disk is
-//! full.
+//! Heartbeats: a node reports to the map that it is alive, joins again if it was marked
+//! as lost (FLT-4), and leaves if its disk is full.
 
 use super::Shared;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) fn send(shared: &Shared) {
     }
 }
 
-/// Joins again if others took this node for lost, and finishes a join that was interrupted.
+/// Joins again if this node was marked as lost, and finishes a join that was interrupted.
 fn rejoin_if_gone(shared: &Shared) {
     let map = shared.watch.map();
     let Some(node) = map.node(&shared.id) else { return };
@@ -50,7 +50,7 @@ fn rejoin_if_gone(shared: &Shared) {
         return;
     }
     let ours = shared.generation.load(Ordering::Relaxed);
-    // A registration whose answer was lost is ours too: nobody else listens at this process's endpoint.
+    // A registration whose answer was lost is ours too: no other process listens at this process's endpoint.
     let in_doubt = shared.rejoining.load(Ordering::Relaxed)
         && node.generation > ours
         && node.endpoint == shared.registration.endpoint;

@@ -1,15 +1,15 @@
 //! A storage node: replicas of partitions, fed by the log, that answer reads.
 //!
-//! Roles: [`StorageNode`] starts and stops all threads; `reconciler.rs` holds the replicas that the map assigns; `heartbeat.rs`
-//! tells the map how the node is; `bring_up.rs` takes a replica from a checkpoint to the version of the others; `feed.rs` reads
-//! a shard of the log for all of its replicas; `checkpoints.rs` writes checkpoints; `service.rs` answers other processes;
-//! `pins.rs` keeps versions readable for them.
+//! Roles: [`StorageNode`] starts and stops all threads; `reconciler.rs` holds the replicas that the map assigns;
+//! `heartbeat.rs` reports the state of the node to the map; `bring_up.rs` brings a replica from a checkpoint to
+//! the version of the others; `feed.rs` reads a shard of the log for all of its replicas; `checkpoints.rs`
+//! writes checkpoints; `service.rs` answers other processes; `pins.rs` keeps versions readable for them.
 //!
-//! Flow of a start: the node registers, and reads are routed to it no more → it restores the replicas that the map assigns to
-//! it, as many at once as the configuration allows → each replica catches up with the log → the node marks it as serving in the
-//! map → workers send reads.
+//! Flow of a start: the node registers, and no reads are routed to it any more → it restores the
+//! replicas that the map assigns to it, as many at once as the configuration allows → each replica
+//! catches up with the log → the node marks it as serving in the map → workers send reads.
 //!
-//! What must never happen: a replica that serves and lacks a record (FLT-1); two processes that speak for one node.
+//! What must never happen: a replica serves while it lacks a record (FLT-1); two processes act as one node.
 
 mod bring_up;
 mod checkpoints;
@@ -56,7 +56,7 @@ pub struct NodeConfig {
     pub memory_budget_bytes: Option<u64>,
     /// Local directory for property pages that exceed the memory limit.
     pub spill_dir: Option<PathBuf>,
-    /// Least free bytes on the disk of `spill_dir`; with fewer, the node leaves the map.
+    /// Minimum of free bytes on the disk of `spill_dir`; with fewer, the node leaves the map.
     pub least_free_bytes: u64,
     /// Number of replicas that are brought up at the same time.
     pub restores_at_once: usize,
@@ -90,7 +90,7 @@ impl Default for NodeConfig {
     }
 }
 
-/// What a node depends on.
+/// The services and settings that a node depends on.
 pub struct NodeParts {
     /// The graph's name.
     pub graph: String,
@@ -116,7 +116,7 @@ impl std::fmt::Debug for NodeParts {
     }
 }
 
-/// What all threads of a node share.
+/// The state that all threads of a node share.
 pub(crate) struct Shared {
     pub config: NodeConfig,
     pub graph: Graph,
@@ -138,11 +138,11 @@ pub(crate) struct Shared {
     replicas: ArcSwap<FxHashMap<PartitionId, Arc<Replica>>>,
     /// Partitions that are being brought up.
     bringing_up: Mutex<FxHashSet<PartitionId>>,
-    /// What a checkpoint contains besides data: the dictionary, and the lowest SID that was never handed out (IDS-1). Both
-    /// may be ahead of a replica.
+    /// What a checkpoint contains besides data: the dictionary, and the lowest SID that was never handed out (IDS-1).
+    /// Both may be ahead of a replica.
     meta: Mutex<Meta>,
     disk_full: AtomicBool,
-    /// Whether the node is joining again after others took it for lost. It may have joined without knowing.
+    /// Whether the node is joining again after it was marked as lost. It may have joined without knowing.
     rejoining: AtomicBool,
     draining: AtomicBool,
     stopping: AtomicBool,
@@ -195,7 +195,7 @@ impl Shared {
         });
     }
 
-    /// Gives a replica up. Readers that hold it can go on reading.
+    /// Gives a replica up. Readers that hold it can continue to read.
     pub fn give_up(&self, replica: &Replica) {
         replica.mark_dropped();
         self.feed_of(replica.partition).leave(replica);
@@ -264,8 +264,8 @@ impl std::fmt::Debug for StorageNode {
 }
 
 impl StorageNode {
-    /// Registers the node and starts to bring up the replicas that the map assigns to it. The server of `service` must be
-    /// listening already.
+    /// Registers the node and starts to bring up the replicas that the map assigns to it. The server of `service` must
+    /// be listening already.
     ///
     /// # Errors
     /// [`Error::Map`] if the map cannot be read or changed, [`Error::Disk`] if the spill directory cannot be created,
@@ -289,7 +289,7 @@ impl StorageNode {
     /// Registers a node that has no threads: it works only inside of calls, on the caller's thread. For simulations.
     ///
     /// # Errors
-    /// As [`StorageNode::start`], except for threads.
+    /// The same as [`StorageNode::start`], except for threads.
     pub fn without_threads(
         config: NodeConfig,
         parts: NodeParts,

@@ -1,9 +1,9 @@
 //! Pins: versions that this node keeps readable for workers whose queries outlast the window of older versions.
 //!
-//! A worker names the oldest version that it reads, repeatedly. Each request keeps the version for the duration of a *lease*, so
-//! that pins of a worker that dies expire.
+//! A worker names the oldest version that it reads, repeatedly. Each request keeps the version for the duration of a
+//! *lease*, so that pins of a worker that dies expire.
 //!
-//! What must never happen: a version that is kept for ever, whatever workers ask.
+//! What must never happen: a version is kept for ever, whatever workers ask.
 
 use super::Shared;
 use parking_lot::Mutex;
@@ -45,8 +45,8 @@ impl Pins {
     /// Keeps a version for the duration of a lease, in all replicas that have it; `None` releases it.
     ///
     /// # Errors
-    /// [`Error::Limit`] if the version was kept too long already or too many workers keep one; [`Error::NotAllowed`] if no
-    /// replica has the version.
+    /// [`Error::Limit`] if the version was kept too long already or too many workers keep one; [`Error::NotAllowed`] if
+    /// no replica has the version.
     pub fn keep(&self, shared: &Shared, holder: RequestId, version: Option<Version>) -> Result<(), Error> {
         let now = shared.clock.now();
         self.expire(now);

@@ -1,8 +1,8 @@
-//! Compares the replicas on this node with the partition map, and brings them in line.
+//! Makes the replicas on this node match the partition map.
 //!
-//! Roles: [`ReplicaReconciler`] restores replicas that the map adds, gives up those that it removes or that broke, and starts the
-//! upkeep of the others (indexes, checkpoints, old versions). [`Tasks`] runs what takes long. What fails is tried again, so that
-//! every replica serves in the end (FLT-4).
+//! Roles: [`ReplicaReconciler`] restores replicas that the map adds, gives up those that it removes
+//! or that broke, and starts the upkeep of the others (indexes, checkpoints, old versions).
+//! [`Tasks`] runs long work. Failed work is retried, so every replica serves in the end (FLT-4).
 
 use super::Shared;
 use super::bring_up::{BringUp, Progress};
@@ -135,7 +135,7 @@ fn bring_up_failed(shared: &Shared, partition: PartitionId, error: &crate::Error
     }
 }
 
-/// Starts to bring up what the map adds, and gives up what it removes and what broke.
+/// Starts to bring up replicas that the map adds, and gives up those that it removes and those that broke.
 fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
     // Taken before the map: a replica that has left this set has set its state in the map, and reloaded it.
     let bringing_up = shared.bringing_up.lock().clone();
@@ -172,7 +172,8 @@ fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
     }
 }
 
-/// Serves a replica that the map removed and added again between two comparisons. It was fed all the time, so it is complete.
+/// Serves a replica that the map removed and added again between two comparisons. It
+/// was fed all the time, so it is complete.
 fn serve_again(shared: &Shared, partition: PartitionId) -> Result<(), crate::Error> {
     tracing::info!(%partition, "the map removed a replica and added it again: it serves");
     shared.set_state(partition, ReplicaState::CatchingUp)?;

@@ -73,9 +73,9 @@ impl Replica {
         Position { version, epoch }
     }
 
-    /// Returns what `read` returns, and an epoch with which a reader of the log may continue after that version: the epoch of
-    /// the version, or of the next record. A lower epoch would admit records of a deposed sequencer; a higher one would
-    /// exclude records that count.
+    /// Returns what `read` returns, and an epoch with which a reader of the log may continue after that version: the
+    /// epoch of the version, or of the next record. A lower epoch would admit records of a deposed sequencer; a higher
+    /// one would exclude records that count.
     pub fn with_epoch<T>(&self, mut read: impl FnMut() -> T) -> (Epoch, T) {
         loop {
             let before = self.epoch.load(Ordering::Acquire);
@@ -107,8 +107,8 @@ impl Replica {
         self.broken.lock().clone()
     }
 
-    /// Applies the record that follows the last one, and ignores records that were applied before. A later record breaks the
-    /// replica, so that FLT-1 holds: every record is applied, each once.
+    /// Applies the record that follows the last one, and ignores records that were applied before. A later record
+    /// breaks the replica, so that FLT-1 holds: every record is applied, each once.
     pub fn apply(&self, record: &Record) -> Result<(), Error> {
         if record.version <= self.applied() {
             return Ok(());

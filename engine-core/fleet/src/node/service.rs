@@ -10,7 +10,8 @@ use tidegraph_apl::{Apl, Error};
 use tidegraph_remote::{Commits, Node, RequestId, Services, Status};
 use tidegraph_types::{Epoch, PartitionId, Version};
 
-/// The services of a node's server. It exists before the node, because a node registers with the endpoint of its server.
+/// The services of a node's server. It exists before the node, because a node
+/// registers with the endpoint of its server.
 #[derive(Clone, Default)]
 pub struct NodeService(Arc<OnceLock<Arc<Shared>>>);
 

@@ -1,4 +1,5 @@
-//! Finds nodes that send no heartbeats. Silence is measured by the clock of this process, since clocks of machines differ.
+//! Finds nodes that send no heartbeats. Silence is measured by the clock of this
+//! process, since clocks of machines differ.
 
 use rustc_hash::FxHashMap;
 use std::time::Duration;
@@ -17,9 +18,9 @@ impl FailureDetector {
         self.0.clear();
     }
 
-    /// Reads the heartbeats, and returns the nodes that sent none for `lost_after`, including nodes that died while they
-    /// started. Returns no node if all are silent: then the map probably takes no heartbeats, and with every node lost nobody
-    /// would answer reads.
+    /// Reads the heartbeats, and returns the nodes that sent none for `lost_after`, including nodes that died while
+    /// they started. Returns no node if all are silent: then the map probably takes no heartbeats, and with every node
+    /// lost no reads would be answered.
     ///
     /// # Errors
     /// The error of the map, if it cannot be read.
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!(silent_at(10), [id(1), id(2)]);
         // Now all nodes are silent.
         assert_eq!(silent_at(30), []);
-        // A node that starts again is not lost.
+        // A restarting node is not lost.
         join(&map, 1, true);
         beat(&map, 0, 3);
         assert_eq!(silent_at(31), [id(2)]);

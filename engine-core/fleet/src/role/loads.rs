@@ -1,19 +1,21 @@
 //! Bulk loads of workers, as the sequencer sees them.
 //!
-//! A load reads the graph, writes segments, and is then committed by one record. A vertex that a transaction creates meanwhile
-//! must not share a GUI with another id of the load (IDS-1). The sequencer records the created vertices; the load, which knows
-//! its ids, compares.
+//! A load reads the graph, writes segments, and is then committed by one record. A vertex that a transaction creates
+//! meanwhile must not share a GUI with another id of the load (IDS-1). The sequencer records the created vertices; the
+//! load, which knows its ids, compares.
 //!
 //! Flow:
-//! 1. The load *begins*: the sequencer starts to record. The load asks for created vertices repeatedly, which also shows that it
-//!    is alive; vertices that all loads have compared are forgotten.
+//! 1. The load *begins*: the sequencer starts to record. The load asks for created vertices repeatedly, which also
+//!    shows that it is alive; vertices that all loads have compared are forgotten.
 //! 2. The load asks for its *commit*, and says up to which version it has compared. The sequencer sends it the vertices
-//!    created after that, and takes no other commits until the load answers or 500 ms have passed. If there are too many
-//!    vertices, it tells the load to ask for them first.
-//! 3. The load *reports* whether one of them collides. The sequencer then writes the record, or refuses the load as a conflict.
+//!    created after that, and takes no other commits until the load answers or 500 ms have passed. If there are too
+//!    many vertices, it tells the load to ask for them first.
+//! 3. The load *reports* whether one of them collides. The sequencer then writes the
+//!    record, or refuses the load as a conflict.
 //!
-//! What must never happen: a load that is committed twice (its record has its id: LOAD-1), or together with vertices that it
-//! did not compare; an answer that a load is not committed while it still may be, or by a process that cannot know.
+//! What must never happen: a load that is committed twice (its record has its id:
+//! LOAD-1), or together with vertices that it did not compare; an answer that a load
+//! is not committed while it still may be, or by a process that cannot know.
 
 use super::to_remote_error;
 use crate::sequencing::Leadership;
@@ -202,7 +204,8 @@ impl ActiveLoads {
     }
 }
 
-/// Answers for a load that is not known here: an earlier sequencer may have committed it, or it was forgotten after its commit.
+/// Answers for a load that is not known here: an earlier sequencer may have
+/// committed it, or it was forgotten after its commit.
 fn committed_before(
     leading: &Leadership,
     id: RequestId,

@@ -1,5 +1,5 @@
-//! The periodic work that a graph needs once: trimming the log, removing segments of loads that the log no longer names, and
-//! marking nodes as lost. The process that holds the sequencer's lease does it.
+//! The periodic work that a graph needs once: trimming the log, removing segments of loads that the log no longer
+//! names, and marking nodes as lost. The process that holds the sequencer's lease does it.
 
 use super::failure_detector::FailureDetector;
 use crate::Error;
@@ -149,7 +149,7 @@ impl State {
         }
     }
 
-    /// Marks lost nodes as gone in the map. A node that lives joins again by itself.
+    /// Marks lost nodes as gone in the map. A node that is alive joins again by itself.
     fn find_lost(&mut self) -> Result<(), tidegraph_cluster::Error> {
         let now = self.clock.now();
         let lost =
@@ -162,9 +162,9 @@ impl State {
         Ok(())
     }
 
-    /// Trims the log up to the version that every partition has in a checkpoint, and had in the round before: a reader that is
-    /// just restoring an older checkpoint finds the rest of the log. Some versions below stay in the log, for requests that
-    /// are sent again (TXN-4).
+    /// Trims the log up to the version that every partition has in a checkpoint, and had in the round before: a reader
+    /// that is just restoring an older checkpoint finds the rest of the log. Some versions below stay in the log, for
+    /// requests that are sent again (TXN-4).
     fn trim(&mut self, sequencer: &tidegraph_txn::Sequencer) -> Result<(), Error> {
         let noted = self.map_store.checkpoints(&self.graph)?;
         if noted.len() < usize::from(self.partitions.get()) {

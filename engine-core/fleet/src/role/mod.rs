@@ -1,8 +1,9 @@
-//! What a node does as the sequencer besides sequencing: it answers requests to commit, trims the log, and finds lost nodes.
+//! What a node does as the sequencer besides sequencing: it answers requests to
+//! commit, trims the log, and finds lost nodes.
 //!
-//! Roles: [`SequencerService`] answers other processes with the sequencer of this one, and for bulk loads with `loads.rs`;
-//! [`CheckpointRecovery`] says from which version a new sequencer continues; [`LeaderMaintenance`] works while this process
-//! holds the lease, with `failure_detector.rs`.
+//! Roles: [`SequencerService`] answers other processes with the sequencer of this one, and for bulk loads with
+//! `loads.rs`; [`CheckpointRecovery`] says from which version a new sequencer continues; [`LeaderMaintenance`] works
+//! while this process holds the lease, with `failure_detector.rs`.
 //!
 //! What must never happen: a log that is trimmed above a version that some partition lacks in its checkpoints.
 
@@ -57,8 +58,8 @@ fn to_remote_error(error: tidegraph_txn::Error) -> Error {
     use tidegraph_txn::Error as Txn;
     match error {
         Txn::Conflict { read_version, written } => Error::Conflict { read_version, written },
-        // The request is not committed now, but may have been before. A caller that sends it for the first time runs its
-        // transaction again; one that sent it before asks for its outcome (TXN-4).
+        // The request is not committed now, but may have been before. A caller that sends it for the first time runs
+        // its transaction again; one that sent it before asks for its outcome (TXN-4).
         Txn::Forgotten { read_version, forgotten, .. } => {
             Error::Conflict { read_version, written: forgotten }
         }
@@ -168,7 +169,8 @@ impl Commits for SequencerService {
     }
 }
 
-/// Recovers a new sequencer from the oldest among the partitions' newest checkpoints: the log is never trimmed above it.
+/// Recovers a new sequencer from the oldest among the partitions' newest
+/// checkpoints: the log is never trimmed above it.
 pub struct CheckpointRecovery {
     /// The graph's name.
     pub graph: String,

@@ -13,14 +13,14 @@ use tidegraph_platform::Clock;
 use tidegraph_txn::{Error, Sequencer, SequencerConfig};
 use tidegraph_types::{Epoch, Version};
 
-/// What the holder of the lease does when its time is over and the map cannot be reached.
+/// The reaction of the holder of the lease when its time is over and the map cannot be reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unsure {
     /// Acknowledges nothing more. For logs that would accept records of two writers.
     #[default]
     Stop,
-    /// Goes on until it knows that another process holds the lease. For logs that refuse a deposed writer.
+    /// Continues until it knows that another process holds the lease. For logs that refuse a deposed writer.
     GoOn,
 }
 
@@ -34,8 +34,8 @@ pub struct CandidateConfig {
     pub sequencer: SequencerConfig,
     /// What to do when the map cannot be reached.
     pub unsure: Unsure,
-    /// Number of versions below the newest checkpoint that stay in the log and are read in a take-over: their requests may be
-    /// sent again (TXN-4). The default is many seconds of commits, and a fraction of a second of reading.
+    /// Number of versions below the newest checkpoint that stay in the log and are read in a take-over: their requests
+    /// may be sent again (TXN-4). The default is many seconds of commits, and a fraction of a second of reading.
     pub asked_again: u64,
 }
 
@@ -162,8 +162,8 @@ impl Candidate {
         Ok(candidate)
     }
 
-    /// Creates a candidate that works only inside of [`Candidate::step`], on the caller's thread. It takes over one step after
-    /// it took the lease.
+    /// Creates a candidate that works only inside of [`Candidate::step`], on the caller's thread. It takes over one
+    /// step after it took the lease.
     #[must_use]
     pub fn without_thread(
         store: Arc<dyn MapStore>,
@@ -200,7 +200,8 @@ impl Candidate {
         Self { shared: Arc::new(shared), thread: Mutex::new(None) }
     }
 
-    /// Returns the sequencer, if this process is it. It may have been deposed a moment ago; then the log refuses its records.
+    /// Returns the sequencer, if this process is it. It may have been deposed a
+    /// moment ago; then the log refuses its records.
     #[must_use]
     pub fn leadership(&self) -> Option<Arc<Leadership>> {
         self.shared.leading.load_full()
@@ -328,7 +329,8 @@ impl Shared {
             }
             Ok(Ok(_)) => {}
             Ok(Err(TakeoverError::Failed(error))) => {
-                // FLT-4: perhaps only this process cannot reach the log or a checkpoint, so another candidate gets a turn.
+                // FLT-4: perhaps only this process cannot reach the log or a
+                // checkpoint, so another candidate gets a turn.
                 tracing::warn!(%epoch, %error, "a take-over failed; the next candidate tries");
                 work.election.give_back();
             }

@@ -20,7 +20,7 @@ impl std::fmt::Debug for GuardedLog {
 }
 
 impl GuardedLog {
-    /// Wraps a log. `unsure` says when the tenure counts as ended.
+    /// Wraps a log. `unsure` decides when the tenure counts as ended.
     #[must_use]
     pub fn new(log: Box<dyn LogStore>, tenure: Arc<Tenure>, unsure: Unsure) -> Self {
         Self { log, tenure, unsure }

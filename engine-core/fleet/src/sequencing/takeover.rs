@@ -6,7 +6,7 @@ use tidegraph_log::{LogStore, Record};
 use tidegraph_txn::{Applier, Recovered};
 use tidegraph_types::{Epoch, Sid, Str, Token, Version};
 
-/// What a sequencer takes from the newest checkpoint. The default is a graph without checkpoints.
+/// The data that a sequencer takes from the newest checkpoint. The default is a graph without checkpoints.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RecoveryBase {
     /// Version of the checkpoint; the log is read from the next one.
@@ -27,18 +27,19 @@ impl Default for RecoveryBase {
 
 /// The checkpoints and the log of a graph. Each take-over reads them again, on one thread at a time.
 pub trait RecoverySource: Send + Sync + Debug {
-    /// Returns what the newest checkpoint says. All partitions must have a checkpoint of this version or a later one, since
-    /// the log may be trimmed below it.
+    /// Returns the recovery data of the newest checkpoint. All partitions must have a
+    /// checkpoint of this version or a later one, because the log may be trimmed below it.
     ///
     /// # Errors
     /// Any kind, if the checkpoint cannot be found or read: the take-over fails, and the next candidate tries.
     fn base(&self) -> Result<RecoveryBase, Error>;
 
-    /// Opens the log to write, under the epoch of the lease. A sequencer that does not know yet that it was deposed may have
-    /// it open elsewhere.
+    /// Opens the log to write, under the epoch of the lease. A sequencer that does not know yet that it was deposed may
+    /// have it open elsewhere.
     ///
     /// # Errors
-    /// [`tidegraph_log::Error::Behind`] if the log is at this epoch or a higher one; other kinds if it cannot be opened.
+    /// [`tidegraph_log::Error::Behind`] if the log is at this epoch or a higher one;
+    /// other kinds if it cannot be opened.
     fn open_log(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error>;
 }
 
@@ -89,7 +90,8 @@ pub(super) fn recover(
     Ok((log, recovered))
 }
 
-/// Applies nothing, because storage nodes follow the log by themselves. A version is published when its record is in the log.
+/// Applies nothing, because storage nodes follow the log by themselves. A version is
+/// published when its record is in the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PublishOnly;
 

@@ -16,7 +16,7 @@ use tidegraph_types::{
 const GRAPH: &str = "g";
 const STEP: Duration = Duration::from_millis(300);
 
-/// What the candidates share.
+/// The services that the candidates share.
 #[derive(Debug, Default)]
 struct World {
     map: MemoryMap,
@@ -158,7 +158,7 @@ fn without_the_map_it_goes_on_only_where_the_log_sees_to_it() {
         let late = commit(&leading, 3);
         assert_eq!(late.is_ok(), unsure == Unsure::GoOn, "{late:?}");
         if unsure == Unsure::GoOn {
-            // It proves to itself that it still is the one.
+            // The leader proves that it still leads.
             let newest = leading.newest().unwrap();
             assert!(newest > late.unwrap());
         }
@@ -224,7 +224,7 @@ fn requests_shortly_before_a_checkpoint_are_known_and_earlier_ones_are_refused()
     for (id, version) in versions.iter().enumerate().filter(|(_, version)| version.0 >= first) {
         assert_eq!(outcome(id as u128, Version(1)).unwrap(), Some(*version));
     }
-    // Whoever read before may have been committed before.
+    // A request that read before these versions may have been committed in them.
     assert!(outcome(9999, Version(first - 2)).is_err());
     assert_eq!(outcome(9999, Version(first - 1)).unwrap(), None);
 }
@@ -253,9 +253,9 @@ fn a_map_that_is_older_than_the_log_is_caught_up_with() {
     assert_eq!(commit(&b.leadership().unwrap(), 1).unwrap(), version);
 }
 
-/// TXN-4, LOG-1 and IDS-1: three processes are paused and continue, the map and the log go away and come back, clients send
-/// requests to any process that was the sequencer once, and send them again after an error. At the end the log has every
-/// acknowledged request once, at the version of its acknowledgement, and no SID was handed out twice.
+/// TXN-4, LOG-1 and IDS-1: three processes are paused and continue, the map and the log go away and come back, clients
+/// send requests to any process that was the sequencer once, and send them again after an error. At the end the log has
+/// every acknowledged request once, at the version of its acknowledgement, and no SID was handed out twice.
 #[test]
 fn nothing_acknowledged_is_lost_whatever_is_paused() {
     for seed in 0..150 {
@@ -272,7 +272,7 @@ fn nothing_acknowledged_is_lost_whatever_is_paused() {
             .collect();
         let mut paused = [0_u64; 3];
         let (mut acknowledged, mut waiting) = (BTreeMap::new(), Vec::new());
-        // Who was the sequencer once, as callers still hold it.
+        // Every process that was the sequencer once, because callers may still hold it.
         let mut known: Vec<Arc<Leadership>> = Vec::new();
         let (mut sids, mut next) = (Vec::new(), 0_u128);
         for _ in 0..300 {

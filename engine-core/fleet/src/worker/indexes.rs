@@ -102,8 +102,8 @@ impl Shared {
         json!({ "mapEpoch": map.epoch().0, "nodes": nodes, "partitions": partitions })
     }
 
-    /// Returns all indexes as of the newest known version or a later one. An index is complete if it is on every replica. Waits
-    /// for replicas that lag, up to [`PATIENCE`].
+    /// Returns all indexes as of the newest known version or a later one. An index is complete if it is on every
+    /// replica. Waits for replicas that lag, up to [`PATIENCE`].
     pub(super) fn indexes(&self) -> Result<Vec<IndexState>, Error> {
         let (least, end) = (self.read_position().version, self.clock.now() + PATIENCE);
         loop {
@@ -179,8 +179,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Searches the vertices of an index for two with the same value. Keeps 16 bytes for each vertex: its GUI and a hash of the
-    /// value. If two hashes are equal, the values are compared.
+    /// Searches the vertices of an index for two with the same value. Keeps 16 bytes for each vertex: its GUI and a
+    /// hash of the value. If two hashes are equal, the values are compared.
     pub(super) fn duplicate(&self, name: &str) -> Result<Option<Duplicate>, Error> {
         let indexes = self.indexes()?;
         let Some(index) = indexes.into_iter().find(|index| index.definition.name == name) else {

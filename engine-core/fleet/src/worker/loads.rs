@@ -1,12 +1,13 @@
 //! Bulk loads of this worker.
 //!
-//! Roles: [`FleetLoad`] is a running load: its thread asks the sequencer which vertices transactions create meanwhile, which also
-//! shows that the load is alive. [`LoadGate`] keeps readers at the version before a load until the replicas have applied it.
+//! Roles: [`FleetLoad`] is a running load: its thread asks the sequencer which vertices transactions create meanwhile,
+//! which also shows that the load is alive. [`LoadGate`] keeps readers at the version before a load until the replicas
+//! have applied it.
 //!
-//! When the sequencer changes, vertices created in between were recorded by nobody: the load begins again at the next sequencer,
-//! and its caller reads the graph again, as after a conflict.
+//! When the sequencer changes, no process has recorded the vertices created in between. So the load
+//! begins again at the next sequencer, and its caller reads the graph again, as after a conflict.
 //!
-//! What must never happen: a load that is reported as refused while a sequencer may still commit it.
+//! What must never happen: a load is reported as refused while a sequencer may still commit it.
 
 use super::Shared;
 use super::to_engine_error;
@@ -28,9 +29,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 const FEW: usize = 1_000;
 /// Limit of attempts that fail because too many vertices were created, or the report came too late.
 const MOST_ROUNDS: u32 = 64;
-/// Longest time that readers stay at the version before a load; nodes keep older versions for not much longer.
+/// Longest time for which readers stay at the version before a load; nodes keep older versions for not much longer.
 const LONGEST_GATE: Duration = Duration::from_secs(45);
-/// Pause between two requests whether replicas have applied a load.
+/// Pause between two checks whether replicas have applied a load.
 const GATE_POLL: Duration = Duration::from_millis(50);
 
 /// A running load.
@@ -153,7 +154,7 @@ impl LoadTracker {
         let conflict = |written| Error::Conflict { read_version, written };
         let compared = {
             let made = self.made.lock();
-            // Vertices created before `since` were recorded by nobody.
+            // No process recorded the vertices created before `since`.
             let compared = load.compared.max(read_version);
             if made.since > compared {
                 return Err(conflict(made.since));
@@ -189,7 +190,7 @@ impl LoadTracker {
                     tracing::debug!(%error, "a load could not report in time");
                 }
                 match collision {
-                    // This attempt is never reported as free of collisions, so nobody commits it.
+                    // This attempt is never reported as free of collisions, so it is not committed.
                     Some(written) => Err(conflict(written)),
                     None => Ok(None),
                 }
@@ -263,8 +264,8 @@ impl LoadHold for FleetLoad {
     }
 }
 
-/// Keeps readers at the version before a bulk load until all replicas have applied it. Otherwise they would wait while replicas
-/// apply a large load.
+/// Keeps readers at the version before a bulk load until all replicas have applied it. Otherwise they would wait while
+/// replicas apply a large load.
 #[derive(Debug, Default)]
 pub(super) struct LoadGate {
     /// Version of the newest committed load.

@@ -1,15 +1,16 @@
 //! A worker: runs queries over a fleet and holds no data.
 //!
-//! Roles: [`Worker`] is the engine's backend; `routes.rs` derives routes from the partition map; `sequencer.rs` finds the
-//! sequencer; `catalog.rs` caches the dictionary; `indexes.rs` combines what nodes report about indexes; `loads.rs` commits bulk
-//! loads; `pins.rs` has nodes keep the versions that long queries read.
+//! Roles: [`Worker`] is the engine's backend; `routes.rs` derives routes from the partition map; `sequencer.rs` finds
+//! the sequencer; `catalog.rs` caches the dictionary; `indexes.rs` combines what nodes report about indexes; `loads.rs`
+//! commits bulk loads; `pins.rs` has nodes keep the versions that long queries read.
 //!
-//! The read version is the newest one that this process knows: it learns of its own commits at once, and of others by asking the
-//! sequencer every few milliseconds. Without a sequencer, reads continue at the last known version. While replicas apply a bulk
-//! load, reads continue at the version before it, unless the caller asks for a later one or this process committed one.
+//! The read version is the newest one that this process knows: it learns of its own commits at once, and of others by
+//! asking the sequencer every few milliseconds. Without a sequencer, reads continue at the last known version. While
+//! replicas apply a bulk load, reads continue at the version before it, unless the caller asks for a later one or this
+//! process committed one.
 //!
-//! What must never happen: a commit that is carried out twice (TXN-4), or acknowledged and lost; a read above the newest
-//! committed version.
+//! What must never happen: a commit that is carried out twice (TXN-4), or acknowledged and lost; a read above the
+//! newest committed version.
 
 mod catalog;
 mod indexes;
@@ -44,8 +45,8 @@ use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount
 pub struct WorkerConfig {
     /// Availability zone of the worker; replicas in this zone are asked first.
     pub zone: String,
-    /// Pause between two requests for the newest version. Zero: only [`Worker::refresh_version`] asks, for a process that is
-    /// stopped between requests.
+    /// Pause between two requests for the newest version. Zero: only [`Worker::refresh_version`] asks, for a process
+    /// that is stopped between requests.
     pub version_every: Duration,
     /// Longest wait for one answer of the sequencer.
     pub answer_within: Duration,
@@ -76,7 +77,7 @@ impl Default for WorkerConfig {
     }
 }
 
-/// What a worker depends on.
+/// The services and settings that a worker depends on.
 pub struct WorkerParts {
     /// The graph's name.
     pub graph: String,
@@ -153,8 +154,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Worker {
-    /// Loads the map and looks for the sequencer. Without a sequencer the worker starts too; it answers reads once it knows a
-    /// version.
+    /// Loads the map and looks for the sequencer. Without a sequencer the worker starts too; it answers reads once it
+    /// knows a version.
     ///
     /// # Errors
     /// [`Error::Map`] if the map cannot be loaded, [`Error::Thread`] if the system gives no thread.
@@ -192,8 +193,8 @@ impl Worker {
         Ok(this)
     }
 
-    /// Creates a worker without threads, over a substitute for the network. For simulations. It reloads the map when the map
-    /// proves stale, and learns of versions from [`Worker::refresh_version`].
+    /// Creates a worker without threads, over a substitute for the network. For simulations. It reloads the map when
+    /// the map proves stale, and learns of versions from [`Worker::refresh_version`].
     ///
     /// # Errors
     /// [`Error::Map`] if the map cannot be loaded.
@@ -209,8 +210,8 @@ impl Worker {
         Ok(Self { shared, threads: Mutex::default() })
     }
 
-    /// Asks the sequencer for the newest version, and returns whether it answered. It is asked twice if need be: in a process
-    /// that was stopped for a while, the first attempt may only find that the connection is gone.
+    /// Asks the sequencer for the newest version, and returns whether it answered. It is asked twice if need be: in a
+    /// process that was stopped for a while, the first attempt may only find that the connection is gone.
     pub fn refresh_version(&self) -> bool {
         let shared = &self.shared;
         shared.refresh_version();
@@ -328,7 +329,8 @@ impl Shared {
         }
     }
 
-    /// Waits briefly until a version is known, and returns whether one is. A new fleet has no sequencer for some moments.
+    /// Waits briefly until a version is known, and returns whether one is. A new
+    /// fleet has no sequencer for some moments.
     fn wait_for_first_version(&self) -> bool {
         if self.known.load(Ordering::Acquire) {
             return true;
@@ -409,7 +411,8 @@ impl Backend for Worker {
         if let Some(asked) = at_least.filter(|asked| *asked > at.version) {
             at.version = self.shared.newest_version();
             if asked > at.version {
-                // The caller says that it is committed. The sequencer is asked, since nodes would wait for a missing version.
+                // The caller says that it is committed. The sequencer is asked,
+                // since nodes would wait for a missing version.
                 self.shared.refresh_version();
                 at.version = self.shared.newest_version();
             }
@@ -424,7 +427,7 @@ impl Backend for Worker {
     fn applied_snapshot(&self) -> Option<Snapshot> {
         let reached = self.shared.fleet.reached()?;
         let at = self.shared.read_position();
-        // Too far in the past the commit would meet conflicts, and nodes may not keep the version.
+        // A read too far in the past would make the commit conflict, and nodes may not keep the version.
         if reached >= at.version || at.version.0 - reached.0 > MOST_BEHIND {
             return None;
         }

@@ -1,8 +1,8 @@
 //! Keeps the versions that queries of this worker read.
 //!
-//! Nodes keep older versions for a limited time. If a query takes longer than a part of that, a thread repeatedly asks all nodes
-//! to keep the oldest version that is read here, until no query reads it. A node that keeps a version keeps all later ones, so
-//! one version is enough for all queries.
+//! Nodes keep older versions for a limited time. If a query takes longer than a part of that, a thread repeatedly asks
+//! all nodes to keep the oldest version that is read here, until no query reads it. A node that keeps a version keeps
+//! all later ones, so one version is enough for all queries.
 
 use super::Shared;
 use parking_lot::Mutex;

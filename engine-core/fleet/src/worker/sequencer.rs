@@ -1,8 +1,8 @@
 //! Finds the sequencer and sends it requests.
 //!
-//! The lease names the process that is the sequencer. If that process does not answer, or is no longer the sequencer, the lease
-//! is read again, until a sequencer answers or a time limit ends the attempts. All attempts of a commit have the same id, so that
-//! it is carried out once (TXN-4).
+//! The lease names the process that is the sequencer. If that process does not answer, or is no longer the sequencer,
+//! the lease is read again, until a sequencer answers or a time limit ends the attempts. All attempts of a commit have
+//! the same id, so that it is carried out once (TXN-4).
 
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -83,7 +83,7 @@ impl RemoteSequencer {
     /// Commits a transaction once, with as many attempts as it takes (TXN-4).
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it is not committed; [`Error::InDoubt`] if nobody knows whether it is; other kinds as
+    /// [`Error::Conflict`] if it is not committed; [`Error::InDoubt`] if that is unknown; other kinds as
     /// [`RemoteSequencer::call`].
     pub fn commit(&self, id: RequestId, request: &CommitRequest) -> Result<Committed, Error> {
         let asked_before = Cell::new(false);
@@ -111,7 +111,8 @@ impl RemoteSequencer {
     /// Sends attempts until one gets an answer that another attempt would not change, or the time limit ends.
     ///
     /// # Errors
-    /// The error that ended the attempts; or the first [`Error::InDoubt`], if the last error says nothing of earlier attempts.
+    /// The error that ended the attempts; or the first [`Error::InDoubt`], if the
+    /// last error says nothing of earlier attempts.
     pub fn call<T>(&self, ask: impl Fn(&RemoteCommits) -> Result<T, Error>) -> Result<T, Error> {
         let end = self.clock.now() + self.patience;
         let mut doubt = None;
@@ -139,8 +140,8 @@ pub(super) fn is_retryable(error: &Error) -> bool {
     error.is_of_node() || matches!(error, Error::NotSequencer(_) | Error::InDoubt(_) | Error::Overdue)
 }
 
-/// Whether an error says nothing of earlier attempts. A sequencer that knows the id of a commit answers with its outcome, so an
-/// error of the commit itself covers this attempt and the earlier ones.
+/// Whether an error says nothing of earlier attempts. A sequencer that knows the id of a commit answers with its
+/// outcome, so an error of the commit itself covers this attempt and the earlier ones.
 fn says_nothing_of_earlier_attempts(error: &Error) -> bool {
     matches!(error, Error::Cancelled)
 }

@@ -1,5 +1,6 @@
-//! The scenarios of both languages, as the engine's tests run them in one process, against a fleet: ours always, those of openCypher's
-//! and TinkerPop's kits when `TCK_FEATURES` and `GREMLIN_FEATURES` name them. The same lists of expected failures hold.
+//! Runs the scenarios of both languages against a fleet, as the engine's tests run them in one
+//! process. Our own scenarios always run; those of openCypher's and TinkerPop's kits run if
+//! `TCK_FEATURES` and `GREMLIN_FEATURES` name them. The lists of expected failures are the same.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -17,7 +18,7 @@ use support::{TestFleet, ask};
 use tidegraph_engine::{Database, Language};
 use tidegraph_fleet::{NodeConfig, Worker};
 
-/// Where the engine's scenarios are.
+/// Folder of the engine's scenarios.
 pub const SCENARIOS: &str = "../engine/tests/scenarios";
 
 struct Graph {
@@ -26,7 +27,7 @@ struct Graph {
     _fleet: TestFleet,
 }
 
-/// All graphs so far. A graph that no test holds is used again.
+/// All graphs created so far. A graph that no test holds is reused.
 static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 
 /// Returns an empty graph that no other test holds.

@@ -1,6 +1,6 @@
 //! A fleet in one process: nodes with servers on 127.0.0.1, a log and a map in memory, a sequencer.
 
-// Not every test uses all of it.
+// No test uses all of it.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use tidegraph_remote::{Security, Server, ServerConfig, Services};
 use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
-/// Longest wait for anything: generous, since other programs may keep the machine busy.
+/// Time limit of every wait: generous, because other programs may keep the machine busy.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Settings of a worker that a stalled process does not drive to an error.
+/// Settings with which a stalled process causes no error in a worker.
 pub fn patient() -> WorkerConfig {
     WorkerConfig { answer_within: PATIENCE / 2, patience: PATIENCE, ..WorkerConfig::default() }
 }
 
-/// The log, which all of the fleet share.
+/// The log, shared by the whole fleet.
 #[derive(Clone)]
 pub enum Log {
     One(SharedLog),
@@ -110,14 +110,14 @@ pub struct Member {
 
 pub struct TestFleet {
     pub clock: Arc<dyn Clock>,
-    /// The clock of the storage nodes, which a test can advance. Connections and leases do not go by it.
+    /// The clock of the storage nodes, which a test can advance. Connections and leases do not use it.
     pub node_clock: Arc<AdvancingClock>,
     pub map: Arc<MemoryMap>,
     pub log: Log,
     pub objects: Arc<Objects>,
     pub members: Vec<Member>,
     pub config: NodeConfig,
-    /// Settings of sequencers that start from now on.
+    /// Settings of sequencers that start after they were set.
     pub candidate: CandidateConfig,
     sequencer: Option<(Server, Arc<Candidate>)>,
     graph: Graph,
@@ -155,7 +155,7 @@ impl TestFleet {
         Self::start_sharded(1, partitions, nodes, replication, hash_bits, config)
     }
 
-    /// As [`TestFleet::start`], with a log of `shards` shards.
+    /// Like [`TestFleet::start`], with a log of `shards` shards.
     pub fn start_sharded(
         shards: u16,
         partitions: u16,
@@ -288,7 +288,7 @@ impl TestFleet {
         member
     }
 
-    /// Starts a worker with a database over the fleet.
+    /// Starts a worker, and a database over the fleet.
     pub fn worker(&self) -> (Arc<Database>, Arc<Worker>) {
         self.worker_with(patient(), self.clock.clone())
     }
@@ -312,7 +312,7 @@ pub fn ask(database: &Database, language: Language, text: &str) -> Result<Answer
     database.query(&Query::new(language, text, &Parameters::default()))
 }
 
-/// Rows as text, sorted.
+/// Runs a query and returns its rows as sorted text.
 pub fn rows(database: &Database, language: Language, text: &str) -> Vec<String> {
     let answer = ask(database, language, text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let mut rows: Vec<String> = answer.rows.iter().map(|row| format!("{row:?}")).collect();

@@ -17,10 +17,10 @@ use tidegraph_log::{Body, KafkaOptions, LogBackend, LogCopies, LogLocation};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_types::{Epoch, PartitionCount, Sharding, Version};
 
-/// Longest wait for anything, on a machine with much to do.
+/// Time limit of every wait, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Time of the lease: a process that only stalls does not lose it.
+/// Duration of the lease. A process that only stalls does not lose it.
 const LEASE: Duration = Duration::from_secs(15);
 
 /// Versions and epochs.
@@ -37,7 +37,7 @@ impl World {
         let (kafka, dynamodb) = (Server::kafka(), Server::dynamodb());
         let options = KafkaOptions::new(format!("127.0.0.1:{}", kafka.port), "g");
         let log = LogLocation::Kafka(options).backend(Sharding::ONE).unwrap();
-        // A port that listens is no broker yet.
+        // A broker listens on its port before it is ready.
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         while let Err(error) = log.create(LogCopies { total: 1, in_sync: 1 }) {
             assert!(clock.now() < PATIENCE, "{error}: {}", kafka.said());
@@ -81,7 +81,7 @@ impl World {
         Process { child, lines, name: name.into() }
     }
 
-    /// Ids of requests in the log, with their versions, and the versions and epochs of all records.
+    /// Returns the ids of requests in the log with their versions, and the versions and epochs of all records.
     fn log(&self) -> (Vec<(u128, u64)>, Versions) {
         let mut log = self.log.open(Epoch(0)).unwrap();
         let records: Vec<_> = log.read_from(Version(1)).unwrap().map(Result::unwrap).collect();
@@ -107,7 +107,7 @@ impl Process {
         input.flush().unwrap();
     }
 
-    /// The next line that begins with one of these.
+    /// Returns the next line that begins with one of these texts.
     fn hear(&self, beginnings: &[&str]) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -123,7 +123,7 @@ impl Process {
         self.hear(beginnings)
     }
 
-    /// The version of a request that is committed now or was before.
+    /// Commits a request, now or in an earlier attempt, and returns its version.
     fn commit(&mut self, id: u64) -> u64 {
         let answer = self.ask(&format!("commit {id} {id}"), &["committed", "refused"]);
         let version = answer.strip_prefix(&format!("committed {id} "));
@@ -152,13 +152,13 @@ fn a_paused_sequencer_that_goes_on_acknowledges_nothing() {
     let first: Vec<u64> = (1..=20).map(|id| a.commit(id)).collect();
     let sids = a.ask("sids 10", &["sids", "refused"]);
     assert_eq!(sids, "sids 1 11");
-    // Paused with a request on its way: it is carried out after it goes on.
+    // `a` is paused with a request in flight, and continues with it later.
     signal(&a.child, "-STOP");
     a.tell("commit 100 100");
     let clock = RealClock::new();
     assert_eq!(b.leads(), 2);
     println!("the standby led after {:?}", clock.now());
-    // What the first one acknowledged is answered as it was, and done once.
+    // A request that `a` acknowledged gets the same answer, and is committed once.
     assert_eq!(b.commit(20), first[19]);
     assert_eq!(b.ask("outcome 7", &["outcome", "refused"]), format!("outcome 7 {}", first[6]));
     assert_eq!(b.ask("outcome 100", &["outcome", "refused"]), "outcome 100 none");
@@ -167,13 +167,13 @@ fn a_paused_sequencer_that_goes_on_acknowledges_nothing() {
     let handed: u64 = b.ask("sids 10", &["sids"]).split(' ').nth(1).unwrap().parse().unwrap();
     assert!(handed >= 11, "{handed}");
     signal(&a.child, "-CONT");
-    // It learns of the lease and of the log side by side.
+    // `a` learns from the lease and from the log, in either order, that it was deposed.
     let mut late: Vec<_> = (0..2).map(|_| a.hear(&["committed", "refused", "waits"])).collect();
     late.sort();
     assert!(late[0].starts_with("refused 100 ") && late[1].starts_with("waits"), "{late:?}");
     let again = a.ask("commit 101 101", &["committed", "refused"]);
     assert!(again.starts_with("refused 101 "), "{again}");
-    // The client sends it to the other one.
+    // The client sends the request to `b`.
     let third = b.commit(100);
     assert!(third > second);
     assert_eq!(b.ask("newest", &["newest", "refused"]), format!("newest {third}"));
@@ -184,13 +184,13 @@ fn a_paused_sequencer_that_goes_on_acknowledges_nothing() {
         records.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1 && pair[1].1 >= pair[0].1),
         "{records:?}"
     );
-    // One that is killed gives nothing back; the other one waits for the time of its lease.
+    // A killed process does not release its lease, so `a` waits until the lease expires.
     signal(&b.child, "-KILL");
     let clock = RealClock::new();
     assert_eq!(a.leads(), 3);
     println!("after a kill the other one led after {:?}", clock.now());
     assert_eq!(a.commit(100), third);
-    // One that ends in good order is followed at once.
+    // A process that shuts down is replaced at once.
     let c = world.candidate("c");
     c.hear(&["waits"]);
     a.tell("quit");
@@ -204,7 +204,7 @@ fn writes_go_on_while_the_table_is_away() {
     assert_eq!(a.leads(), 1);
     let first = a.commit(1);
     world.dynamodb.pause("-STOP");
-    // Longer than the lease and what others wait beyond it.
+    // Longer than the lease and the additional wait of other candidates.
     RealClock::new().sleep(LEASE * 2);
     let second = a.commit(2);
     assert_eq!(second, first + 1);

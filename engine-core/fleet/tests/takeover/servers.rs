@@ -1,4 +1,4 @@
-//! A real broker and a real table for a test, gone at its end.
+//! A real broker and a real table for one test. They stop when the test ends.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use tidegraph_platform::{Clock, RealClock};
 const KAFKA: &str = "TIDEGRAPH_KAFKA_CLASSPATH";
 const DYNAMODB: &str = "TIDEGRAPH_DYNAMODB_CLASSPATH";
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
-/// A machine with much to do takes its time.
+/// Time limit for the start, on a busy machine.
 const START: Duration = Duration::from_secs(120);
 
 /// A Java program that listens on a port of this machine.
@@ -89,12 +89,12 @@ impl Server {
         server
     }
 
-    /// Sends it a signal: `-STOP` stops it where it is, `-CONT` lets it go on.
+    /// Sends the process a signal: `-STOP` freezes it, `-CONT` lets it continue.
     pub fn pause(&self, name: &str) {
         signal(self.child.as_ref().expect("it runs"), name);
     }
 
-    /// What it said, for messages.
+    /// Returns its output, for messages.
     pub fn said(&self) -> String {
         said(&self.dir.path().join("output.txt"))
     }

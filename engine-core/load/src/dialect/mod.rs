@@ -23,7 +23,7 @@ static DIALECTS: [&dyn Rules; 2] = [&gremlin::Gremlin, &opencypher::OpenCypher];
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static dyn Rules);
 
-/// What a dialect decides.
+/// The rules of a dialect.
 pub(crate) trait Rules: Sync {
     /// Name in the loader API and in stored plans: `csv`.
     fn name(&self) -> &'static str;

@@ -1,4 +1,4 @@
-//! Tests of the generator: its means, its bytes, and that what it writes is read back.
+//! Tests of the generator: its means, its bytes, and that its files can be read back.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -134,7 +134,7 @@ fn social_is_skewed_and_has_the_documented_degree() {
     assert!(empty * 2 > fields, "{empty} of {fields} text fields are empty");
 }
 
-/// All files of a graph, in memory.
+/// Returns all files of a graph, in memory.
 fn files(spec: &Spec, dialect: Dialect) -> Vec<(String, Vec<u8>)> {
     let mut writers: Vec<_> =
         spec.tables().iter().map(|t| (TableWriter::new(t, dialect, Vec::new()), t)).collect();
@@ -151,8 +151,8 @@ fn files(spec: &Spec, dialect: Dialect) -> Vec<(String, Vec<u8>)> {
     writers.into_iter().map(|(w, t)| (file_name(t, false), w.into_bytes())).collect()
 }
 
-/// Bytes that any machine must give. When the generator changes on purpose, graphs made before are no longer
-/// comparable; say so in the change log.
+/// Every machine must generate these bytes. If the generator changes on purpose, earlier
+/// graphs are no longer comparable; the change log must say so.
 #[test]
 fn bytes_never_change() {
     let digest = |graph, scale| {
@@ -198,7 +198,7 @@ fn written_files_are_the_same_compressed_or_not() {
     assert!(matches!(each::<Error>(&too_large, |_| Ok(())), Err(Error::Parameter { name: "scale", .. })));
 }
 
-/// Rows of a reader as text with their keys' names.
+/// Returns the rows of a reader as text with the names of their keys.
 fn shown(mut reader: RowReader) -> Vec<String> {
     let rows: Vec<Row> = reader.by_ref().map(|r| r.unwrap()).collect();
     let name = |n: &crate::Name| reader.names()[n.0 as usize].as_str();

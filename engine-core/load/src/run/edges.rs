@@ -3,8 +3,8 @@
 //! Both ends of an edge must be in the graph or in this load. Otherwise the row is refused, as the loader API documents
 //! (`FROM_OR_TO_VERTEX_ARE_MISSING`).
 //!
-//! What a row with an id that exists already does depends on the dialect. Gremlin applies it to the existing edge if
-//! both agree on ends and label, and refuses another value of a property unless `updateSingleCardinalityProperties` is
+//! The effect of a row with an existing id depends on the dialect. Gremlin applies it to the existing edge if both
+//! agree on ends and label, and refuses another value of a property unless `updateSingleCardinalityProperties` is
 //! on. openCypher keeps the first row of a load, and adds to an edge of the graph only properties that it lacks.
 
 use super::ids::EdgeId;

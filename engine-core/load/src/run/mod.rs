@@ -132,7 +132,7 @@ impl Config {
 
 /// Loads a source into segments in `objects`.
 ///
-/// What is wrong with files and rows is in the outcome, not an error.
+/// Defects of files and rows are reported in the outcome, not as errors.
 ///
 /// # Errors
 ///
@@ -192,7 +192,7 @@ impl<E: Into<Error>> From<E> for Stop {
     }
 }
 
-/// What a load is given, and what holds while it runs.
+/// The inputs of a load, which do not change while it runs.
 #[derive(Clone, Copy)]
 struct Context<'a> {
     config: &'a Config,
@@ -215,7 +215,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What a load counted.
+/// Counts of a load.
 #[derive(Default)]
 struct Tally {
     progress: Progress,

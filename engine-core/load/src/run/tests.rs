@@ -1,4 +1,4 @@
-//! Tests of whole loads against a model graph.
+//! Tests of whole loads against a simple model graph.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_types::{Cardinality, Edge, ErrorCode, Gui, GuiHasher, Mutation, Value};
 
-/// A graph simple enough to be right: what committed loads make of it, by rules of its own.
+/// A graph that is simple enough to be correct: it applies committed loads by its own rules.
 #[derive(Clone, Default)]
 struct Model {
     bits: u32,
@@ -92,7 +92,7 @@ impl Model {
         self.tokens.borrow()[token.0 as usize].to_string()
     }
 
-    /// Everything, as text in an order that does not depend on GUIs.
+    /// Returns everything as text, in an order that does not depend on GUIs.
     fn dump(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .vertices
@@ -199,7 +199,7 @@ fn config(dialect: Dialect) -> Config {
     Config { fail_on_error: false, parallelism: Parallelism::Low, ..Config::new("l", dialect) }
 }
 
-/// Loads in one process, and in steps, which has to come to the same.
+/// Runs a load in one process and in steps. Both must have the same result.
 fn load_with(model: &mut Model, config: &Config, files: &[(&str, &str)]) -> Outcome {
     let divided =
         config.done.is_empty().then(|| [1, 7, 1_000_000].map(|bytes| in_steps(model, config, files, bytes)));
@@ -210,7 +210,7 @@ fn load_with(model: &mut Model, config: &Config, files: &[(&str, &str)]) -> Outc
         assert_eq!(other.dump(), model.dump());
         assert_eq!(found.counts, outcome.counts);
         assert_eq!((found.vertices, found.edges), (outcome.vertices, outcome.edges));
-        // Which of two files repeats the other depends on who comes first, where they are read beside each other.
+        // If files are read in parallel, it depends on timing which of two files counts as the repetition.
         if config.parallelism == Parallelism::Low {
             let states =
                 |outcome: &Outcome| outcome.files.iter().map(|f| (f.state, f.counts)).collect::<Vec<_>>();
@@ -226,8 +226,8 @@ fn load_with(model: &mut Model, config: &Config, files: &[(&str, &str)]) -> Outc
     outcome
 }
 
-/// Loads in steps, with chunks and groups of `bytes` bytes. A new worker does each task. Three workers do every third
-/// task; the report of the first one is lost.
+/// Runs a load in steps, with chunks and groups of `bytes` bytes. Each task gets a new
+/// worker. Three workers each run every third task, and the report of the first one is lost.
 fn in_steps(model: &Model, config: &Config, files: &[(&str, &str)], bytes: u64) -> (Model, Outcome) {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -249,7 +249,7 @@ fn in_steps(model: &Model, config: &Config, files: &[(&str, &str)], bytes: u64) 
     steps.begin_round(0, &round).unwrap();
     let mut next = steps.first();
     while let Next::Work(stage, tasks) = &next {
-        // Backwards, since the order of tasks must not matter.
+        // In reverse, because the order of tasks must not matter.
         for task in tasks.iter().rev() {
             let steps = Steps::open("l", model, &objects).unwrap();
             steps.work(*stage, 0, *task, "first").unwrap();
@@ -308,7 +308,7 @@ fn repeated_vertices_merge_and_are_counted() {
     let mut model = Model::new(64);
     let text = "~id,~label,name,team\nP-2,Player,Kohli,India\nP-2,Player,Kohli,India\n";
     let outcome = load(&mut model, Dialect::GREMLIN, &[("v.csv", text)]);
-    // The example of the loader API's documentation.
+    // The example from the documentation of the loader API.
     assert_eq!((outcome.counts.total_records, outcome.counts.total_duplicates), (6, 3));
     let more = "~id,~label,name\nP-2,Captain,Virat\n";
     load(&mut model, Dialect::GREMLIN, &[("w.csv", more)]);
@@ -365,7 +365,7 @@ fn rows_that_repeat_a_vertex_are_not_written_again() {
     let row = "a,L,1\nb,L,2\n";
     let text = format!("~id,~label,n:int(single)\n{}a,M,1\n", row.repeat(1_000));
     let small = Config { waiting_bytes: 10_000, ..config(Dialect::GREMLIN) };
-    // The first time they are new, the second time in the graph.
+    // The vertices are new the first time, and in the graph the second time.
     for _ in 0..2 {
         let outcome = load_with(&mut model, &small, &[("v.csv", &text)]);
         assert_eq!(errors(&outcome), Vec::<String>::new());
@@ -385,7 +385,7 @@ fn repeated_edge_ids_in_gremlin_files() {
     let found: Vec<_> = outcome.errors.iter().map(|e| (e.line, e.code)).collect();
     assert_eq!(found, [(5, Code::SingleCardinality), (6, Code::EdgeIdReused)]);
     assert_eq!(model.dump()[1..], ["b [vertex]", "e1: a-k->b w=1 x=2", "e2: a-k->b"]);
-    // Against the graph.
+    // The same against a graph that has the elements.
     let outcome =
         load(&mut model, Dialect::GREMLIN, &[("e.csv", &(edges.to_owned() + "e2,a,b,k,4,\ne2,a,b,k,,5\n"))]);
     let found: Vec<_> = outcome.errors.iter().map(|e| (e.line, e.code)).collect();
@@ -403,7 +403,7 @@ fn repeated_ids_in_opencypher_files() {
     assert_eq!(errors(&outcome), Vec::<String>::new());
     assert_eq!(outcome.counts.total_duplicates, 2);
     assert_eq!(model.dump(), ["a [A,B] m=3 n=2", "b []", "r: a-T->b w=1"]);
-    // What the graph has stays; what it lacks is added.
+    // Existing values stay; missing ones are added.
     let nodes = ":ID,:LABEL,n:int,o:int\na,C,7,8\n";
     let edges = ":ID,:START_ID,:END_ID,:TYPE,w:int,x:int\nr,a,b,T,5,6\n";
     let outcome = load(&mut model, Dialect::OPENCYPHER, &[("n.csv", nodes), ("r.csv", edges)]);
@@ -445,7 +445,7 @@ fn id_spaces_keep_equal_ids_apart() {
     );
 }
 
-/// With a hash of few bits nearly every id collides; the graph must be the same as without.
+/// With a hash of few bits nearly every id collides. The graph must be the same as without collisions.
 #[test]
 fn colliding_ids_stay_apart() {
     let vertices: String = (0..300).map(|i| format!("v{},l{},{}\n", i % 200, i % 3, i)).collect();
@@ -537,7 +537,7 @@ fn a_load_can_be_cancelled_and_tells_its_progress() {
     assert_eq!(objects.list("").unwrap(), []);
 }
 
-/// The same files give the same graph whatever the memory for waiting rows and the number of threads.
+/// The same files give the same graph, whatever the memory for waiting rows and the number of threads are.
 #[test]
 fn budgets_and_threads_change_nothing() {
     let rows: String = (0..3000).map(|i| format!("v{},{},{}\n", i % 700, i, (i % 700) * 2)).collect();

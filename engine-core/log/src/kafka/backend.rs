@@ -33,7 +33,7 @@ impl LogBackend for KafkaBackend {
         if sharding.shards() == 1 {
             return Ok(Box::new(KafkaLog::open(options.clone(), ShardId(0))?));
         }
-        // The shards are read side by side, since all writers wait meanwhile.
+        // The shards are read in parallel, because all writers wait meanwhile.
         let shards = std::thread::scope(|scope| {
             let open = |shard| move || KafkaLog::read(Broker::of_several(options.clone(), shard));
             let opening: Vec<_> = sharding.all().map(|shard| scope.spawn(open(shard))).collect();

@@ -1,7 +1,7 @@
 //! How clients prove to brokers who they are: TLS, certificates, and tokens (SASL/OAUTHBEARER, which includes MSK's
 //! IAM).
 //!
-//! Flow of a token: a new client gets its first token at once, since a client that nobody polls would never ask for
+//! Flow of a token: a new client gets its first token at once, since a client that is not polled would never ask for
 //! one. From then on the client asks again before its token expires, while it is polled ([`Login`] is the context of
 //! all clients). A client that was not polled for longer gets a new token with the next poll, and connects again.
 //!

@@ -6,10 +6,10 @@
 //! (`acceptor.rs`, LOG-1). A message that does not fit came from a writer that did not know of others' writes. So all
 //! readers agree about the log, whenever they read it.
 //!
-//! Flow of an append: send all records → all replicas in sync have them → if their offsets come right after the last
-//! message that was read, nobody else has written; if not, read the partition up to the last of them → acknowledge if
-//! every one of them counts. So a deposed sequencer acknowledges nothing, however late it learns that it was deposed.
-//! With several shards there is one such log for each (`shard.rs`), and `ShardedLog` over them.
+//! Flow of an append: send all records → all replicas in sync have them → if their offsets come right after the
+//! last message that was read, nobody else has written; if not, read the partition up to the last of them →
+//! acknowledge if every one of them counts. So a deposed sequencer acknowledges nothing, however late it learns that it
+//! was deposed. With several shards there is one such log for each (`shard.rs`), and `ShardedLog` over them.
 //!
 //! Flow of opening: read the retained messages once, and note the offsets of versions. `trim` deletes what a checkpoint
 //! holds, so this reads about as much as recovery replays.
@@ -147,7 +147,7 @@ impl KafkaLog {
         if end <= self.next {
             return Ok(());
         }
-        // Dropped afterwards: it would go on fetching everything that is written.
+        // Dropped afterwards: otherwise it would continue to fetch everything that is written.
         let consumer = self.broker.consumer(self.next)?;
         let mut messages = Messages::new(&self.broker, &consumer, self.next, end);
         while let Some(message) = messages.next()? {
@@ -159,7 +159,8 @@ impl KafkaLog {
     }
 
     /// Processes the sent messages without reading them, if their offsets come right after the last message that was
-    /// read: then nobody else wrote in between. Returns `None` if they do not, and otherwise whether all of them count.
+    /// read: then no other process wrote in between. Returns `None` if they do not, and otherwise whether all of them
+    /// count.
     fn accept_sent(&mut self, sent: &[Vec<u8>], offsets: &[i64]) -> Result<Option<bool>, Error> {
         let marked = self.producer.context().take_marks();
         let follow = marked.len() == self.marked.len()

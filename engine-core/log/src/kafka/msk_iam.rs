@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tidegraph_platform::Clock;
 
-/// A token is used again while it is valid for this long: a third of MSK's 15 minutes. All clients of a process share
-/// it.
+/// A token is reused while it is valid for at least this long: a third of MSK's 15
+/// minutes. All clients of a process share it.
 const LEAST_LEFT_MS: i64 = 5 * 60 * 1000;
 
 /// Name of the principal. MSK takes the identity from the credentials and ignores this name.

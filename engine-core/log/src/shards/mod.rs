@@ -9,9 +9,9 @@
 //! which records are complete; if none follows at once, a *mark* does ([`LogStore::on_idle`]).
 //!
 //! Flow of opening, which only a new sequencer does: write a *fence* of its epoch to every shard and read it back →
-//! from here on no record of a lower epoch counts in any shard, so the ends of the shards are fixed → the last version
-//! that all shards have from the same epoch is the last complete one. The first record of the new epoch replaces all
-//! records above it.
+//! from here on no record of a lower epoch counts in any shard, so the ends of the shards are fixed → the last
+//! version that all shards have from the same epoch is the last complete one. The first record of the new epoch
+//! replaces all records above it.
 //!
 //! What must never happen (LOG-4): an acknowledgement before all shards have all parts; a record that is handed to
 //! readers of one shard, and is missing or different in another; a choice of the last complete version before all
@@ -60,11 +60,11 @@ pub(crate) trait Shard: Send {
     /// Encodes the messages to send next. After an error nothing must be sent: a message cannot be encoded.
     fn prepare(&mut self, messages: &[Message]) -> Result<(), Error>;
 
-    /// Starts to write the prepared messages. After an error, nobody knows which of them arrive.
+    /// Starts to write the prepared messages. After an error, it is unknown which of them arrive.
     fn send(&mut self) -> Result<(), Error>;
 
     /// Waits until the sent messages are durable, and reads up to them. An error if one of them does not count, or if
-    /// nobody can know.
+    /// that is unknown.
     fn confirm(&mut self) -> Result<(), Error>;
 
     /// Sends a mark, without waiting for it.
@@ -189,7 +189,7 @@ impl LogStore for ShardedLog {
         for (shard, messages) in self.shards.iter_mut().zip(&messages) {
             shard.prepare(messages)?;
         }
-        // After a failure, some shards may have the records and others not. Nobody can tell.
+        // After a failure, some shards may have the records and others not. There is no way to tell.
         write(&mut self.shards).map_err(|error| self.poison(error))?;
         self.tail = tail;
         self.owes_marks = true;

@@ -1,8 +1,8 @@
 //! A record as its parts, one for each shard.
 //!
-//! Of a transaction, a shard gets the mutations that concern a partition of its group; a mutation may concern several
-//! groups. Records for all readers (tokens, loads, reserved SIDs, the start of an epoch) go to every shard whole. The
-//! id of a request is only in the first shard, since only a reader that joins records needs it.
+//! A shard gets the mutations of a transaction that concern a partition of its group; a mutation may concern
+//! several groups. Records for all readers (tokens, loads, reserved SIDs, the start of an epoch) go to every shard
+//! whole. The id of a request is only in the first shard, because only a reader that joins records needs it.
 
 use crate::{Body, Record};
 use tidegraph_types::{Mutation, ShardId, Sharding, Version};
@@ -51,7 +51,7 @@ pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
     parts.collect()
 }
 
-/// Joins a record from all its parts, in order of shard. The error says what does not fit.
+/// Joins a record from all its parts, in order of shard. The error says what does not match.
 pub(super) fn join(version: Version, parts: Vec<Part>) -> Result<Record, String> {
     let mut parts = parts.into_iter();
     let Part { record: mut whole, places } = parts.next().ok_or("there are no parts")?;
@@ -125,7 +125,7 @@ mod tests {
         Record { shard: ShardId(0), epoch: Epoch(2), version: Version(3), body }
     }
 
-    /// A GUI of a partition.
+    /// Returns a GUI of a partition.
     fn gui(partition: u64, low: u64) -> Gui {
         Gui(partition << 48 | low)
     }

@@ -1,9 +1,10 @@
-//! Histories of a log of several shards, drawn from seeds: several sequencers who do not know of each other, messages
-//! that are late, or lost with their sender, deaths between any two messages, followers that begin anywhere.
+//! Histories of a log of several shards, drawn from seeds: several sequencers that do not
+//! know of each other, messages that are late or are lost with their sender, processes
+//! that die between any two messages, and followers that begin anywhere.
 //!
-//! What is checked: what was acknowledged is found by every later sequencer and handed out by every follower of every
-//! shard; all followers of a shard hand out the same; what one shard hands out, all do. Two defects are planted, and
-//! have to be found.
+//! The checks: every later sequencer finds the acknowledged records, and every follower of
+//! every shard gets them; all followers of a shard get the same records; a record that one
+//! shard hands out is handed out by all shards. Two defects are planted and must be found.
 
 mod shard;
 
@@ -37,19 +38,19 @@ struct World {
     sharding: Sharding,
     bug: Option<Bug>,
     trims: bool,
-    /// Messages that were sent and have not arrived, by sender and shard, in order.
+    /// Messages in flight by sender and shard, in order.
     under_way: Mutex<BTreeMap<(u64, u16), VecDeque<Message>>>,
     writers: Mutex<Vec<(Epoch, ShardedLog)>>,
     followers: Mutex<Vec<Follower>>,
     acknowledged: Mutex<BTreeMap<Version, Known>>,
-    /// Records that followers got, by shard.
+    /// Records that followers received, by shard.
     seen: Mutex<Vec<BTreeMap<Version, Known>>>,
     wrong: Mutex<Option<String>>,
     last_epoch: AtomicU64,
     last_id: AtomicU64,
     /// Depth of nested actions.
     depth: AtomicU64,
-    /// Above 0 when faults are over.
+    /// Above 0 once faults are over.
     calm: AtomicU64,
     replaced: AtomicU64,
 }
@@ -92,7 +93,7 @@ impl World {
         self.calm.load(Ordering::Relaxed) > 0
     }
 
-    /// True once in `times` calls, until faults are over.
+    /// Returns true once in `times` calls on average, and never once faults are over.
     fn strikes(&self, times: u64) -> bool {
         !self.is_calm() && self.random.one_in(times)
     }
@@ -101,7 +102,7 @@ impl World {
         self.wrong.lock().get_or_insert(what);
     }
 
-    /// Lets one of the messages under way arrive.
+    /// Lets one of the messages in flight arrive.
     fn deliver(&self) -> bool {
         let mut under_way = self.under_way.lock();
         under_way.retain(|_, messages| !messages.is_empty());
@@ -113,7 +114,7 @@ impl World {
         true
     }
 
-    /// Lets something happen between two steps of a sequencer.
+    /// Lets other processes act between two steps of a sequencer.
     fn meanwhile(self: &Arc<Self>) {
         (0..self.random.below(3)).for_each(|_| _ = self.deliver());
         if self.is_calm() || self.wrong.lock().is_some() {
@@ -129,7 +130,7 @@ impl World {
         }
     }
 
-    /// A sequencer does something.
+    /// Lets a sequencer act.
     fn act(self: &Arc<Self>) {
         let idle = self.writers.lock().len() as u64;
         if idle == 0 || self.random.one_in(8) {
@@ -139,7 +140,7 @@ impl World {
         let (epoch, mut log) = self.writers.lock().swap_remove(self.random.below(idle) as usize);
         if self.trims && self.random.one_in(6) {
             let below = self.random.below(log.tail().map_or(0, |tail| tail.version.0) + 1);
-            // One that was deposed trims what is complete as well.
+            // A deposed sequencer also trims complete records.
             log.trim(Version(below)).unwrap();
         }
         if self.append(epoch, &mut log) {
@@ -147,7 +148,7 @@ impl World {
         }
     }
 
-    /// Appends some records; false if the log takes no more.
+    /// Appends some records. Returns false if the log accepts no more.
     fn append(self: &Arc<Self>, epoch: Epoch, log: &mut ShardedLog) -> bool {
         let mut version = log.tail().map_or(Version(0), |tail| tail.version);
         let records: Vec<Record> = (0..1 + self.random.below(3))
@@ -227,7 +228,7 @@ impl World {
         let mut found = BTreeMap::new();
         let records = match log.read_from(first) {
             Ok(records) => records,
-            // Another sequencer took over meanwhile. The next attempt sees it.
+            // Another sequencer took over in the meantime. The next attempt sees it.
             Err(Error::Trimmed { .. }) => return,
             Err(error) => return self.say_wrong(error.to_string()),
         };
@@ -247,7 +248,7 @@ impl World {
         }
     }
 
-    /// Starts a follower, or lets one read on.
+    /// Starts a follower, or lets one continue reading.
     fn follow(&self) {
         let mut followers = self.followers.lock();
         if followers.len() < 3 || self.random.one_in(20) {
@@ -267,7 +268,7 @@ impl World {
         }
     }
 
-    /// Starts a follower behind any record that was handed out, or at the beginning.
+    /// Starts a follower behind any record that was handed out, or at the beginning of the log.
     fn begin(&self, shard: ShardId) -> Option<Follower> {
         let at = {
             let seen = &self.seen.lock()[usize::from(shard.0)];
@@ -278,18 +279,18 @@ impl World {
                 epoch: *epoch,
             })
         };
-        // Records that were trimmed meanwhile are only in checkpoints.
+        // Records that were trimmed in the meantime are only in checkpoints.
         let (mut following, mut next) = begin(self.log.shard(shard), at).ok()??;
         let low = self.log.shard(shard).first_number()?;
         if following.at().version > Version(0) && next > low && self.random.one_in(2) {
-            // The exact start makes no difference, as long as it is not too late.
+            // The exact start does not matter, as long as it is not too late.
             next -= self.random.below((next - low) as u64 + 1) as usize;
             following = FollowerState::behind(Layout::Sharded, at);
         }
         Some(Follower { shard, following, next })
     }
 
-    /// Reads some messages; returns false if they are gone.
+    /// Reads some messages. Returns false if they were trimmed.
     fn read(&self, follower: &mut Follower, upto: usize) -> bool {
         let messages = self.log.shard(follower.shard).messages(follower.next);
         if messages.first().is_some_and(|(number, _)| *number > follower.next) {

@@ -1,8 +1,8 @@
-//! What tests and simulations of a log use. Only with the feature `testing`.
+//! Support for tests and simulations of a log. Only with the feature `testing`.
 //!
-//! [`log_test_suite`] is the suite of tests that every [`LogStore`](crate::LogStore) passes, in this crate or another.
-//! [`SharedLog`] and [`SharedShards`] are logs in memory that several processes of a simulation share, as they would
-//! share one in Kafka.
+//! [`log_test_suite`] is the suite of tests that every [`LogStore`](crate::LogStore)
+//! passes, in this crate or another. [`SharedLog`] and [`SharedShards`] are logs in memory
+//! that several processes of a simulation share, as processes share a log in Kafka.
 
 mod shared_log;
 mod shared_shards;

@@ -1,7 +1,7 @@
 //! A log in memory that several writers share, as processes share one in Kafka.
 //!
-//! A handle stands for a process. It keeps the tail that it believes in, so that a deposed one writes as it would into
-//! Kafka. The log accepts a record by the same rule.
+//! A handle stands for a process. It keeps the tail that it last knew, so a deposed handle
+//! writes as a deposed process would write into Kafka. The log accepts records by the same rule.
 
 use crate::error::cause;
 use crate::store::{Records, check_all};
@@ -49,7 +49,7 @@ impl SharedLog {
         SharedLogHandle { log: self.clone(), shard, tail, poisoned: None }
     }
 
-    /// Follows the log from behind a position on.
+    /// Follows the log from behind a position.
     #[must_use]
     pub fn follow(&self, after: Position) -> SharedLogFollower {
         SharedLogFollower { log: self.clone(), at: after.version }

@@ -1,6 +1,6 @@
 //! The suite of tests that every [`LogStore`] passes.
 
-// A failed assertion is how a suite reports.
+// A suite reports by failed assertions.
 #![allow(clippy::unwrap_used)]
 
 use crate::{Body, Error, LogStore, Record, Tail};
@@ -8,7 +8,7 @@ use tidegraph_types::{
     Cardinality, Epoch, Gui, Mutation, PropertyWrite, RequestId, ShardId, Sid, Token, Value, Version,
 };
 
-/// A commit of shard 0, told from others by its version and `mark`.
+/// Returns a commit of shard 0, identified by its version and `mark`.
 pub fn commit(version: u64, epoch: u64, mark: &str) -> Record {
     let write =
         PropertyWrite { key: Token(1), cardinality: Cardinality::Single, value: Value::Long(version as i64) };
@@ -41,7 +41,7 @@ fn tail(version: u64, epoch: u64) -> Option<Tail> {
     Some(Tail { version: Version(version), epoch: Epoch(epoch) })
 }
 
-/// Runs the suite. `make` returns an empty log of shard 0, another one at each call.
+/// Runs the suite. Each call of `make` returns another empty log of shard 0.
 ///
 /// # Panics
 /// When the log does not do what [`LogStore`] promises.

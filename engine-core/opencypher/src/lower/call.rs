@@ -11,7 +11,7 @@ use tidegraph_types::{Str, Value};
 /// The signature of a function.
 struct Signature {
     function: Function,
-    /// Fewest and most arguments.
+    /// Minimum and maximum number of arguments.
     arguments: (usize, usize),
     /// Types that its first argument may have.
     accepts: Types,

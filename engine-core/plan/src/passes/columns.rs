@@ -1,4 +1,4 @@
-//! Lets a scan read the properties that later operators use of its vertices. Storage has them at hand during the scan,
+//! Lets a scan read the properties that later operators use of its vertices. Storage has them loaded during the scan,
 //! so that no look-up of each vertex follows.
 //!
 //! The pass handles the scan at the start of a plan, and only in plans that write nothing, because properties then have

@@ -191,7 +191,7 @@ mod tests {
             columns: vec![Column { name: "r".into(), slot: Slot(3) }],
         };
         run(&mut plan);
-        // $2 is read by the body in every round, so the expand inside must keep it.
+        // The body reads $2 in every round, so the expand inside it must keep the slot.
         assert!(plan.to_string().contains("keep [$2, $4]"), "{plan}");
     }
 }

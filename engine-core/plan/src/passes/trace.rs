@@ -1,4 +1,4 @@
-//! The plan after each pass, for people who look into the optimiser.
+//! Records the plan after each pass, to show what the optimiser did.
 
 use super::{Knowledge, PASSES};
 use crate::Plan;

@@ -1,4 +1,4 @@
-//! A clock that a test moves.
+//! A clock that a test advances.
 
 use crate::Clock;
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! Scratch files on the disk that fails on demand: they keep their name, so that a test can damage what is in them.
+//! Scratch files on the disk that fails on demand. They keep their name, so that a test can damage their content.
 
 use super::FaultyDisk;
 use crate::disk::{Error, Operation, ScratchFile};
@@ -59,7 +59,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::Disk;
 
-    /// What every disk has to do with scratch files.
+    /// Checks what every disk must do with scratch files.
     pub(crate) fn scratch_suite(disk: &dyn Disk, dir: &Path) {
         disk.create_dir_all(dir).unwrap();
         let path = dir.join("scratch");

@@ -1,5 +1,5 @@
-//! One connection to a node, shared by many callers. Each request has a number; a thread reads the replies and puts them
-//! into the callers' mailboxes.
+//! One connection to a node, shared by many callers. Each request has a number; a thread reads the replies and puts
+//! them into the callers' mailboxes.
 
 use super::ClientConfig;
 use super::mailbox::{Mailbox, Reply};
@@ -21,7 +21,7 @@ use tidegraph_wire::{Message, proto};
 pub(crate) struct Connection {
     peer: String,
     outbox: Outbox,
-    /// Most bytes of a request that the node accepts.
+    /// Maximum number of bytes of a request that the node accepts.
     request_bytes: u32,
     in_flight: usize,
     /// Number of the node's run.
@@ -133,7 +133,8 @@ impl Connection {
         self.waiting.lock().gone.is_none()
     }
 
-    /// Sends a request. Its reply arrives in the mailbox under the tag. Waits up to `timeout` if too many are in flight.
+    /// Sends a request. Its reply arrives in the mailbox under the tag. Waits up to
+    /// `timeout` if too many are in flight.
     pub fn start(
         self: &Arc<Self>,
         call: &proto::Call,
@@ -275,7 +276,7 @@ fn welcome(reader: &mut FrameReader<LinkReader>, peer: &str) -> Result<proto::We
     }
 }
 
-/// Returns the error that a goodbye stands for.
+/// Returns the error that a goodbye represents.
 fn refusal(peer: &str, frame: Frame) -> Error {
     let goodbye = match proto::Goodbye::decode(frame.payload) {
         Ok(goodbye) => goodbye,

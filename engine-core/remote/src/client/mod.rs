@@ -36,7 +36,7 @@ const SUSPICIONS: u32 = 3;
 pub struct ClientConfig {
     /// Name of the graph.
     pub graph: String,
-    /// Most connections to one node.
+    /// Maximum number of connections to one node.
     pub connections: usize,
     /// How long connecting may take, and likewise the hello, in milliseconds.
     pub connect_ms: u64,
@@ -44,7 +44,7 @@ pub struct ClientConfig {
     pub ping_ms: u64,
     /// Silence after which the connection counts as lost, in milliseconds.
     pub dead_ms: u64,
-    /// Most bytes of an answer.
+    /// Maximum number of bytes of an answer.
     pub reply_bytes: u32,
     /// Bytes of requests that may wait to be sent on one connection.
     pub outbox_bytes: usize,
@@ -163,7 +163,8 @@ impl RemoteNode {
         pause.failures > 0 && self.clock.now() < pause.until
     }
 
-    /// Returns whether the node is neither known to be unreachable nor silent. Otherwise callers ask other replicas first.
+    /// Returns whether the node is neither known to be unreachable nor silent. If it is
+    /// not, callers ask other replicas first.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.suspicions.load(Ordering::Relaxed) < SUSPICIONS && !self.is_paused()
@@ -242,8 +243,8 @@ impl RemoteNode {
     ///
     /// # Errors
     ///
-    /// [`Error::Overdue`] after that time; [`Error::Unreachable`] or [`Error::Lost`] if the connection fails; and the error
-    /// that the node answered.
+    /// [`Error::Overdue`] after that time; [`Error::Unreachable`] or [`Error::Lost`] if the connection fails; and the
+    /// error that the node answered.
     pub fn ask(&self, call: proto::call::Kind, at_most: Duration) -> Result<proto::reply::Kind, Error> {
         let remaining_us = u64::try_from(at_most.as_micros()).unwrap_or(u64::MAX).max(1);
         let call = proto::Call { remaining_us, kind: Some(call) };

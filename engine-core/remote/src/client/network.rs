@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// Carries requests to nodes and answers back, and lets callers sleep meanwhile.
 ///
-/// An implementation keeps the promises of the real network: a request reaches the run of the node that it was sent to, or
-/// none, and only the first answer counts. It models no connections, limits or keep-alives.
+/// An implementation keeps the promises of the real network: a request reaches the run of the node that it was sent to,
+/// or none, and only the first answer counts. It models no connections, limits or keep-alives.
 pub trait Network: Send + Sync {
     /// Sends the bytes of a call to the node at an address. Gives the reply, or why there is none, to `answer`, perhaps
     /// never. Returns the number of the node's run.

@@ -1,7 +1,8 @@
 //! [`Apl`] over a fleet: for each request, how it is split by partition and how the answers are put together.
 //!
-//! A request with one answer for each item is scattered (`rows.rs`); an expansion follows a frontier piece by piece
-//! (`expand.rs`); a scan goes from partition to partition (`scan.rs`); counts and constraints are asked of all partitions.
+//! A request with one answer for each item is scattered (`rows.rs`); an expansion
+//! follows a frontier piece by piece (`expand.rs`); a scan goes from partition to
+//! partition (`scan.rs`); counts and constraints are asked of all partitions.
 
 use super::{FleetApl, unfitting};
 use tidegraph_apl::{
@@ -94,8 +95,8 @@ impl Apl for FleetApl {
         from: Cursor,
         out: &mut Expansion,
     ) -> Result<Option<Cursor>, Error> {
-        // Properties are stored with an edge's source, so only the partition of the source can select. And one partition
-        // knows the best edges of each vertex, but not the best of all vertices.
+        // Properties are stored with an edge's source, so only the partition of the source can select. And one
+        // partition knows the best edges of each vertex, but not the best of all vertices.
         if request.direction == Direction::Out && top.each {
             return self.expand_in_pieces(at, request, Some(*top), frontier, from, out);
         }
@@ -148,7 +149,8 @@ impl Apl for FleetApl {
         from: ScanCursor,
         count: &mut u64,
     ) -> Result<Option<ScanCursor>, Error> {
-        // If a partition is not complete, the counts of those behind it are discarded; the window is then one partition.
+        // If a partition is not complete, the counts of those behind it are
+        // discarded; the window is then one partition.
         let ask = |from| request::CountVertices { scan: scan.clone(), from };
         self.scan(at, from, usize::MAX, self.window(), ask, &mut |(more, next)| {
             *count += more;

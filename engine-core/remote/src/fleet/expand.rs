@@ -1,9 +1,9 @@
-//! Expansions: a frontier is expanded piece by piece. All partitions answer their part of a piece at the same time, and the
-//! answers are merged in the order of the frontier.
+//! Expansions: a frontier is expanded piece by piece. All partitions answer their part of a piece at the same time, and
+//! the answers are merged in the order of the frontier.
 //!
 //! A piece has about as many vertices as yield the requested rows, by the recent mean degree; each partition may answer
-//! twice its share. If a partition stops early, rows behind that point of the frontier are discarded, and the next piece
-//! starts there. So memory stays within a few times `max_rows`, and no edge is lost or answered twice.
+//! twice its share. If a partition stops early, rows behind that point of the frontier are discarded, and the next
+//! piece starts there. So memory stays within a few times `max_rows`, and no edge is lost or answered twice.
 
 use super::gather::{Answered, Asked, Pin};
 use super::{FleetApl, Split, unfitting};
@@ -15,9 +15,9 @@ use tidegraph_wire::apl::{AnyAnswer, request};
 /// Degree of a vertex while none is known, in sixteenths.
 const FIRST_DEGREE: u32 = 4 * 16;
 
-/// Most rows that one request to a partition asks for.
+/// Maximum number of rows that one request to a partition asks for.
 const MOST_ROWS: usize = 1 << 18;
-/// Fewest rows that a partition is asked for, unless the caller needs fewer.
+/// Minimum number of rows that a partition is asked for, unless the caller needs fewer.
 const LEAST_ROWS: usize = 16;
 
 /// The answer of a partition, and where it stopped.
@@ -187,8 +187,8 @@ fn is_whole(found: &Expansion, frontier: usize, others: Option<usize>) -> bool {
     in_frontier && complete && found.row.is_sorted()
 }
 
-/// Appends rows in the order of the frontier, whose piece begins at `start`, until a row is incomplete or `limit` is reached.
-/// Returns where to continue: a row of the piece, and the part with the cursor if that row is incomplete.
+/// Appends rows in the order of the frontier, whose piece begins at `start`, until a row is incomplete or `limit` is
+/// reached. Returns where to continue: a row of the piece, and the part with the cursor if that row is incomplete.
 fn merge(
     split: &Split,
     parts: &[Part],

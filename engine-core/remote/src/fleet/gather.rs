@@ -1,13 +1,14 @@
 //! Asks many partitions at once and waits for all answers: one request to each node, retried at other replicas.
 //!
-//! Flow: each part without an answer is assigned to its best replica, and the parts of one node are sent together. The
-//! caller sleeps until answers arrive. If a node is lost, behind or unable to answer, its parts go to their next replicas at
-//! once. If a node does not hold a part, the part waits for a newer map. Once every replica of a part has failed, the part
-//! is retried from the first replica after a pause, until the deadline. If a node takes longer than such requests usually
-//! do, its parts are also sent to other replicas: the first answer counts, and the other request is cancelled.
+//! Flow: each part without an answer is assigned to its best replica, and the parts of one node are
+//! sent together. The caller sleeps until answers arrive. If a node is lost, behind or unable to
+//! answer, its parts go to their next replicas at once. If a node does not hold a part, the part waits
+//! for a newer map. Once every replica of a part has failed, the part is retried from the first replica
+//! after a pause, until the deadline. If a node takes longer than such requests usually do, its parts
+//! are also sent to other replicas: the first answer counts, and the other request is cancelled.
 //!
-//! Must never: answer a part from two replicas mixed, or give up while a replica may answer in time. All parts carry one
-//! version (APL-1) and the epoch of one map (APL-2).
+//! Must never: answer a part from two replicas mixed, or give up while a replica may answer in time. All parts carry
+//! one version (APL-1) and the epoch of one map (APL-2).
 
 use super::hedge::Hedges;
 use super::routes::RouteMap;
@@ -26,7 +27,7 @@ use tidegraph_wire::proto::{self, call, reply};
 const CANCEL_CHECK: Duration = Duration::from_millis(10);
 /// How long one attempt to load a newer map may take.
 const RELOAD: Duration = Duration::from_millis(500);
-/// Most replicas of a partition that are asked: their numbers are bits of a word.
+/// Maximum number of replicas of a partition that are asked: their numbers are bits of a word.
 const MOST_REPLICAS: usize = 32;
 
 /// The part of a request for one partition, and its progress.
@@ -270,7 +271,7 @@ impl<'q> Gather<'q> {
         }
     }
 
-    /// Takes the answer to a request.
+    /// Processes the answer to a request.
     fn accept(&mut self, number: usize, content: Result<bytes::Bytes, Error>) -> Result<(), AplError> {
         let now = self.shared.clock.now();
         let Some(request) = self.node_requests.get_mut(number) else { return Ok(()) };
@@ -353,7 +354,8 @@ impl<'q> Gather<'q> {
         Ok(())
     }
 
-    /// Starts the next round after all replicas of some part failed: loads the map or pauses, and resets the replicas asked.
+    /// Starts the next round after all replicas of some part failed: loads the map
+    /// or pauses, and resets the replicas asked.
     fn next_round(&mut self) -> Result<(), AplError> {
         let missing = || self.parts.iter().filter(|part| part.answer.is_none() && part.pending == 0);
         if missing().any(|part| part.pin.is_some()) {
@@ -398,8 +400,8 @@ impl<'q> Gather<'q> {
         self.send_missing()
     }
 
-    /// Fails if the query was cancelled or its deadline passed. If the deadline passed because replicas were behind, returns
-    /// that error.
+    /// Fails if the query was cancelled or its deadline passed. If the deadline passed because replicas were behind,
+    /// returns that error.
     fn check(&mut self) -> Result<(), AplError> {
         match self.query.check() {
             Err(AplError::Overdue) => {

@@ -1,5 +1,5 @@
-//! Decides when to ask a second replica: after the 95th percentile of recent answers to such requests, and for a bounded
-//! share of the requests, so that a fleet that is slow as a whole does not receive every request twice.
+//! Decides when to ask a second replica: after the 95th percentile of recent answers to such requests, and for a
+//! bounded share of the requests, so that a fleet that is slow as a whole does not receive every request twice.
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;

@@ -1,13 +1,13 @@
 //! APL over many nodes.
 //!
-//! Roles: [`FleetClient`] is shared by all queries of a process: the nodes, the map, the latencies of answers. [`FleetApl`] is one
-//! query's view of it, with a deadline and a way to be cancelled; it is cheap to make. `apl.rs` says for each request how it
-//! is split by partition and how answers are merged; `rows.rs`, `expand.rs`, `scan.rs` do that; `gather.rs` asks partitions
-//! until each is answered; `statistics.rs` merges counts.
+//! Roles: [`FleetClient`] is shared by all queries of a process: the nodes, the map, the latencies of answers.
+//! [`FleetApl`] is one query's view of it, with a deadline and a way to be cancelled; it is cheap to make. `apl.rs`
+//! says for each request how it is split by partition and how answers are merged; `rows.rs`, `expand.rs`, `scan.rs` do
+//! that; `gather.rs` asks partitions until each is answered; `statistics.rs` merges counts.
 //!
-//! A position inside a partition (a cursor) is valid only at the replica that gave it, because replicas lay out the same
-//! data differently. So a cursor names its replica (APL-2). If that replica is lost, the request fails, and the whole query
-//! can be run again. Every other request moves to another replica, unnoticed by the caller.
+//! A position inside a partition (a cursor) is valid only at the replica that gave it, because replicas lay out the
+//! same data differently. So a cursor names its replica (APL-2). If that replica is lost, the request fails, and the
+//! whole query can be run again. Every other request moves to another replica, unnoticed by the caller.
 
 mod apl;
 mod expand;
@@ -175,14 +175,14 @@ impl FleetClient {
         self.0.node(address)
     }
 
-    /// Notes that no index or constraint was made or dropped after the version `since`, up to `upto`. Call it before any read
-    /// at `upto`.
+    /// Notes that no index or constraint was made or dropped after the version `since`, up to `upto`. Call it before
+    /// any read at `upto`.
     pub fn schema_known(&self, since: Version, upto: Version) {
         self.0.schema.know(since, upto);
     }
 
-    /// Returns a version that can be read without waiting, as far as nodes have reported. `None`: no healthy node has reported
-    /// lately.
+    /// Returns a version that can be read without waiting, as far as nodes have reported. `None`: no healthy node has
+    /// reported lately.
     #[must_use]
     pub fn reached(&self) -> Option<Version> {
         let shared = &self.0;

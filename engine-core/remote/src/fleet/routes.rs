@@ -32,7 +32,7 @@ pub trait Routes: Send + Sync {
     /// Returns the newest map known in this process. Cheap: called for each request.
     fn current(&self) -> Arc<RouteMap>;
 
-    /// Loads a newer map, because the map of `epoch` proved wrong. Returns once it is loaded, or after `at_most`. Several
-    /// callers may call this at the same time.
+    /// Loads a newer map, because the map of `epoch` proved wrong. Returns once it is loaded, or after `at_most`.
+    /// Several callers may call this at the same time.
     fn stale(&self, epoch: Epoch, at_most: Duration);
 }

@@ -11,12 +11,12 @@ use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Edge, Gui, PartitionId, Str};
 use tidegraph_wire::apl::{AnyAnswer, Request, request};
 
-/// Takes the answers of the parts.
+/// Receives the answers of the parts.
 type Take<'t, A> = dyn FnMut(&Split, Vec<A>) -> Result<(), Error> + 't;
 
 impl FleetApl {
-    /// Asks about items, each in its partition. Calls `take` with the answers and the place of each item's row in them. If an
-    /// answer is too large for a message, calls it for each half of the items instead.
+    /// Asks about items, each in its partition. Calls `take` with the answers and the place of each item's row in them.
+    /// If an answer is too large for a message, calls it for each half of the items instead.
     fn scatter<T: Clone, R: Request>(
         &self,
         at: At,
@@ -48,7 +48,7 @@ impl FleetApl {
         }
     }
 
-    /// As `scatter`, for answers that are lists with one item for each row.
+    /// Like `scatter`, for answers that are lists with one item for each row.
     pub(super) fn scatter_lists<T: Clone, A: Clone, R: Request<Answer = Vec<A>>>(
         &self,
         at: At,
@@ -69,8 +69,8 @@ impl FleetApl {
         self.partition(self.shared.hasher.gui(id))
     }
 
-    /// Looks up ids in one round trip: assumes that each vertex has the GUI that its id hashes to, and asks a place for every
-    /// id. Rows of vertices with another GUI, because the hash collided, are read again.
+    /// Looks up ids in one round trip: assumes that each vertex has the GUI that its id hashes to, and asks a place for
+    /// every id. Rows of vertices with another GUI, because the hash collided, are read again.
     pub(super) fn look_up_in_one_round(
         &self,
         at: At,
@@ -166,8 +166,8 @@ impl FleetApl {
         })
     }
 
-    /// Resolves edge ids in two round trips. The partition of the id's hash knows where an edge with a chosen id may be, and
-    /// a generated id says it itself; the partition of the source knows whether the edge exists.
+    /// Resolves edge ids in two round trips. The partition of the id's hash knows where an edge with a chosen id may
+    /// be, and a generated id says it itself; the partition of the source knows whether the edge exists.
     pub(super) fn resolve_candidates(
         &self,
         at: At,

@@ -1,5 +1,5 @@
-//! Scans: partition after partition, several small partitions at once. A cursor names the partition of the graph; for the
-//! node's store it is partition 0, the only one.
+//! Scans: partition after partition, several small partitions at once. A cursor names the partition of the graph; for
+//! the node's store it is partition 0, the only one.
 
 use super::FleetApl;
 use super::gather::Asked;
@@ -8,12 +8,12 @@ use tidegraph_apl::{At, Error, ScanCursor};
 use tidegraph_types::PartitionId;
 use tidegraph_wire::apl::Request;
 
-/// Most partitions that a scan asks at once.
+/// Maximum number of partitions that a scan asks at once.
 const WINDOW: u32 = 64;
 
 impl FleetApl {
-    /// Asks the partition of a cursor and some of the following ones. Calls `take` with their answers in order; it returns
-    /// where the partition stopped, and whether the answer is full.
+    /// Asks the partition of a cursor and some of the following ones. Calls `take` with their answers in order; it
+    /// returns where the partition stopped, and whether the answer is full.
     pub(super) fn scan<R: Request>(
         &self,
         at: At,
@@ -56,7 +56,8 @@ impl FleetApl {
         Ok(Some(ScanCursor { partition, ..ScanCursor::default() }))
     }
 
-    /// Returns how many partitions to ask: one at first, then twice as many each time that all were answered completely.
+    /// Returns how many partitions to ask: one at first, then twice as many each
+    /// time that all were answered completely.
     pub(super) fn window(&self) -> u32 {
         let window = self.window.load(Ordering::Relaxed).clamp(1, WINDOW);
         self.window.store((window * 2).min(WINDOW), Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Property keys that must have unique values. Every transaction that writes asks for them; partitions are asked again only
-//! after they may have changed.
+//! Property keys that must have unique values. Every transaction that writes asks for them; partitions are asked again
+//! only after they may have changed.
 //!
-//! With each version the sequencer tells the version after which no index or constraint changed. What partitions answered
-//! at a version holds for every version since then.
+//! With each version the sequencer reports the version after which no index or constraint
+//! changed. An answer of the partitions at a version holds for every version since then.
 //!
 //! Must never: answer without a constraint that holds at the asked version.
 
@@ -87,7 +87,8 @@ mod tests {
         }
         schema.know(Version(3), Version(11));
         assert_eq!(schema.unique(Version(11)), Some(keys(1)));
-        // A change at version 12: what was answered before it holds no more after it, nor is it known since when it held.
+        // A change at version 12: earlier answers are no longer valid after it, and it is
+        // not known from which version on they were.
         schema.know(Version(12), Version(14));
         for at in [4, 6, 11, 12, 14] {
             assert_eq!(schema.unique(Version(at)), None, "{at}");

@@ -9,8 +9,8 @@ use tidegraph_types::Token;
 use tidegraph_wire::apl::request;
 
 impl FleetApl {
-    /// Returns the counts for the planner, as [`tidegraph_apl::Apl::statistics`] without a copy. They may be some seconds
-    /// old; if new ones cannot be read, the old ones are returned.
+    /// Returns the counts for the planner, as [`tidegraph_apl::Apl::statistics`] without a copy. They may be some
+    /// seconds old; if new ones cannot be read, the old ones are returned.
     #[must_use]
     pub fn counts(&self) -> Arc<Statistics> {
         let now = self.shared.clock.now();
@@ -39,8 +39,8 @@ impl FleetApl {
     }
 }
 
-/// Merges the counts of partitions. Numbers of different values are estimated by their sum or their maximum: a rare value is
-/// in one partition, a common one in all.
+/// Merges the counts of partitions. Numbers of different values are estimated by their sum or their maximum: a rare
+/// value is in one partition, a common one in all.
 fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
     let mut all = Statistics::default();
     let mut vertices_by_label: FxHashMap<Token, u64> = FxHashMap::default();

@@ -16,7 +16,7 @@ use tidegraph_wire::proto::{self, call, reply};
 
 /// Rows of a frontier between two checks for cancellation.
 const PIECE: usize = 8192;
-/// Most rows of one answer. A caller that needs more gets a cursor.
+/// Maximum number of rows of one answer. A caller that needs more gets a cursor.
 const MOST_ROWS: u32 = 1 << 18;
 
 /// The deadline and the cancellation of a request.
@@ -83,8 +83,8 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
     if rows <= SMALL_ROWS { Cost::Small } else { Cost::Large }
 }
 
-/// Answers an encoded call as a server does, for a simulated network. Returns the encoded reply, or `None` if a partition is
-/// behind and `gives_up` is false: then the call can be made again.
+/// Answers an encoded call as a server does, for a simulated network. Returns the encoded reply, or `None` if a
+/// partition is behind and `gives_up` is false: then the call can be made again.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ use tidegraph_platform::metric;
 use tidegraph_wire::proto::goodbye::Reason;
 use tidegraph_wire::{Message, proto};
 
-/// Most bytes of a hello.
+/// Maximum number of bytes of a hello.
 const HELLO_BYTES: u32 = 16 << 10;
 
 /// State shared by the threads that answer requests of one connection.

@@ -1,11 +1,12 @@
 //! The server of a node: accepts connections and answers requests.
 //!
-//! Roles: the acceptor thread accepts; each connection has a thread that reads (`connection.rs`) and answers requests that
-//! cost less than waking another thread; `pool.rs` has threads for the others, few for work and more for requests that
-//! wait; `answer.rs` calls the [`Services`].
+//! Roles: the acceptor thread accepts; each connection has a thread that reads (`connection.rs`) and answers requests
+//! that cost less than waking another thread; `pool.rs` has threads for the others, few for work and more for requests
+//! that wait; `answer.rs` calls the [`Services`].
 //!
-//! Memory is bounded by the number of connections, the bytes of a request, the unanswered requests of a connection, the
-//! bytes of an answer, and the bytes that wait to be sent. A peer that sends more is not read from until there is room.
+//! Memory is bounded by the number of connections, the bytes of a request, the unanswered
+//! requests of a connection, the bytes of an answer, and the bytes that wait to be sent.
+//! If a peer sends more, the server stops reading from it until there is room.
 //!
 //! Must never: crash on what a peer sends. Whatever the bytes are, only that connection ends, with a reason.
 
@@ -29,7 +30,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_platform::{Clock, Random, metric};
 
-/// Most connections beyond the configured number, which exchange hellos or are being refused.
+/// Maximum number of connections beyond the configured number, which exchange hellos or are being refused.
 const PENDING_CONNECTIONS: usize = 64;
 
 /// Settings of a server.
@@ -42,15 +43,15 @@ pub struct ServerConfig {
     pub node: String,
     /// Name of the graph. Clients of another graph are refused.
     pub graph: String,
-    /// Most connections.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Most unanswered requests of one connection.
+    /// Maximum number of unanswered requests of one connection.
     pub in_flight: u32,
-    /// Most bytes of a request.
+    /// Maximum number of bytes of a request.
     pub request_bytes: u32,
-    /// Most bytes of an answer. A larger one becomes an error with its size.
+    /// Maximum number of bytes of an answer. A larger one becomes an error with its size.
     pub reply_bytes: u32,
-    /// Most bytes of answers that wait to be sent on one connection.
+    /// Maximum number of bytes of answers that wait to be sent on one connection.
     pub outbox_bytes: usize,
     /// Threads for requests that use a processor; 0: one for each processor.
     pub workers: usize,

@@ -15,8 +15,8 @@ pub(super) struct Pool {
     shared: Arc<Shared>,
 }
 
-// Not a channel of crossbeam: its receivers yield the processor four times before they sleep, which costs more than most
-// jobs.
+// Not a channel of crossbeam: its receivers yield the processor four times before
+// they sleep, which costs more than most jobs.
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,

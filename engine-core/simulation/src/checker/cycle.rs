@@ -1,12 +1,12 @@
-//! Finds a shortest cycle of a directed graph.
+//! Finds a shortest cycle in a directed graph.
 //!
-//! First it removes nodes that can be in no cycle: those without an incoming edge from a remaining node. Then a breadth-first
-//! search from each remaining node finds the shortest way back.
+//! First it removes nodes that can be in no cycle: those without an incoming edge from a remaining node. Then a
+//! breadth-first search from each remaining node finds the shortest way back.
 
 use super::Reason;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Returns a shortest cycle, if there is one: each node with the reason of the edge to the next node.
+/// Returns a shortest cycle, if there is one: each node with the reason for the edge to the next node.
 pub(super) fn find(nodes: usize, edges: &BTreeMap<(usize, usize), Reason>) -> Option<Vec<(usize, Reason)>> {
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     let mut arriving = vec![0_usize; nodes];

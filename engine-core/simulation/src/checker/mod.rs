@@ -1,15 +1,16 @@
-//! Checks whether an order of all transactions explains what clients saw: in the manner of Elle (Kingsbury, Alvaro, VLDB 2020), for
-//! lists to which numbers are appended.
+//! Checks whether some order of all transactions explains what clients saw. It works like
+//! Elle (Kingsbury, Alvaro, VLDB 2020), for lists to which numbers are appended.
 //!
-//! Each number is appended once in a history, so a list that a client read shows the order of its writers, and a reader depends on
-//! the writer of the last number. This gives edges between transactions: *ww* (appended before), *wr* (read what was
-//! appended), *rw* (read before it was appended). Two more come from outside: *session*, since a client never goes back in time,
-//! and *real time*, since a transaction that began after the answer to another one comes after it (between transactions that
-//! write; a read may be of an older version). A cycle means that there is no order (TXN-2).
+//! Each number is appended once in a history. So a list that a client read shows the order of its writers,
+//! and a reader depends on the writer of the last number. This gives edges between transactions: *ww*
+//! (appended before), *wr* (read what was appended), *rw* (read before it was appended). Two more kinds of
+//! edges come from outside: *session*, because a client never goes back in time, and *real time*, because
+//! a transaction that began after the answer to another one comes after it (only between transactions that
+//! write; a read may use an older version). A cycle means that there is no such order (TXN-2).
 //!
-//! Some anomalies need no cycle, and are searched first: a number that was read and belongs to a refused transaction, is in a list
-//! twice, or is missing although it was acknowledged (FLT-2); transactions of which only a part is there (FLT-2); lists that do not
-//! continue each other.
+//! Some anomalies need no cycle and are checked first: a number that was read and belongs to a
+//! refused transaction, is in a list twice, or is missing although it was acknowledged (FLT-2);
+//! transactions that are visible only in part (FLT-2); lists that are no prefixes of each other.
 
 mod cycle;
 #[cfg(test)]
@@ -51,7 +52,7 @@ pub struct Transaction {
 pub enum Anomaly {
     /// A number is in a list twice.
     Twice(u64, i64),
-    /// A list has a number that no transaction, or a refused one, appended.
+    /// A list has a number that a refused transaction, or none, appended.
     Aborted(u64, i64),
     /// A list lacks the number of an acknowledged transaction.
     Lost(u64, i64),
@@ -59,7 +60,7 @@ pub enum Anomaly {
     Half(usize),
     /// A client read a list that is not a prefix of the final one.
     Order(u64, Vec<i64>),
-    /// Each of these transactions comes before the next one, and the last before the first; with the reasons.
+    /// Each of these transactions comes before the next one and the last before the first, for the given reasons.
     Cycle(Vec<(usize, Reason)>),
 }
 
@@ -101,7 +102,7 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// Searches an anomaly in a history. `lists` are the final lists, by key.
+/// Searches a history for an anomaly. `lists` are the final lists, by key.
 #[must_use]
 pub fn check(history: &[Transaction], lists: &BTreeMap<u64, Vec<i64>>) -> Option<Anomaly> {
     let mut writers: BTreeMap<(u64, i64), usize> = BTreeMap::new();
@@ -113,7 +114,7 @@ pub fn check(history: &[Transaction], lists: &BTreeMap<u64, Vec<i64>>) -> Option
         .or_else(|| find_cycle(history, lists, &writers))
 }
 
-/// Searches anomalies of the final lists.
+/// Searches the final lists for anomalies.
 fn check_lists(
     history: &[Transaction],
     lists: &BTreeMap<u64, Vec<i64>>,
@@ -178,7 +179,8 @@ fn find_cycle(
             if let Some(last) = read.last() {
                 add(writers[&(*key, *last)], reader, Reason::Wr(*key));
             }
-            // Its own number comes after what it read; who comes after that is told by the order of writers.
+            // The reader comes before the writer of the next number. The order of writers
+            // gives everything after that.
             if let Some(next) = list.get(read.len()) {
                 add(reader, writers[&(*key, *next)], Reason::Rw(*key));
             }

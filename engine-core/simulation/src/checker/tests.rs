@@ -31,7 +31,7 @@ fn one_after_the_other_is_right() {
         transaction(0, &[(1, &[])], &[(1, 10)]),
         transaction(1, &[(1, &[10])], &[(1, 11), (2, 20)]),
         transaction(0, &[(1, &[10, 11]), (2, &[20])], &[]),
-        // Reads before both, which nothing forbids another client.
+        // Reads before both, which is allowed for another client.
         transaction(2, &[(1, &[]), (2, &[])], &[]),
     ];
     assert_eq!(check(&history, &lists(&[(1, &[10, 11]), (2, &[20])])), None);
@@ -40,7 +40,7 @@ fn one_after_the_other_is_right() {
 
 #[test]
 fn a_lost_update() {
-    // Both read the same, and both appended.
+    // Both transactions read the same list and append to it.
     let history = [transaction(0, &[(1, &[])], &[(1, 10)]), transaction(1, &[(1, &[])], &[(1, 11)])];
     let found = reasons(check(&history, &lists(&[(1, &[10, 11])])));
     assert_eq!(found, [Reason::Ww(1), Reason::Rw(1)]);

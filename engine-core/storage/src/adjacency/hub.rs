@@ -4,9 +4,9 @@
 //! chunk of their label. If it is full, a new one is started; if the entry belongs in its middle, it is cut in two.
 //! One label is read without the chunks of others. Chunks to fold are queued by key.
 //!
-//! A chunk has a number, by which a reader that stopped behind it continues. When a chunk is cut, its right part
-//! keeps the number: then everything that was in the chunk stands before what follows. A new chunk behind a full one
-//! holds only entries that the stopped reader's version does not see.
+//! Each chunk has a number, from which a reader that stopped behind the chunk continues. When a chunk is
+//! cut, its right part keeps the number: then everything that was in the chunk comes before what follows.
+//! A new chunk behind a full one holds only entries that the stopped reader's version does not see.
 //!
 //! What must never happen: a chunk removed while a readable version sees an entry of it (STO-1).
 
@@ -500,7 +500,7 @@ impl Hub {
         self.directory(guard).slots().iter().for_each(|slot| slot.relocate(links, guard));
     }
 
-    /// Retires all chunks of a hub that nobody finds any more.
+    /// Retires all chunks of a hub that no new reader can find.
     pub fn retire_chunks(&self, links: &Links, guard: &Guard) {
         for slot in self.directory(guard).slots() {
             let granules = slot.block(&links.arena, guard).shape.granules();

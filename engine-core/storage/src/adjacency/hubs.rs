@@ -41,7 +41,7 @@ impl Drop for Hubs {
 }
 
 impl Hubs {
-    /// Frees a hub that nobody looks at any more.
+    /// Frees a hub that no reader uses any more.
     fn take(&self, number: u32) {
         let hub = self.table.get(number as usize).swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !hub.is_null() {

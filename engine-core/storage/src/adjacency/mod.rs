@@ -7,7 +7,7 @@
 //! block is retired. A load writes each list at once ([`build`]).
 //!
 //! Readers take no lock: they hold an epoch guard, load the list's word and read what it names. A half-finished
-//! change belongs to a version that nobody may read yet.
+//! change belongs to a version that no reader may read yet.
 //!
 //! A list that is no hub is always read whole. A hub is read in chunks, and a reader can stop between two.
 //!
@@ -173,7 +173,7 @@ impl List {
         self.set(BLOCK, (entries as u64) << (ENTRIES_SHIFT - TAG_BITS) | u64::from(number));
     }
 
-    /// Empties a list that nobody looks at, for a new vertex.
+    /// Empties a list that no reader uses, for a new vertex.
     pub fn clear(&self) {
         self.neighbour.store(0, Ordering::Relaxed);
         self.sid_label.store(0, Ordering::Relaxed);
@@ -525,7 +525,7 @@ impl Links {
         self.arena.waits() || self.hubs.waits()
     }
 
-    /// Frees blocks that nobody looks at any more.
+    /// Frees blocks that no reader uses any more.
     pub fn collect(&self) {
         let guard = &pin();
         self.arena.collect(guard);

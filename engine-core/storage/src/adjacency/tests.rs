@@ -9,7 +9,7 @@ fn link(sid: u64, label: u32) -> Link {
     Link { neighbour: Gui(sid.wrapping_mul(0x9e37_79b9_7f4a_7c15)), sid: Sid(sid), label: Token(label) }
 }
 
-/// Makes small limits, so that few entries make a hub of many chunks.
+/// Returns links with small limits, so that few entries make a hub of many chunks.
 fn small() -> Links {
     Links { hub_degree: 12, chunk: 8, ..Links::default() }
 }
@@ -37,7 +37,7 @@ fn glanced<const SIDS: bool>(links: &Links, list: &List, at: Version) -> Option<
     Option::Some(found)
 }
 
-/// Counts entries, and is full from some number of rows on.
+/// Counts entries, and is full after some number of rows.
 struct Some<'f> {
     found: &'f mut Vec<Link>,
     limit: usize,
@@ -98,7 +98,7 @@ fn what_a_load_wrote_is_seen_at_a_glance() {
         (0..40).flat_map(|count| [(count, 1, 9), (count, 1, 0), (count, 1 << 33, 9), (count, 1 << 33, 0)])
     {
         let (links, list, mut permit) = (Links::default(), List::default(), WritePermit::new());
-        // Other lists lie before and behind.
+        // Other lists are stored before and behind this one.
         let others = [List::default(), List::default()];
         let mut new: Vec<Link> = (1..=count).map(|n| link(n * apart, 3)).collect();
         for list in [&others[0], &list, &others[1]] {
@@ -126,7 +126,7 @@ fn run(seed: u64, steps: u64) {
     let mut model = Model::default();
     let (mut oldest, mut sid) = (Version(0), 0);
     let labels = random.random_range(1..5);
-    // Where a reader stopped, and what it has seen.
+    // The position at which a reader stopped, and the entries that it has seen.
     let mut reading: Option<(Version, u32, Vec<Link>)> = None;
     for version in (1..steps).map(Version) {
         let shrink = (version.0 / 40) % 2 == 1;
@@ -146,7 +146,7 @@ fn run(seed: u64, steps: u64) {
                 }
                 0..8 => {
                     sid += random.random_range(1..4);
-                    // Some come late, and some are too large for 32-bit SIDs and inline entries.
+                    // Some entries arrive late, and some SIDs are too large for 32 bits and for inline entries.
                     let far = if random.random_bool(0.02) { 1 << 41 } else { 0 };
                     let mut one = link(sid + far, random.random_range(0..labels));
                     if random.random_bool(0.2) && sid > 500 {
@@ -198,14 +198,14 @@ fn run(seed: u64, steps: u64) {
             let stopped = links.read(&list, at, Labels::All, 0, &pin(), &mut sink);
             reading = stopped.map(|after| (at, after, seen));
         }
-        // Under Miri only the oldest, the newest and one in between.
+        // Miri has time only for the oldest version, the newest one and one in between.
         let stride = if cfg!(miri) { 1 + (version.0 - oldest.0) / 2 } else { 1 };
         for at in (oldest.0..=version.0).step_by(stride as usize) {
             check(&links, &list, &model, Version(at), &mut random);
         }
         assert!(!list.is_empty() || model.at(version, Labels::All).is_empty());
     }
-    // After everything has ended and was folded, nothing is left.
+    // Nothing is left once everything has ended and was folded.
     let last = Version(steps);
     for link in model.at(Version(steps - 1), Labels::All) {
         links.end(&mut permit, &list, link.sid, link.label, last, oldest);
@@ -263,7 +263,7 @@ fn hub_of(edges: u64) {
     let (links, list, mut permit) = (Links::default(), List::default(), WritePermit::new());
     let label = |sid: u64| if sid.is_multiple_of(1000) { 2 } else { 1 };
     for sid in 1..=edges {
-        // One version for each hundred, so that base and tail both have entries.
+        // A new version for each hundred edges, so that base and tail both have entries.
         let version = Version(1 + sid / 100);
         links.push(&mut permit, &list, link(sid, label(sid)), version, Version(version.0 - 1));
         if sid.is_multiple_of(100) {
@@ -278,7 +278,7 @@ fn hub_of(edges: u64) {
     let mut rare = Each(|run: Run<'_>| rows += run.neighbours.len() as u64);
     links.read(&list, last, Labels::These(&[Token(2)]), 0, &guard, &mut rare);
     assert_eq!(rows, edges / 1000);
-    // Only the chunks of the label and at most one more at each end, of thousands.
+    // The reader visits only the chunks of the label and at most one more at each end, out of thousands.
     let visited = hub::CHUNKS_READ.get() - before;
     assert!(visited <= 3 + rows / (CHUNK as u64 / 4), "{visited} chunks for {rows} entries");
     assert_eq!(links.degree(&list, last, Labels::All, &guard), edges);
@@ -286,7 +286,7 @@ fn hub_of(edges: u64) {
     drop(guard);
     let full = links.live_bytes();
     assert!(full < edges as usize * 14, "{full} bytes for {edges} entries");
-    // All of it ends at one version, and is gone when that is old.
+    // All edges end at one version, and are removed once that version is old.
     for sid in 1..=edges {
         let ended = links.end(&mut permit, &list, Sid(sid), Token(label(sid)), last.next(), last);
         assert_eq!(ended, Option::Some(Ended::Kept));
@@ -320,15 +320,15 @@ fn a_hub_counts_chunks_of_its_own_label_only() {
     }
 }
 
-/// STO-1. Version v adds entry v and ends entry v - LIVE, so a reader can tell from the version alone what it must
-/// see.
+/// STO-1. Version v adds entry v and ends entry v - LIVE, so the version alone tells a
+/// reader which entries it must see.
 #[test]
 fn readers_see_their_version_while_a_writer_appends_ends_and_settles() {
     const LIVE: u64 = 40;
     let versions: u64 = if cfg!(miri) { 120 } else { 10_000 };
     let (links, list) = (small(), List::default());
     let (published, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    // The version that each reader reads at, which limits folding; 0 while it chooses.
+    // The version at which each reader reads, which limits folding; 0 while the reader chooses one.
     let pins: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(u64::MAX)).collect();
     std::thread::scope(|scope| {
         for pinned in &pins {
@@ -377,7 +377,7 @@ fn readers_see_their_version_while_a_writer_appends_ends_and_settles() {
         }
         done.store(true, Ordering::Release);
     });
-    // After the last reader, everything that ended is given back.
+    // After the last reader, the memory of everything that ended is freed.
     links.fold(&mut WritePermit::new(), &list, Version(versions), true);
     assert_eq!(all(&links, &list, Version(versions), Labels::All).len() as u64, LIVE);
     assert!(links.arena.live_bytes() < LIVE as usize * 64, "{}", links.arena.live_bytes());
@@ -396,7 +396,7 @@ fn what_is_built_at_once_is_as_what_was_added_one_by_one() {
         }
         many.sort_unstable_by_key(Link::key);
         let (first, second): (Vec<Link>, Vec<Link>) = many.iter().partition(|link| link.sid.0 % 2 == 0);
-        // In two pieces of one version, as in a large load.
+        // Two pieces of one version, as in a large load.
         links.build(&mut permit, &built, &first, Version(5), Version(4));
         links.build(&mut permit, &built, &second, Version(5), Version(4));
         for at in [4, 5] {

@@ -1,5 +1,5 @@
-//! The directory of a partition's chunks, which stands at the end of its object. Its bytes are a matter of
-//! [`super::format`].
+//! The directory of a partition's chunks, at the end of the partition's object.
+//! [`super::format`] defines its bytes.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Writes a checkpoint while reads and writes go on.
+//! Writes a checkpoint while reads and writes continue.
 
 use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind, v2};

@@ -6,7 +6,7 @@
 //!
 //! Flow: for each change the writer reports what a vertex had before and has after ([`Indexes::change`]). A value
 //! that is gone keeps its entry, marked with the version, until [`Indexes::reclaim`]. An index over existing data is
-//! filled from a readable version ([`Index::add`]) while writes go on. The writer also adds what a vertex had
+//! filled from a readable version ([`Index::add`]) while writes continue. The writer also adds what a vertex had
 //! *before* a change, so nothing is missing from the index's first version on. Then it is [`Index::complete`].
 //!
 //! Readers take no lock: the maps are skip lists that free their nodes through epochs.

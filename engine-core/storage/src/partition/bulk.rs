@@ -57,7 +57,7 @@ impl PendingLink {
 }
 
 impl Partition {
-    /// Returns the slot of a vertex that exists in the newest version. For the writer, while nobody deletes vertices.
+    /// Returns the slot of a vertex that exists in the newest version. For the writer, while no vertices are deleted.
     #[inline]
     pub fn present(&self, gui: Gui, guard: &Guard) -> Option<u32> {
         let slot = self.slot(gui, guard)?;

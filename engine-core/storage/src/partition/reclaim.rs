@@ -1,10 +1,10 @@
-//! Reclaims versions that nobody can read, a little at a time.
+//! Reclaims versions that cannot be read any more, a little at a time.
 //!
 //! Every change leaves a note of what it touched. Once all readers are at or past a version, the notes up to it are
 //! processed in order: undo records are dropped, ended entries removed, empty slots freed. A load that touches a
 //! large part of the partition leaves one note for all of it, which a sweep over the slots processes.
 //!
-//! What must never happen: something dropped that a version from the oldest readable one on sees (STO-1).
+//! What must never happen: dropping data that the oldest readable version, or a later one, sees (STO-1).
 
 use super::Open;
 use super::lists::ListNumber;
@@ -46,8 +46,8 @@ impl Open<'_> {
             || self.state.touched.front().is_some_and(|(version, _)| *version <= oldest)
     }
 
-    /// Processes notes of versions up to `oldest`, below which nobody reads, and about `budget` records. Returns how
-    /// many records it looked at.
+    /// Processes notes of versions up to `oldest`, below which there are no readers, and about `budget` records.
+    /// Returns how many records it looked at.
     pub fn reclaim(&mut self, oldest: Version, budget: usize) -> usize {
         self.partition.reclaimed.fetch_max(oldest.0, Ordering::AcqRel);
         let oldest = self.partition.reclaimed();

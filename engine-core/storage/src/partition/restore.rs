@@ -1,8 +1,8 @@
 //! Rebuilds a partition from the records of a checkpoint. Nothing in them is trusted.
 //!
-//! Flow: pages first, then the vertices, which name rows of those pages, then edge ids; each kind in order of its
-//! slots. The index of vertices is filled with the vertices, that of edges at the end. Nobody reads the partition
-//! meanwhile. The bytes of a checkpoint are a matter of [`crate::checkpoint::format`].
+//! Flow: pages first, then the vertices, which name rows of those pages, then edge ids; each kind in
+//! order of its slots. The index of vertices is filled with the vertices, that of edges at the end. No
+//! reader uses the partition meanwhile. [`crate::checkpoint::format`] defines the bytes of a checkpoint.
 //!
 //! What must never happen: a panic, or an invalid address, because of what a checkpoint says.
 

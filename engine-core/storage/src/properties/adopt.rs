@@ -70,7 +70,7 @@ impl PageWriter {
 }
 
 impl PageTable {
-    /// Calls `each` with all values of a page that are in columns. Nobody may change the partition meanwhile.
+    /// Calls `each` with all values of a page that are in columns. The partition must not change meanwhile.
     pub fn for_each_value(&self, number: u32, guard: &Guard, mut each: impl FnMut(Token, &Value)) {
         let Some(page) = self.get(number, guard) else { return };
         let used = page.header().used.load(Ordering::Relaxed) as usize;
@@ -94,7 +94,7 @@ impl PageTable {
         columns.into_iter().flatten().filter(stands).map(|column| column.shape.key).collect()
     }
 
-    /// Returns whether a row is present and belongs to `owner`. For partitions that nobody reads yet.
+    /// Returns whether a row is present and belongs to `owner`. For partitions without readers yet.
     pub fn holds(&self, owner: RowOwner, place: RowPlace, guard: &Guard) -> bool {
         // Loads the page even beyond the budget, because many of its rows are asked for.
         self.bring_always(place.page(), guard)

@@ -199,7 +199,7 @@ pub(crate) fn encode_text(text: &Str) -> Words {
     text_words(text, || Arc::from(text.clone()))
 }
 
-/// Encodes a text that nobody shares yet.
+/// Encodes a text that is not shared yet.
 pub(crate) fn encode_str(text: &str) -> Words {
     text_words(text, || Arc::from(text))
 }
@@ -274,7 +274,7 @@ pub(crate) unsafe fn clone_text(words: Words) -> Words {
 ///
 /// # Safety
 ///
-/// The words are of one text; nobody uses them afterwards.
+/// The words are of one text; they are not used afterwards.
 pub(crate) unsafe fn drop_text(words: Words) {
     match stored(words) {
         Stored::Inline => {}

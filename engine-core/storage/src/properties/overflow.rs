@@ -418,7 +418,7 @@ mod tests {
             let value = (n % 11 > 0).then_some(&numbers[n % 50]);
             writes.push(MetaWrite { key: Token(1), of, nth, meta_key: Token(70 + n as u32 % 5), value });
         }
-        // One value that gets very many.
+        // One value gets very many of them.
         writes.extend((0..50).map(|n| MetaWrite {
             key: Token(1),
             of: &numbers[3],

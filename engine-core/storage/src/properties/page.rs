@@ -69,7 +69,7 @@ fn layout(set: &Set, capacity: usize) -> Layout {
     Layout::from_size_align(bytes, 64).expect("a page is far smaller than the address space")
 }
 
-/// A page during an epoch guard, or while nobody else knows it.
+/// A page during an epoch guard, or while no other code knows it.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'g> {
     block: NonNull<Block>,
@@ -116,7 +116,7 @@ impl<'g> Page<'g> {
     ///
     /// # Safety
     ///
-    /// Nobody else has the page.
+    /// No other code has the page.
     pub unsafe fn free(self) {
         // SAFETY: made by `allocate` with this layout; the heads were boxed by the writer.
         unsafe {

@@ -109,7 +109,7 @@ impl<'g> TableView<'g> {
             .expect("the writer names pages that are there, and brings them first")
     }
 
-    /// Frees words once nobody reads them.
+    /// Frees words once no reader uses them.
     pub(super) fn retire_words(self, set: &Arc<Set>, column: u16, words: Words) {
         let owns = match set.columns.get(usize::from(column)) {
             Some(column) => column.shape.column.owns() && text_heap_bytes(words) > 0,

@@ -104,7 +104,7 @@ impl PageTable {
                 ReadStep::Before(before) if before.ended <= ended => {
                     (place, ended) = (before.place, before.ended);
                 }
-                // A step forward in time: the row was reused, because nobody may ask for the version any more.
+                // A step forward in time: the row was reused, because no reader may ask for the version any more.
                 ReadStep::Before(_) => return Err(Stale),
             }
         }

@@ -80,7 +80,7 @@ impl PageWriter {
         if let Some(ids) = page.ids() {
             let id = load_pair(&ids[row]);
             if text_heap_bytes(id) > 0 {
-                // SAFETY: nobody owns the row any more, and earlier readers are waited for.
+                // SAFETY: the row has no owner any more, and earlier readers are waited for.
                 unsafe { view.guard.defer_unchecked(move || drop_text(id)) };
             }
             store_pair(&ids[row], [0; 2]);
@@ -189,7 +189,7 @@ fn chain_bytes(set: &Set, head: &std::sync::atomic::AtomicPtr<Record>) -> usize 
 ///
 /// # Safety
 ///
-/// Nobody else has the page, and nobody reads its rows afterwards.
+/// No other code has the page, and its rows are not read afterwards.
 pub(crate) unsafe fn drop_rows(page: Page<'_>) {
     let set = page.set();
     // SAFETY: the caller's promise; rows that were freed own nothing.
@@ -213,11 +213,11 @@ pub(crate) unsafe fn drop_rows(page: Page<'_>) {
 
 impl Drop for PageTable {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the table.
+        // SAFETY: no other code has the table.
         let guard = unsafe { crossbeam_epoch::unprotected() };
         for number in 0..self.end() {
             if let Some(page) = self.resident(number, guard) {
-                // SAFETY: nobody else has the page, and nobody will.
+                // SAFETY: no other code has the page, now or later.
                 unsafe {
                     drop_rows(page);
                     page.free();

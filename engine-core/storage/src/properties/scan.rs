@@ -278,8 +278,8 @@ impl Scanned<'_> {
             *bits = present.load(Ordering::Relaxed);
         }
         clear_below(&mut bits, first);
-        // A row that was first used after its number was loaded belongs to a version that nobody can ask for yet. Its
-        // undo record is not checked below.
+        // A row that was first used after its number was loaded belongs to a version that no caller can ask for yet.
+        // Its undo record is not checked below.
         clear_from(&mut bits, used);
         let words = used.div_ceil(64);
         for (at, kernel) in kernels {

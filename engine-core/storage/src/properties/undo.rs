@@ -32,7 +32,7 @@ pub(crate) struct Previous {
 pub(crate) enum Undo {
     /// The row was inserted here.
     Inserted { previous: Option<Previous> },
-    /// The row was removed. Its cells stay until nobody reads them.
+    /// The row was removed. Its cells stay until no reader uses them.
     Removed,
     /// A cell had these words, which the record owns.
     Cell { column: u16, old: Words },
@@ -73,7 +73,7 @@ pub(crate) fn heads(rows: usize) -> Heads {
 ///
 /// # Safety
 ///
-/// The words are of that column and own what they point to; nobody uses them afterwards.
+/// The words are of that column and own what they point to; they are not used afterwards.
 pub(crate) unsafe fn drop_words(column: ColumnType, words: Words) {
     if column == ColumnType::String {
         // SAFETY: the caller's promise.
@@ -104,7 +104,7 @@ pub(crate) fn overflow_word(overflow: Overflow) -> u64 {
 ///
 /// # Safety
 ///
-/// The word is of an overflow cell and owns its overflow; nobody uses it afterwards.
+/// The word is of an overflow cell and owns its overflow; it is not used afterwards.
 pub(crate) unsafe fn drop_overflow(word: u64) {
     let overflow: *const Overflow = std::ptr::with_exposed_provenance(word as usize);
     if !overflow.is_null() {
@@ -115,7 +115,7 @@ pub(crate) unsafe fn drop_overflow(word: u64) {
 
 /// # Safety
 ///
-/// As [`drop_words`], for a column of a set or the overflow.
+/// Like [`drop_words`], for a column of a set or the overflow.
 pub(crate) unsafe fn drop_cell(set: &Set, column: u16, words: Words) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -175,7 +175,7 @@ pub(crate) unsafe fn retire_chain(set: &Arc<Set>, record: *mut Record, guard: &G
         last.rows.store(1, Ordering::Relaxed);
     }
     let set = set.clone();
-    // SAFETY: nobody uses the chain when this runs, and any thread may free the records.
+    // SAFETY: no reader uses the chain when this runs, and any thread may free the records.
     unsafe { guard.defer_unchecked(move || drop_chain(&set, record)) };
 }
 

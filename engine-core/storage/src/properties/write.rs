@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Cardinality, PropertyWrite, Str, Token, Value, Version};
 
-/// Returns whether the row was inserted, or the cell written, at this version, so that nobody sees what was before.
+/// Returns whether the row was inserted, or the cell written, at this version, so that no reader sees what was before.
 /// `begin` is the version of all rows of the page without a record.
 fn is_unseen(heads: Option<&Heads>, row: usize, version: Version, column: u16, begin: Version) -> bool {
     let mut record = heads.map_or(ptr::null(), |heads| heads[row].load(Ordering::Relaxed).cast_const());

@@ -1,4 +1,5 @@
-//! One bottom-up step of a search over all partitions, some slots under each epoch guard. With the feature `searches` only.
+//! One bottom-up step of a search over all partitions, some slots under each epoch
+//! guard. With the feature `searches` only.
 //!
 //! As in scans, a call ends with a cursor when its answer is full or when it has looked at many records.
 
@@ -52,7 +53,7 @@ impl Store {
         let mut visited = 0;
         for number in usize::from(from.partition)..self.partitions.len() {
             let partition = &self.partitions[number];
-            // Vertices that are added later belong to versions that nobody can ask for yet.
+            // Vertices that are added later belong to versions that no caller can ask for yet.
             let end = partition.end();
             while slot < end {
                 if out.len() + out.rest.len() >= limit || visited >= MOST {

@@ -182,7 +182,7 @@ impl Store {
         Ok(unique.map(|index| (index.definition.label, index.definition.key)).collect())
     }
 
-    /// Fills every incomplete index from the newest version that can be read, while writes go on. Returns when all
+    /// Fills every incomplete index from the newest version that can be read, while writes continue. Returns when all
     /// are complete or `stop` returns true.
     ///
     /// # Errors

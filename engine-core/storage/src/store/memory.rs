@@ -1,7 +1,7 @@
 //! Keeps to the memory budget.
 //!
-//! Topology, indexes and page tables always stay in memory. What they leave of the budget is for property pages.
-//! What brings pages in (a reader of a spilled page, a load, a transaction) evicts other pages ([`Store::make_room`]):
+//! Topology, indexes and page tables always stay in memory. The rest of the budget is for property pages. Code that
+//! brings pages in (a reader of a spilled page, a load, a transaction) evicts other pages ([`Store::make_room`]):
 //! it opens partitions in turn and skips those that a writer holds, so that a reader never waits.
 //!
 //! Pages with versions cannot be evicted. If they are too many, versions that no reader has pinned are reclaimed
@@ -135,7 +135,7 @@ impl Store {
         fixed
     }
 
-    /// Evicts pages if they exceed their share, and returns whether they did. Waits for nobody.
+    /// Evicts pages if they exceed their share, and returns whether they did. Never waits.
     #[inline]
     pub(crate) fn make_room(&self) -> bool {
         let short = self.page_memory.is_short();
@@ -200,7 +200,7 @@ impl Store {
         pin().flush();
     }
 
-    /// Evicts pages beyond the share. If versions prevent it, reclaims those that nobody has pinned. Waits for
+    /// Evicts pages beyond the share. If versions prevent it, reclaims those that are not pinned. Waits for
     /// writers.
     pub(super) fn keep_to_budget(&self) {
         self.make_room_after_recount();

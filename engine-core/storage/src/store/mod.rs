@@ -223,7 +223,7 @@ impl Store {
         self.versions.pin_published()
     }
 
-    /// Reclaims versions that nobody can read any more. Looks at about `budget` records and returns how many it
+    /// Reclaims versions that cannot be read any more. Looks at about `budget` records and returns how many it
     /// looked at. Writes reclaim along the way, so only an idle graph needs calls.
     pub fn reclaim(&self, budget: usize) -> usize {
         let oldest = self.versions.move_on(self.config.clock.now());
@@ -354,7 +354,7 @@ impl Store {
         self.base.lock().as_ref().map_or(0, |base| base.rewritten_bytes())
     }
 
-    /// Writes an image of a version to object storage while reads and writes go on. Writes only what changed since
+    /// Writes an image of a version to object storage while reads and writes continue. Writes only what changed since
     /// the last checkpoint if that is still there. See [`checkpoint`].
     ///
     /// # Errors

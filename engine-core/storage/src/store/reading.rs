@@ -15,7 +15,8 @@ pub(super) const PIECE_OF_FILE: usize = 16;
 /// Rows that are looked up together, so that their cache misses overlap.
 pub(super) const GROUP: usize = 16;
 
-/// Access to the partitions under one epoch guard. Nobody waits for it; while it lives, replaced memory is not freed.
+/// Access to the partitions under one epoch guard. No thread waits for it; while it exists, replaced memory is not
+/// freed.
 pub(super) struct Reading<'s> {
     partitions: &'s [Partition],
     count: PartitionCount,

@@ -112,7 +112,7 @@ impl Versions {
     ///
     /// # Errors
     ///
-    /// As [`Self::check`].
+    /// The same as [`Self::check`].
     pub fn pin(self: &Arc<Self>, version: Version) -> Result<Pin, Error> {
         self.check(version)?;
         if let Some(pin) = self.pin_in_slot(version) {

@@ -1,4 +1,4 @@
-//! Windows, pins and marks on threads of this machine. `tests/pins` checks all orders of a few steps.
+//! Windows, pins and marks on real threads. `tests/pins` checks all orders of a few steps.
 
 use super::*;
 
@@ -85,7 +85,7 @@ fn a_clock_that_leaps_takes_nothing_from_who_reads() {
     versions.publish(Version(1), seconds(1));
     versions.publish(Version(2), seconds(year));
     assert_eq!(versions.oldest(), pin.version());
-    // A clock that goes backwards, unlike ours: nothing is reclaimed, and nothing breaks.
+    // With a clock that goes backwards, which ours does not, nothing is reclaimed and nothing breaks.
     versions.publish(Version(3), seconds(2));
     assert_eq!(versions.oldest(), pin.version());
     drop(pin);
@@ -95,7 +95,7 @@ fn a_clock_that_leaps_takes_nothing_from_who_reads() {
 
 #[test]
 fn many_publishes_keep_few_marks() {
-    // Miri has time for fewer.
+    // Miri has time for fewer versions.
     let millis = if cfg!(miri) { 1000 } else { 10 };
     let (last, window) = (1_000_000 / millis, 60_000 / millis);
     let versions = Versions::new(Version(0), seconds(60), seconds(0));

@@ -123,7 +123,7 @@ fn vertices(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
     }
 }
 
-/// All keys, and some of them; the answer has rows already.
+/// Reads all keys and some keys into an answer that already has rows.
 fn meta_properties(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
     let some = Projection::Keys(vec![Token(204), Token(200), Token(9999)]);
     for properties in [Projection::All, some] {
@@ -228,7 +228,7 @@ fn scan_vertices(store: &Store, version: Version, scan: &VertexScan) -> BTreeSet
     }
 }
 
-/// Scans with the values of all keys that the model knows, and of one that nothing has.
+/// Scans with the values of all keys that the model knows, and of one key that no vertex has.
 fn scan_values(store: &Store, graph: &Graph, version: Version, scan: &VertexScan) -> BTreeSet<Gui> {
     let keys: BTreeSet<Token> = graph.vertices.values().flat_map(|v| v.properties.keys().copied()).collect();
     let keys: Vec<Token> = keys.into_iter().chain([Token(9999)]).collect();

@@ -130,7 +130,7 @@ impl Run {
             let at = check::at(self.store.published());
             self.store.place(at, &[(id.clone(), salt)], &mut placed).unwrap();
             let (gui, found) = placed[0];
-            // The transaction's own vertices are not in the store yet.
+            // The store does not have the transaction's own vertices yet.
             match graph.vertices.get(&gui) {
                 Some(vertex) if vertex.id != id => salt = found + 1,
                 _ => {
@@ -153,7 +153,7 @@ impl Run {
 
     fn create_edge(&mut self, graph: &Graph, load: bool) -> Option<Mutation> {
         let source = self.pick(graph)?;
-        // Sometimes an end that does not exist.
+        // The end of some edges does not exist.
         let target = if self.random.random_bool(0.02) { Gui(77) } else { self.pick(graph)? };
         let sid = Sid(self.next_sid);
         self.next_sid += 1;
@@ -169,7 +169,7 @@ impl Run {
         Some(Mutation::CreateEdge { edge, id, properties: properties.into_iter().collect() })
     }
 
-    /// Makes meta-properties of one value of a vertex, which may have it or not.
+    /// Returns meta-properties of one value of a vertex. The vertex may or may not have the value.
     fn meta_properties(&mut self, graph: &Graph) -> Vec<Mutation> {
         let Some(gui) = self.pick(graph) else { return Vec::new() };
         let properties = &graph.vertices[&gui].properties;
@@ -177,7 +177,7 @@ impl Run {
         let values = properties.get(&key).map_or(&[][..], |(_, values)| values);
         let there = values.choose(&mut self.random).cloned().filter(|_| self.random.random_bool(0.9));
         let of = there.unwrap_or_else(|| self.value());
-        // Sometimes with values among them, and sometimes many.
+        // The probability that a value is written in between, and the maximum number of meta-properties.
         let (among, most) = *[(0.0, 3), (0.3, 12), (0.1, 60)].choose(&mut self.random).unwrap();
         (0..self.random.random_range(1..=most))
             .map(|_| {
@@ -200,7 +200,7 @@ impl Run {
             0..20 => return self.create_vertex(graph),
             20..60 => self.create_edge(graph, load),
             60..64 => {
-                // Rarely one of the hubs.
+                // Hubs are rarely deleted.
                 let hub = |gui: &Gui| graph.vertices[gui].id == "v0" || graph.vertices[gui].id == "v1";
                 let spared = self.random.random_bool(0.95);
                 let gui = self.pick(graph).filter(|gui| !(spared && hub(gui)));
@@ -250,7 +250,7 @@ impl Run {
             batch.extend(more);
         }
         if load {
-            // Links are collected from one piece to the next, or written after each.
+            // Links are collected across pieces, or written after each piece.
             let (first, second) = batch.split_at(self.random.random_range(0..=batch.len()));
             if self.random.random_bool(0.5) {
                 let mut load = self.store.begin_load(self.version);
@@ -266,7 +266,7 @@ impl Run {
         }
         self.newest = graph;
         if self.random.random_bool(0.3) {
-            // Applied but not published: nobody may see it.
+            // Applied but not published: no reader may see it.
             self.check_some();
         }
         self.kept.insert(self.version, self.newest.clone());
@@ -409,7 +409,7 @@ fn run(seed: u64, spilling: bool) -> usize {
             run.checkpoint();
         }
     }
-    // With no reader and no window left, only the newest version remains, and nothing of older ones.
+    // Without readers and windows only the newest version remains, and no data of older versions.
     run.pins.clear();
     run.clock.advance(Duration::from_secs(100));
     while run.store.reclaim(1000) > 0 {}
@@ -444,7 +444,7 @@ fn run_all(spilling: bool) {
     }
     let runs = std::env::var("TIDEGRAPH_MODEL_RUNS").map_or(25, |runs| runs.parse().unwrap());
     let hubs = (0..runs).filter(|seed| run(*seed, spilling) > 80).count() as u64;
-    // Otherwise the test no longer tests hubs.
+    // If this fails, the test no longer covers hubs.
     assert!(hubs * 3 > runs, "only {hubs} of {runs} runs had hubs");
 }
 

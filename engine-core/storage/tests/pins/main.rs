@@ -1,5 +1,6 @@
-//! STO-1: pins of versions under loom, in every order of the steps of a few threads, and with every value that a weak
-//! memory model allows. `src/versions/mod.rs` is compiled here with loom's atomics and lock, and with two slots.
+//! STO-1: pins of versions under loom, in every order of the steps of a few threads and
+//! with every value that a weak memory model allows. `src/versions/mod.rs` is compiled
+//! here with loom's atomics and lock, and with two slots.
 //!
 //! This is a program of its own because loom's atomics work only inside a model.
 
@@ -11,12 +12,12 @@
 mod versions;
 
 mod pin_sync {
-    //! Replaces the module of that name in the crate.
+    //! Replaces the module of the same name in the crate.
 
     pub(crate) use loom::sync::MutexGuard;
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-    /// Few, so that readers meet in one and run out of them.
+    /// Few slots, so that readers share slots and run out of them.
     pub(crate) const SLOTS: usize = 2;
 
     /// All readers begin with the same slot.
@@ -24,7 +25,7 @@ mod pin_sync {
         0
     }
 
-    /// Like the real one, which has no poisoning.
+    /// Like the real lock, which has no poisoning.
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
@@ -49,7 +50,7 @@ fn seconds(s: u64) -> Duration {
     Duration::from_secs(s)
 }
 
-/// Runs a model in all orders, and prints how many there are.
+/// Runs a model in all orders, and prints their number.
 fn model(name: &str, preemptions: usize, of: impl Fn() + Sync + Send + 'static) {
     let orders = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counted = orders.clone();
@@ -82,7 +83,7 @@ fn a_pin_against_a_moving_limit() {
     assert_eq!(versions.move_on(seconds(3)), Version(2), "nothing holds it any more");
 }
 
-/// Two readers, who meet in the slots, and a writer.
+/// Two readers, which share slots, and a writer.
 fn two_readers_and_a_writer() {
     let versions = Arc::new(Versions::new(Version(0), NO_WINDOW, seconds(0)));
     let readers: Vec<_> = (0..2)
@@ -101,7 +102,7 @@ fn two_readers_and_a_writer() {
     assert_eq!(versions.move_on(seconds(2)), Version(1), "nothing holds it any more");
 }
 
-/// More pins than slots, one of them copied, while the limit moves.
+/// More pins than slots, one of them cloned, while the limit moves.
 fn pins_under_the_lock() {
     let versions = Arc::new(Versions::new(Version(0), NO_WINDOW, seconds(0)));
     let held: Vec<_> = (0..2).map(|_| versions.pin_published()).collect();
@@ -122,7 +123,7 @@ fn pins_under_the_lock() {
 }
 
 fn main() {
-    // What a runner of tests asks before it runs them.
+    // Test runners ask for this list before they run the tests.
     if std::env::args().any(|argument| argument == "--list") {
         if !std::env::args().any(|argument| argument == "--ignored") {
             println!("every_order: test");

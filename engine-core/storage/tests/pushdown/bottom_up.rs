@@ -1,4 +1,4 @@
-//! Bottom-up steps, and whole searches: the same answers as from simpler requests.
+//! Bottom-up steps and whole searches give the same answers as simpler requests.
 
 use super::{LABELS, at, gui, requests, store};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -38,7 +38,8 @@ impl Changing {
         graph
     }
 
-    /// A tenth of the vertices gets no edge, a tenth of the edges is at the first vertex, some are loops.
+    /// Returns a random edge: a tenth of the vertices have no edge, a tenth of the edges
+    /// are at the first vertex, and some edges are loops.
     fn edge(&mut self) -> Edge {
         let most = self.vertices * 9 / 10;
         let mut end = || if self.random.random_bool(0.05) { 0 } else { self.random.random_range(0..most) };
@@ -69,7 +70,7 @@ impl Changing {
     }
 }
 
-/// Returns the neighbours of every vertex that has some.
+/// Returns the neighbours of every vertex that has neighbours.
 fn adjacency(store: &Store, version: u64, request: &Expand, vertices: usize) -> BTreeMap<Gui, Vec<Gui>> {
     let all: Vec<Gui> = (0..vertices).map(gui).collect();
     let whole = Expand { max_rows: u32::MAX, neighbours_only: false, ..request.clone() };
@@ -177,7 +178,7 @@ fn a_step_is_that_of_the_plain_answer_at_every_version() {
 
 #[test]
 fn a_hub_is_left_and_gone_on_with() {
-    // More edges than are looked at under one guard, both ways, with hits only at their ends or nowhere.
+    // More edges than one guard covers, in both directions, with hits only at the ends or nowhere.
     let store = store(1);
     let edges = 140_000_u64;
     let mut mutations: Vec<Mutation> = (0..60).map(vertex).collect();
@@ -215,7 +216,8 @@ fn a_step_sees_its_version_while_others_are_written() {
         let (mut all, mut cursor) = (Parents::default(), Some(ScanCursor::default()));
         while let Some(from) = cursor {
             cursor = graph.store.bottom_up(at(seen), &step, &mut explored, from, &mut all).unwrap();
-            // Edges of the version go, others come, new slots are taken, and what no version needs is reclaimed.
+            // Edges of the version are deleted, others are created, new slots are used,
+            // and data that no version needs is reclaimed.
             graph.change(3);
             let n = graph.vertices;
             graph.vertices += 1;

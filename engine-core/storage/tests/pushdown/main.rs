@@ -1,4 +1,4 @@
-//! Requests that storage answers in an optimised way: the same answers as from the simplest requests.
+//! Requests that storage answers in an optimised way give the same answers as the simplest requests.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -209,7 +209,7 @@ fn indexes_counts_and_samples_agree_with_rows() {
     }
 }
 
-/// Makes a hub of loops, edges both ways and weights of all kinds, beside a few small vertices.
+/// Creates a hub with loops, edges in both directions and weights of all kinds, and a few small vertices.
 fn hub(edges: u64) -> (Store, BTreeMap<u64, Edge>) {
     let store = store(2);
     let random = &mut StdRng::seed_from_u64(11);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tidegraph_log::{LogStore, MemoryLog, Record, Records, Tail};
 use tidegraph_types::{CommitRequest, Version};
 
-/// Longest time to wait for an answer.
+/// Time limit of waiting for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn later(sequencer: &Sequencer, request: CommitRequest) -> Receiver<Result<Version, Error>> {
@@ -81,7 +81,7 @@ impl LogStore for Counted {
     }
 }
 
-/// If the log does not wait, no other thread is needed.
+/// No other thread is needed if the log does not wait.
 #[test]
 fn with_a_late_log_it_is_answered_on_the_callers_thread() {
     let (sequencer, numbers) = start(Counted { syncs_later: true, ..Counted::default() });
@@ -104,7 +104,7 @@ fn a_late_log_is_synced_for_loads_and_when_that_is_asked() {
         let version = sequencer.commit(request(Version(0), &[], &[(1, 10)])).unwrap();
         assert_eq!(count(), 0);
         sequencer.sync().unwrap();
-        // A log that syncs at once is not asked.
+        // A log that syncs at once gets no request to sync.
         assert_eq!(count(), u32::from(syncs_later));
         let watch = sequencer.begin_load();
         sequencer.commit_load(&watch, load_of(version, &[])).unwrap();
@@ -124,7 +124,7 @@ fn when_a_late_log_cannot_be_synced_no_more_is_written() {
     assert_eq!(numbers.read(1, version), 10);
 }
 
-/// Callers that wait and callers that do not hand the lead to each other.
+/// Blocking and non-blocking callers hand the lead to each other.
 #[test]
 fn those_who_wait_and_those_who_do_not_get_all_their_answers() {
     for syncs_later in [true, false] {
@@ -165,7 +165,7 @@ fn all_get_their_answers(syncs_later: bool) {
 #[test]
 fn callers_that_do_not_wait_hear_of_a_defect() {
     let (sequencer, _) = in_memory();
-    // A vertex that cannot be applied.
+    // This vertex cannot be applied.
     let answer = later(&sequencer, request(Version(0), &[], &[(666, 1)])).recv_timeout(PATIENCE).unwrap();
     assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
     let answer = later(&sequencer, request(Version(0), &[], &[(1, 1)])).recv_timeout(PATIENCE).unwrap();

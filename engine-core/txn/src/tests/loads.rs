@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A load's new vertices.
+/// The new vertices of a load.
 #[derive(Debug)]
 struct Vertices(Vec<(Gui, &'static str)>);
 
@@ -70,7 +70,7 @@ fn loads_and_transactions() {
     };
     let edge = Edge { sid: Sid(1), source: Gui(1), target: Gui(2), label: Token(1) };
     let make = |id: Option<Str>| Mutation::CreateEdge { edge, id, properties: vec![] };
-    // Things that the load did not check may change.
+    // Data that the load did not check may change.
     let base = write(set(1, 1));
     write(make(None));
     write(set(1, 2));
@@ -79,7 +79,7 @@ fn loads_and_transactions() {
     assert!(is_conflict(sequencer.commit(request(base, &[77], &[(77, 1)]))));
     sequencer.commit(request(base, &[], &[(77, 1)])).unwrap();
     sequencer.commit(request(loaded, &[78], &[(78, 1)])).unwrap();
-    // Things that the load checked may not change.
+    // Data that the load checked may not change.
     let add = Mutation::AddException { id: "a".into(), gui: Gui(9) };
     for mutation in [Mutation::DeleteVertex { gui: Gui(5), edges_left: false }, make(Some("e".into())), add] {
         let base = sequencer.version();

@@ -1,4 +1,4 @@
-//! Requests and answers there and back.
+//! Requests and answers are encoded and decoded without change.
 
 use super::column::wide_to;
 use super::request as r;
@@ -131,7 +131,7 @@ fn any_request() -> impl Strategy<Value = AnyRequest> {
     ]
 }
 
-/// A column of rows of different length, as its ends and its items.
+/// Returns a column of rows of different length, as the ends of the rows and the items.
 fn ragged<T>(rows: Vec<Vec<T>>) -> (Vec<u32>, Vec<T>) {
     let mut items = Vec::new();
     let mut ends = Vec::new();
@@ -318,7 +318,7 @@ fn any_answer() -> impl Strategy<Value = AnyAnswer> {
 fn kinds_of_a_newer_version_are_errors() {
     assert!(matches!(AnyRequest::decode(proto::AplRequest::default()), Err(Error::UnknownKind { .. })));
     assert!(matches!(AnyAnswer::decode(proto::AplAnswer::default()), Err(Error::UnknownKind { .. })));
-    // A test that is not known must not let everything pass.
+    // A predicate with an unknown test must not accept everything.
     let scan = proto::ScanVerticesRequest {
         predicates: vec![proto::PropertyPredicate::default()],
         max_rows: 1,

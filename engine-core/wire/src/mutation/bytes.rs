@@ -1,9 +1,9 @@
 //! Mutations to bytes and back without messages in between, because loads have millions of them. Each field is written
 //! and read by prost's function for its type, as the generated code does it.
 //!
-//! The messages define the bytes: this module writes the same bytes, and reads only the usual form of the usual kinds. For
-//! everything else (an unknown field, a field that comes twice or out of order, a kind that loads do not have) it falls
-//! back to the messages.
+//! The messages define the bytes: this module writes the same bytes, and reads only the usual form of the usual kinds.
+//! For everything else (an unknown field, a field that comes twice or out of order, a kind that loads do not have) it
+//! falls back to the messages.
 
 use super::{decode, encode};
 use crate::value;
@@ -186,8 +186,8 @@ impl<'b> Cursor<'b> {
         Some(bytes)
     }
 
-    /// Reads all fields in order of their numbers. `take` gets the number and the type of each field, and reads it from here
-    /// if it knows the field. Only fields above `single` may repeat.
+    /// Reads all fields in order of their numbers. `take` gets the number and the type of each field, and reads it from
+    /// here if it knows the field. Only fields above `single` may repeat.
     #[inline]
     fn fields(
         mut self,

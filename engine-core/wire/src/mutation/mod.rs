@@ -163,7 +163,7 @@ pub fn decode_index(message: proto::IndexDefinition) -> IndexDefinition {
 ///
 /// # Errors
 ///
-/// As [`encode`].
+/// The same as [`encode`].
 pub fn encode_all(mutations: &[Mutation]) -> Result<Vec<proto::Mutation>, Error> {
     mutations.iter().map(encode).collect()
 }
@@ -172,7 +172,7 @@ pub fn encode_all(mutations: &[Mutation]) -> Result<Vec<proto::Mutation>, Error>
 ///
 /// # Errors
 ///
-/// As [`decode`].
+/// The same as [`decode`].
 pub fn decode_all(messages: Vec<proto::Mutation>) -> Result<Vec<Mutation>, Error> {
     messages.into_iter().map(decode).collect()
 }
@@ -214,7 +214,7 @@ pub fn encode_edge_properties(properties: &[(Token, Value)]) -> Result<Vec<proto
 ///
 /// # Errors
 ///
-/// Those of decoding a value.
+/// The errors of decoding a value.
 pub fn decode_edge_properties(messages: Vec<proto::EdgeProperty>) -> Result<Vec<(Token, Value)>, Error> {
     messages
         .into_iter()

@@ -16,7 +16,7 @@ pub struct RunningQuery {
     pub language: Language,
     /// Text of the query.
     pub text: String,
-    /// Who asks.
+    /// The principal of the request.
     pub principal: Principal,
     /// When the query arrived.
     pub started: jiff::Timestamp,

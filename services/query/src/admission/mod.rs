@@ -5,9 +5,9 @@
 //! shares one `Admission` and turns answers and errors into its own form: nothing here knows a protocol.
 //!
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
-//! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose text
-//! it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking pool. An
-//! inline write is committed without a thread that waits for it.
+//! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose
+//! text it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking
+//! pool. An inline write is committed without a thread that waits for it.
 //!
 //! What must never happen: a try that holds up the other connections of its thread for longer than `INLINE` allows; a
 //! query that keeps running although its caller has gone.
@@ -75,7 +75,7 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// Oldest version that the query may read.
     pub at_least: Option<Version>,
-    /// Who asks.
+    /// The principal of the request.
     pub principal: Principal,
 }
 

@@ -30,7 +30,7 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
-/// An admission whose one slot is taken.
+/// Returns an admission whose only slot is taken.
 fn full(queued_queries: usize) -> (Arc<Admission>, tokio::sync::OwnedSemaphorePermit) {
     let admission = admission(Limits { concurrent_queries: 1, queued_queries, ..Limits::default() });
     let slot = admission.slots.clone().try_acquire_owned().unwrap();

@@ -65,7 +65,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// The same as [`Client::get`].
     pub fn post(&self, path: &str, body: &Value, accept: &str) -> anyhow::Result<Value> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).header("accept", accept);
         if let Some(token) = &self.token {

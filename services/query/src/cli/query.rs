@@ -63,7 +63,7 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// If the service cannot be reached or refuses the one query. A session prints errors of queries and goes on.
+    /// If the service cannot be reached or refuses the one query. A session prints errors of queries and continues.
     pub fn run(mut self) -> anyhow::Result<ExitCode> {
         let client = self.endpoint.connect()?;
         match self.text.take() {

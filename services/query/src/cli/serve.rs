@@ -71,8 +71,9 @@ pub struct Serve {
     /// Number of partitions of a new graph, a power of two.
     #[arg(long, default_value_t = Options::default().partitions)]
     partitions: u16,
-    /// Bytes of log after which the next checkpoint is written. If the last checkpoint wrote more bytes than that, because
-    /// changes were spread over the whole graph, the next one waits for as many bytes of log as the last one wrote.
+    /// Bytes of log after which the next checkpoint is written. If the last checkpoint
+    /// wrote more bytes than that, because changes were spread over the whole graph,
+    /// the next one waits for as many bytes of log as the last one wrote.
     #[arg(long, default_value_t = Options::default().checkpoint_log_bytes)]
     checkpoint_log_bytes: u64,
 }

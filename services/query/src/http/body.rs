@@ -79,7 +79,7 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// As [`Fields::flag`].
+    /// The same as [`Fields::flag`].
     pub fn is_set(&self, name: &str) -> Result<bool, Failure> {
         match self.json(name) {
             Value::String(text) if text.is_empty() => Ok(true),

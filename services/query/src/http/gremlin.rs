@@ -21,7 +21,7 @@ const UNTYPED: &str = "application/json";
 ///
 /// # Errors
 ///
-/// As [`post`].
+/// The same as [`post`].
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }

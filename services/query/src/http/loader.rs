@@ -48,7 +48,7 @@ pub async fn list_or_status(State(service): State<Service>, request: Request) ->
 ///
 /// # Errors
 ///
-/// As [`list_or_status`].
+/// The same as [`list_or_status`].
 pub async fn status(State(service): State<Service>, Path(id): Path<String>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     describe(&service, &id, &fields)

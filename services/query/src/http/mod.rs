@@ -1,7 +1,7 @@
 //! The HTTP service: one port with an API shaped like Neptune's.
 //!
-//! Flow of a query: route → `body` (parameters from query string, form or JSON) → [`Admission`] → the engine → JSON.
-//! When a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes,
+//! Flow of a query: route → `body` (parameters from query string, form or JSON) → [`Admission`] → the engine →
+//! JSON. When a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes,
 //! running requests finish, and then the process ends.
 //!
 //! What must never happen: a long query on a thread that serves sockets; status 500 for a client's mistake.

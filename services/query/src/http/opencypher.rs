@@ -15,7 +15,7 @@ use tidegraph_types::ErrorCode;
 ///
 /// # Errors
 ///
-/// As [`post`].
+/// The same as [`post`].
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }

@@ -17,7 +17,7 @@ pub struct TimeLeft(pub Duration);
 /// What a shell added to the extensions of a request.
 pub struct Origin {
     left: Option<Duration>,
-    /// Who asks. Without a [`Principal`] in the extensions: anonymous.
+    /// The principal of the request: anonymous if the extensions hold no [`Principal`].
     pub principal: Principal,
 }
 

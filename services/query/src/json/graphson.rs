@@ -490,7 +490,7 @@ mod tests {
         );
     }
 
-    /// A vertex whose `place` is twice the same value with meta-properties, and that value as a property.
+    /// Returns a vertex whose `place` has the same value twice, with meta-properties, and that value as a property.
     fn annotated() -> (Value, Value) {
         let place = PropertyData {
             key: "place".into(),

@@ -4,10 +4,10 @@
 //! Roles: [`Configuration`] holds the settings from the function's environment variables; [`Shell`] holds the
 //! connection to the fleet and answers requests; [`run`] connects it to the Runtime API.
 //!
-//! Flow of a cold start: read the variables → read the map and the lease at the same time → ask the sequencer for the
-//! newest version → ask for the first event. Flow of a request: ask for the newest version (Lambda may have frozen the
-//! process since the last request) → router → answer. The function talks to the map, the sequencer and the nodes, never
-//! to Kafka, whose brokers accept few new connections.
+//! Flow of a cold start: read the variables → read the map and the lease at the same time → ask the sequencer for
+//! the newest version → ask for the first event. Flow of a request: ask for the newest version (Lambda may have
+//! frozen the process since the last request) → router → answer. The function talks to the map, the sequencer and
+//! the nodes, never to Kafka, whose brokers accept few new connections.
 //!
 //! What must never happen: an answer at a version from before a freeze; work that continues after the answer, because
 //! Lambda may freeze the process in the middle of it. Therefore a function runs no bulk loads.

@@ -149,7 +149,7 @@ fn an_execution_that_was_stopped_anywhere_is_followed_by_another() {
         world.execute("first", "balance", None, 1000).unwrap();
         world.set(0, NodeState::Gone);
         world.execute("stopped", "repair", None, stop);
-        // Its lease does not change any more, and is taken.
+        // The lease of the stopped execution does not change any more, so the next execution takes it.
         let seen = world.ask(json!({ "step": "acquire", "holder": "next" })).unwrap();
         if seen["ours"] == false {
             let again =

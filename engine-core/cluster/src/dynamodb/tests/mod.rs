@@ -16,7 +16,7 @@ fn open(options: &DynamoOptions) -> DynamoMap {
 }
 
 fn patient(server: &Server) -> DynamoOptions {
-    // Generous, for a busy machine.
+    // Generous timeouts, for a busy machine.
     DynamoOptions {
         attempt_timeout: Duration::from_secs(30),
         change_timeout: Duration::from_secs(120),
@@ -38,7 +38,7 @@ fn behaves_as_a_map() {
     assert!(matches!(open(&other).load("g", None), Err(Error::NotFound { .. })));
 }
 
-/// Sets an attribute by hand.
+/// Sets or removes an attribute of an item directly in the table.
 fn edit(store: &DynamoMap, graph: &str, key: &str, attribute: &str, value: Option<AttributeValue>) {
     let request = store.client().update_item().table_name(&store.table);
     let request = request
@@ -119,7 +119,7 @@ fn a_table_that_does_not_answer_is_an_error_in_time() {
     assert!(away.will_pass() && matches!(away, Error::Unavailable { .. }), "{away}");
     assert!(hasty.change(graph, None, &[register(1)]).unwrap_err().will_pass());
     server.pause(false);
-    // The change may or may not have been made. The same call again makes it.
+    // The change may or may not have been made. Repeating the call makes it.
     store.change(graph, None, &[register(1)]).unwrap();
     assert!(store.load(graph, Some(&known)).unwrap().node(&id(1)).is_some());
     let nobody = open(&DynamoOptions { attempts: 1, ..DynamoOptions::local("http://127.0.0.1:1") });

@@ -1,4 +1,4 @@
-//! DynamoDB Local for one test, which stops it at its end.
+//! DynamoDB Local for one test. It stops when the test ends.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock};
 
 const CLASSPATH: &str = "TIDEGRAPH_DYNAMODB_CLASSPATH";
-/// Generous, for a busy machine.
+/// Time limit for the start: generous, for a busy machine.
 const START: Duration = Duration::from_secs(120);
 
 /// A server on a free port of this machine, with its data in memory.
@@ -57,7 +57,7 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Freezes the server, or lets it go on.
+    /// Freezes the server, or lets it continue.
     pub fn pause(&self, pause: bool) {
         let signal = if pause { "-STOP" } else { "-CONT" };
         let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();

@@ -1,4 +1,4 @@
-//! Aggregates: each kind of nothing, of nulls, of mixed values, distinct or not.
+//! Aggregates over no rows, nulls and mixed values, with and without DISTINCT.
 
 use super::*;
 use crate::value::Accumulator;
@@ -23,7 +23,7 @@ fn aggregate(kind: K, distinct: bool, inputs: &[Value]) -> Result<String, String
     })
 }
 
-/// Kind, whether distinct, inputs, result.
+/// Kind, whether it is distinct, inputs, result.
 type Case<'c> = (K, bool, Vec<Value>, Result<Value, &'c str>);
 
 fn check_all(table: Vec<Case<'_>>) {

@@ -1,11 +1,12 @@
-//! Functions that look into vertices and edges, how often storage is asked, and materialising.
+//! Functions of vertices and edges, the number of calls to storage, and materialising.
 
 use super::*;
 use crate::value::materialize;
 use tidegraph_plan::Function as F;
 use tidegraph_types::{Edge, Gui, PropertyRef, Sid, Symbol};
 
-/// Two people, a robot with two labels and several values of one key, an edge between the people.
+/// Returns a graph of two people with an edge between them, and a robot with two labels
+/// and several values of one key.
 fn sample() -> (Graph, Edge) {
     let mut graph = Graph::default();
     graph.vertex(1, "anna", &["Person"], &[("name", "Anna".into()), ("age", 30.into())]);
@@ -36,10 +37,11 @@ fn statement(owner: Value, key: &str, value: impl Into<Value>) -> Value {
     Value::Property(Arc::new(PropertyRef { owner, key: key.into(), value: value.into(), nth: 0 }))
 }
 
-/// Expression of an element, the element, result.
+/// Makes the expression of an element; the element; the result.
 type Case<'c> = (fn(Expr) -> Expr, Value, Result<Value, &'c str>);
 
-/// Every case is tried with the element in a slot (read ahead) and as a value from elsewhere (read on the way).
+/// Checks every case with the element in a slot (read ahead) and as a value from
+/// elsewhere (read during evaluation).
 fn check_elements(table: Vec<Case<'_>>) {
     let (graph, _) = sample();
     for (make, element, expected) in table {
@@ -276,7 +278,7 @@ fn properties_of_vertices_have_properties() {
     assert_eq!(graph.take_calls(), 1);
 }
 
-/// A batch of many rows in slot 0.
+/// Returns a batch of many rows with a column in slot 0.
 fn batch_of(column: Column) -> Batch {
     let mut batch = Batch::unbound(column.len(), 1);
     batch.set(Slot(0), column);
@@ -312,7 +314,7 @@ fn storage_is_asked_once_for_a_slot() {
     assert_eq!(run(&[&property(slot(0), "age")], mixed()), 1);
     assert_eq!(run(&[&call(F::Type, [slot(0)])], edges()), 0, "the handle carries the label");
     assert_eq!(run(&[&call(F::ElementMap, [slot(0)])], edges()), 2, "the edges and their ends");
-    // Elements that are derived from slots are read at once as well.
+    // Elements derived from slots are read with one call as well.
     assert_eq!(run(&[&property(call(F::StartNode, [slot(0)]), "name")], edges()), 1);
     let names = Expr::Comprehension {
         variable: Slot(5),

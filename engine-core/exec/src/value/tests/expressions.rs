@@ -39,7 +39,7 @@ fn logic_is_three_valued() {
         (Expr::And(vec![]), Ok(true.into())),
         (Expr::Or(vec![]), Ok(false.into())),
         (Expr::And(vec![e(true), l(12)]), Err("AND takes a boolean, not 12 (long)")),
-        // Decided before the wrong one is looked at.
+        // The first operand decides, so the invalid one is not evaluated.
         (Expr::And(vec![e(false), l(12)]), Ok(false.into())),
         (Expr::Or(vec![s("x")]), Err("OR takes a boolean, not 'x' (string)")),
         (Expr::Not(Box::new(s("x"))), Err("NOT takes a boolean, not 'x' (string)")),
@@ -173,7 +173,7 @@ fn lists_maps_cases_parameters_and_slots() {
             (case(vec![(e(false), l(1)), (null(), l(2)), (e(true), l(3))], l(4)), Ok(3_i64.into())),
             (case(vec![(e(false), l(1))], l(4)), Ok(4_i64.into())),
             (case(vec![(l(1), l(1))], l(4)), Err("a condition takes a boolean, not 1 (long)")),
-            // Only the branch that is taken is computed.
+            // Only the chosen branch is evaluated.
             (case(vec![(e(true), l(1))], math(Arithmetic::Divide, 1_i64, 0_i64)), Ok(1_i64.into())),
             (Expr::Parameter("p".into()), Ok(7_i64.into())),
             (Expr::Parameter("q".into()), Err("parameter $q is missing")),
@@ -198,7 +198,7 @@ fn lists_maps_cases_parameters_and_slots() {
     );
 }
 
-/// The item that a comprehension is at.
+/// The current item of a comprehension.
 const X: Slot = Slot(10);
 /// The accumulator of a reduction.
 const ACC: Slot = Slot(11);
@@ -309,7 +309,7 @@ fn reductions() {
         (reduce(l(5), null(), sum()), Ok(Value::Null)),
         (reduce(l(5), e(values([Value::Null])), sum()), Ok(Value::Null)),
         (reduce(l(5), s("x"), sum()), Err("reduce() takes a list, not 'x' (string)")),
-        // A list that grows: what earlier steps made is not counted.
+        // A list that grows: values of earlier steps do not count against the limit.
         (call(F::Size, [reduce(e(longs([])), call(F::Range, [l(1), l(2000)]), sum())]), Ok(2000_i64.into())),
     ]);
 }

@@ -34,7 +34,7 @@ impl Graph {
         self.newest = Some(Gui(gui));
     }
 
-    /// Gives one value of the newest vertex a meta-property.
+    /// Adds a meta-property to one value of the newest vertex.
     pub fn annotate(&mut self, cell: usize, key: &str, value: impl Into<Value>) {
         let (meta_key, newest) = (self.tok(key), self.newest.expect("a vertex"));
         let vertex = self.graph.vertices.get_mut(&newest).expect("a vertex");

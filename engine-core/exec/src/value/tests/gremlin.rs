@@ -1,4 +1,4 @@
-//! What Gremlin's steps need: paths with labels, maps, local scope.
+//! Functions for Gremlin's steps: paths with labels, maps, local scope.
 
 use super::*;
 use tidegraph_plan::Function as F;
@@ -143,7 +143,7 @@ fn local_ranges_sorts_and_dedups() {
         (range(abc(), 1, -1), Ok(longs([2, 3]))),
         (range(abc(), 5, 9), Ok(longs([]))),
         (range(abc(), 0, 0), Ok(longs([]))),
-        // One item is answered by itself.
+        // A single item is returned without a list.
         (range(abc(), 0, 1), Ok(1_i64.into())),
         (range(abc(), 7, 8), Ok(Value::Unbound)),
         (range(m(), 0, 1), Ok(map([("a", 3.into())]))),

@@ -1,4 +1,5 @@
-//! Laws that hold for any expression and any values: nothing panics, comparisons and filters are coherent.
+//! Laws that hold for any expression and any values: evaluation never panics, and
+//! comparisons and filters are coherent.
 
 use super::*;
 use proptest::prelude::*;
@@ -226,13 +227,13 @@ fn sample() -> Graph {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// Whatever is computed gives a value or an error, the same by row and by column, and gives its memory back.
+    /// Every expression gives a value or an error, the same by row and by column, and releases its memory.
     #[test]
     fn nothing_panics(expr in expr(), row in prop::collection::vec(value(), 4)) {
         let _ = eval_in(&sample(), &row, &expr);
     }
 
-    /// A function with as many arguments as it takes does not panic either.
+    /// No function panics when it is called with a valid number of arguments.
     #[test]
     fn no_function_panics(args in prop::collection::vec(value(), 3), at in 0..FUNCTIONS.len()) {
         for count in 0..=args.len() {
@@ -264,7 +265,8 @@ proptest! {
         });
     }
 
-    /// `=` is symmetric, `<` and `>` mirror each other, `<>` is the opposite of `=`, and `<=` holds when `<` or `=` does.
+    /// `=` is symmetric, `<` and `>` mirror each other, `<>` is the opposite of `=`,
+    /// and `<=` holds when `<` or `=` does.
     #[test]
     fn comparisons_are_coherent(a in value(), b in value()) {
         use crate::value::eval::compare;

@@ -1,4 +1,4 @@
-//! Tests of expressions, functions and aggregates: tables of an expression and what it gives, value or error.
+//! Tests of expressions, functions and aggregates, as tables of an expression and its value or error.
 
 mod aggregates;
 mod elements;
@@ -19,7 +19,7 @@ use tidegraph_apl::At;
 use tidegraph_plan::{Arithmetic, Comparison, Expr, Function, Slot};
 use tidegraph_types::{Map, Path, Str, Value};
 
-/// Random bits that are always the same.
+/// A source of randomness that always returns the same bits.
 struct Fixed;
 
 impl Entropy for Fixed {
@@ -28,7 +28,7 @@ impl Entropy for Fixed {
     }
 }
 
-/// Start of every request in these tests: 2026-11-21T12:00:00Z.
+/// Start time of every request in these tests: 2026-11-21T12:00:00Z.
 const NOW_SECOND: i64 = 1_795_262_400;
 
 fn with_limits<R>(graph: &Graph, limits: Limits, test: impl FnOnce(&Context<'_>) -> R) -> R {
@@ -43,7 +43,7 @@ fn with_context<R>(graph: &Graph, test: impl FnOnce(&Context<'_>) -> R) -> R {
     with_limits(graph, Limits { memory_bytes: 1 << 20, ..Limits::default() }, test)
 }
 
-/// A batch of one row whose slots hold these values.
+/// Returns a batch of one row whose slots hold these values.
 fn one_row(values: &[Value]) -> Batch {
     let mut batch = Batch::unbound(1, values.len());
     for (slot, value) in values.iter().enumerate() {
@@ -56,7 +56,7 @@ fn outcome(result: crate::Result<Value>) -> Result<String, String> {
     result.map(|value| format!("{value:?}")).map_err(|error| error.to_string())
 }
 
-/// Computes an expression over one row, and over two equal rows as a column: both must agree.
+/// Evaluates an expression over one row, and over two equal rows as a column. Both results must agree.
 fn eval_in(graph: &Graph, row: &[Value], expr: &Expr) -> crate::Result<Value> {
     with_context(graph, |ctx| {
         let batch = one_row(row);
@@ -81,7 +81,7 @@ fn eval(expr: &Expr) -> crate::Result<Value> {
     eval_in(&Graph::default(), &[], expr)
 }
 
-/// Checks a table; values must be the same in type and width, errors in their text.
+/// Checks a table. Values must have the same type and width; errors must have the same text.
 fn check(table: Vec<(Expr, Result<Value, &str>)>) {
     check_in(&Graph::default(), &[], table);
 }

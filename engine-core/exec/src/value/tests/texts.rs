@@ -1,4 +1,4 @@
-//! Functions of strings and of openCypher's lists, and paths of openCypher.
+//! String functions, openCypher's list functions, and openCypher's paths.
 
 use super::*;
 use tidegraph_plan::Function as F;
@@ -139,7 +139,7 @@ fn ends_of_edges() {
 
 #[test]
 fn paths() {
-    // 10 → 20 → 30, and 40 → 30 walked backwards.
+    // 10 → 20 → 30, then 40 → 30 walked backwards.
     let (ab, bc, dc) = (edge(1, 10, 20), edge(2, 20, 30), edge(3, 40, 30));
     let whole = || path([v(10), ab.clone(), v(20), bc.clone(), v(30), dc.clone(), v(40)], &[]);
     let listed = || e(values([bc.clone(), dc.clone()]));

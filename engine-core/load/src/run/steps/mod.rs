@@ -92,7 +92,7 @@ impl Stage {
     }
 }
 
-/// What a load does next.
+/// The next step of a load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Runs these tasks of a stage.
@@ -180,7 +180,7 @@ impl<'a> Steps<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Steps::round`], except that a round that did not begin is no error.
+    /// The same as [`Steps::round`], except that a round that did not begin is no error.
     pub fn last_round(&self) -> Result<u32, Error> {
         let mut last = 0;
         loop {
@@ -206,9 +206,9 @@ impl<'a> Steps<'a> {
     ///
     /// # Errors
     ///
-    /// The task may be tried again after every error whose code can be retried: the store, the graph or a file could
-    /// not be reached. [`Error::File`] with [`Cause::Changed`](crate::Cause::Changed) means that a file changed since
-    /// it was listed; the load has to begin anew. What is wrong with rows is in the report.
+    /// The task may be tried again after every error whose code can be retried: the store, the graph or a
+    /// file could not be reached. [`Error::File`] with [`Cause::Changed`](crate::Cause::Changed) means that
+    /// a file changed since it was listed; the load has to begin anew. Defects of rows are in the report.
     pub fn work(&self, stage: Stage, round: u32, task: u32, attempt: &str) -> Result<TaskReport, Error> {
         let object = self.done(stage, round, task);
         match read(self.objects, &object) {
@@ -257,7 +257,7 @@ impl<'a> Steps<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Steps::next`].
+    /// The same as [`Steps::next`].
     pub fn again(&self, round: u32) -> Result<Next, Error> {
         for stage in [Stage::Vertices, Stage::Sources] {
             let tasks = self.tasks(stage, round)?;

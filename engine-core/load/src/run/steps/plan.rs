@@ -61,7 +61,7 @@ impl Request {
     }
 }
 
-/// What holds for one attempt to commit.
+/// State that is fixed for one attempt to commit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Round {
     /// Version at which the graph was read first.

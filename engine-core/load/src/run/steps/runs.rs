@@ -12,7 +12,7 @@ use tidegraph_wire::load::{LoadRow, RunBuffer, RunReader};
 /// Size at which buffered rows are written, in bytes.
 const BUFFER_BYTES: usize = 64 << 20;
 
-/// RowKind of the rows of a run.
+/// Kind of the rows of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RowKind {

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::time::Duration;
 use tidegraph_types::{Epoch, ShardId, Version};
 
-/// Longest wait for anything: generous, since other programs may keep the machine busy.
+/// Time limit of every wait: generous, because other programs may keep the machine busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 const ONE: NewTopic = NewTopic { shards: 1, replication: 1, in_sync: 1 };
 
@@ -101,7 +101,7 @@ fn a_deposed_writer_acknowledges_nothing() {
     let options = options(&server, "deposed");
     let mut old = made(&options);
     old.append(&[epoch_start(1, 1), commit(2, 1, "a"), commit(3, 1, "b")]).unwrap();
-    // The next writer takes over, and the old one does not know.
+    // The next writer takes over, and the old one does not know it.
     let mut new = open(&options);
     new.append(&[epoch_start(4, 2)]).unwrap();
     for _ in 0..2 {
@@ -119,7 +119,8 @@ fn a_deposed_writer_acknowledges_nothing() {
         assert_eq!(versions(log), expected);
         assert_eq!(read_all(log, 5).unwrap(), [commit(5, 2, "kept")]);
     }
-    // This time the old writer is first: its acknowledged records are there, and the next one must read again.
+    // This time the old writer appends first: the log has its acknowledged records, and
+    // the next writer must read again.
     let mut newest = open(&options);
     new.append(&[commit(6, 2, "kept too")]).unwrap();
     let refused = newest.append(&[epoch_start(6, 3)]).unwrap_err();
@@ -139,7 +140,7 @@ fn a_deposed_writer_acknowledges_nothing() {
     assert_eq!(followed(&options, (7, 3), 1), [(8, 3)]);
 }
 
-/// Reads `count` records after a version and its epoch, and one more if it comes soon.
+/// Reads `count` records after a version and its epoch, and one more if it arrives soon.
 fn followed(options: &KafkaOptions, (version, epoch): (u64, u64), count: usize) -> Vec<(u64, u64)> {
     let after = Position { version: Version(version), epoch: Epoch(epoch) };
     let mut follower = KafkaFollower::new(options.clone(), ShardId(0), after);
@@ -172,14 +173,14 @@ fn a_follower_waits_for_records_and_reports_trimmed_ones() {
     assert!(matches!(refused, Err(Error::Trimmed { requested: Version(4), .. })), "{refused:?}");
 }
 
-/// Asking the broker takes longer than reading a record: a follower that asked after each record would never come near
-/// the end of a busy log.
+/// Asking the broker takes longer than reading a record. A follower that asked after each
+/// record would never approach the end of a busy log.
 #[test]
 fn a_follower_far_behind_asks_where_the_log_ends_only_when_it_may_be_near() {
     let server = Own::start();
     let patient = options(&server, "near");
     let mut log = made(&patient);
-    // Bounds how long the follower asks a broker that does not answer.
+    // Limits how long the follower asks a broker that does not answer.
     let options = KafkaOptions { timeout: Duration::from_secs(20), ..patient };
     let written: Vec<Record> = (1..=60).map(|version| commit(version, 1, "a")).collect();
     log.append(&written[..40]).unwrap();
@@ -235,11 +236,11 @@ fn bad_input_is_named() {
     assert!(matches!(refused, Error::Encode { version: Version(2), .. }), "{refused}");
     assert_eq!(log.tail(), None);
     log.append(&[commit(1, 1, "a")]).unwrap();
-    // A shard that the topic does not have.
+    // The topic does not have this shard.
     let wrong = KafkaOptions { timeout: short, ..options.clone() };
     let wrong = KafkaLog::open(wrong, ShardId(3)).unwrap_err();
     assert!(matches!(wrong, Error::Broker { .. }), "{wrong}");
-    // A message of another software.
+    // A message that other software wrote.
     let producer: BaseProducer =
         ClientConfig::new().set("bootstrap.servers", server.brokers()).create().unwrap();
     producer.send(BaseRecord::<(), str>::to("bad").partition(0).payload("hello")).unwrap();

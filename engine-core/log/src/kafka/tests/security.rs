@@ -1,4 +1,4 @@
-//! Brokers that ask for certificates or tokens. The tokens here are unsigned: only MSK can check its own.
+//! Brokers that require certificates or tokens. The tokens here are unsigned: only MSK can verify its own tokens.
 
 use super::server::{Own, free_port};
 use super::{ONE, PATIENCE, commit, made, open};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{ShardId, Version};
 
-/// An authority, and files with certificates that it signed.
+/// A certificate authority, and files with certificates that it signed.
 struct Authority {
     folder: tempfile::TempDir,
     issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
@@ -27,7 +27,7 @@ impl Authority {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        // A name of its own: a certificate with its issuer's name counts as self-signed.
+        // The name is set, because a certificate whose name is that of its issuer counts as self-signed.
         params.distinguished_name.push(rcgen::DnType::CommonName, "authority");
         let certificate = params.self_signed(&key).unwrap();
         std::fs::write(folder.path().join("authority.pem"), certificate.pem()).unwrap();
@@ -38,7 +38,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// Files with a certificate for an address or a name, and its key.
+    /// Writes files with a certificate for an address or a name, and with its key.
     fn certificate(&self, name: &str) -> (PathBuf, PathBuf) {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -54,7 +54,8 @@ impl Authority {
         KafkaTls { authorities: Some(self.file("authority.pem")), certificate: None }
     }
 
-    /// A broker with a listener that asks for certificates and one that asks for tokens, and their ports.
+    /// Starts a broker with a listener that requires certificates and one that requires
+    /// tokens. Returns it with their ports.
     fn broker(&self, name: &str) -> (Own, u16, u16) {
         let (certificate, key) = self.certificate(name);
         let read = |path| std::fs::read_to_string(path).unwrap();
@@ -79,7 +80,7 @@ impl Authority {
     }
 }
 
-/// Unsigned tokens, which brokers accept in tests.
+/// Makes unsigned tokens, which brokers accept in tests.
 struct Unsigned {
     clock: RealClock,
     lasts_s: i64,
@@ -178,7 +179,7 @@ fn a_broker_with_another_name_is_refused() {
         ..at(tokens, "imposter")
     };
     assert!(KafkaLog::open(options.clone(), ShardId(0)).is_err());
-    // The same broker without the check of its name: nothing else was wrong.
+    // The same broker without the check of its name accepts the client, so nothing else was wrong.
     let lax = ("ssl.endpoint.identification.algorithm".to_owned(), "none".to_owned());
     writes_and_reads(&KafkaOptions { properties: vec![lax], timeout: PATIENCE, ..options });
 }
@@ -193,7 +194,7 @@ fn expired_tokens_are_replaced() {
     let mut log = made(&options);
     let begun = source.made.load(Ordering::Relaxed);
     let clock = RealClock::new();
-    // Until both clients of the log have got two more tokens: then their first ones have long expired.
+    // Both clients of the log get two more tokens in this time, so their first tokens have long expired.
     let mut version = 0;
     while source.made.load(Ordering::Relaxed) < begun + 4 {
         version += 1;
@@ -209,7 +210,7 @@ fn expired_tokens_are_replaced() {
 #[test]
 fn tokens_for_msk_are_signed_with_the_credentials_of_the_process() {
     use crate::kafka::MskIam;
-    // In a process of its own, since credentials come from the environment.
+    // The test runs in another process, because credentials come from the environment.
     const ASKED: &str = "TIDEGRAPH_TEST_SIGNS";
     if std::env::var_os(ASKED).is_none() {
         let name = "kafka::tests::security::tokens_for_msk_are_signed_with_the_credentials_of_the_process";
@@ -247,7 +248,7 @@ fn tokens_for_msk_are_signed_with_the_credentials_of_the_process() {
     }
     let left_ms = token.ends_ms - clock.wall().as_millisecond();
     assert!((1..=900_000).contains(&left_ms), "{left_ms}");
-    // The token is used again, and never shown.
+    // The token is reused, and never printed.
     assert_eq!(iam.token().unwrap().value, token.value);
     assert!(!format!("{token:?} {iam:?}").contains(&token.value));
 }

@@ -1,4 +1,4 @@
-//! A real broker for one test, which stops it at its end.
+//! A real broker for one test. It stops when the test ends.
 
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -11,17 +11,17 @@ use tidegraph_platform::{Clock, RealClock};
 
 const CLASSPATH: &str = "TIDEGRAPH_KAFKA_CLASSPATH";
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
-/// Generous, for a busy machine.
+/// Time limit for the start: generous, for a busy machine.
 const START: Duration = Duration::from_secs(120);
 
-/// Names a broker that all tests of a run share, as `host:port`. Without it each test starts its own.
+/// Variable that names a broker for all tests of a run, as `host:port`. Without it each test starts its own.
 const SHARED: &str = "TIDEGRAPH_TEST_KAFKA";
 
 /// A broker on this machine.
 pub enum Server {
-    /// Started by the test, and ended with it.
+    /// Started by the test, and stopped with it.
     Own(Own),
-    /// The one that tests share, by its address.
+    /// Address of the broker that tests share.
     Shared(String),
 }
 
@@ -33,15 +33,15 @@ pub struct Own {
 }
 
 impl Server {
-    /// Returns the broker that tests share, or starts one. The test uses topics that no other test names.
+    /// Returns the shared broker, or starts one. The test uses topics that no other test uses.
     pub fn start() -> Self {
         std::env::var(SHARED).map_or_else(|_| Self::Own(Own::start()), Self::Shared)
     }
 }
 
-/// What clients can reach.
+/// The address that clients connect to.
 pub trait Brokers {
-    /// Its address, as `host:port`.
+    /// Returns the address as `host:port`.
     fn brokers(&self) -> String;
 }
 
@@ -79,7 +79,7 @@ impl Own {
         Self::start_with(&[], "")
     }
 
-    /// With further listeners, as `NAME://host:port` and protocol, and settings for them.
+    /// Starts a broker with further listeners, as `NAME://host:port` and protocol, and with settings for them.
     pub fn start_with(listeners: &[(String, &str)], settings: &str) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let (port, controller) = (free_port(), free_port());
@@ -140,13 +140,13 @@ impl Own {
         }
     }
 
-    /// Kills the broker as a power failure would, and starts it again on its disk.
+    /// Kills the broker as a power failure would, and restarts it on its disk.
     pub fn crash_and_restart(&mut self) {
         self.end();
         self.run();
     }
 
-    /// Freezes the broker, or lets it go on.
+    /// Freezes the broker, or lets it continue.
     pub fn pause(&self, pause: bool) {
         let id = self.child.as_ref().expect("it runs").id().to_string();
         let signal = if pause { "-STOP" } else { "-CONT" };

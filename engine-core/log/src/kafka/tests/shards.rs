@@ -1,4 +1,4 @@
-//! A log of several shards: partitions of one topic.
+//! A log of several shards, which are partitions of one topic.
 
 use super::server::Server;
 use super::{PATIENCE, options};
@@ -25,7 +25,7 @@ fn make(options: &KafkaOptions, shards: u16) {
     create_topic(options, NewTopic { shards, replication: 1, in_sync: 1 }).unwrap();
 }
 
-/// A transaction with a change in each partition, the last one first.
+/// Returns a transaction with a change in each partition, the last partition first.
 fn wide(version: u64, epoch: u64) -> Record {
     let vertex =
         |partition: u64| Mutation::DeleteVertex { gui: Gui(partition << 48 | version), edges_left: false };
@@ -38,7 +38,7 @@ fn epoch_start(version: u64, epoch: u64) -> Record {
     Record { body: Body::EpochStart, ..wide(version, epoch) }
 }
 
-/// Writes parts as a sequencer does, to one shard and without waiting for others.
+/// Writes parts as a sequencer does, to one shard and without waiting for other shards.
 fn write_parts(options: &KafkaOptions, parts: &[&Part], complete: u64) {
     let producer: BaseProducer =
         ClientConfig::new().set("bootstrap.servers", &options.brokers).create().unwrap();
@@ -53,7 +53,7 @@ fn write_parts(options: &KafkaOptions, parts: &[&Part], complete: u64) {
     producer.flush(PATIENCE).unwrap();
 }
 
-/// Reads `count` records that a shard hands out after a position, and one more if it comes soon.
+/// Reads `count` records of a shard after a position, and one more if it arrives soon.
 fn followed(options: &KafkaOptions, shard: u16, (version, epoch): (u64, u64), count: usize) -> Vec<Record> {
     let after = Position { version: Version(version), epoch: Epoch(epoch) };
     let mut follower = KafkaFollower::of_several(options.clone(), ShardId(shard), after);
@@ -91,7 +91,7 @@ fn a_transaction_that_some_shards_lack_is_not_committed() {
     assert_eq!((old.tail(), old.first()), (None, None));
     let mut written = vec![epoch_start(1, 1), wide(2, 1)];
     old.append(&written).unwrap();
-    // Readers do not know that they are complete before a mark says so.
+    // Readers do not know that the records are complete until a mark says so.
     assert!(followed(&options, 0, (0, 0), 0).is_empty());
     old.on_idle();
     for shard in 0..3 {
@@ -106,7 +106,7 @@ fn a_transaction_that_some_shards_lack_is_not_committed() {
     let mut new = open_log(&options, sharding(3), Epoch(2)).unwrap();
     assert_eq!(new.tail(), Some(Tail { version: Version(2), epoch: Epoch(1) }));
     assert_eq!(read_all(new.as_mut(), 1).unwrap(), written);
-    // A part that was still under way.
+    // A part that was still in flight arrives.
     write_parts(&options, &[&third[1]], 2);
     let refused = old.append(&[wide(3, 1)]).unwrap_err();
     assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
@@ -124,7 +124,7 @@ fn a_transaction_that_some_shards_lack_is_not_committed() {
             );
         }
     }
-    // The next sequencer finds all complete records. It must not use an epoch again.
+    // The next sequencer finds all complete records. It must not reuse an epoch.
     let behind = open_log(&options, sharding(3), Epoch(2)).err().unwrap();
     assert!(matches!(behind, Error::Behind { epoch: Epoch(2), found: Epoch(2) }), "{behind}");
     let mut next = open_log(&options, sharding(3), Epoch(5)).unwrap();

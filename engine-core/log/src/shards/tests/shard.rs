@@ -1,4 +1,4 @@
-//! A shard whose messages are under way for a while, and may be lost with their sender.
+//! A shard whose messages are in flight for a while, and may be lost with their sender.
 
 use super::{Bug, World};
 use crate::Error;
@@ -11,14 +11,14 @@ use std::sync::atomic::Ordering;
 use tidegraph_platform::Random;
 use tidegraph_types::{Epoch, ShardId, Version};
 
-/// A shard as one sequencer has it open. Its messages arrive later.
+/// A shard as one sequencer has opened it. Its messages arrive later.
 pub(super) struct TestShard {
     world: Arc<World>,
     writer: u64,
     shard: u16,
     inner: Writer,
     prepared: Vec<Message>,
-    /// A fence that was not sent yet: a planted defect.
+    /// A fence that has not been sent yet: a planted defect.
     owed: Vec<Message>,
     acknowledges_early: bool,
     /// Number of messages that were sent since the last `confirm`, without marks.
@@ -39,7 +39,7 @@ fn died() -> Error {
 }
 
 impl TestShard {
-    /// Ends the sequencer: its messages under way may be lost, from some message on.
+    /// Ends the sequencer. Its messages in flight from some message on may be lost.
     fn die(&self) -> Error {
         for ((writer, _), messages) in self.world.under_way.lock().iter_mut() {
             if *writer == self.writer && self.world.random.one_in(2) {

@@ -1,4 +1,4 @@
-//! Patterns in, operators out.
+//! Tests of the operators that the pass makes from patterns.
 
 use crate::op::ScanTest;
 use crate::passes::estimate::Estimate;
@@ -28,7 +28,7 @@ impl Catalog for Names {
     }
 }
 
-/// 1,000 people who know 20 others each, 10 cities in which they live.
+/// Lowers a pattern for a graph of 1,000 people who know 20 others each, and 10 cities in which they live.
 fn lower(pattern: MatchPattern, input: Op) -> String {
     let statistics = Statistics {
         vertices: 1_010,
@@ -103,7 +103,7 @@ fn an_id_beats_every_label() {
     );
 }
 
-/// Degrees by id.
+/// Degrees by vertex id.
 struct Degrees(&'static [(&'static str, u64)]);
 
 impl Instances for Degrees {
@@ -136,11 +136,11 @@ fn ids_that_rows_say_are_looked_up() {
         );
         assert!(text.starts_with(&expected), "{text}");
     }
-    // The look-up of a list says all that the condition does.
+    // The look-up of a list replaces the condition.
     let text = lower_where(Expr::In(Box::new(id_of(0)), Box::new(row())));
     let expected = "unwind $5 of @rows\nlook up vertices $0 of IdTexts($5)\nfilter $0:Person\nexpand";
     assert!(text.starts_with(expected), "{text}");
-    // What is bound by the pattern itself comes later.
+    // A value that the pattern itself binds is not available for the look-up.
     let text = lower_where(equal(id_of(1), Expr::Property(Box::new(Expr::Slot(Slot(0))), "x".into())));
     assert!(text.starts_with("unwind $5 of @rows\nscan vertices"), "{text}");
     let text = lower_where(equal(id_of(0), Expr::Call(Function::Rand, vec![])));
@@ -185,7 +185,7 @@ fn few_vertices_of_one_value_beat_a_small_label() {
         )
     };
     assert!(person("email").starts_with("scan vertices $0 :Person"), "{}", person("email"));
-    // Nothing is known of the values of this key.
+    // There are no statistics of this key.
     assert!(person("name").starts_with("scan vertices $1 :City"), "{}", person("name"));
 }
 

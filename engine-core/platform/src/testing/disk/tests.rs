@@ -8,7 +8,7 @@ fn read(disk: &dyn Disk, path: &Path, offset: u64) -> Vec<u8> {
     bytes
 }
 
-/// What every disk must do.
+/// Checks what every disk must do.
 pub(crate) fn disk_suite(disk: &dyn Disk, root: &Path) {
     let dir = root.join("a/b");
     disk.create_dir_all(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! Property pages beyond the memory budget: pages that nobody used for a while are moved to a local file, and come
+//! Property pages beyond the memory budget: pages that were not used for a while are moved to a local file, and come
 //! back when they are read.
 //!
 //! Roles: [`PageMemory`] counts the bytes of a store's pages, knows their limit, and owns the file with its free space

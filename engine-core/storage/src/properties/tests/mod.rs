@@ -19,7 +19,7 @@ struct Rows {
     table: PageTable,
     pages: PageWriter,
     places: BTreeMap<u64, RowPlace>,
-    /// Rows to reclaim.
+    /// Rows that can be reclaimed later.
     touched: Vec<(Version, RowPlace)>,
 }
 
@@ -220,7 +220,7 @@ fn rows_that_fill_a_page_at_one_version_have_no_records() {
     for owner in 0..1500 {
         rows.create(5, owner, "id", &[1], &[write(owner)]);
     }
-    // A change within the version is in no older state.
+    // An older state does not contain a change of this version.
     rows.set(5, 7, 10, Cardinality::Single, &Value::Long(-7));
     rows.set(5, 7, 10, Cardinality::Single, &Value::Long(-8));
     assert_eq!(rows.bytes().versions, 0);
@@ -233,7 +233,7 @@ fn rows_that_fill_a_page_at_one_version_have_no_records() {
     }
     rows.reclaim(5);
     assert_eq!(rows.bytes().versions, 0);
-    // A reused place is visible from the new version on only.
+    // A reused place is visible only from the new version on.
     rows.remove(6, 10);
     rows.reclaim(6);
     rows.create(7, 10, "third", &[1], &[write(3)]);
@@ -281,7 +281,7 @@ fn a_hundred_thousand_keys() {
         rows.create(1, u64::from(key), "v", &[1], &[]);
         rows.set(2, u64::from(key), 1000 + key, Cardinality::Single, &Value::Int(key as i32));
     }
-    // Many of them at one vertex.
+    // Many of these keys at one vertex.
     let many: Vec<_> = (0..KEYS)
         .map(|key| PropertyWrite {
             key: Token(1000 + key),

@@ -4,8 +4,8 @@ use super::*;
 use rand::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// STO-1. The writer moves amounts between vertices, and changes a text and a number that say the same. Readers at
-/// published versions must see the right sum and matching pairs, in whatever row.
+/// STO-1. The writer moves amounts between vertices, and changes a text and a number that must match. At
+/// each published version, readers must see the right sum and matching pairs, in whichever row they are.
 fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
     const OWNERS: u64 = 8;
     let places: Vec<AtomicU64> = (0..OWNERS).map(|_| AtomicU64::new(0)).collect();
@@ -48,7 +48,7 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
             scope.spawn(|| {
                 let mut checks = 0;
                 while !done.load(Ordering::Relaxed) || checks == 0 {
-                    // Announce first, then check that it was in time.
+                    // Announces the version first, then checks that this was in time.
                     let version = published.load(Ordering::SeqCst);
                     mine.store(version, Ordering::SeqCst);
                     if oldest.load(Ordering::SeqCst) > version {
@@ -114,16 +114,16 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
                 |least: u64| readers.iter().map(|reader| reader.load(Ordering::SeqCst)).fold(least, u64::min);
             let pause = evicting && version % 16 == 0;
             if pause {
-                // Wait until readers are at this version; then it is the only one, and pages may be evicted while
-                // they read.
+                // Waits until readers are at this version. Then it is the only version,
+                // and pages may be evicted while they read.
                 (0..100_000).find(|_| {
                     std::thread::yield_now();
                     reading(version) == version
                 });
             }
             if pause || version % 7 == 0 {
-                // Announce first, then look who reads: a reader that comes later sees it and moves to a newer
-                // version.
+                // Announces the limit first, then looks for readers: a later reader sees
+                // the limit and moves to a newer version.
                 let next = reading(version).max(oldest.load(Ordering::SeqCst));
                 oldest.store(next, Ordering::SeqCst);
                 let next = reading(next);

@@ -61,7 +61,7 @@ fn pages_go_and_come_back_as_they_were() {
         assert_eq!(&rows.see(1, owner as u64), before);
     }
     assert_eq!(rows.table.memory().resident(), resident, "what comes back takes what it took");
-    // Unchanged pages are not written again; changed ones give back their place.
+    // Unchanged pages are not written again; changed pages free their place.
     evict(&mut rows);
     assert_eq!(rows.table.memory().spilled(), spilled);
     rows.set(2, 5, 10, Cardinality::Single, &long(0));

@@ -1,7 +1,7 @@
 //! The requests of the APL between processes, each defined once.
 //!
-//! To add a request: add the method to the trait `Apl`, the two messages to the contract, an `impl Request` to a file
-//! beside this one, and its line to the table below. What is missing does not compile.
+//! To add a request: add the method to the trait `Apl`, the two messages to the contract, an `impl Request` to
+//! a file beside this one, and its line to the table below. The crate does not compile until all of them exist.
 
 mod counts;
 mod elements;
@@ -53,14 +53,14 @@ pub trait Request: Listed {
     ///
     /// # Errors
     ///
-    /// As [`Self::decode`].
+    /// The same as [`Self::decode`].
     fn decode_answer(message: Self::AnswerMessage) -> Result<Self::Answer, Error>;
 
-    /// Makes the call of the trait that the request stands for.
+    /// Makes the call of the trait that the request represents.
     ///
     /// # Errors
     ///
-    /// Those of the call, and those of [`Allowance::check`].
+    /// The errors of the call, and those of [`Allowance::check`].
     fn call(&self, apl: &dyn Apl, at: At, allowance: &Allowance<'_>) -> Result<Self::Answer, AplError>;
 
     /// Estimates the work of a request, in rows of vertices read: a server answers small requests at once. `None`: the
@@ -80,7 +80,7 @@ pub trait Listed: Sized + Into<AnyRequest> {
 /// What a server allows the calls that it makes.
 #[derive(Clone, Copy)]
 pub struct Allowance<'a> {
-    /// Most rows of one answer. A caller that wants more continues from the cursor.
+    /// Maximum number of rows of one answer. A caller that wants more continues from the cursor.
     pub max_rows: u32,
     /// Rows of a frontier between two calls of `check`.
     pub piece_rows: usize,
@@ -171,7 +171,7 @@ macro_rules! requests {
                 Ok((at, request))
             }
 
-            /// Makes the call of the trait that the request stands for.
+            /// Makes the call of the trait that the request represents.
             ///
             /// # Errors
             ///

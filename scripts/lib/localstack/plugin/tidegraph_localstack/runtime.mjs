@@ -1,7 +1,9 @@
 /**
- * What Lambda's runtimes for Node.js do: asks the Runtime API for events, gives each to the function's handler, and sends what it answers or throws.
+ * A runtime for Node.js functions, as in Lambda: polls the Runtime API for events, passes each to the function's
+ * handler, and sends what the handler returns or throws.
  *
- * AWS's own client (`aws-lambda-ric`) is not taken: it compiles libcurl and C++ when it is installed, and the functions here need none of what that is for (streamed answers).
+ * AWS's own client (`aws-lambda-ric`) is not used: its installation compiles libcurl and C++ for a feature that the
+ * functions here do not need (streamed answers).
  *
  * Usage: `node runtime.mjs index.handler`, in the folder of the code.
  */
@@ -17,7 +19,7 @@ const api = `http://${process.env.AWS_LAMBDA_RUNTIME_API}/2018-06-01/runtime`;
 const send = (path, body) => fetch(`${api}/${path}`, { method: "POST", body: JSON.stringify(body ?? null) });
 
 /**
- * An error as Lambda shows it, and a state machine by its type.
+ * Formats an error as Lambda does. State machines match it by its type.
  *
  * @param {unknown} error
  */
@@ -63,7 +65,7 @@ try {
 }
 for (;;) {
   const next = await fetch(`${api}/invocation/next`);
-  // The environment ends.
+  // The environment is shutting down.
   if (next.status === 410) process.exit(0);
   const id = next.headers.get("lambda-runtime-aws-request-id");
   process.env._X_AMZN_TRACE_ID = next.headers.get("lambda-runtime-trace-id") ?? "";
