@@ -5,7 +5,8 @@
 //! `loads/` (segments of committed loads) and `jobs/` (one file for each load).
 //!
 //! Recovery: restore the newest complete checkpoint; apply the log from there; fill the indexes; raise the epoch. A
-//! record that a crash left half-written in the log was never acknowledged and is cut.
+//! record that a crash left half-written in the log was never acknowledged and is cut. The file `log.end` says how far
+//! the log must reach: a log that ends before has lost files, and the graph is not opened.
 
 use crate::applier::StoreApplier;
 use crate::backend::{Backend, Local};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_log::{FileLogOptions, LogLocation, LogStore};
+use tidegraph_log::{FileLogOptions, LogLocation, LogStore, Tail};
 use tidegraph_platform::{Clock, Disk, Objects, Random, RealClock, RealDisk, RealRandom};
 use tidegraph_storage::{Manifest, MemoryBudget, Store, StoreConfig};
 use tidegraph_txn::{Recovered, Sequencer, SequencerConfig};
@@ -107,8 +108,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// `InvalidParameter` for invalid options, `Unavailable` if another process has the
-    /// directory open or the disk fails, `Corrupt` if stored bytes are damaged.
+    /// `InvalidParameter` for invalid options, `Unavailable` if another process has the directory open or the disk
+    /// fails, `Corrupt` if stored bytes are damaged or files are missing ([`Options::accept_loss`]).
     pub fn open(options: Options) -> Result<Arc<Self>, Error> {
         let environment = Environment {
             clock: Arc::new(RealClock::new()),
@@ -140,7 +141,7 @@ impl Database {
         let (store, manifest) = restore(config, &objects)?;
         let store = Arc::new(store);
         // The sequencer raises the epoch, because only one process at a time opens the directory.
-        let mut log = log_location(&options, &disk)?.open(Sharding::ONE, Epoch(0))?;
+        let mut log = log_location(&options, &disk, manifest.as_ref())?.open(Sharding::ONE, Epoch(0))?;
         let applier = StoreApplier { store: store.clone(), objects: objects.clone() };
         let (recovered, replayed) = replay(&applier, manifest.as_ref(), &mut *log)?;
         tracing::info!(
@@ -345,10 +346,18 @@ fn restore(config: StoreConfig, objects: &Objects) -> Result<(Store, Option<Mani
 const LONGEST_SYNC_INTERVAL_MS: u64 = 60_000;
 
 /// The log of an embedded graph: in its directory, or in memory where it has none.
-fn log_location(options: &Options, disk: &Arc<dyn Disk>) -> Result<LogLocation, Error> {
+fn log_location(
+    options: &Options,
+    disk: &Arc<dyn Disk>,
+    checkpoint: Option<&Manifest>,
+) -> Result<LogLocation, Error> {
     let Some(dir) = &options.data_dir else { return Ok(LogLocation::Memory) };
-    let sync_every = options.sync_log_every_ms.map(log_sync_interval).transpose()?;
-    let options = FileLogOptions { sync_every, ..FileLogOptions::default() };
+    let options = FileLogOptions {
+        sync_every: options.sync_log_every_ms.map(log_sync_interval).transpose()?,
+        checkpoint: checkpoint.map(|manifest| Tail { version: manifest.version, epoch: manifest.epoch }),
+        accept_loss: options.accept_loss.map(Version),
+        ..FileLogOptions::default()
+    };
     Ok(LogLocation::File { disk: disk.clone(), dir: dir.join("log"), options })
 }
 
@@ -378,7 +387,18 @@ fn replay(
         forgotten: manifest.map_or(Version::default(), |m| m.version),
         ..Recovered::default()
     };
-    for record in log.read_from(recovered.version.next())? {
+    let records = log.read_from(recovered.version.next()).map_err(|error| match error {
+        tidegraph_log::Error::Trimmed { first, .. } => {
+            let message = format!(
+                "checkpoints are missing: the log begins at version {first}, and the newest whole checkpoint has version \
+                 {}. Put the files of `{CHECKPOINTS}/` back",
+                recovered.version
+            );
+            Error::new(ErrorCode::Corrupt, message).with_source(error)
+        }
+        error => error.into(),
+    })?;
+    for record in records {
         let record = record?;
         recovered.note(&record);
         if let tidegraph_log::Body::Load { load_id, .. } = &record.body {
@@ -387,4 +407,33 @@ fn replay(
         applier.try_apply(&record)?;
     }
     Ok((recovered, loads))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_log::{Body, MemoryLog, Record};
+    use tidegraph_types::ShardId;
+
+    #[test]
+    fn a_log_without_the_records_after_the_checkpoint_is_corrupt() {
+        let mut log = MemoryLog::new(ShardId(0));
+        let start = |version| Record {
+            shard: ShardId(0),
+            epoch: Epoch(version),
+            version: Version(version),
+            body: Body::EpochStart,
+        };
+        log.append(&[start(1), start(2), start(3)]).unwrap();
+        let store = Arc::new(Store::new(StoreConfig::new(Arc::new(RealClock::new()))));
+        let applier = StoreApplier { store, objects: Arc::new(Objects::memory().unwrap()) };
+        assert_eq!(replay(&applier, None, &mut log).unwrap().0.version, Version(3));
+        log.trim(Version(3)).unwrap();
+        let error = replay(&applier, None, &mut log).err().expect("two records are missing");
+        assert_eq!(error.code(), ErrorCode::Corrupt);
+        assert!(
+            error.to_string().contains("checkpoints are missing: the log begins at version 3"),
+            "{error}"
+        );
+    }
 }

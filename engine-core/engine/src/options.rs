@@ -16,6 +16,9 @@ pub struct Options {
     /// process dies, nothing is lost; a power failure loses at most the newest writes, those of
     /// this interval and of one sync. Loads and checkpoints are always synced.
     pub sync_log_every_ms: Option<u64>,
+    /// Opens a graph whose directory lost log files if exactly this version is left of it. The error of an open without
+    /// it names the version.
+    pub accept_loss: Option<u64>,
     /// Memory budget of the graph; `None` for no limit. Properties beyond the budget move to a file in `spill_dir`.
     /// Vertices, edges and indexes stay in memory; if they alone exceed the budget, writes are refused.
     pub memory_budget_bytes: Option<u64>,
@@ -48,6 +51,7 @@ impl Default for Options {
         Self {
             data_dir: None,
             sync_log_every_ms: None,
+            accept_loss: None,
             memory_budget_bytes: None,
             spill_dir: None,
             partitions: 8,

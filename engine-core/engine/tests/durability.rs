@@ -5,9 +5,11 @@
 
 mod support;
 
+use std::path::{Path, PathBuf};
 use support::{copy, open, run};
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
-use tidegraph_engine::{Database, Options};
+use tidegraph_engine::{Database, Language, Options, Query};
+use tidegraph_types::ErrorCode;
 
 #[test]
 fn what_was_acknowledged_is_found_after_a_crash() {
@@ -42,6 +44,54 @@ fn a_checkpoint_and_the_log_after_it_give_the_graph() {
     assert!(after.status().checkpoint_version > 0);
     assert_eq!(run(&after, "MATCH (n:A) RETURN count(n), sum(n.i)"), ["999 | 500499"]);
     assert_eq!(run(&after, "MATCH (n:Late) RETURN count(n)"), ["100"]);
+}
+
+/// Removes `lost` (a path in the graph's directory) while the graph is closed, by a crash.
+fn crashed_without(lost: &str, home: &Path) -> PathBuf {
+    let (live, crashed) = (home.join("live"), home.join("crashed"));
+    let database = open(&live);
+    run(&database, "UNWIND range(1, 25) AS i CREATE (:A {i: i})");
+    database.checkpoint().expect("a checkpoint");
+    (26..=30).for_each(|i| drop(run(&database, &format!("CREATE (:A {{i: {i}}})"))));
+    copy(&live, &crashed);
+    std::fs::remove_dir_all(crashed.join(lost)).expect("it is there");
+    crashed
+}
+
+#[test]
+fn a_graph_whose_log_is_missing_is_not_opened_as_if_it_were_whole() {
+    let home = tempfile::tempdir().expect("a folder");
+    let dir = crashed_without("log", home.path());
+    let options = |accept_loss| Options { data_dir: Some(dir.clone()), accept_loss, ..Options::default() };
+    let error = Database::open(options(None)).err().expect("the log is missing");
+    assert_eq!(error.code(), ErrorCode::Corrupt);
+    let text = error.to_string();
+    let (_, version) = text.split_once("--accept-loss ").expect("what to do");
+    let version: u64 = version.split('`').next().and_then(|text| text.parse().ok()).expect("a version");
+    assert!(Database::open(options(Some(version + 1))).is_err(), "another version is not what is left");
+    let database = Database::open(options(Some(version))).expect("the loss is accepted");
+    assert_eq!(run(&database, "MATCH (n:A) RETURN count(n)"), ["25"]);
+    run(&database, "CREATE (:A {i: 31})");
+    drop(database);
+    assert_eq!(run(&open(&dir), "MATCH (n:A) RETURN count(n)"), ["26"]);
+}
+
+#[test]
+fn writes_stop_when_the_directory_is_removed() {
+    let home = tempfile::tempdir().expect("a folder");
+    let dir = home.path().join("live");
+    let database = open(&dir);
+    run(&database, "CREATE (:A)");
+    std::fs::remove_dir_all(&dir).expect("it is there");
+    let none = tidegraph_engine::Parameters::default();
+    let write = Query::new(Language::OpenCypher, "CREATE (:A)", &none);
+    for _ in 0..2 {
+        let error = database.query(&write).expect_err("nobody would find this write");
+        assert_eq!(error.code(), ErrorCode::Unavailable);
+        assert!(error.chain().to_string().contains("while it was open"), "{}", error.chain());
+    }
+    assert!(!database.status().writable);
+    assert_eq!(run(&database, "MATCH (n:A) RETURN count(n)"), ["1"], "reads go on");
 }
 
 #[test]

@@ -1,22 +1,31 @@
 //! The file log on disks that fail. A failing seed is printed; set the range of the test to that seed to replay it.
 
 use crate::testing::{commit, log_test_suite, read_all};
-use crate::{Error, FileLog, FileLogOptions, LogStore, Record, Recovery};
+use crate::{Error, FileLog, FileLogOptions, LogStore, Record, Recovery, Tail};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_platform::{Clock, Disk, FaultyDisk, Random, RealClock, RealDisk, SeededRandom};
-use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, ShardId, Token, Value, Version};
+use tidegraph_types::{
+    Cardinality, Epoch, ErrorCode, Gui, Mutation, PropertyWrite, ShardId, Token, Value, Version,
+};
 
 const DIR: &str = "/log";
 
 fn open(disk: &FaultyDisk, file_bytes: u64) -> Result<FileLog, Error> {
-    open_with(disk, FileLogOptions { file_bytes, sync_every: None })
+    open_with(disk, FileLogOptions { file_bytes, ..FileLogOptions::default() })
 }
 
 /// Opens a log that syncs only when it is told to, or when it has to.
 fn open_late(disk: &FaultyDisk, file_bytes: u64) -> Result<FileLog, Error> {
-    open_with(disk, FileLogOptions { file_bytes, sync_every: Some(Duration::from_secs(3600)) })
+    open_with(
+        disk,
+        FileLogOptions {
+            file_bytes,
+            sync_every: Some(Duration::from_secs(3600)),
+            ..FileLogOptions::default()
+        },
+    )
 }
 
 fn open_with(disk: &FaultyDisk, options: FileLogOptions) -> Result<FileLog, Error> {
@@ -42,7 +51,7 @@ fn behaves_as_a_log_on_a_real_disk() {
     log_test_suite(|| {
         count.set(count.get() + 1);
         let dir = dir.path().join(count.get().to_string());
-        let options = FileLogOptions { file_bytes: 2000, sync_every: None };
+        let options = FileLogOptions { file_bytes: 2000, ..FileLogOptions::default() };
         Box::new(FileLog::open(Arc::new(RealDisk), &dir, ShardId(0), options).unwrap())
     });
 }
@@ -429,6 +438,89 @@ fn a_record_of_a_newer_release_stops_the_reader() {
     }
 }
 
+/// Twenty records in several files, the newest last.
+fn several_files(disk: &FaultyDisk) -> Vec<PathBuf> {
+    let mut log = open(disk, 300).unwrap();
+    (1..=20).for_each(|version| log.append(&[commit(version, 1, "a")]).unwrap());
+    let files = disk.list(Path::new(DIR)).unwrap();
+    let files: Vec<_> = files.iter().filter(|file| file.name.ends_with(".log")).collect();
+    assert!(files.len() > 3, "{files:?}");
+    files.iter().map(|file| Path::new(DIR).join(&file.name)).collect()
+}
+
+fn accepting(disk: &FaultyDisk, checkpoint: Option<Tail>, version: u64) -> Result<FileLog, Error> {
+    open_with(
+        disk,
+        FileLogOptions { checkpoint, accept_loss: Some(Version(version)), ..FileLogOptions::default() },
+    )
+}
+
+/// Shows LOG-3.
+#[test]
+fn missing_files_are_told_and_their_loss_can_be_accepted() {
+    for lost in 1..=3 {
+        let disk = FaultyDisk::new(1);
+        let files = several_files(&disk);
+        let (kept, removed) = files.split_at(files.len() - lost);
+        removed.iter().for_each(|file| disk.remove(file).unwrap());
+        let before = disk.list(Path::new(DIR)).unwrap();
+        let error = open(&disk, 300).unwrap_err();
+        let Error::Lost { tail, left, least, .. } = error else { panic!("{error}") };
+        assert_eq!(file(tail.0 + 1), removed[0], "the tail is where the first missing file began");
+        assert_eq!((left, file(least.0)), (tail, removed[lost - 1].clone()));
+        assert!(error.to_string().contains(&format!("--accept-loss {left}")), "{error}");
+        // Another version is not what the user would get.
+        for wrong in [0, tail.0 - 1, tail.0 + 1, least.0] {
+            assert!(matches!(accepting(&disk, None, wrong), Err(Error::Lost { .. })), "{wrong}");
+        }
+        assert_eq!(disk.list(Path::new(DIR)).unwrap(), before, "nothing was changed");
+        let mut log = accepting(&disk, None, left.0).unwrap();
+        assert_eq!(log.tail().map(|tail| tail.version), Some(left));
+        log.append(&[commit(left.0 + 1, 2, "b")]).unwrap();
+        drop(log);
+        let mut log = open(&disk, 300).unwrap();
+        assert_eq!(read_all(&mut log, 1).unwrap().len() as u64, left.0 + 1, "{} files", kept.len());
+    }
+}
+
+#[test]
+fn a_log_that_does_not_reach_its_checkpoint_has_lost_files() {
+    let checkpoint = Some(Tail { version: Version(15), epoch: Epoch(1) });
+    let with_checkpoint =
+        |disk: &FaultyDisk| open_with(disk, FileLogOptions { checkpoint, ..FileLogOptions::default() });
+    for kept in 0..=1 {
+        let disk = FaultyDisk::new(1);
+        assert_eq!(with_checkpoint(&disk).unwrap_err().code(), ErrorCode::Corrupt, "an empty log");
+        let files = several_files(&disk);
+        assert_eq!(with_checkpoint(&disk).unwrap().tail().unwrap().version, Version(20));
+        files[kept..].iter().for_each(|file| disk.remove(file).unwrap());
+        disk.remove(Path::new("/log.end")).unwrap();
+        let error = with_checkpoint(&disk).unwrap_err();
+        let Error::Lost { left: Version(15), .. } = error else { panic!("{error}") };
+        let log = accepting(&disk, checkpoint, 15).unwrap();
+        assert_eq!(log.tail(), checkpoint);
+        drop(log);
+        // It goes on behind the checkpoint, and what was left before it is kept under another name.
+        let mut log = with_checkpoint(&disk).unwrap();
+        assert_eq!(log.tail(), checkpoint);
+        log.append(&[commit(16, 2, "b")]).unwrap();
+        assert_eq!(read_all(&mut log, 16).unwrap(), [commit(16, 2, "b")]);
+        let aside = disk.list(Path::new(DIR)).unwrap().iter().filter(|f| f.name.ends_with(".lost")).count();
+        assert_eq!(aside, kept);
+    }
+}
+
+#[test]
+fn a_damaged_mark_is_told() {
+    let disk = FaultyDisk::new(1);
+    several_files(&disk);
+    for bytes in [&b"TIDEEND"[..], &[7; 20], &[7; 21]] {
+        disk.put(Path::new("/log.end"), bytes);
+        let error = open(&disk, 300).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }) && error.to_string().contains("/log.end"), "{error}");
+    }
+}
+
 #[test]
 fn another_format_or_shard_is_refused() {
     let disk = FaultyDisk::new(1);
@@ -471,6 +563,29 @@ fn a_failed_sync_poisons() {
         assert!(matches!(error, Error::Poisoned { .. }));
     }
     assert_eq!(read_all(&mut log, 1).unwrap(), [commit(1, 1, "a")]);
+}
+
+/// After a failed sync, the system shows pages that the disk does not have, and later syncs succeed without them. A
+/// process that starts anew must not build on such pages. Shows LOG-2.
+#[test]
+fn a_restart_after_a_failed_sync_does_not_trust_what_it_reads() {
+    for seed in 0..50 {
+        for acknowledged in [1, 2] {
+            let disk = FaultyDisk::new(seed);
+            let mut log = open(&disk, 64 << 20).unwrap();
+            (1..=acknowledged).for_each(|version| log.append(&[commit(version, 1, "a")]).unwrap());
+            disk.fail_syncs(1);
+            log.append(&[commit(acknowledged + 1, 1, "b")]).unwrap_err();
+            drop(log);
+            let mut log = open(&disk, 64 << 20).unwrap();
+            let next = log.tail().unwrap().version.0 + 1;
+            log.append(&[commit(next, 2, "acknowledged")]).unwrap();
+            let before = read_all(&mut log, 1).unwrap();
+            drop(log);
+            disk.crash();
+            assert_eq!(read_all(&mut open(&disk, 64 << 20).unwrap(), 1).unwrap(), before, "seed {seed}");
+        }
+    }
 }
 
 #[test]

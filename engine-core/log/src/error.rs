@@ -38,6 +38,23 @@ pub enum Error {
         #[source]
         reason: Cause,
     },
+    /// Files are missing: the log reached further when it was last open. Nothing was changed.
+    #[error(
+        "log files are missing from {}: the log reached version {least} or more, and ends at version {tail}. \
+         Put the files back, or start with `--accept-loss {left}` to continue from version {left} without the \
+         changes after it",
+        dir.display()
+    )]
+    Lost {
+        /// The directory of the log.
+        dir: PathBuf,
+        /// A version that the log once held.
+        least: Version,
+        /// Version of the last record that is left; 0 if there is none.
+        tail: Version,
+        /// The newest version that the log and the checkpoint can give together.
+        left: Version,
+    },
     /// A whole record of a kind that this version does not know. No reader may skip it: its change would be lost.
     #[error(
         "record of version {version} in log file {} at byte {offset} cannot be applied: {source}",
@@ -184,6 +201,7 @@ impl Error {
             | Self::Shards { .. }
             | Self::InUse(_) => ErrorCode::Unavailable,
             Self::Corrupt { .. }
+            | Self::Lost { .. }
             | Self::Newer { .. }
             | Self::Damaged { .. }
             | Self::Missing { .. }

@@ -1,6 +1,7 @@
 //! The log of a graph in one process: rolling files in one directory.
 //!
-//! Naming: `<first version, 20 digits>.log`, so that names sort as versions do; `lock` keeps a second process out.
+//! Naming: `<first version, 20 digits>.log`, so that names sort as versions do; `lock` keeps a second process out. The
+//! mark of `reach.rs` stands beside the directory.
 //! The byte table is `docs/formats/log.md`.
 //!
 //! Flow of an append: encode all records → start a new file if this one is full → one write → one fdatasync →
@@ -15,8 +16,9 @@
 
 use crate::error::cause;
 use crate::late_sync::LateSync;
+use crate::reach;
 use crate::record::{self, PREFIX_BYTES, Prefix};
-use crate::recovery::{self, Recovery};
+use crate::recovery::{self, Place, Recovery};
 use crate::store::{Records, check_all, end_of};
 use crate::{Cause, Error, LogStore, Record, Tail};
 use std::io::{BufReader, Read};
@@ -47,11 +49,16 @@ pub struct FileLogOptions {
     /// the process dies, nothing is lost. If the machine dies, the records of the last interval and of one sync may be
     /// lost, in order from the end, and never more than 32 MiB.
     pub sync_every: Option<Duration>,
+    /// The version and epoch of the checkpoint that the caller has. A log that does not reach it has lost files.
+    pub checkpoint: Option<Tail>,
+    /// Opens a log that has lost files if exactly this version is left of it and of the checkpoint; see
+    /// [`Error::Lost`].
+    pub accept_loss: Option<Version>,
 }
 
 impl Default for FileLogOptions {
     fn default() -> Self {
-        Self { file_bytes: 64 << 20, sync_every: None }
+        Self { file_bytes: 64 << 20, sync_every: None, checkpoint: None, accept_loss: None }
     }
 }
 
@@ -60,6 +67,8 @@ impl Default for FileLogOptions {
 pub struct FileLog {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    /// Names how far the log must reach.
+    mark: PathBuf,
     shard: ShardId,
     options: FileLogOptions,
     /// Oldest first. Appends go to the last one.
@@ -151,7 +160,8 @@ impl FileLog {
     ///
     /// # Errors
     /// [`Error::InUse`] if another process has the directory open; [`Error::Corrupt`] if anything but the tail is
-    /// damaged (nothing is changed then); [`Error::Full`] or [`Error::Io`] if the disk fails.
+    /// damaged, and [`Error::Lost`] if files are missing (nothing is changed then); [`Error::Full`] or [`Error::Io`]
+    /// if the disk fails.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -163,13 +173,19 @@ impl FileLog {
             std::io::ErrorKind::WouldBlock => Error::InUse(error),
             _ => Error::disk(error),
         })?;
-        let recovered = recovery::recover(disk.as_ref(), dir, shard)?;
+        let mark = reach::with_suffix(dir, ".end");
+        let place = Place { disk: disk.as_ref(), dir, mark: &mark, shard };
+        let recovered = recovery::recover(&place, &options)?;
         let late = options.sync_every.and_then(LateSync::start);
         let current = match recovered.files.last() {
             Some(last) => {
                 let mut file = disk.open_append(&last.path).map_err(Error::disk)?;
-                // The process that wrote it may have died before its sync. From here on it counts as durable.
-                file.sync_data().map_err(Error::disk)?;
+                // The process that wrote it may have died before its sync, or because of it. From here on it counts as
+                // durable.
+                file.write_again(recovered.durable_bytes)
+                    .and_then(|()| file.sync_data())
+                    .and_then(|()| disk.sync_dir(dir))
+                    .map_err(Error::disk)?;
                 let bytes = recovered.last_file_bytes;
                 if let Some(late) = &late {
                     late.begin(disk.open_append(&last.path).map_err(Error::disk)?, bytes);
@@ -181,6 +197,7 @@ impl FileLog {
         Ok(Self {
             disk,
             dir: dir.to_path_buf(),
+            mark,
             shard,
             options,
             files: recovered.files,
@@ -219,6 +236,7 @@ impl FileLog {
             first: record.version,
             epoch: self.tail.map_or(record.epoch, |t| t.epoch),
         };
+        reach::prepare(&*self.disk, &self.mark, header.first).map_err(Error::disk)?;
         let path = self.dir.join(file_name(header.first));
         let mut file = self.disk.open_append(&path).map_err(Error::disk)?;
         // A roll that failed before may have left bytes.
@@ -231,7 +249,11 @@ impl FileLog {
                 Err(_) => self.poison(cause(error)),
             });
         }
-        if let Err(error) = file.sync_data().and_then(|()| self.disk.sync_dir(&self.dir)) {
+        let durable = file
+            .sync_data()
+            .and_then(|()| self.disk.sync_dir(&self.dir))
+            .and_then(|()| reach::replace(&*self.disk, &self.mark));
+        if let Err(error) = durable {
             return Err(self.poison(cause(error)));
         }
         if let Some(late) = &self.late {

@@ -15,8 +15,8 @@
 //! * LOG-1: versions are contiguous and epochs never fall, so a transaction is committed exactly if its whole record
 //!   is in the log under the current epoch.
 //! * LOG-2: an acknowledged record survives every crash, whole and in its place.
-//! * LOG-3: recovery cuts a torn tail and nothing else. Any other damage is [`Error::Corrupt`]: the log never repairs
-//!   itself by forgetting acknowledged records.
+//! * LOG-3: recovery cuts a torn tail and nothing else. Any other damage is [`Error::Corrupt`], and missing files are
+//!   [`Error::Lost`]: the log never repairs itself by forgetting acknowledged records.
 //! * LOG-4: a log of several shards hands out a record only if every shard has it, and never replaces it afterwards.
 //! * LOG-5: a log that syncs later loses nothing that was synced, and of the rest only the end.
 //!
@@ -55,6 +55,7 @@ mod kafka_options;
 mod late_sync;
 mod location;
 mod memory;
+mod reach;
 mod record;
 mod recovery;
 #[cfg(any(feature = "kafka", feature = "testing", test))]

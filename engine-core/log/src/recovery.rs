@@ -13,11 +13,15 @@
 //! How recovery tells damage from a torn tail: each record notes up to which byte the file was durable when the record
 //! was written. If a record anywhere behind the damage notes a byte behind it, the damaged bytes had been durable.
 //!
+//! A crash never removes a whole file either. Recovery knows how far the log must reach (`reach.rs`); if it does not,
+//! that is [`Error::Lost`], and nothing is changed unless the caller accepts the loss.
+//!
 //! Recovery cannot tell a torn tail from damage of bytes appended since the last sync but one. Where every append is
 //! synced, that is the very last append.
 
 use crate::error::cause;
-use crate::file::{FileHeader, HEADER_BYTES, LogFile, limited};
+use crate::file::{FileHeader, FileLogOptions, HEADER_BYTES, LogFile, file_name, limited};
+use crate::reach;
 use crate::record::{PREFIX_BYTES, Prefix};
 use crate::{Error, Tail};
 use std::io::Read;
@@ -37,22 +41,42 @@ pub struct Recovery {
 }
 
 /// A recovered log.
+#[derive(Default)]
 pub(crate) struct Recovered {
     pub files: Vec<LogFile>,
     pub tail: Option<Tail>,
     pub last_file_bytes: u64,
+    /// Up to here, a sync of the last file certainly succeeded.
+    pub durable_bytes: u64,
     /// Total length of all files.
     pub bytes: u64,
     pub report: Recovery,
 }
 
-/// Finds the tail of the log in `dir` and cuts a torn tail.
-pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Recovered, Error> {
-    let mut files = Vec::new();
-    for info in disk.list(dir).map_err(Error::disk)? {
-        let Some(digits) = info.name.strip_suffix(".log").filter(|d| d.len() == 20) else { continue };
-        if let Ok(first) = digits.parse() {
-            files.push((LogFile { path: dir.join(&info.name), first: Version(first) }, info.bytes));
+/// The directory of a log.
+pub(crate) struct Place<'a> {
+    pub disk: &'a dyn Disk,
+    pub dir: &'a Path,
+    /// Names how far the log must reach ([`reach`]).
+    pub mark: &'a Path,
+    pub shard: ShardId,
+}
+
+/// Finds the tail of a log and cuts a torn tail.
+pub(crate) fn recover(place: &Place<'_>, options: &FileLogOptions) -> Result<Recovered, Error> {
+    let (disk, dir) = (place.disk, place.dir);
+    let mut files = list(disk, dir)?;
+    let marked = reach::read(disk, place.mark)?;
+    let newest = files.last().map(|(file, _)| file.first);
+    if marked > newest || options.checkpoint.is_some() {
+        let tail = match newest {
+            Some(_) => find_tail(place, &files)?,
+            None => Version::default(),
+        };
+        let reached = options.checkpoint.map_or(Version::default(), |checkpoint| checkpoint.version);
+        if marked > newest || tail < reached {
+            accept_loss(place, options, marked.unwrap_or_default().max(reached), tail)?;
+            files = list(disk, dir)?;
         }
     }
     let mut report = Recovery::default();
@@ -65,9 +89,9 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Rec
         files.pop();
     }
     let Some((last, _)) = files.last().cloned() else {
-        return Ok(Recovered { files: Vec::new(), tail: None, last_file_bytes: 0, bytes: 0, report });
+        return Ok(Recovered { report, ..Recovered::default() });
     };
-    let end = find_end(disk, &last, shard)?;
+    let end = find_end(disk, &last, place.shard)?;
     if end.torn_bytes > 0 {
         tracing::warn!(
             file = %last.path.display(),
@@ -81,10 +105,64 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Rec
     }
     let bytes = files.iter().map(|(_, bytes)| bytes).sum::<u64>() - end.torn_bytes;
     let files: Vec<LogFile> = files.into_iter().map(|(file, _)| file).collect();
-    // A file without records shows the tail too: its header has the version and epoch before its first record.
-    let version = Version((last.first.0 + end.records).saturating_sub(1));
-    let tail = Some(Tail { version, epoch: end.epoch });
-    Ok(Recovered { files, tail, last_file_bytes: end.offset, bytes, report })
+    let tail = Some(Tail { version: end.last_version(&last), epoch: end.epoch });
+    let durable_bytes = end.durable_bytes.min(end.offset);
+    Ok(Recovered { files, tail, last_file_bytes: end.offset, durable_bytes, bytes, report })
+}
+
+/// The files of a log with their lengths, oldest first.
+fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<(LogFile, u64)>, Error> {
+    let mut files = Vec::new();
+    for info in disk.list(dir).map_err(Error::disk)? {
+        let Some(digits) = info.name.strip_suffix(".log").filter(|d| d.len() == 20) else { continue };
+        if let Ok(first) = digits.parse() {
+            files.push((LogFile { path: dir.join(&info.name), first: Version(first) }, info.bytes));
+        }
+    }
+    Ok(files)
+}
+
+/// The last version in these files, read without a change to them.
+fn find_tail(place: &Place<'_>, files: &[(LogFile, u64)]) -> Result<Version, Error> {
+    let mut newest_first = files.iter().rev();
+    let mut last = newest_first.next();
+    if let Some((file, bytes)) = last
+        && is_torn_header(place.disk, file, *bytes)?
+    {
+        last = newest_first.next();
+    }
+    let Some((file, _)) = last else { return Ok(Version::default()) };
+    Ok(find_end(place.disk, file, place.shard)?.last_version(file))
+}
+
+/// Makes a log that lost files whole again, if the caller accepts that loss: it ends at its last record, or begins anew
+/// after the checkpoint. Files that hold nothing after the checkpoint are kept under another name.
+fn accept_loss(
+    place: &Place<'_>,
+    options: &FileLogOptions,
+    least: Version,
+    tail: Version,
+) -> Result<(), Error> {
+    let (disk, dir) = (place.disk, place.dir);
+    let beyond = options.checkpoint.filter(|checkpoint| checkpoint.version > tail);
+    let left = beyond.map_or(tail, |checkpoint| checkpoint.version);
+    if options.accept_loss != Some(left) {
+        return Err(Error::Lost { dir: dir.to_path_buf(), least, tail, left });
+    }
+    tracing::warn!(least = least.0, left = left.0, "the log lost records, and this was accepted");
+    let mut newest = list(disk, dir)?.last().map(|(file, _)| file.first);
+    if let Some(checkpoint) = beyond {
+        for (file, _) in list(disk, dir)? {
+            disk.rename(&file.path, &reach::with_suffix(&file.path, ".lost")).map_err(Error::disk)?;
+        }
+        let first = checkpoint.version.next();
+        let header = FileHeader { shard: place.shard, first, epoch: checkpoint.epoch };
+        let mut file = disk.open_append(&dir.join(file_name(first))).map_err(Error::disk)?;
+        let written = file.truncate(0).and_then(|()| file.append(&header.to_bytes()));
+        written.and_then(|()| file.sync_data()).and_then(|()| disk.sync_dir(dir)).map_err(Error::disk)?;
+        newest = Some(first);
+    }
+    reach::write(disk, place.mark, newest.unwrap_or_default()).map_err(Error::disk)
 }
 
 /// Whether the last file has only part of a header, or a header that was never whole.
@@ -102,12 +180,23 @@ struct End {
     offset: u64,
     records: u64,
     epoch: Epoch,
+    /// What the last record notes: the file was durable up to here when it was written.
+    durable_bytes: u64,
     torn_bytes: u64,
+}
+
+impl End {
+    /// The version of the last record. A file without records shows it too: its header has the version and epoch before
+    /// its first record.
+    fn last_version(&self, file: &LogFile) -> Version {
+        Version((file.first.0 + self.records).saturating_sub(1))
+    }
 }
 
 fn find_end(disk: &dyn Disk, file: &LogFile, shard: ShardId) -> Result<End, Error> {
     let (header, mut frames) = open_frames(disk, file, shard, u64::MAX, 1 << 20)?;
-    let mut end = End { offset: HEADER_BYTES, records: 0, epoch: header.epoch, torn_bytes: 0 };
+    let mut end =
+        End { offset: HEADER_BYTES, records: 0, epoch: header.epoch, durable_bytes: 0, torn_bytes: 0 };
     loop {
         let next = Version(file.first.0 + end.records);
         let reason = match frames.next_frame() {
@@ -123,6 +212,7 @@ fn find_end(disk: &dyn Disk, file: &LogFile, shard: ShardId) -> Result<End, Erro
                     return Err(corrupt(format!("epoch {} follows epoch {}", prefix.epoch, end.epoch)));
                 }
                 end.epoch = prefix.epoch;
+                end.durable_bytes = prefix.durable_bytes;
                 end.records += 1;
                 end.offset = frames.offset();
                 continue;

@@ -11,7 +11,7 @@ use tidegraph_types::ErrorCode;
 
 /// Files and directories. Every method returns the [`Error`] of the operation, with its path.
 pub trait Disk: Send + Sync + Debug {
-    /// Creates a directory and its parents; does nothing if it exists.
+    /// Creates a directory and its parents, and makes their names durable; does nothing if it exists.
     fn create_dir_all(&self, dir: &Path) -> Result<(), Error>;
     /// Lists the files (not the directories) of a directory, sorted by name.
     fn list(&self, dir: &Path) -> Result<Vec<FileInfo>, Error>;
@@ -65,7 +65,16 @@ pub trait DiskFile: Send + Debug {
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error>;
     /// Makes the written bytes durable. After an error, bytes written since the last success may be lost, and a later
     /// success does not change that.
+    ///
+    /// # Errors
+    ///
+    /// Kind `io::ErrorKind::NotFound` if the file was removed, moved or replaced since it was opened: nobody will find
+    /// its bytes.
     fn sync_data(&mut self) -> Result<(), Error>;
+    /// Writes the bytes from `offset` on once more, unchanged, so that the next sync makes them durable. After a sync that
+    /// failed, in this process or in one before, the system may show bytes that the disk does not have, and report no
+    /// error at later syncs.
+    fn write_again(&mut self, offset: u64) -> Result<(), Error>;
     /// Cuts the file to `bytes`.
     fn truncate(&mut self, bytes: u64) -> Result<(), Error>;
     /// Returns the length in bytes.

@@ -5,8 +5,11 @@
 use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation, ScratchFile};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// Bytes that are read and written in one step when a file is written again.
+const REWRITE_BYTES: usize = 1 << 20;
 
 /// The disk of the machine, through `std::fs`.
 #[derive(Debug, Default, Clone, Copy)]
@@ -18,7 +21,14 @@ fn at(operation: Operation, path: &Path) -> impl FnOnce(io::Error) -> Error {
 
 impl Disk for RealDisk {
     fn create_dir_all(&self, dir: &Path) -> Result<(), Error> {
-        fs::create_dir_all(dir).map_err(at(Operation::CreateDir, dir))
+        let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+        let new: Vec<&Path> = dir.ancestors().take_while(is_new).collect();
+        fs::create_dir_all(dir).map_err(at(Operation::CreateDir, dir))?;
+        for dir in new.iter().rev() {
+            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+            self.sync_dir(parent.unwrap_or(Path::new(".")))?;
+        }
+        Ok(())
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<FileInfo>, Error> {
@@ -137,13 +147,45 @@ struct RealFile {
     path: PathBuf,
 }
 
+impl RealFile {
+    /// Reads bytes and writes them to the same place. The handle that appends cannot write elsewhere.
+    fn rewrite(&self, mut offset: u64) -> io::Result<()> {
+        let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+        let mut bytes = vec![0; REWRITE_BYTES];
+        loop {
+            let read = file.read_at(&mut bytes, offset)?;
+            if read == 0 {
+                return Ok(());
+            }
+            file.write_all_at(&bytes[..read], offset)?;
+            offset += read as u64;
+        }
+    }
+
+    /// Fails if the path no longer leads to this file.
+    fn check_name(&self) -> io::Result<()> {
+        let gone =
+            |what| io::Error::new(io::ErrorKind::NotFound, format!("the file was {what} while it was open"));
+        let found = match fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone("removed or moved")),
+            found => found?,
+        };
+        let own = self.file.metadata()?;
+        if (own.dev(), own.ino()) == (found.dev(), found.ino()) { Ok(()) } else { Err(gone("replaced")) }
+    }
+}
+
 impl DiskFile for RealFile {
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file.write_all(bytes).map_err(at(Operation::Append, &self.path))
     }
 
     fn sync_data(&mut self) -> Result<(), Error> {
-        self.file.sync_data().map_err(at(Operation::SyncData, &self.path))
+        self.file.sync_data().and_then(|()| self.check_name()).map_err(at(Operation::SyncData, &self.path))
+    }
+
+    fn write_again(&mut self, offset: u64) -> Result<(), Error> {
+        self.rewrite(offset).map_err(at(Operation::Write, &self.path))
     }
 
     fn truncate(&mut self, bytes: u64) -> Result<(), Error> {
@@ -163,6 +205,43 @@ mod tests {
     fn files_behave() {
         let dir = tempfile::tempdir().unwrap();
         crate::testing::disk::tests::disk_suite(&RealDisk, dir.path());
+    }
+
+    #[test]
+    fn bytes_that_are_written_again_stay_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/c/file");
+        RealDisk.create_dir_all(path.parent().unwrap()).unwrap();
+        let bytes: Vec<u8> = (0..=255).cycle().take(2 * REWRITE_BYTES + 77).collect();
+        let mut file = RealDisk.open_append(&path).unwrap();
+        file.append(&bytes).unwrap();
+        for offset in [0, 5, REWRITE_BYTES as u64, bytes.len() as u64] {
+            file.write_again(offset).unwrap();
+            file.sync_data().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+        file.append(b"more").unwrap();
+        assert_eq!(fs::read(&path).unwrap().len(), bytes.len() + 4);
+    }
+
+    /// `None` stands for a file that was only removed.
+    #[test]
+    fn a_sync_notices_that_its_file_is_gone() {
+        for replacement in [None, Some("another file")] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a");
+            let mut file = RealDisk.open_append(&path).unwrap();
+            file.append(b"kept").unwrap();
+            file.sync_data().unwrap();
+            fs::remove_file(&path).unwrap();
+            if let Some(text) = replacement {
+                fs::write(&path, text).unwrap();
+            }
+            file.append(b"lost").unwrap();
+            let error = file.sync_data().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
+            assert!(error.to_string().contains("while it was open"), "{error}");
+        }
     }
 
     #[test]

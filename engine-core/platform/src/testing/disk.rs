@@ -516,6 +516,17 @@ impl DiskFile for FaultyFile {
         })
     }
 
+    fn write_again(&mut self, offset: u64) -> Result<(), Error> {
+        self.run(Operation::Write, |state, file| {
+            // The bytes are the same, so a crash in between changes nothing.
+            if state.count()? {
+                file.lost = file.lost && offset > file.safe as u64;
+                return Ok(());
+            }
+            Err(crashed())
+        })
+    }
+
     fn truncate(&mut self, bytes: u64) -> Result<(), Error> {
         self.run(Operation::Truncate, |state, file| {
             if !state.count()? {

@@ -58,6 +58,10 @@ pub struct Serve {
     /// before it is answered.
     #[arg(long, requires = "data", value_parser = clap::value_parser!(u64).range(1..=60_000), env = "TIDEGRAPH_SYNC_LOG_EVERY_MS")]
     sync_log_every_ms: Option<u64>,
+    /// Start although log files are missing, and continue from this version without the changes after it. The error of
+    /// a start without it names the version.
+    #[arg(long, requires = "data", value_name = "VERSION")]
+    accept_loss: Option<u64>,
     /// Folder to watch. The files in <DROP>/<LOAD>/ are loaded when <DROP>/<LOAD>/_SUCCESS appears.
     #[arg(long)]
     drop: Option<PathBuf>,
@@ -105,6 +109,7 @@ impl Serve {
         let mut options = Options {
             data_dir: self.data.clone(),
             sync_log_every_ms: self.sync_log_every_ms,
+            accept_loss: self.accept_loss,
             memory_budget_bytes: self.memory_budget.map(MemorySize::bytes).transpose()?,
             spill_dir: self.spill_dir.clone(),
             partitions: self.partitions,
