@@ -11,13 +11,16 @@
 //! did not see the complete index conflicts and runs again. Then the existing vertices are
 //! checked. If two of them share a value, the constraint is dropped and the command fails.
 //!
+//! `IF NOT EXISTS` is answered for a definition that holds: if it is still being made, the command waits for its end.
+//!
 //! What must never happen: a `CREATE CONSTRAINT` succeeded and the constraint does not hold (TXN-3).
 
 use crate::backend::{Backend, index_of};
 use crate::query::{Answer, Deadline};
 use crate::{Database, Error};
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -31,6 +34,8 @@ use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, 
 pub(crate) struct Filling {
     stop: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Those who wait for an index that is being made, by its name.
+    waiting: Arc<Mutex<HashMap<Str, Vec<Sender<Result<(), Error>>>>>>,
 }
 
 impl Filling {
@@ -46,22 +51,52 @@ impl Filling {
 
     fn start(&self, job: Job) -> Result<Receiver<Result<(), Error>>, Error> {
         let (done, answer) = bounded(1);
-        let stop = self.stop.clone();
+        self.waiting.lock().insert(job.name.clone(), vec![done]);
+        let (stop, waiting, name) = (self.stop.clone(), self.waiting.clone(), job.name.clone());
         let work = move || {
+            let ended = Ended { waiting, name: job.name.clone() };
             let result = job.run(&stop);
             if let Err(error) = &result {
                 tracing::warn!(error = %error.chain(), index = %job.name, "an index was not completed");
             }
-            // The caller may have disconnected.
-            let _ = done.send(result);
+            ended.tell(&result);
         };
         let thread = tidegraph_platform::spawn("index", work).map_err(|e| {
+            self.waiting.lock().remove(&name);
             Error::new(ErrorCode::Unavailable, format!("no thread fills the index: {e}")).with_source(e)
         })?;
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
         Ok(answer)
+    }
+
+    /// The end of an index that is being made in this process; `None` if it is not.
+    fn end_of(&self, name: &Str) -> Option<Receiver<Result<(), Error>>> {
+        let (done, answer) = bounded(1);
+        self.waiting.lock().get_mut(name)?.push(done);
+        Some(answer)
+    }
+}
+
+/// Tells those who wait for an index. If it is dropped before, by a panic, they are disconnected.
+struct Ended {
+    waiting: Arc<Mutex<HashMap<Str, Vec<Sender<Result<(), Error>>>>>>,
+    name: Str,
+}
+
+impl Ended {
+    fn tell(&self, result: &Result<(), Error>) {
+        for done in self.waiting.lock().remove(&self.name).unwrap_or_default() {
+            // The caller may have disconnected.
+            let _ = done.send(result.clone());
+        }
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.waiting.lock().remove(&self.name);
     }
 }
 
@@ -102,9 +137,18 @@ impl Job {
 fn enforce(backend: &dyn Backend, definition: &IndexDefinition) -> Result<(), Error> {
     let Some(Duplicate { ids: [a, b], value }) = backend.duplicate(&definition.name)? else { return Ok(()) };
     let name = &definition.name;
-    let drop = vec![Mutation::DropIndex { name: name.clone() }];
-    let write_keys = vec![Key::schema(), Key::constraints()];
-    backend.commit(CommitRequest { write_keys, mutations: drop, ..CommitRequest::default() })?;
+    loop {
+        let (version, index) = find(backend, name)?;
+        // Others may have dropped it, and given its name to another.
+        if index.is_none_or(|index| index.definition != *definition) {
+            break;
+        }
+        match commit(backend, version, Mutation::DropIndex { name: name.clone() }) {
+            Ok(_) => break,
+            Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
+            Err(error) => return Err(error),
+        }
+    }
     let of = |token| backend.catalog().name(token);
     let message = format!(
         "constraint `{name}` does not hold: vertices {a:?} and {b:?} of label `{}` both have {} for `{}`",
@@ -181,10 +225,15 @@ impl Database {
                 other.name == name || (other.label, other.key) == (label, key)
             });
             if let Some(there) = there {
-                if if_not_exists {
-                    return Ok(nothing(version));
-                }
                 let other = there.definition;
+                if if_not_exists && serves(&other, &name, (label, key), unique) {
+                    match self.filling.end_of(&other.name) {
+                        None => return Ok(nothing(version)),
+                        // If it fails, it is gone, and this command makes it.
+                        Some(end) => drop(wait(&end, deadline)?),
+                    }
+                    continue;
+                }
                 let kind = if other.unique { "a constraint" } else { "an index" };
                 let message = if other.name == name {
                     format!("{kind} with the name `{name}` exists already")
@@ -202,23 +251,11 @@ impl Database {
             }
         }
         let job = Job { backend: self.backend.clone(), name };
-        let answer = self.filling.start(job)?;
-        loop {
-            match answer.recv_timeout(Duration::from_millis(20)) {
-                Ok(result) => {
-                    self.plans.clear();
-                    result?;
-                    return Ok(nothing(self.backend.snapshot(None)?.at.version));
-                }
-                Err(RecvTimeoutError::Timeout) => deadline.ensure()?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::new(
-                        ErrorCode::Internal,
-                        "the index was not completed: its thread panicked",
-                    ));
-                }
-            }
-        }
+        let end = self.filling.start(job)?;
+        let result = wait(&end, deadline)?;
+        self.plans.clear();
+        result?;
+        Ok(nothing(self.backend.snapshot(None)?.at.version))
     }
 
     fn drop_index(&self, name: &Str, unique: bool, if_exists: bool) -> Result<Answer, Error> {
@@ -288,6 +325,26 @@ impl Database {
             rows: indexes.iter().filter_map(row).collect(),
             version,
         })
+    }
+}
+
+/// Whether `IF NOT EXISTS` is satisfied by a definition that is there. An index does not make values unique.
+fn serves(there: &IndexDefinition, name: &Str, over: (Token, Token), unique: bool) -> bool {
+    let same_schema = (there.label, there.key) == over;
+    if unique { there.unique && (same_schema || there.name == *name) } else { same_schema || !there.unique }
+}
+
+/// Waits until an index is made. The outer error is that of the wait, the inner one that of the index.
+fn wait(end: &Receiver<Result<(), Error>>, deadline: &Deadline<'_>) -> Result<Result<(), Error>, Error> {
+    loop {
+        match end.recv_timeout(Duration::from_millis(20)) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => deadline.ensure()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                let message = "the index was not completed: its thread panicked";
+                return Ok(Err(Error::new(ErrorCode::Internal, message)));
+            }
+        }
     }
 }
 

@@ -177,3 +177,58 @@ fn rows_of_a_load_that_break_it_are_refused() {
     assert_eq!(lines, [3, 4, 6, 8].map(refused), "{:?}", status.errors);
     assert_eq!(run(&database, "MATCH (n:User) RETURN count(n), count(DISTINCT n.email)"), ["4 | 4"]);
 }
+
+#[test]
+fn if_not_exists_is_no_promise_that_an_index_cannot_keep() {
+    let database = empty();
+    run(&database, "CREATE INDEX i FOR (n:User) ON (n.email)");
+    for name in ["c", "i"] {
+        let text = format!("CREATE CONSTRAINT {name} IF NOT EXISTS FOR (n:User) REQUIRE n.email IS UNIQUE");
+        assert!(refused(&database, &text).contains("exists already"), "{name}");
+    }
+    assert_eq!(run(&database, "SHOW CONSTRAINTS"), [""; 0]);
+    run(&database, "DROP INDEX i");
+    run(&database, CONSTRAINT);
+    // These are what is asked for.
+    for text in [
+        "CREATE CONSTRAINT IF NOT EXISTS FOR (n:User) REQUIRE n.email IS UNIQUE",
+        "CREATE CONSTRAINT one_email IF NOT EXISTS FOR (n:Other) REQUIRE n.id IS UNIQUE",
+        "CREATE INDEX IF NOT EXISTS FOR (n:User) ON (n.email)",
+    ] {
+        run(&database, text);
+    }
+    let text = "CREATE INDEX one_email IF NOT EXISTS FOR (n:Other) ON (n.id)";
+    assert!(refused(&database, text).contains("a constraint with the name `one_email` exists already"));
+    assert_eq!(run(&database, "SHOW INDEXES").len(), 1);
+}
+
+/// Whoever gets an answer while the constraint is being made gets the one that it ends with.
+#[test]
+fn if_not_exists_waits_for_a_constraint_that_is_being_made() {
+    let database = empty();
+    run(&database, "UNWIND range(1, 20000) AS i CREATE (:User {email: rand()})");
+    run(&database, "CREATE (:User {email: 'same'}), (:User {email: 'same'})");
+    let text = "CREATE CONSTRAINT c IF NOT EXISTS FOR (n:User) REQUIRE n.email IS UNIQUE";
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(|| refused(&database, text))).collect();
+        for one in all {
+            let message = one.join().expect("no panic");
+            assert!(message.contains("constraint `c` does not hold"), "{message}");
+        }
+    });
+    assert_eq!(run(&database, "SHOW CONSTRAINTS"), [""; 0]);
+}
+
+#[test]
+fn numbers_that_are_equal_are_not_unique() {
+    let database = empty();
+    run(&database, CONSTRAINT);
+    for (whole, float) in
+        [("9210000000000000000", "9.21e18"), ("-9223372036854775808", "-9223372036854775808.0")]
+    {
+        let text = format!("CREATE (:User {{email: {whole}}}), (:User {{email: {float}}})");
+        assert!(refused(&database, &text).starts_with(CODE), "{text}");
+        let text = format!("UNWIND [{whole}, {float}] AS x RETURN count(DISTINCT x)");
+        assert_eq!(run(&database, &text), ["1"], "{text}");
+    }
+}

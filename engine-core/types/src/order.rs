@@ -95,15 +95,17 @@ fn number_order(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
+/// The doubles whose whole part is an `i64`: from -2^63 on, below 2^63.
+const INTEGERS: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
+
 fn int_float_order(int: i64, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    // 2^63 as a double: beyond it no i64 reaches.
-    if float >= 9_223_372_036_854_775_808.0 {
+    if float >= INTEGERS.end {
         return Some(Ordering::Less);
     }
-    if float < -9_223_372_036_854_775_808.0 {
+    if float < INTEGERS.start {
         return Some(Ordering::Greater);
     }
     let whole = float.trunc();
@@ -310,7 +312,7 @@ fn hash_number<H: Hasher>(v: &Value, state: &mut H) {
     } else if let Some(float) = v.as_f64() {
         if float.is_nan() {
             f64::NAN.to_bits().hash(state);
-        } else if float.trunc() == float && (-9.2e18..9.2e18).contains(&float) {
+        } else if float.trunc() == float && INTEGERS.contains(&float) {
             (float as i64).hash(state);
         } else {
             float.to_bits().hash(state);
@@ -348,6 +350,50 @@ mod tests {
                 assert_eq!(equals(a, b), Some(true));
                 assert_eq!(hash(a), hash(b));
             }
+        }
+    }
+
+    /// Numbers of all widths around powers of two, where the widths round differently.
+    fn numbers() -> Vec<Value> {
+        let mut numbers: Vec<Value> =
+            [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.1, 9.21e18, -9.21e18, 1e300, 5e-324]
+                .map(Value::Double)
+                .to_vec();
+        numbers.extend([0.1_f32, 16_777_217.0, -9.3e18, f32::MAX, f32::INFINITY].map(Value::Float));
+        for power in (0..=63).chain([7, 15, 31]) {
+            let two = 2.0_f64.powi(power);
+            for float in
+                [two, two.next_up(), two.next_down(), two + 0.5, -two, -two.next_up(), -two.next_down()]
+            {
+                numbers.extend([Value::Double(float), Value::Float(float as f32)]);
+            }
+            for off in -2..=2_i128 {
+                for whole in [(1_i128 << power) + off, off - (1_i128 << power)] {
+                    numbers.extend(i8::try_from(whole).map(Value::Byte));
+                    numbers.extend(i16::try_from(whole).map(Value::Short));
+                    numbers.extend(i32::try_from(whole).map(Value::Int));
+                    numbers.extend(i64::try_from(whole).map(Value::Long));
+                }
+            }
+        }
+        numbers
+    }
+
+    #[test]
+    fn equal_numbers_have_equal_hashes_and_order_is_total() {
+        let mut numbers = numbers();
+        let hashes: Vec<u64> = numbers.iter().map(hash).collect();
+        for (a, hash_of_a) in numbers.iter().zip(&hashes) {
+            for (b, hash_of_b) in numbers.iter().zip(&hashes) {
+                assert_eq!(order(a, b), order(b, a).reverse(), "{a:?} {b:?}");
+                assert_eq!(a == b, order(a, b) == Ordering::Equal, "{a:?} {b:?}");
+                assert!(a != b || hash_of_a == hash_of_b, "{a:?} equals {b:?}, and their hashes differ");
+            }
+        }
+        // Transitive: what is sorted is in order between all pairs, not only between neighbours.
+        numbers.sort_by(order);
+        for (at, a) in numbers.iter().enumerate() {
+            assert!(numbers[at..].iter().all(|b| order(a, b) != Ordering::Greater), "{a:?}");
         }
     }
 

@@ -131,6 +131,10 @@ impl<'p> VarExpand<'p> {
             return Ok(None);
         }
         self.found.clear();
+        if top.cursor == Cursor::default() {
+            // Each level searches for the labels that the graph does not have yet at other vertices.
+            self.follow.resolve(&top.vertices, ctx);
+        }
         let request = self.follow.request(BATCH_ROWS);
         let next = ctx.view.expand(request, &top.vertices, top.cursor, &mut self.found)?;
         let mut level = Level::default();

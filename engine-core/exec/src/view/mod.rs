@@ -198,10 +198,10 @@ impl<'a> View<'a> {
         self.apl.resolve_edges(self.at, ids, out)?;
         if self.keys.is_some() {
             let hasher = GuiHasher::default();
-            self.record(ids.iter().map(|id| match element::parse_generated_edge_id(id) {
-                Some((_, sid)) => Key::edge(sid),
-                None => Key::edge_id(hasher.edge_id(id)),
-            }));
+            // A text in the form of a generated id may be chosen for another edge.
+            self.record(ids.iter().map(|id| Key::edge_id(hasher.edge_id(id))));
+            let generated = ids.iter().filter_map(|id| element::parse_generated_edge_id(id));
+            self.record(generated.map(|(_, sid)| Key::edge(sid)));
             self.record(out[start..].iter().flatten().map(|edge| Key::edge(edge.sid)));
         }
         if self.is_dirty() {
