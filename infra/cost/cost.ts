@@ -213,12 +213,12 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
     PRICES.betweenZones,
   );
 
-  // From docs/partition-map.md: a node or worker polls every second, for half a unit; a node gives a sign of life every
-  // 5 s, for one unit; the holder of a lease renews it, and the other nodes read it, every 300 ms, for one unit each.
+  // From docs/partition-map.md: a node or worker polls every second, for half a unit; a node sends a heartbeat every
+  // second, for one unit; the holder of a lease renews it, and the other nodes read it, every 300 ms, for one unit each.
   const looks = ((nodes + workers) * SECONDS * 0.5) / 1e6;
   const waiting = ((nodes - 1) * SECONDS) / 0.3 / 1e6;
   add("map: reads", `${(looks + waiting).toFixed(1)} million`, looks + waiting, PRICES.mapReads);
-  const writes = ((nodes * SECONDS) / 5 + SECONDS / 0.3) / 1e6;
+  const writes = (nodes * SECONDS + SECONDS / 0.3) / 1e6;
   add("map: writes", `${writes.toFixed(1)} million`, writes, PRICES.mapWrites);
   add("checkpoints and segments", `${load.objectsGb} GB`, load.objectsGb, PRICES.objects);
 
