@@ -152,6 +152,7 @@ test("nodes may use the map, their topic, their bucket, their secret, their logs
       `kafka-cluster:DeleteTopic ${kafka}:topic/CLUSTER/tidegraph-people`,
       `kafka-cluster:DescribeGroup ${kafka}:group/CLUSTER/tidegraph`,
       `kafka-cluster:DescribeTopic ${kafka}:topic/CLUSTER/tidegraph-people`,
+      `kafka-cluster:DescribeTopicDynamicConfiguration ${kafka}:topic/CLUSTER/tidegraph-people`,
       `kafka-cluster:ReadData ${kafka}:topic/CLUSTER/tidegraph-people`,
       `kafka-cluster:WriteData ${kafka}:topic/CLUSTER/tidegraph-people`,
       "kafka-cluster:WriteDataIdempotently <Cluster>",

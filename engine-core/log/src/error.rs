@@ -167,6 +167,20 @@ pub enum Error {
         /// Shards of the graph's log.
         shards: u16,
     },
+    /// A topic that would delete records by itself, or could lose acknowledged ones.
+    #[error(
+        "Kafka topic {topic} has {setting} {found}, and the log of a graph needs {needed}: change the topic, or name another"
+    )]
+    TopicSetting {
+        /// The topic.
+        topic: String,
+        /// The setting of the topic, as Kafka names it.
+        setting: &'static str,
+        /// Its value.
+        found: String,
+        /// The value that the log needs.
+        needed: String,
+    },
     /// Another process has the log open.
     #[error("the log is in use: {0}")]
     InUse(#[source] DiskError),
@@ -199,6 +213,7 @@ impl Error {
             | Self::Broker { .. }
             | Self::Behind { .. }
             | Self::Shards { .. }
+            | Self::TopicSetting { .. }
             | Self::InUse(_) => ErrorCode::Unavailable,
             Self::Corrupt { .. }
             | Self::Lost { .. }

@@ -141,7 +141,14 @@ export class LogCluster extends Construct {
   /** Returns the permissions that a node needs, including those for `init`: only for its own topic. */
   uses(topic: string): iam.PolicyStatement[] {
     const cluster = this.cluster.attrArn;
-    const onTopic = ["DescribeTopic", "CreateTopic", "DeleteTopic", "ReadData", "WriteData"];
+    const onTopic = [
+      "DescribeTopic",
+      "DescribeTopicDynamicConfiguration",
+      "CreateTopic",
+      "DeleteTopic",
+      "ReadData",
+      "WriteData",
+    ];
     const name = (action: string): string => `kafka-cluster:${action}`;
     return [
       statement("ReachLog", ["Connect", "WriteDataIdempotently"].map(name), [cluster]),

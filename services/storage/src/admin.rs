@@ -44,7 +44,7 @@ pub struct Init {
 impl Init {
     pub fn run(self) -> anyhow::Result<()> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let map = self.map.open(&clock)?;
+        let map = self.map.open_for_command(&clock)?;
         if self.create_tables {
             map.create_tables()?;
         }
@@ -79,7 +79,7 @@ pub struct Place {
 impl Place {
     pub fn run(self) -> anyhow::Result<()> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let store = self.map.open(&clock)?;
+        let store = self.map.open_for_command(&clock)?;
         let name = &self.map.graph;
         let end = clock.now() + Duration::from_secs(self.timeout_s);
         let until =
@@ -140,7 +140,7 @@ pub struct Map {
 impl Map {
     pub fn run(self) -> anyhow::Result<()> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let map = self.map.open(&clock)?.load(&self.map.graph, None)?;
+        let map = self.map.open_for_command(&clock)?.load(&self.map.graph, None)?;
         let nodes: Vec<_> = map
             .nodes()
             .map(|(id, node)| json!({ "id": id.as_str(), "state": node.state.to_string(), "endpoint": node.endpoint, "zone": node.zone }))

@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_log::kafka::MskIam;
 use tidegraph_log::{KafkaOptions, KafkaTls, LogLocation};
@@ -26,12 +27,36 @@ pub struct MapArgs {
     dynamodb_local: bool,
 }
 
+/// How long a command waits for one answer of the map, and how often it asks. Creating a table takes seconds, and no
+/// lease is lost meanwhile: only the daemon must give up soon.
+const COMMAND_ATTEMPT: Duration = Duration::from_secs(20);
+const COMMAND_ATTEMPTS: u32 = 5;
+
 impl MapArgs {
+    /// Opens the map for the daemon, which must notice soon if the map does not answer.
     pub fn open(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<DynamoMap>> {
+        self.open_with(clock, DynamoOptions::default())
+    }
+
+    /// Opens the map for a command, which waits long for an answer.
+    pub fn open_for_command(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<DynamoMap>> {
+        let patient = DynamoOptions {
+            attempt_timeout: COMMAND_ATTEMPT,
+            attempts: COMMAND_ATTEMPTS,
+            ..DynamoOptions::default()
+        };
+        self.open_with(clock, patient)
+    }
+
+    fn open_with(&self, clock: &Arc<dyn Clock>, base: DynamoOptions) -> anyhow::Result<Arc<DynamoMap>> {
         let mut options = match &self.dynamodb_endpoint {
-            Some(endpoint) if self.dynamodb_local => DynamoOptions::local(endpoint.as_str()),
+            Some(endpoint) if self.dynamodb_local => DynamoOptions {
+                attempt_timeout: base.attempt_timeout,
+                attempts: base.attempts,
+                ..DynamoOptions::local(endpoint.as_str())
+            },
             None if self.dynamodb_local => bail!("--dynamodb-local needs --dynamodb-endpoint"),
-            endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
+            endpoint => DynamoOptions { endpoint: endpoint.clone(), ..base },
         };
         options.table_prefix.clone_from(&self.table_prefix);
         let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));

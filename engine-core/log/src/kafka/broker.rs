@@ -116,8 +116,8 @@ impl Broker {
         }
     }
 
-    /// Number of partitions of the topic.
-    pub fn partitions(&self) -> Result<usize, Error> {
+    /// The topic's partitions and their replicas.
+    pub fn topic(&self) -> Result<TopicShape, Error> {
         let consumer = self.logged_in(&self.config())?;
         let clock = &*self.options.clock;
         let end = clock.now() + self.options.timeout;
@@ -126,7 +126,12 @@ impl Broker {
             let reason = match consumer.fetch_metadata(Some(&self.options.topic), left.max(POLL)) {
                 Ok(metadata) => match metadata.topics().first().map(|topic| (topic.error(), topic)) {
                     Some((None, topic)) if !topic.partitions().is_empty() => {
-                        return Ok(topic.partitions().len());
+                        let partitions = topic.partitions();
+                        let replicas = partitions.iter().map(|partition| partition.replicas().len()).min();
+                        return Ok(TopicShape {
+                            partitions: partitions.len(),
+                            replicas: replicas.unwrap_or_default(),
+                        });
                     }
                     // Not all brokers know a topic that was just created.
                     Some((Some(code), _)) => RDKafkaErrorCode::from(code).to_string(),
@@ -291,6 +296,12 @@ fn will_pass(error: &KafkaError) -> bool {
                 | RDKafkaErrorCode::UnknownPartition
         )
     )
+}
+
+/// How many partitions a topic has, and how many replicas each of them has at least.
+pub(super) struct TopicShape {
+    pub partitions: usize,
+    pub replicas: usize,
 }
 
 /// The deliveries of the messages of one append.

@@ -137,6 +137,11 @@ impl Follower for KafkaFollower {
                     if offset < reading.next {
                         continue;
                     }
+                    if offset > reading.next {
+                        let missing = broker.missing(reading.next, offset);
+                        self.reading = None;
+                        return Err(missing);
+                    }
                     let payload = message.payload().unwrap_or_default();
                     let head = broker.head(offset, payload)?;
                     reading.next = offset + 1;

@@ -285,6 +285,8 @@ impl KafkaLog {
     fn forget(&mut self, below: Version) -> Result<(), Error> {
         let keep = self.state.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
         if keep > 0 {
+            // Somebody may have changed the topic since it was opened.
+            topic::check_settings(&self.broker, self.broker.topic()?.replicas)?;
             self.broker.delete_before(self.state.marks[keep].offset)?;
             self.state.history.forget(self.state.marks[keep].version);
             self.state.marks.drain(..keep);

@@ -9,6 +9,8 @@ mod shards;
 use super::{KafkaFollower, KafkaLog, create_topic};
 use crate::testing::{commit, log_test_suite, read_all};
 use crate::{Body, Error, Follower, KafkaOptions, LogStore, NewTopic, Position, Record, Tail};
+use rdkafka::Message;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic as Topic, TopicReplication};
 use rdkafka::config::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use server::{Brokers, Own, Server};
@@ -220,6 +222,80 @@ fn a_broker_that_does_not_answer_leaves_it_open_what_was_written() {
     assert!((1..=2).contains(&tail), "{tail}");
     log.append(&[commit(tail + 1, 1, "c")]).unwrap();
     assert_eq!(versions(&mut open(&patient)).len() as u64, tail + 1);
+}
+
+/// The settings of a topic for two shards, one of them changed, as other software may have created it.
+fn create_with(server: &impl Brokers, name: &str, setting: (&str, &str)) {
+    let admin: AdminClient<_> =
+        ClientConfig::new().set("bootstrap.servers", server.brokers()).create().unwrap();
+    let mut settings = vec![
+        ("retention.ms", "-1"),
+        ("retention.bytes", "-1"),
+        ("unclean.leader.election.enable", "false"),
+        ("max.message.bytes", "100000000"),
+    ];
+    settings.retain(|(name, _)| *name != setting.0);
+    settings.push(setting);
+    let topic = Topic::new(name, 2, TopicReplication::Fixed(1));
+    let topic = settings.into_iter().fold(topic, |topic, (name, value)| topic.set(name, value));
+    futures_executor::block_on(admin.create_topics([&topic], &AdminOptions::new())).unwrap();
+}
+
+#[test]
+fn a_topic_that_would_lose_records_is_refused() {
+    let server = Server::start();
+    let two = NewTopic { shards: 2, ..ONE };
+    create_with(&server, "kept", ("cleanup.policy", "delete"));
+    create_topic(&options(&server, "kept"), two).unwrap();
+    for (number, (setting, value)) in [
+        ("cleanup.policy", "compact"),
+        ("retention.ms", "604800000"),
+        ("retention.bytes", "1000000"),
+        ("unclean.leader.election.enable", "true"),
+        ("max.message.bytes", "1000"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let topic = format!("loses-{number}");
+        create_with(&server, &topic, (setting, value));
+        let refused = create_topic(&options(&server, &topic), two).unwrap_err();
+        let text = refused.to_string();
+        assert!(matches!(refused, Error::TopicSetting { .. }), "{text}");
+        assert!(text.contains(&topic) && text.contains(&format!("has {setting} {value}")), "{text}");
+        let location = crate::LogLocation::Kafka(options(&server, &topic));
+        let opened = location.open(shards::sharding(2), Epoch(1)).err();
+        assert!(matches!(opened, Some(Error::TopicSetting { .. })), "{opened:?}");
+    }
+}
+
+/// The end of a transaction takes an offset, and no reader gets it: for a reader it is a gap.
+#[test]
+fn a_follower_does_not_pass_over_a_gap_of_offsets() {
+    let server = Server::start();
+    let options = options(&server, "gap");
+    let mut log = made(&options);
+    log.append(&[commit(1, 1, "a")]).unwrap();
+    let mut follower = KafkaFollower::new(options.clone(), ShardId(0), Position::default());
+    assert_eq!(follower.next(PATIENCE).unwrap(), Some(commit(1, 1, "a")));
+    let payload = {
+        let consumer = crate::kafka::broker::Broker::new(options, ShardId(0)).consumer(0).unwrap();
+        let message =
+            std::iter::from_fn(|| Some(consumer.poll(PATIENCE))).flatten().find_map(Result::ok).unwrap();
+        message.payload().unwrap().to_vec()
+    };
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", server.brokers())
+        .set("transactional.id", "gap")
+        .create()
+        .unwrap();
+    producer.init_transactions(PATIENCE).unwrap();
+    producer.begin_transaction().unwrap();
+    producer.send(BaseRecord::<(), [u8]>::to("gap").partition(0).payload(&payload)).unwrap();
+    producer.commit_transaction(PATIENCE).unwrap();
+    log.append(&[commit(2, 1, "b")]).unwrap();
+    let refused = follower.next(PATIENCE).unwrap_err();
+    assert!(matches!(refused, Error::Missing { offset: 2, found: 3, .. }), "{refused}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::time::Duration;
 use tidegraph_types::{Epoch, Gui, Mutation, PartitionCount, ShardId, Sharding, Sid, Version};
 
-fn sharding(shards: u16) -> Sharding {
+pub(super) fn sharding(shards: u16) -> Sharding {
     Sharding::new(PartitionCount::new(8).unwrap(), shards).unwrap()
 }
 
