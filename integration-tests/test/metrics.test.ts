@@ -1,12 +1,13 @@
 /** The metrics endpoint, as Prometheus reads it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { post } from "../src/client.ts";
 import { Server } from "../src/server.ts";
 
 test("requests are counted under their routes, and nothing of what clients send is named", async (t) => {
   const server = await Server.start(t, {});
   const ask = (path: string) => fetch(`${server.endpoint}${path}`);
-  await ask("/openCypher?query=CREATE%20(:Secret%20%7Bname%3A'hush'%7D)");
+  await post(server, "/openCypher", { query: "CREATE (:Secret {name: 'hush'})" });
   await ask("/openCypher?query=RETURN%20nonsense");
   await ask("/loader/no-such-load");
   await ask("/no/such/path");

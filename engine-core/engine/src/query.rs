@@ -50,7 +50,9 @@ pub struct Query<'a> {
     pub cancel: Option<&'a Arc<AtomicBool>>,
     /// Oldest version that the request may read: one that the caller has seen.
     pub at_least: Option<Version>,
-    /// The principal of the request.
+    /// Whether the request may only read. A text that may write is then refused, whether or not it would write.
+    pub read_only: bool,
+    /// Who asks.
     pub principal: &'a Principal,
 }
 
@@ -74,7 +76,27 @@ impl<'a> Query<'a> {
     #[must_use]
     pub fn new(language: Language, text: &'a str, parameters: &'a Parameters) -> Self {
         let principal = &Principal::Anonymous;
-        Self { language, text, parameters, timeout: None, cancel: None, at_least: None, principal }
+        Self {
+            language,
+            text,
+            parameters,
+            timeout: None,
+            cancel: None,
+            at_least: None,
+            read_only: false,
+            principal,
+        }
+    }
+
+    /// Refuses a text that writes in a request that may only read.
+    fn ensure_allowed(&self, writes: bool) -> Result<(), Error> {
+        if writes && self.read_only {
+            return Err(Error::new(
+                ErrorCode::MethodNotAllowed,
+                "the request may only read, but its query writes",
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -257,7 +279,8 @@ impl Database {
     /// # Errors
     ///
     /// By [`Error::code`]: the text is wrong (`MalformedQuery`) or uses what a language does not have yet
-    /// (`UnsupportedOperation`); a parameter or an operand does not fit; a constraint would break; a limit was reached
+    /// (`UnsupportedOperation`); it writes and the request may only read (`MethodNotAllowed`); a parameter or an operand
+    /// does not fit; a constraint would break; a limit was reached
     /// (`TimeLimitExceeded`, `QueryLimitExceeded`); transactions kept conflicting (`ConcurrentModification`); the
     /// caller cancelled; the graph cannot be read or written now (`Unavailable`). Only after `Unavailable` it is open
     /// whether writes were committed.
@@ -273,10 +296,12 @@ impl Database {
         let clock = &*self.clock;
         let deadline = Deadline::new(clock, limit, query.cancel);
         if let Some(command) = schema_command(query.language, query.text)? {
+            query.ensure_allowed(command.writes())?;
             self.snapshot_for(query.at_least, &deadline)?;
             return self.schema(&command, &deadline);
         }
         let planned = self.plan(query.language, query.text)?;
+        query.ensure_allowed(planned.writes)?;
         if let Some(answer) = self.write_at_applied_version(&planned, query, &deadline) {
             return answer;
         }
@@ -391,6 +416,9 @@ impl Database {
             return None;
         }
         let planned = self.cached(query.language, query.text).filter(|planned| planned.inline.allows())?;
+        if let Err(error) = query.ensure_allowed(planned.writes) {
+            return Some(Err(error));
+        }
         let allowed = query.timeout.unwrap_or(Duration::MAX);
         if allowed.min(self.options.query_timeout()) <= limits.time {
             // The request's own limit comes first, and the error has to name that one.

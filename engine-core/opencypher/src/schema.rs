@@ -34,6 +34,17 @@ pub enum SchemaCommand {
     ShowConstraints,
 }
 
+impl SchemaCommand {
+    /// Returns whether the command changes the graph.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::Create { .. } | Self::Drop { .. } => true,
+            Self::ShowIndexes | Self::ShowConstraints => false,
+        }
+    }
+}
+
 impl fmt::Display for SchemaCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = |unique: &bool| if *unique { "CONSTRAINT" } else { "INDEX" };

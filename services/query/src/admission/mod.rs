@@ -75,7 +75,9 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// Oldest version that the query may read.
     pub at_least: Option<Version>,
-    /// The principal of the request.
+    /// Whether the query may only read.
+    pub read_only: bool,
+    /// Who asks.
     pub principal: Principal,
 }
 
@@ -89,6 +91,7 @@ impl Request {
             timeout: Some(self.timeout.map_or(longest, |asked| asked.min(longest))),
             cancel,
             at_least: self.at_least,
+            read_only: self.read_only,
             principal: &self.principal,
         }
     }

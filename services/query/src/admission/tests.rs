@@ -18,6 +18,7 @@ fn request(id: &str, text: &str) -> Request {
         parameters: Parameters::default(),
         timeout: None,
         at_least: None,
+        read_only: false,
         principal: Principal::Iam("arn:aws:iam::1:user/ada".into()),
     }
 }

@@ -15,6 +15,8 @@ pub struct Failure {
     /// The message with those of all causes, for the log.
     causes: Option<String>,
     request_id: Option<String>,
+    /// The methods that the answer names as allowed, for [`ErrorCode::MethodNotAllowed`].
+    allow: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -30,13 +32,20 @@ struct Body<'a> {
 impl Failure {
     /// Returns a failure, which gets a fresh request id unless [`Failure::of_request`] names one.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), causes: None, request_id: None }
+        Self { code, message: message.into(), causes: None, request_id: None, allow: None }
     }
 
     /// Sets the id of the request.
     #[must_use]
     pub fn of_request(mut self, id: &str) -> Self {
         self.request_id = Some(id.to_owned());
+        self
+    }
+
+    /// Sets the header `Allow`.
+    #[must_use]
+    pub(super) fn allowing(mut self, methods: &'static str) -> Self {
+        self.allow = Some(methods);
         self
     }
 
@@ -111,6 +120,11 @@ impl IntoResponse for Failure {
             message: &self.message,
         };
         let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-        (status, headers, serde_json::to_vec(&body).unwrap_or_default()).into_response()
+        let allow = self.allow.map(|methods| [(header::ALLOW, methods)]);
+        let body = serde_json::to_vec(&body).unwrap_or_default();
+        match allow {
+            Some(allow) => (status, headers, allow, body).into_response(),
+            None => (status, headers, body).into_response(),
+        }
     }
 }

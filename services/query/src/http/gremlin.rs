@@ -17,11 +17,11 @@ use tidegraph_types::ErrorCode;
 const TYPED: &str = "application/vnd.gremlin-v3.0+json";
 const UNTYPED: &str = "application/json";
 
-/// `GET /gremlin`: runs a traversal from the query string.
+/// `GET /gremlin`: runs a traversal from the query string, which may only read.
 ///
 /// # Errors
 ///
-/// The same as [`post`].
+/// `MethodNotAllowed` if it writes; all others as [`post`].
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }
@@ -56,6 +56,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         parameters: bindings,
         timeout: origin.timeout(&fields)?,
         at_least,
+        read_only: origin.read_only,
         principal: origin.principal,
     };
     let written = service

@@ -11,11 +11,11 @@ use axum::response::Response;
 use tidegraph_engine::Language;
 use tidegraph_types::ErrorCode;
 
-/// `GET /openCypher`: runs a query from the query string.
+/// `GET /openCypher`: runs a query from the query string, which may only read.
 ///
 /// # Errors
 ///
-/// The same as [`post`].
+/// `MethodNotAllowed` if it writes; all others as [`post`].
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }
@@ -43,6 +43,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         parameters,
         timeout: origin.timeout(&fields)?,
         at_least,
+        read_only: origin.read_only,
         principal: origin.principal,
     };
     let id = asked.id.clone();

@@ -14,19 +14,22 @@ use tidegraph_types::ErrorCode;
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLeft(pub Duration);
 
-/// What a shell added to the extensions of a request.
+/// What is known of a request beside its parameters: its method, and what a shell added to its extensions.
 pub struct Origin {
     left: Option<Duration>,
-    /// The principal of the request: anonymous if the extensions hold no [`Principal`].
+    /// Whether a query of this request may only read: GET never writes.
+    pub read_only: bool,
+    /// Who asks. Without a [`Principal`] in the extensions: anonymous.
     pub principal: Principal,
 }
 
 impl Origin {
-    /// Reads the extensions.
+    /// Reads the method and the extensions.
     pub fn of(request: &Request) -> Self {
         let extensions = request.extensions();
         Self {
             left: extensions.get::<TimeLeft>().map(|left| left.0),
+            read_only: request.method().is_safe(),
             principal: extensions.get::<Principal>().cloned().unwrap_or_default(),
         }
     }
@@ -124,6 +127,11 @@ fn describe(query: &RunningQuery, now: jiff::Timestamp) -> serde_json::Value {
 /// the given one names the other query.
 pub fn failure(error: admission::Error, id: &str) -> Failure {
     match error {
+        admission::Error::Query(error) if error.code() == ErrorCode::MethodNotAllowed => {
+            Failure::new(error.code(), "the query writes, and GET only reads: send it with POST")
+                .of_request(id)
+                .allowing("POST")
+        }
         admission::Error::DuplicateId { .. } => Failure::from(error),
         _ => Failure::from(error).of_request(id),
     }
