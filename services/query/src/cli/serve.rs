@@ -2,7 +2,7 @@
 
 use super::size::MemorySize;
 use crate::admission;
-use crate::http::{Limits, Service};
+use crate::http::{Allowed, HostName, Limits, PageOrigin, Service};
 use anyhow::Context;
 use clap::Args;
 use std::net::IpAddr;
@@ -25,6 +25,15 @@ pub struct Listen {
     /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`.
     #[arg(long)]
     token_file: Option<PathBuf>,
+    /// Further name under which clients reach the service, without a port; may be given more than once. Without a
+    /// token, requests that name another Host than localhost, a loopback address or one of these are refused. With a
+    /// token, names are checked only if this flag is given.
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    allow_host: Vec<HostName>,
+    /// Origin of web pages that may use the service, such as `https://app.example.com`; may be given more than once.
+    /// Requests of pages of other sites are refused.
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    allow_origin: Vec<PageOrigin>,
     /// Time limit of a query, in milliseconds.
     #[arg(long, default_value_t = Options::default().query_timeout_ms)]
     query_timeout_ms: u64,
@@ -153,6 +162,11 @@ impl Listen {
         }
     }
 
+    /// Returns which hosts and origins requests may name.
+    fn allowed(&self, bound: IpAddr, has_token: bool) -> Allowed {
+        Allowed { bound, has_token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() }
+    }
+
     /// Sets the limits of queries.
     pub fn apply(&self, options: &mut Options) {
         options.query_timeout_ms = self.query_timeout_ms;
@@ -202,7 +216,8 @@ impl Listen {
             }
         });
         let local = axum::serve::Listener::local_addr(&listener)?;
-        let router = crate::http::with_token(Service::new(database, limits).router(), token);
+        let allowed = self.allowed(local.ip(), token.is_some());
+        let router = allowed.protect(crate::http::with_token(Service::new(database, limits).router(), token));
         // Scripts wait for this line and read the port.
         println!("Tidegraph listens on http://{local}");
         let (mut terminate, mut interrupt) =

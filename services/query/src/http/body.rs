@@ -142,8 +142,10 @@ fn add_body(fields: &mut Map<String, Value>, headers: &HeaderMap, bytes: &[u8]) 
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let looks_like_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-    // `curl -d` sends JSON with the content type of forms, and some clients send no content type.
-    if kind.ends_with("json") || looks_like_json {
+    let is_form = matches!(kind.as_str(), "" | "application/x-www-form-urlencoded");
+    // `curl -d` sends JSON with the content type of forms, and some clients send no content type. JSON of another type,
+    // such as text/plain, is refused: a form of any web page can send it.
+    if kind.ends_with("json") || (is_form && looks_like_json) {
         return match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Object(object)) => {
                 fields.extend(object);
@@ -156,16 +158,12 @@ fn add_body(fields: &mut Map<String, Value>, headers: &HeaderMap, bytes: &[u8]) 
             )),
         };
     }
-    match kind.as_str() {
-        "" | "application/x-www-form-urlencoded" => {
-            add_form(fields, bytes);
-            Ok(())
-        }
-        _ => Err(Failure::new(
-            ErrorCode::BadRequest,
-            format!(
-                "content type {content_type:?} is not supported: use application/json or application/x-www-form-urlencoded"
-            ),
-        )),
+    if is_form {
+        add_form(fields, bytes);
+        return Ok(());
     }
+    let message = format!(
+        "content type {content_type:?} is not supported: use application/json or application/x-www-form-urlencoded"
+    );
+    Err(Failure::new(ErrorCode::BadRequest, message))
 }

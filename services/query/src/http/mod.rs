@@ -4,8 +4,10 @@
 //! JSON. When a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes,
 //! running requests finish, and then the process ends.
 //!
-//! What must never happen: a long query on a thread that serves sockets; status 500 for a client's mistake.
+//! What must never happen: a long query on a thread that serves sockets; status 500 for a client's mistake; a write by
+//! GET, or for a web page that the operator did not allow.
 
+mod allowed;
 mod body;
 mod bookmark;
 mod errors;
@@ -17,6 +19,7 @@ mod queries;
 mod status;
 mod token;
 
+pub use allowed::{Allowed, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
 pub use queries::TimeLeft;
 pub use token::with_token;
