@@ -3,6 +3,7 @@
 use super::size::MemorySize;
 use crate::admission;
 use crate::http::{Allowed, HostName, Limits, PageOrigin, Service};
+use crate::server;
 use anyhow::Context;
 use clap::Args;
 use std::net::IpAddr;
@@ -49,6 +50,22 @@ pub struct Listen {
     /// Number of queries that run at the same time; others wait.
     #[arg(long, default_value_t = admission::Limits::default().concurrent_queries)]
     concurrent_queries: usize,
+    /// Largest number of open connections. For another one, the connection that has been idle longest is closed.
+    /// Default: three quarters of the descriptors that the process may open (`ulimit -n`), at most 10000.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: Option<u32>,
+    /// Time for the head of a request to arrive, in milliseconds.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    head_timeout_ms: u64,
+    /// Time for the body of a request to arrive, in milliseconds.
+    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..))]
+    body_timeout_ms: u64,
+    /// Time that a connection may be idle between two requests, in milliseconds.
+    #[arg(long, default_value_t = 75_000, value_parser = clap::value_parser!(u64).range(1..))]
+    idle_timeout_ms: u64,
+    /// Time within which a client must take some bytes of its answer, in milliseconds.
+    #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
+    write_timeout_ms: u64,
     /// Time that running queries have to finish after SIGTERM, in milliseconds.
     #[arg(long, default_value_t = 30_000)]
     grace_ms: u64,
@@ -162,6 +179,18 @@ impl Listen {
         }
     }
 
+    /// Returns the limits of connections.
+    fn connections(&self) -> server::Limits {
+        let defaults = server::Limits::default();
+        server::Limits {
+            connections: self.connections.map_or(defaults.connections, |most| most as usize),
+            head: Duration::from_millis(self.head_timeout_ms),
+            body: Duration::from_millis(self.body_timeout_ms),
+            idle: Duration::from_millis(self.idle_timeout_ms),
+            write: Duration::from_millis(self.write_timeout_ms),
+        }
+    }
+
     /// Returns which hosts and origins requests may name.
     fn allowed(&self, bound: IpAddr, has_token: bool) -> Allowed {
         Allowed { bound, has_token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() }
@@ -209,13 +238,7 @@ impl Listen {
         let listener = tokio::net::TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {}:{}", self.host, self.port))?;
-        let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
-            // Answers are small: waiting for more bytes would only delay them.
-            if let Err(error) = socket.set_nodelay(true) {
-                tracing::debug!(%error, "the socket option TCP_NODELAY could not be set");
-            }
-        });
-        let local = axum::serve::Listener::local_addr(&listener)?;
+        let local = listener.local_addr()?;
         let allowed = self.allowed(local.ip(), token.is_some());
         let router = allowed.protect(crate::http::with_token(Service::new(database, limits).router(), token));
         // Scripts wait for this line and read the port.
@@ -231,7 +254,7 @@ impl Listen {
             tracing::info!("stopping: no new connections are accepted, running requests finish");
             let _ = stopping.send(());
         };
-        let server = axum::serve(listener, router).with_graceful_shutdown(ended);
+        let server = server::serve(listener, router, self.connections(), ended);
         let grace = async {
             if stopped.await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(self.grace_ms)).await;
@@ -240,7 +263,7 @@ impl Listen {
             }
         };
         tokio::select! {
-            result = server => result?,
+            () = server => {}
             () = grace => tracing::warn!(grace_ms = self.grace_ms, "queries still run after the grace time and are cancelled"),
         }
         Ok(())

@@ -1,11 +1,14 @@
 //! Parameters of a request, from the query string and from the body: a form or a JSON object. The body wins.
 
 use super::{Failure, Service, errors};
+use crate::server::BodyLate;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Map, Value};
+use std::error::Error;
+use std::iter::successors;
 use tidegraph_types::ErrorCode;
 
 /// Named parameters of a request.
@@ -17,8 +20,8 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// `RequestTooLarge` if the body is over the limit; `BadRequest` if it cannot be read, has an unknown content type
-    /// or does not parse.
+    /// `RequestTooLarge` if the body is over the limit; `TimeLimitExceeded` or `Unavailable` if it is late;
+    /// `BadRequest` if it cannot be read, has an unknown content type or does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
         let (parts, body) = request.into_parts();
         refuse_large(&parts.headers, service.body_bytes)?;
@@ -132,9 +135,17 @@ async fn read_all(body: Body, limit_bytes: usize) -> Result<bytes::Bytes, Failur
     match Limited::new(body, limit_bytes).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(errors::too_large(limit_bytes)),
-        Err(error) => {
-            Err(Failure::new(ErrorCode::BadRequest, format!("the request body could not be read: {error}")))
-        }
+        Err(error) => Err(unreadable(&*error)),
+    }
+}
+
+fn unreadable(error: &(dyn Error + 'static)) -> Failure {
+    let late = successors(Some(error), |error| (**error).source())
+        .find_map(|error| error.downcast_ref::<BodyLate>());
+    match late {
+        Some(late @ BodyLate::Deadline(_)) => Failure::new(ErrorCode::TimeLimitExceeded, late.to_string()),
+        Some(late @ BodyLate::Stopping) => Failure::new(ErrorCode::Unavailable, late.to_string()),
+        None => Failure::new(ErrorCode::BadRequest, format!("the request body could not be read: {error}")),
     }
 }
 

@@ -1,0 +1,116 @@
+//! The open connections of a service, and which of them has to make room for another.
+
+use super::Limits;
+use super::progress::Progress;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Tells the task that accepts connections when to look for room again.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    is_wanted: AtomicBool,
+    changed: Notify,
+}
+
+impl Room {
+    /// A connection began to wait for its client, or ended.
+    pub(super) fn may_be_free(&self) {
+        if self.is_wanted.load(Ordering::SeqCst) {
+            self.changed.notify_one();
+        }
+    }
+}
+
+/// All open connections.
+#[derive(Debug)]
+pub(super) struct Connections {
+    limits: Limits,
+    room: Arc<Room>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next_id: u64,
+    connections: BTreeMap<u64, Arc<Progress>>,
+}
+
+/// The place of one connection. Dropping it makes room for another.
+#[derive(Debug)]
+pub(super) struct Place {
+    id: u64,
+    progress: Arc<Progress>,
+    connections: Arc<Connections>,
+}
+
+impl Place {
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.state().connections.remove(&self.id);
+        self.connections.room.may_be_free();
+    }
+}
+
+impl Connections {
+    pub(super) fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, room: Arc::default(), open: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place.
+    pub(super) fn open(self: &Arc<Self>) -> Place {
+        let progress = Arc::new(Progress::new(self.limits, self.room.clone()));
+        let mut open = self.state();
+        let id = open.next_id;
+        open.next_id += 1;
+        open.connections.insert(id, progress.clone());
+        Place { id, progress, connections: self.clone() }
+    }
+
+    /// Waits until there is room for one more connection, and closes the oldest idle one if there is none.
+    pub(super) async fn room(&self) {
+        self.at_most(self.limits.connections.saturating_sub(1), true).await;
+    }
+
+    /// Waits until all connections are closed.
+    pub(super) async fn all_closed(&self) {
+        self.at_most(0, false).await;
+    }
+
+    async fn at_most(&self, connections: usize, closes: bool) {
+        self.room.is_wanted.store(true, Ordering::SeqCst);
+        while self.state().connections.len() > connections {
+            if closes {
+                self.close_oldest();
+            }
+            self.room.changed.notified().await;
+        }
+        self.room.is_wanted.store(false, Ordering::SeqCst);
+    }
+
+    /// Asks the connection to close that has been idle longest, or whose request has been on its way longest. Does
+    /// nothing while a connection that was asked before is still open. A connection with a running query stays.
+    pub(super) fn close_oldest(&self) {
+        let open = self.state();
+        if open.connections.values().any(|progress| progress.is_unwanted()) {
+            return;
+        }
+        let waiting =
+            open.connections.values().filter_map(|progress| Some((progress.order()?, progress.clone())));
+        let oldest = waiting.min_by_key(|(order, _)| *order);
+        drop(open);
+        if let Some((_, progress)) = oldest {
+            progress.make_room();
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The socket and the bodies of a connection, which report to its [`Progress`].
+
+use super::progress::Progress;
+use axum::BoxError;
+use axum::body::{Body, Bytes};
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A socket.
+#[derive(Debug)]
+pub(super) struct Watched {
+    socket: TcpStream,
+    progress: Arc<Progress>,
+}
+
+impl Watched {
+    pub(super) fn new(socket: TcpStream, progress: Arc<Progress>) -> Self {
+        Self { socket, progress }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.socket).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            self.progress.received();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.progress.wrote(written.is_ready());
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.progress.wrote(written.is_ready());
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(context);
+        if flushed.is_ready() {
+            self.progress.flushed();
+        }
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}
+
+/// The body of a request. It fails with [`super::BodyLate`] if it is not waited for any longer.
+#[derive(Debug)]
+pub(super) struct RequestBody {
+    inner: Incoming,
+    progress: Arc<Progress>,
+}
+
+impl RequestBody {
+    pub(super) fn new(inner: Incoming, progress: Arc<Progress>) -> Self {
+        progress.requested(!inner.is_end_stream());
+        Self { inner, progress }
+    }
+}
+
+impl http_body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(late) = self.progress.late() {
+            return Poll::Ready(Some(Err(late.into())));
+        }
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        if frame.is_none() || self.inner.is_end_stream() {
+            self.progress.received_body();
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        self.progress.received_body();
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) struct AnswerBody {
+    inner: Body,
+    progress: Arc<Progress>,
+}
+
+impl AnswerBody {
+    pub(super) fn new(inner: Body, progress: Arc<Progress>) -> Self {
+        Self { inner, progress }
+    }
+}
+
+impl http_body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.inner).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        self.progress.answered();
+    }
+}

@@ -1,0 +1,195 @@
+//! Serves HTTP connections: accepts them, limits their number, and closes those whose client is too slow.
+//!
+//! Roles: [`serve`] accepts connections; `Connections` counts them and closes one if there is no room for another;
+//! `Progress` says what a connection waits for and until when; `Watched`, `RequestBody` and `AnswerBody` tell it what
+//! hyper does.
+//!
+//! Flow of a connection: its client has [`Limits::head`] for the head of a request, then [`Limits::body`] for its body;
+//! the handler runs, limited by admission; the client takes bytes of the answer at least every [`Limits::write`]; then
+//! the connection may be idle for [`Limits::idle`]. All of this happens in one task: a deadline passes in the same poll
+//! that drives hyper, so no lock is held across anything.
+//!
+//! What must never happen: a client that does nothing holds a descriptor for ever, or keeps another client out.
+
+mod connections;
+mod io;
+mod progress;
+
+pub use progress::BodyLate;
+
+use axum::Router;
+use axum::body::Body;
+use connections::{Connections, Place};
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use io::{AnswerBody, RequestBody, Watched};
+use progress::{Overdue, Progress};
+use rustix::process::{Resource, getrlimit};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Sleep, sleep_until};
+
+/// Time that a client has for the rest of a body once the service stops.
+const BODY_WHILE_STOPPING: Duration = Duration::from_secs(1);
+
+/// Pause after the system refused a connection, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Largest number of connections if neither a flag nor the limit of descriptors says less.
+const MOST_CONNECTIONS: usize = 10_000;
+
+/// Limits of connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Number of open connections. For another one, the connection that has been idle longest is closed.
+    pub connections: usize,
+    /// Time to receive the head of a request, from the connection or from its first byte.
+    pub head: Duration,
+    /// Time to receive the body of a request.
+    pub body: Duration,
+    /// Time between an answer and the next request.
+    pub idle: Duration,
+    /// Time in which a client must take some bytes of an answer.
+    pub write: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: connections_for(descriptors()),
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(60),
+            // Longer than the 60 s after which AWS's load balancers close: the service must not close first.
+            idle: Duration::from_secs(75),
+            write: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Returns how many descriptors the process may have open.
+#[must_use]
+pub fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Returns how many connections fit into a limit of descriptors. A quarter, at least 32, is kept for files.
+#[must_use]
+pub fn connections_for(descriptors: u64) -> usize {
+    let for_files = (descriptors / 4).max(32);
+    let left = usize::try_from(descriptors.saturating_sub(for_files)).unwrap_or(usize::MAX);
+    left.clamp(1, MOST_CONNECTIONS)
+}
+
+/// Serves connections until `stop` completes. Then it closes idle ones, and returns once all others have ended.
+pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: impl Future<Output = ()>) {
+    let connections = Connections::new(limits);
+    let (stopping, stopped) = watch::channel(false);
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            accepted = next(&listener, &connections) => accepted,
+        };
+        let (socket, place) = accepted;
+        // Answers are small: waiting for more bytes would only delay them.
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "the socket option TCP_NODELAY could not be set");
+        }
+        tokio::spawn(connection(socket, router.clone(), place, stopped.clone()));
+    }
+    drop(listener);
+    let _ = stopping.send(true);
+    connections.all_closed().await;
+}
+
+/// Waits for a connection and for room for it.
+#[expect(clippy::disallowed_methods, reason = "the HTTP edge: a pause before the system is asked again")]
+async fn next(listener: &TcpListener, connections: &Arc<Connections>) -> (TcpStream, Place) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                connections.room().await;
+                return (socket, connections.open());
+            }
+            Err(error) if is_of_the_client(error.kind()) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted: an idle one is closed");
+                connections.close_oldest();
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn is_of_the_client(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
+}
+
+/// Serves one connection to its end.
+async fn connection(socket: TcpStream, router: Router, place: Place, mut stopped: watch::Receiver<bool>) {
+    let progress = place.progress().clone();
+    let service = {
+        let (progress, router) = (progress.clone(), TowerToHyperService::new(router));
+        service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));
+            let (answer, progress) = (router.call(request), progress.clone());
+            async move {
+                let answer = answer.await?;
+                Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, progress)))
+            }
+        })
+    };
+    let io = TokioIo::new(Watched::new(socket, progress.clone()));
+    let mut driven = pin!(http1::Builder::new().serve_connection(io, service));
+    let mut stop = pin!(async move {
+        // The sender lives until it has sent.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    });
+    let mut is_stopping = false;
+    let mut timer = pin!(sleep_until(progress.next_check()));
+    poll_fn(|context| {
+        if !is_stopping && stop.as_mut().poll(context).is_ready() {
+            is_stopping = true;
+            progress.stop(BODY_WHILE_STOPPING);
+            driven.as_mut().graceful_shutdown();
+        }
+        loop {
+            if let Poll::Ready(ended) = driven.as_mut().poll(context) {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended");
+                }
+                return Poll::Ready(());
+            }
+            progress.is_polled_by(context);
+            match progress.overdue() {
+                Some(Overdue::Close) => return Poll::Ready(()),
+                // The handler learns it from the body, and answers.
+                Some(Overdue::Body) => continue,
+                None => {}
+            }
+            if !fires(timer.as_mut(), &progress, context) {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+}
+
+/// Sets the timer to the next deadline, and returns whether that has come already.
+fn fires(mut timer: Pin<&mut Sleep>, progress: &Progress, context: &mut Context<'_>) -> bool {
+    let next = progress.next_check();
+    // A timer that is too early costs one poll later; setting it at each step would cost more.
+    if next < timer.deadline() || timer.is_elapsed() {
+        timer.as_mut().reset(next);
+    }
+    timer.poll(context).is_ready()
+}
