@@ -259,6 +259,9 @@ test("serve refuses what cannot be, and says why", async (t) => {
     [[...port, "--sync-log-every-ms", "50"], /--data/],
     [[...port, "--data", join(home, "data"), "--sync-log-every-ms", "0"], /'0'.*--sync-log-every-ms/],
     [[...port, "--data", join(home, "data"), "--sync-log-every-ms", "60001"], /60001/],
+    [[...port, "--allow-origin", "*"], /'\*'.*--allow-origin/],
+    [[...port, "--allow-host", "http://db"], /'http:\/\/db'.*--allow-host/],
+    [[...port, "--connections", "0"], /'0'.*--connections/],
     [[...port, "--nonsense"], /--nonsense/],
   ];
   for (const [args, expected] of cases) {

@@ -9,7 +9,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Run a Gremlin traversal from the query string */
+        /**
+         * Run a Gremlin traversal given in the address
+         * @description GET only reads. A traversal that writes is answered 405.
+         */
         get: {
             parameters: {
                 query: {
@@ -750,7 +753,10 @@ export interface components {
                 path?: never;
                 cookie?: never;
             };
-            /** Run an openCypher query from the query string */
+            /**
+             * Run an openCypher query given in the address
+             * @description GET only reads. A query that writes is answered 405.
+             */
             get: {
                 parameters: {
                     query: {
