@@ -1,5 +1,6 @@
 //! What a client can hold by being slow: connections, descriptors, and the end of the service.
 
+#![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
 #![allow(
     clippy::disallowed_methods,
     reason = "the tests are clients, which open sockets and start the program"

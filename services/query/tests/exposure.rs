@@ -1,5 +1,7 @@
 //! What a web page of another origin, or a foreign name of this machine, can do with a service that has no token.
 
+#![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, header};
