@@ -239,8 +239,8 @@ const VERSION_POLL: Duration = Duration::from_millis(2);
 
 /// A text of at most this many bytes cannot make a plan too deep for the smallest stack of a thread.
 const SHALLOW_TEXT_BYTES: usize = 512;
-/// Twice the stack that the deepest plan of the languages needs.
-const DEEP_STACK_BYTES: usize = 24 << 20;
+/// Twice the stack that the deepest plan of the languages needs. What is not used takes no memory.
+const DEEP_STACK_BYTES: usize = 64 << 20;
 
 /// Runs `work` on a stack large enough for any plan of the text.
 ///

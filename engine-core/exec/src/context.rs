@@ -126,6 +126,23 @@ impl Memory {
         Ok(())
     }
 
+    /// Checks whether there is room for a value that is about to be made, without charging it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] if the account would exceed its limit.
+    pub fn ensure(&self, bytes: usize) -> Result<()> {
+        self.charge(bytes)?;
+        self.release(bytes);
+        Ok(())
+    }
+
+    /// Returns the bytes that can still be charged.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.used.get())
+    }
+
     /// Releases memory.
     pub fn release(&self, bytes: usize) {
         self.used.set(self.used.get().saturating_sub(bytes as u64));
@@ -169,7 +186,12 @@ pub struct Context<'a> {
     pub(crate) ahead: Option<crate::value::ReadAhead>,
     /// Bytes charged for the answers that the view read ahead.
     ahead_bytes: Cell<usize>,
+    /// Steps of work since the last check of the interrupt.
+    steps: Cell<usize>,
 }
+
+/// Steps of work between two checks of the interrupt: well below a millisecond.
+const STEPS_PER_CHECK: usize = 16_384;
 
 impl<'a> Context<'a> {
     /// Makes a context with an empty memory account. Reads of deleted elements find nothing (`deleted_is_error` is
@@ -185,7 +207,7 @@ impl<'a> Context<'a> {
     ) -> Self {
         let memory = Memory::new(limits.memory_bytes);
         let patterns = crate::value::Patterns::default();
-        let (deleted_is_error, ahead, ahead_bytes) = (false, None, Cell::new(0));
+        let (deleted_is_error, ahead, ahead_bytes, steps) = (false, None, Cell::new(0), Cell::new(0));
         Self {
             view,
             parameters,
@@ -198,6 +220,7 @@ impl<'a> Context<'a> {
             patterns,
             ahead,
             ahead_bytes,
+            steps,
         }
     }
 
@@ -220,6 +243,22 @@ impl<'a> Context<'a> {
     /// [`Error::Stopped`] if the caller wants the request to stop.
     pub fn check(&self) -> Result<()> {
         Ok(self.interrupt.check()?)
+    }
+
+    /// Counts steps of work, each of about ten nanoseconds, and checks from time to time whether the request may
+    /// continue. Loops call this before they work, and functions before they process a long value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] if the caller wants the request to stop.
+    pub fn spend(&self, steps: usize) -> Result<()> {
+        let steps = self.steps.get().saturating_add(steps);
+        if steps < STEPS_PER_CHECK {
+            self.steps.set(steps);
+            return Ok(());
+        }
+        self.steps.set(0);
+        self.check()
     }
 }
 

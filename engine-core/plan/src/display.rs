@@ -364,6 +364,10 @@ impl Display for Expr {
                 write!(f, "{a} {sign} {b}")
             }
             Expr::In(a, b) => write!(f, "{a} in {b}"),
+            Expr::Unused(edge, others) => match &others[..] {
+                [other] => write!(f, "not {edge} = {other}"),
+                others => write!(f, "{edge} not in [{}]", list(others.iter())),
+            },
             Expr::Arithmetic(op, a, b) => {
                 let sign = match op {
                     Arithmetic::Add => "+",

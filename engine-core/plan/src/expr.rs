@@ -37,6 +37,9 @@ pub enum Expr {
     Compare(Comparison, Box<Expr>, Box<Expr>),
     /// `item IN list`, three-valued.
     In(Box<Expr>, Box<Expr>),
+    /// Whether the edge in the slot is none of the edges in the other slots, each of which holds an edge or a list of
+    /// edges. One expression instead of a comparison with each: a pattern of n edges needs n² / 2 comparisons.
+    Unused(Slot, Vec<Slot>),
     /// Arithmetic. `+` also joins strings and lists, as in openCypher. Integer overflow and division by zero are
     /// errors.
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),

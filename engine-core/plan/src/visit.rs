@@ -221,7 +221,9 @@ impl Op {
 macro_rules! inner {
     ($expr:expr, $iter:ident, $as_deref:ident $(, $mut:ident)?) => {
         match $expr {
-            Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) | Expr::IsBound(_) => vec![],
+            Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) | Expr::IsBound(_) | Expr::Unused(..) => {
+                vec![]
+            }
             Expr::Property(base, _)
             | Expr::Not(base)
             | Expr::IsNull(base)
@@ -269,8 +271,10 @@ impl Expr {
 
     /// Calls `visit` for each slot that the value depends on, including local slots of comprehensions.
     pub fn for_each_slot(&self, visit: &mut dyn FnMut(crate::Slot)) {
-        if let Expr::Slot(slot) | Expr::IsBound(slot) = self {
-            visit(*slot);
+        match self {
+            Expr::Slot(slot) | Expr::IsBound(slot) => visit(*slot),
+            Expr::Unused(edge, others) => std::iter::once(edge).chain(others).for_each(|slot| visit(*slot)),
+            _ => {}
         }
         for child in self.children() {
             child.for_each_slot(visit);

@@ -19,6 +19,7 @@ mod branch;
 mod buffer;
 mod compute;
 mod expand;
+mod held;
 mod lookup;
 mod merge;
 mod order;
@@ -38,7 +39,7 @@ pub(crate) use buffer::Buffer;
 
 use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
 use crate::{Context, Error, Result};
-use tidegraph_plan::{Op, TopEdges};
+use tidegraph_plan::{BindKind, Expr, Op, TopEdges};
 
 /// What the caller of an operator can use.
 #[derive(Clone, Copy)]
@@ -190,7 +191,12 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
         Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input)?, op)?),
         Op::Match { .. } => return Err(Error::Plan("a pattern was not lowered".to_owned())),
         Op::Filter { input, predicate } => Box::new(row::Filter::new(build(input)?, predicate)),
-        Op::Let { input, bindings } => Box::new(row::Let::new(build(input)?, bindings)),
+        Op::Let { input, bindings } => {
+            let computed =
+                bindings.iter().filter(|(_, expr)| !matches!(expr, Expr::Slot(_) | Expr::Literal(_)));
+            let slots = computed.map(|(slot, _)| *slot).collect();
+            held::Held::new(Box::new(row::Let::new(build(input)?, bindings)), slots)
+        }
         Op::Keep { input, slots } => Box::new(row::Keep::new(build(input)?, slots)),
         Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input)?, list, *out)),
         Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op)?),
@@ -222,7 +228,13 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input)?, count)),
         Op::Eager { input } => Box::new(buffer::Eager::new(build(input)?)),
         Op::Apply { input, plan, kind } => Box::new(apply::Apply::new(build(input)?, plan, kind)?),
-        Op::Bind { input, plan, out, kind } => Box::new(apply::Bind::new(build(input)?, plan, *out, *kind)?),
+        Op::Bind { input, plan, out, kind } => {
+            let bind = Box::new(apply::Bind::new(build(input)?, plan, *out, *kind)?);
+            match kind {
+                BindKind::Collect(_) | BindKind::First(_) => held::Held::new(bind, vec![*out]),
+                BindKind::Exists | BindKind::Count => bind,
+            }
+        }
         Op::Union { input, branches } => Box::new(branch::Union::new(build(input)?, branches)?),
         Op::Coalesce { input, branches } => Box::new(branch::Coalesce::new(build(input)?, branches)?),
         Op::Choose { input, branches, otherwise } => {

@@ -3,6 +3,7 @@
 use super::{Boxed, Feed, Growth, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Result};
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegraph_plan::{Expr, Function, Slot};
@@ -53,14 +54,16 @@ impl<'p> Let<'p> {
     pub(super) fn new(input: Boxed<'p>, bindings: &'p [(Slot, Expr)]) -> Self {
         let mut runs = vec![];
         let mut start = 0;
+        let mut run: FxHashSet<Slot> = FxHashSet::default();
         for (index, (slot, expr)) in bindings.iter().enumerate() {
-            let run = &bindings[start..index];
-            let mut depends = run.iter().any(|(bound, _)| bound == slot);
-            expr.for_each_slot(&mut |used| depends |= run.iter().any(|(bound, _)| *bound == used));
+            let mut depends = run.contains(slot);
+            expr.for_each_slot(&mut |used| depends |= run.contains(&used));
             if depends {
                 runs.push(start..index);
                 start = index;
+                run.clear();
             }
+            run.insert(*slot);
         }
         runs.push(start..bindings.len());
         Self { input, bindings, runs }
@@ -88,12 +91,12 @@ impl Operator for Let<'_> {
 /// Unbinds all slots except some.
 pub(super) struct Keep<'p> {
     input: Boxed<'p>,
-    slots: &'p [Slot],
+    slots: FxHashSet<Slot>,
 }
 
 impl<'p> Keep<'p> {
     pub(super) fn new(input: Boxed<'p>, slots: &'p [Slot]) -> Self {
-        Self { input, slots }
+        Self { input, slots: slots.iter().copied().collect() }
     }
 }
 
@@ -125,6 +128,8 @@ pub(super) struct Unwind<'p> {
 struct Unwinding {
     batch: Batch,
     lists: Lists,
+    /// Bytes charged for computed lists.
+    charged: usize,
     row: usize,
     item: usize,
 }
@@ -177,6 +182,13 @@ impl Lists {
 impl<'p> Unwind<'p> {
     pub(super) fn new(input: Boxed<'p>, list: &'p Expr, out: Slot) -> Self {
         Self { input, list, out, current: None }
+    }
+
+    /// Drops the current batch.
+    fn end(&mut self, ctx: &Context<'_>) {
+        if let Some(current) = self.current.take() {
+            ctx.memory.release(current.charged);
+        }
     }
 }
 
@@ -242,16 +254,21 @@ impl Operator for Unwind<'_> {
                     batch.set(self.out, Column::from_values(values));
                     return Ok(Some(batch));
                 }
-                self.current = None;
+                self.end(ctx);
             }
             let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
             let lists = Lists::of(self.list, &batch, ctx)?;
-            self.current = Some(Unwinding { batch, lists, row: 0, item: 0 });
+            let charged = match &lists {
+                Lists::Computed(lists) if !matches!(self.list, Expr::Slot(_)) => lists.heap_bytes(),
+                _ => 0,
+            };
+            ctx.memory.charge(charged)?;
+            self.current = Some(Unwinding { batch, lists, charged, row: 0, item: 0 });
         }
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        self.current = None;
+        self.end(ctx);
         self.input.feed(ctx, feed);
     }
 }

@@ -6,6 +6,7 @@
 
 use super::arithmetic;
 use super::error::Error;
+use super::size::heap_bytes_of_item;
 use crate::{Column, Context, Result};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
@@ -135,7 +136,7 @@ impl Accumulator {
         if matches!(key, Value::Unbound) || matches!(value, Value::Unbound) {
             return Ok(());
         }
-        self.charge(2 * size_of::<Value>() + ENTRY_BYTES + key.heap_bytes() + value.heap_bytes(), ctx)?;
+        self.charge(2 * size_of::<Value>() + ENTRY_BYTES + held(key, ctx)? + held(value, ctx)?, ctx)?;
         self.count += 1;
         if let State::Map(map) = &mut self.state {
             map.insert(key.clone(), value.clone());
@@ -160,7 +161,7 @@ impl Accumulator {
             if !seen.insert(value.clone()) {
                 return Ok(());
             }
-            self.charge(size_of::<Value>() + ENTRY_BYTES + value.heap_bytes(), ctx)?;
+            self.charge(size_of::<Value>() + ENTRY_BYTES + held(value, ctx)?, ctx)?;
         }
         match &mut self.state {
             State::Count => {}
@@ -178,16 +179,18 @@ impl Accumulator {
             State::Extreme(extreme, wanted) => {
                 if self.count == 0 || order::order(value, extreme) == *wanted {
                     *extreme = value.clone();
+                    ctx.memory.release(std::mem::take(&mut self.charged));
+                    self.charge(held(value, ctx)?, ctx)?;
                 }
             }
             State::List(list) => {
                 list.push(value.clone());
-                self.charge(size_of::<Value>() + value.heap_bytes(), ctx)?;
+                self.charge(size_of::<Value>() + held(value, ctx)?, ctx)?;
             }
             State::Set(seen, list) => {
                 if seen.insert(value.clone()) {
                     list.push(value.clone());
-                    self.charge(2 * size_of::<Value>() + ENTRY_BYTES + value.heap_bytes(), ctx)?;
+                    self.charge(2 * size_of::<Value>() + ENTRY_BYTES + held(value, ctx)?, ctx)?;
                 }
             }
             State::Map(_) => {}
@@ -224,6 +227,11 @@ impl Accumulator {
             }
         }
     }
+}
+
+/// The bytes that a value holds.
+fn held(value: &Value, ctx: &Context<'_>) -> Result<usize> {
+    Ok(heap_bytes_of_item(value, ctx.memory.left())?)
 }
 
 fn number(name: &'static str, value: &Value) -> Result<f64, Error> {

@@ -124,15 +124,8 @@ pub(crate) fn call(
         | F::RTrim
         | F::ToLower
         | F::ToUpper
+        | F::Replace
         | F::Split => text::call(function, name, &args)?,
-        F::Replace => {
-            // The result may be as long as the product of its arguments: charge it before it is made.
-            let bytes = |at: usize| args[at].as_str().map_or(0, str::len);
-            let longest = bytes(0).saturating_add(1).saturating_mul(bytes(2));
-            ctx.memory.charge(longest)?;
-            ctx.memory.release(longest);
-            text::call(function, name, &args)?
-        }
         F::Abs
         | F::Ceil
         | F::Floor
@@ -193,8 +186,8 @@ fn range(ctx: &Context<'_>, name: &'static str, args: &[Value]) -> Result<Value>
     let (start, step, count) = list::range(name, args)?;
     let bytes = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(size_of::<Value>());
     // Only checks whether the list fits: the operator that keeps it charges it.
-    ctx.memory.charge(bytes)?;
-    ctx.memory.release(bytes);
+    ctx.memory.ensure(bytes)?;
+    ctx.spend(bytes / 64)?;
     let mut numbers = Vec::with_capacity(count as usize);
     let mut next = start;
     for at in 0..count {

@@ -1,8 +1,11 @@
 //! Evaluates expressions over whole batches, with short cuts for shapes that need no value for each row.
 
+use super::compare::compare;
 use super::elements::Elements;
-use super::eval::{compare, truth};
+use super::eval::truth;
 use super::need::Needs;
+use super::size;
+use crate::batch::shares;
 use crate::{Batch, Column, Context, Result};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -10,10 +13,8 @@ use std::sync::Arc;
 use tidegraph_plan::{Comparison, Expr, Slot};
 use tidegraph_types::{Str, Value};
 
-/// Computed lists of at least this many items are charged to the request's memory.
-const CHARGED_ITEMS: usize = 64;
-/// Computed strings of at least this many bytes are charged.
-const CHARGED_BYTES: usize = 4096;
+/// Computed values of at least this many bytes are charged to the request's memory.
+const CHARGED_BYTES: usize = 1024;
 
 /// Prepares expressions for a batch.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +130,16 @@ impl Prepared<'_, '_> {
         }
         let mut values = Vec::with_capacity(rows);
         for row in 0..rows {
-            values.push(self.value(expr, row, None)?.into_owned());
+            self.ctx.spend(1)?;
+            let before = self.charged.get();
+            let value = self.value(expr, row, None)?.into_owned();
+            // Only the value itself is kept.
+            if self.charged.get() > before {
+                self.release_to(before);
+                values.push(self.account(value)?);
+            } else {
+                values.push(value);
+            }
         }
         Ok(Arc::new(Column::from_values(values)))
     }
@@ -162,24 +172,20 @@ impl Prepared<'_, '_> {
     /// Returns the rows of `among` (`None` for all rows) in which an expression is true.
     fn filter(&self, expr: &Expr, among: Option<&[u32]>) -> Result<Vec<u32>> {
         let mut kept = Vec::new();
+        let before = self.charged.get();
         let mut each = |passes: &mut dyn FnMut(usize) -> Result<bool>| -> Result<()> {
+            let mut add = |row: u32| -> Result<()> {
+                self.ctx.spend(1)?;
+                if passes(row as usize)? {
+                    kept.push(row);
+                }
+                self.release_to(before);
+                Ok(())
+            };
             match among {
-                Some(rows) => {
-                    for row in rows {
-                        if passes(*row as usize)? {
-                            kept.push(*row);
-                        }
-                    }
-                }
-                None => {
-                    for row in 0..self.batch.len {
-                        if passes(row)? {
-                            kept.push(row as u32);
-                        }
-                    }
-                }
+                Some(rows) => rows.iter().try_for_each(|row| add(*row)),
+                None => (0..self.batch.len as u32).try_for_each(add),
             }
-            Ok(())
         };
         if let Some((slot, key, comparison, constant)) = self.property_test(expr) {
             let token = self.elements.token(key);
@@ -188,9 +194,10 @@ impl Prepared<'_, '_> {
                     return Ok(self.truth(expr, row, None)? == Some(true));
                 };
                 if let Some(value) = token.and_then(|token| record.single(token)) {
-                    return Ok(compare(comparison, value, constant) == Some(true));
+                    return Ok(compare(self.ctx, comparison, value, constant)? == Some(true));
                 }
-                Ok(compare(comparison, &record.read(self.ctx, key, token)?, constant) == Some(true))
+                let value = record.read(self.ctx, key, token)?;
+                Ok(compare(self.ctx, comparison, &value, constant)? == Some(true))
             })?;
         } else {
             each(&mut |row| match expr {
@@ -259,26 +266,31 @@ impl Prepared<'_, '_> {
 
     /// Charges a computed value if it is large.
     pub(super) fn account(&self, value: Value) -> Result<Value> {
-        let bytes = match &value {
-            Value::List(items) | Value::Set(items) if items.len() > CHARGED_ITEMS => {
-                items.len() * size_of::<Value>()
-            }
-            Value::String(text) if text.len() > CHARGED_BYTES => text.len(),
-            _ => return Ok(value),
-        };
+        let bytes = size::heap_bytes(&value, self.ctx.memory.left())?;
+        if bytes >= CHARGED_BYTES {
+            self.charge(bytes)?;
+        }
+        Ok(value)
+    }
+
+    /// Charges an item that is about to be added to a list after the item `before`. Items that share their memory with
+    /// the one before count once.
+    pub(super) fn charge_item(&self, item: &Value, before: Option<&Value>) -> Result<()> {
+        let shared = before.is_some_and(|before| shares(before, item));
+        let held = if shared { 0 } else { size::heap_bytes_of_item(item, self.ctx.memory.left())? };
+        self.charge(size_of::<Value>() + held)
+    }
+
+    fn charge(&self, bytes: usize) -> Result<()> {
+        self.ctx.spend(bytes / 64)?;
         self.ctx.memory.charge(bytes)?;
         self.charged.set(self.charged.get() + bytes);
-        Ok(value)
+        Ok(())
     }
 
     /// Releases what was charged since `charged` was `before`.
     pub(super) fn release_to(&self, before: usize) {
         self.ctx.memory.release(self.charged.get().saturating_sub(before));
         self.charged.set(before);
-    }
-
-    /// Checks from time to time, in loops over lists, whether the request must stop.
-    pub(super) fn tick(&self, at: usize) -> Result<()> {
-        if at % 1024 == 1023 { self.ctx.check() } else { Ok(()) }
     }
 }

@@ -3,16 +3,16 @@
 //! Values are borrowed from literals, parameters, columns and properties where possible, so that common tests of a row
 //! copy nothing. The local variables of comprehensions are frames on the stack; each points to the one around it.
 
+use super::compare::compare;
 use super::error::Error;
 use super::property;
 use super::record::{self, Record};
-use super::{Prepared, arithmetic, call, list, signature};
+use super::{Prepared, arithmetic, call, list, signature, size};
 use crate::Result;
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::cmp::Ordering;
-use tidegraph_plan::{Comparison, Expr, Function, Quantifier, Slot};
-use tidegraph_types::{Map, Value, order};
+use tidegraph_plan::{Arithmetic, Expr, Function, Quantifier, Slot};
+use tidegraph_types::{Map, Value};
 
 /// A local variable, with a link to the ones around it.
 pub(crate) struct Frame<'l> {
@@ -52,24 +52,6 @@ pub(crate) fn truth(value: &Value, operation: &'static str) -> Result<Option<boo
     }
 }
 
-/// Compares two values, three-valued. A comparison with NaN is false; one of types without an order is unknown.
-pub(crate) fn compare(comparison: Comparison, a: &Value, b: &Value) -> Option<bool> {
-    match comparison {
-        Comparison::Equal => return order::equals(a, b),
-        Comparison::NotEqual => return order::equals(a, b).map(|equal| !equal),
-        _ => {}
-    }
-    let Some(ordering) = order::compare(a, b) else {
-        return (order::is_number(a) && order::is_number(b)).then_some(false);
-    };
-    Some(match comparison {
-        Comparison::Less => ordering == Ordering::Less,
-        Comparison::LessOrEqual => ordering != Ordering::Greater,
-        Comparison::Greater => ordering == Ordering::Greater,
-        _ => ordering != Ordering::Less,
-    })
-}
-
 impl Prepared<'_, '_> {
     /// Computes an expression in a row.
     pub(crate) fn value<'s>(
@@ -104,17 +86,30 @@ impl Prepared<'_, '_> {
                     bound.as_deref().map(|bound| self.value(bound, row, scope)).transpose()
                 };
                 let (from, to) = (bound(from)?, bound(to)?);
-                Cow::Owned(self.account(list::slice(&base, from.as_deref(), to.as_deref())?)?)
+                let Some(items) = list::slice(&base, from.as_deref(), to.as_deref())? else {
+                    return Ok(Cow::Borrowed(&NULL));
+                };
+                self.ctx.memory.ensure(size_of_val(items))?;
+                Cow::Owned(self.account(Value::list(items.to_vec()))?)
             }
-            Expr::And(_) | Expr::Or(_) | Expr::Xor(..) | Expr::Not(_) | Expr::Compare(..) | Expr::In(..) => {
-                Cow::Owned(truth_value(self.truth(expr, row, scope)?))
-            }
+            Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Xor(..)
+            | Expr::Not(_)
+            | Expr::Compare(..)
+            | Expr::In(..)
+            | Expr::Unused(..) => Cow::Owned(truth_value(self.truth(expr, row, scope)?)),
             Expr::IsNull(inner) => Cow::Owned(Value::Bool(self.value(inner, row, scope)?.is_null())),
             Expr::IsBound(slot) => {
                 Cow::Owned(Value::Bool(!matches!(&*self.slot(*slot, row, scope), Value::Unbound)))
             }
             Expr::Arithmetic(operator, a, b) => {
                 let (a, b) = (self.value(a, row, scope)?, self.value(b, row, scope)?);
+                if *operator == Arithmetic::Add {
+                    let bytes = size::joined_bytes(&a, &b);
+                    self.ctx.spend(bytes / 16)?;
+                    self.ctx.memory.ensure(bytes)?;
+                }
                 Cow::Owned(self.account(arithmetic::apply(*operator, &a, &b)?)?)
             }
             Expr::Negate(inner) => Cow::Owned(arithmetic::negate(&*self.value(inner, row, scope)?)?),
@@ -152,7 +147,7 @@ impl Prepared<'_, '_> {
                     let value = self.owned(entry, row, scope)?;
                     map.insert(Value::String(key.clone()), value);
                 }
-                Cow::Owned(Value::map(map))
+                Cow::Owned(self.account(Value::map(map))?)
             }
             Expr::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -227,14 +222,40 @@ impl Prepared<'_, '_> {
             Expr::Not(inner) => Ok(truth(&*self.value(inner, row, scope)?, "NOT")?.map(|v| !v)),
             Expr::Compare(comparison, a, b) => {
                 let (a, b) = (self.value(a, row, scope)?, self.value(b, row, scope)?);
-                Ok(compare(*comparison, &a, &b))
+                compare(self.ctx, *comparison, &a, &b)
             }
             Expr::In(item, items) => {
                 let (item, items) = (self.value(item, row, scope)?, self.value(items, row, scope)?);
-                Ok(list::contains(&item, &items)?)
+                list::contains(self.ctx, &item, &items)
             }
+            Expr::Unused(edge, others) => self.is_unused(*edge, others, row, scope).map(Some),
             other => Ok(truth(&*self.value(other, row, scope)?, "a condition")?),
         }
+    }
+
+    /// Whether an edge is none of the edges, and in none of the lists of edges, in other slots.
+    fn is_unused(&self, edge: Slot, others: &[Slot], row: usize, scope: Scope<'_>) -> Result<bool> {
+        let edge_of = |slot: Slot| match self.batch.column(slot) {
+            Some(column) if local(slot, scope).is_none() => column.edge(row),
+            _ => self.slot(slot, row, scope).as_edge(),
+        };
+        let Some(edge) = edge_of(edge) else { return Ok(true) };
+        for other in others {
+            self.ctx.spend(1)?;
+            let same = match edge_of(*other) {
+                Some(other) => other.sid == edge.sid,
+                None => {
+                    let list = self.slot(*other, row, scope);
+                    let edges = list.as_slice().unwrap_or_default();
+                    self.ctx.spend(edges.len())?;
+                    edges.iter().any(|item| item.as_edge().is_some_and(|other| other.sid == edge.sid))
+                }
+            };
+            if same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Computes AND or OR: the first `decisive` value decides; otherwise an unknown value makes the result unknown.
@@ -357,21 +378,29 @@ impl Prepared<'_, '_> {
         let Some(list) = self.items("a list comprehension", list, row, scope)? else {
             return Ok(Value::Null);
         };
-        let mut results = vec![];
-        for (at, item) in list.as_slice().unwrap_or_default().iter().enumerate() {
-            self.tick(at)?;
+        let mut results: Vec<Value> = vec![];
+        let mut kept = self.charged.get();
+        for item in list.as_slice().unwrap_or_default() {
+            self.ctx.spend(1)?;
+            // What the last item needed beside its result is not needed any more.
+            self.release_to(kept);
             let frame = Frame { slot: variable, value: item, outer: scope };
             if let Some(filter) = filter
                 && self.truth(filter, row, Some(&frame))? != Some(true)
             {
                 continue;
             }
-            results.push(match map {
+            let result = match map {
                 Some(map) => self.owned(map, row, Some(&frame))?,
                 None => item.clone(),
-            });
+            };
+            self.release_to(kept);
+            self.charge_item(&result, results.last())?;
+            kept = self.charged.get();
+            results.push(result);
         }
-        self.account(Value::list(results))
+        self.release_to(kept);
+        Ok(Value::list(results))
     }
 
     fn quantified<'s>(
@@ -386,8 +415,10 @@ impl Prepared<'_, '_> {
             return Ok(Value::Null);
         };
         let (mut satisfied, mut unknown) = (0_u32, false);
-        for (at, item) in list.as_slice().unwrap_or_default().iter().enumerate() {
-            self.tick(at)?;
+        let before = self.charged.get();
+        for item in list.as_slice().unwrap_or_default() {
+            self.ctx.spend(1)?;
+            self.release_to(before);
             let frame = Frame { slot: variable, value: item, outer: scope };
             let decided = match self.truth(predicate, row, Some(&frame))? {
                 Some(true) => {
@@ -434,8 +465,8 @@ impl Prepared<'_, '_> {
             return Ok(Value::Null);
         };
         let before = self.charged.get();
-        for (at, item) in list.as_slice().unwrap_or_default().iter().enumerate() {
-            self.tick(at)?;
+        for item in list.as_slice().unwrap_or_default() {
+            self.ctx.spend(1)?;
             let next = {
                 let outer = Frame { slot: accumulator, value: &result, outer: scope };
                 let inner = Frame { slot: variable, value: item, outer: Some(&outer) };
@@ -463,7 +494,7 @@ impl Prepared<'_, '_> {
             for arg in rest {
                 keys.push(self.owned(arg, row, scope)?);
             }
-            return self.with_element(base, row, scope, |subject| match subject {
+            let value = self.with_element(base, row, scope, |subject| match subject {
                 Subject::Element(record) => {
                     // Id and type belong to the handle, which outlives the element.
                     if !matches!(function, Function::Id | Function::Type) {
@@ -472,12 +503,15 @@ impl Prepared<'_, '_> {
                     record.call(&self.elements, function, name, &keys)
                 }
                 Subject::Other(value) => record::call_other(&self.elements, function, name, value, &keys),
-            });
+            })?;
+            return self.account(value);
         }
         let mut values = Vec::with_capacity(args.len());
         for arg in args {
             values.push(self.owned(arg, row, scope)?);
         }
+        self.ctx.spend(size::steps(function, &values))?;
+        self.ctx.memory.ensure(size::result_bytes(function, &values))?;
         self.account(call::call(self.ctx, function, name, values)?)
     }
 }

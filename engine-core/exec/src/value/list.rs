@@ -1,8 +1,10 @@
 //! openCypher's lists: index, slice, membership, and functions.
 
+use super::compare::equals;
 use super::error::Error;
+use crate::Context;
 use std::sync::Arc;
-use tidegraph_types::{Value, order};
+use tidegraph_types::Value;
 
 /// Computes `base[index]` of a list or map; the caller handles elements.
 pub(crate) fn index(base: &Value, index: &Value) -> Result<Value, Error> {
@@ -26,11 +28,15 @@ pub(crate) fn index(base: &Value, index: &Value) -> Result<Value, Error> {
     }
 }
 
-/// Computes `base[from..to]`; a missing bound is that end of the list.
-pub(crate) fn slice(base: &Value, from: Option<&Value>, to: Option<&Value>) -> Result<Value, Error> {
+/// Returns the items of `base[from..to]`; a missing bound is that end of the list. `None`: the result is null.
+pub(crate) fn slice<'b>(
+    base: &'b Value,
+    from: Option<&Value>,
+    to: Option<&Value>,
+) -> Result<Option<&'b [Value]>, Error> {
     let null = |bound: Option<&Value>| bound.is_some_and(Value::is_null);
     if base.is_null() || null(from) || null(to) {
-        return Ok(Value::Null);
+        return Ok(None);
     }
     let Some(items) = base.as_slice() else {
         return Err(Error::of_type("[from..to]", "a list", base));
@@ -44,20 +50,21 @@ pub(crate) fn slice(base: &Value, from: Option<&Value>, to: Option<&Value>) -> R
     };
     let from = from.map_or(Ok(0), position)?;
     let to = to.map_or(Ok(items.len()), position)?;
-    Ok(Value::list(if from < to { items[from..to].to_vec() } else { vec![] }))
+    Ok(Some(items.get(from..to).unwrap_or_default()))
 }
 
 /// `item IN list`, three-valued.
-pub(crate) fn contains(item: &Value, list: &Value) -> Result<Option<bool>, Error> {
+pub(crate) fn contains(ctx: &Context<'_>, item: &Value, list: &Value) -> crate::Result<Option<bool>> {
     if list.is_null() {
         return Ok(None);
     }
     let Some(items) = list.as_slice() else {
-        return Err(Error::of_type("IN", "a list", list));
+        return Err(Error::of_type("IN", "a list", list).into());
     };
     let mut unknown = false;
     for other in items {
-        match order::equals(item, other) {
+        ctx.spend(1)?;
+        match equals(ctx, item, other)? {
             Some(true) => return Ok(Some(true)),
             Some(false) => {}
             None => unknown = true,

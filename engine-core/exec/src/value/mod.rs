@@ -16,6 +16,7 @@ mod ahead;
 mod arithmetic;
 mod call;
 mod column;
+mod compare;
 mod convert;
 mod elements;
 mod error;
@@ -30,6 +31,7 @@ mod pattern;
 mod property;
 mod record;
 mod signature;
+mod size;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -5,38 +5,66 @@
 //! **Invariant.** A slot is kept if a later operator, an answer column or a later round of a repeat reads it.
 
 use crate::{ApplyKind, BindKind, Op, Plan, Slot};
-use std::collections::BTreeSet;
-
-type Live = BTreeSet<Slot>;
+use fixedbitset::FixedBitSet;
 
 /// Sets `keep` of each `Expand`.
 pub fn run(plan: &mut Plan) {
-    let live = plan.columns.iter().map(|c| c.slot).collect();
-    walk(&mut plan.root, &live);
+    let live = Live::of(plan.columns.iter().map(|c| c.slot));
+    walk(&mut plan.root, live, true);
 }
 
-fn add_exprs(op: &Op, live: &mut Live) {
-    for expr in op.exprs() {
-        expr.for_each_slot(&mut |slot| {
-            live.insert(slot);
-        });
+/// A set of slots.
+#[derive(Clone, Default)]
+struct Live(FixedBitSet);
+
+impl Live {
+    fn of(slots: impl IntoIterator<Item = Slot>) -> Self {
+        let mut live = Self::default();
+        slots.into_iter().for_each(|slot| live.insert(slot));
+        live
+    }
+
+    fn insert(&mut self, slot: Slot) {
+        self.0.grow_and_insert(slot.0 as usize);
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        if (slot.0 as usize) < self.0.len() {
+            self.0.remove(slot.0 as usize);
+        }
+    }
+
+    fn extend(&mut self, other: &Self) {
+        self.0.union_with(&other.0);
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        self.0.ones().map(|slot| Slot(slot as u32)).collect()
+    }
+
+    fn add_exprs(&mut self, op: &Op) {
+        for expr in op.exprs() {
+            expr.for_each_slot(&mut |slot| self.insert(slot));
+        }
     }
 }
 
-/// Sets `keep` in `op` and the operators below it, given the slots that are used after `op`. Returns the slots that its
-/// `Argument` must bind.
-fn walk(op: &mut Op, after: &Live) -> Live {
-    let mut before = after.clone();
+/// Returns the slots that `op` and the operators below it need of their `Argument`, given the slots that are used after
+/// `op`. `set`: also sets `keep` in them.
+fn walk(op: &mut Op, after: Live, set: bool) -> Live {
+    let mut before = after;
     match op {
         Op::Argument => return before,
         Op::Expand { from, edge, to, into, keep, .. } => {
             if let Some(edge) = edge {
-                before.remove(edge);
+                before.remove(*edge);
             }
             if let (Some(to), false) = (&to, &into) {
-                before.remove(to);
+                before.remove(*to);
             }
-            *keep = Some(before.iter().copied().collect());
+            if set {
+                *keep = Some(before.slots());
+            }
             before.insert(*from);
             if let (Some(to), true) = (&to, &into) {
                 before.insert(*to);
@@ -44,91 +72,97 @@ fn walk(op: &mut Op, after: &Live) -> Live {
         }
         Op::VarExpand { from, to, into, edges, exclude, .. } => {
             if let Some(edges) = edges {
-                before.remove(edges);
+                before.remove(*edges);
             }
             if *into {
                 before.insert(*to);
             } else {
-                before.remove(to);
+                before.remove(*to);
             }
             before.insert(*from);
-            before.extend(exclude.iter().copied());
-            add_exprs(op, &mut before);
+            exclude.iter().for_each(|slot| before.insert(*slot));
+            before.add_exprs(op);
         }
         Op::ShortestPath { from, to, .. } => {
-            before.extend([*from, *to]);
-            add_exprs(op, &mut before);
+            before.insert(*from);
+            before.insert(*to);
+            before.add_exprs(op);
         }
         Op::Aggregate { .. } => {
-            before = Live::new();
-            add_exprs(op, &mut before);
+            before = Live::default();
+            before.add_exprs(op);
         }
-        Op::Keep { slots, .. } => before.retain(|slot| slots.contains(slot)),
+        Op::Keep { slots, .. } => before.0.intersect_with(&Live::of(slots.iter().copied()).0),
         Op::Let { bindings, .. } => {
             for (slot, expr) in bindings.iter().rev() {
-                before.remove(slot);
-                expr.for_each_slot(&mut |used| {
-                    before.insert(used);
-                });
+                before.remove(*slot);
+                expr.for_each_slot(&mut |used| before.insert(used));
             }
         }
         Op::Match { pattern, .. } => {
-            before.extend(pattern.nodes.iter().map(|n| n.slot));
-            before.extend(pattern.edges.iter().map(|e| e.slot));
-            add_exprs(op, &mut before);
+            pattern.nodes.iter().for_each(|n| before.insert(n.slot));
+            pattern.edges.iter().for_each(|e| before.insert(e.slot));
+            before.add_exprs(op);
         }
+        _ => {
+            subplans(op, &mut before, set);
+            before.add_exprs(op);
+        }
+    }
+    match op.children_mut().into_iter().next() {
+        Some(input) => walk(input, before, set),
+        None => before,
+    }
+}
+
+/// Adds the slots that the subplans of an operator need; `before` holds the slots that are used after it.
+fn subplans(op: &mut Op, before: &mut Live, set: bool) {
+    let after = before.clone();
+    match op {
         Op::Apply { plan, kind, .. } => {
             let inner_after = match kind {
-                ApplyKind::Cross | ApplyKind::Optional(_) => after.clone(),
-                ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Discard => Live::new(),
+                ApplyKind::Cross | ApplyKind::Optional(_) => after,
+                ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Discard => Live::default(),
             };
-            before.extend(walk(plan, &inner_after));
+            before.extend(&walk(plan, inner_after, set));
         }
         Op::Bind { plan, out, kind, .. } => {
-            before.remove(out);
+            before.remove(*out);
             let inner_after = match kind {
-                BindKind::First(slot) | BindKind::Collect(slot) => Live::from([*slot]),
-                BindKind::Exists | BindKind::Count => Live::new(),
+                BindKind::First(slot) | BindKind::Collect(slot) => Live::of([*slot]),
+                BindKind::Exists | BindKind::Count => Live::default(),
             };
-            before.extend(walk(plan, &inner_after));
+            before.extend(&walk(plan, inner_after, set));
         }
         Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
             for branch in branches {
-                before.extend(walk(branch, after));
+                before.extend(&walk(branch, after.clone(), set));
             }
         }
         Op::Choose { branches, otherwise, .. } => {
             for branch in branches.iter_mut().map(|b| &mut b.plan).chain(otherwise.as_deref_mut()) {
-                before.extend(walk(branch, after));
+                before.extend(&walk(branch, after.clone(), set));
             }
-            add_exprs(op, &mut before);
         }
         Op::Repeat { body, until, emit, loops, .. } => {
             before.insert(*loops);
             for test in until.iter_mut().chain(emit) {
-                before.extend(walk(&mut test.plan, &Live::new()));
+                before.extend(&walk(&mut test.plan, Live::default(), set));
             }
-            // Each round must pass on the slots that a later round reads.
-            loop {
-                let needed = walk(body, &before);
-                let size = before.len();
-                before.extend(needed);
-                if before.len() == size {
-                    break;
-                }
+            // Each round must pass on the slots that a later round reads. What the body needs is known after one walk:
+            // the slots that are added to those after it are slots that it needs anyway. So nested loops are walked
+            // once for each level around them, not twice as often with each level.
+            let needed = walk(body, before.clone(), false);
+            before.extend(&needed);
+            if set {
+                walk(body, before.clone(), true);
             }
-            add_exprs(op, &mut before);
         }
         Op::Merge { matching, create, .. } => {
-            let needed = walk(matching, after);
-            before.extend(needed);
-            before.extend(walk(create, after));
+            before.extend(&walk(matching, after.clone(), set));
+            before.extend(&walk(create, after, set));
         }
-        _ => add_exprs(op, &mut before),
-    }
-    match op.children_mut().into_iter().next() {
-        Some(input) => walk(input, &before),
-        None => before,
+        _ => {}
     }
 }
 

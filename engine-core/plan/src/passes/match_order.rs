@@ -6,6 +6,7 @@
 //! itself checks those that storage can test ([`conditions`]); their operands may come from earlier rows.
 
 mod conditions;
+mod conjuncts;
 
 use super::Knowledge;
 use super::estimate::Estimate;
@@ -15,7 +16,8 @@ use crate::{
     Slot,
 };
 use conditions::{Tested, is_operand, join, test_of};
-use std::collections::BTreeSet;
+use conjuncts::Conjuncts;
+use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_types::{Direction, Str, Value};
 
 /// Lowers every `Match` of the plan.
@@ -41,20 +43,30 @@ struct Lowering<'a> {
     nodes: Vec<PatternNode>,
     edges: Vec<PatternEdge>,
     pattern_paths: Vec<crate::NamedPath>,
-    conjuncts: Vec<Expr>,
+    /// Conditions that are not checked yet.
+    conjuncts: Conjuncts,
     /// Slots of this pattern that are not bound yet.
     unbound: BTreeSet<Slot>,
+    /// The vertex of each slot.
+    node_of: BTreeMap<Slot, usize>,
+    /// The edges at each vertex.
+    edges_at: Vec<Vec<usize>>,
     node_done: Vec<bool>,
+    /// The cost of each vertex as a start, as far as it was estimated since a condition on the vertex became testable.
+    starts: Vec<Option<Start>>,
+    /// The side to follow each edge from and its cost, estimated anew when one of its ends is bound.
+    sides: Vec<Option<(bool, f64)>>,
     /// For each vertex, the ids by which it was looked up, if the query gives them.
     named: Vec<Option<Vec<Str>>>,
     edge_done: Vec<bool>,
-    /// Slots of the edges matched so far, with their labels; `true`: the slot holds a list of edges.
-    used: Vec<(Slot, Vec<Str>, bool)>,
+    /// Slots of the edges, or lists of edges, matched so far, with their labels.
+    used: Vec<(Slot, Vec<Str>)>,
     knowledge: &'a Knowledge<'a>,
     slots: &'a mut u32,
 }
 
 /// The cost of a vertex to start from.
+#[derive(Clone, Copy)]
 struct Start {
     rows: f64,
     work: f64,
@@ -72,16 +84,25 @@ struct Ids {
 
 impl<'a> Lowering<'a> {
     fn new(input: Op, pattern: MatchPattern, knowledge: &'a Knowledge<'a>, slots: &'a mut u32) -> Self {
-        let mut conjuncts = vec![];
-        if let Some(predicate) = pattern.predicate {
-            split(predicate, &mut conjuncts);
-        }
         let node_slots = pattern.nodes.iter().filter(|n| !n.bound).map(|n| n.slot);
         let edge_slots = pattern.edges.iter().filter(|e| !e.bound).map(|e| e.slot);
         let unbound = node_slots.chain(edge_slots).chain(pattern.paths.iter().map(|p| p.slot)).collect();
+        let mut conjuncts = Conjuncts::default();
+        if let Some(predicate) = pattern.predicate {
+            conjuncts.push_all(predicate, &unbound);
+        }
+        let mut edges_at = vec![vec![]; pattern.nodes.len()];
+        for (index, edge) in pattern.edges.iter().enumerate() {
+            edges_at[edge.left].push(index);
+            edges_at[edge.right].push(index);
+        }
         Self {
             op: input,
+            node_of: pattern.nodes.iter().enumerate().map(|(index, node)| (node.slot, index)).collect(),
+            edges_at,
             node_done: vec![false; pattern.nodes.len()],
+            starts: vec![None; pattern.nodes.len()],
+            sides: vec![None; pattern.edges.len()],
             named: vec![None; pattern.nodes.len()],
             edge_done: vec![false; pattern.edges.len()],
             nodes: pattern.nodes,
@@ -154,11 +175,31 @@ impl<'a> Lowering<'a> {
 
     /// Checks the conditions whose slots are all bound now.
     fn check(&mut self) {
-        let (now, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.conjuncts).into_iter().partition(|c| self.ready(c));
-        self.conjuncts = later;
+        let now = self.conjuncts.take_ready();
         if !now.is_empty() {
             self.filter(now.into_iter().reduce(Expr::and).unwrap_or(Expr::And(vec![])));
+        }
+    }
+
+    /// Adds a condition. The starts at other vertices that it names may cost less from now on.
+    fn require(&mut self, condition: Expr) {
+        condition.for_each_slot(&mut |slot| {
+            if let Some(node) = self.node_of.get(&slot) {
+                self.starts[*node] = None;
+            }
+        });
+        self.conjuncts.push_all(condition, &self.unbound);
+    }
+
+    /// Notes that a slot is bound now. Conditions that use it may become tests of other vertices.
+    fn bind(&mut self, slot: Slot) {
+        if !self.unbound.remove(&slot) {
+            return;
+        }
+        for other in self.conjuncts.bind(slot) {
+            if let Some(node) = self.node_of.get(&other) {
+                self.starts[*node] = None;
+            }
         }
     }
 
@@ -166,21 +207,36 @@ impl<'a> Lowering<'a> {
     fn finish_node(&mut self, index: usize, check_labels: bool) {
         self.node_done[index] = true;
         let node = self.nodes[index].clone();
-        self.unbound.remove(&node.slot);
+        self.bind(node.slot);
+        for edge in std::mem::take(&mut self.edges_at[index]) {
+            self.sides[edge] = Some(self.cheaper_side(&self.edges[edge]));
+            self.edges_at[index].push(edge);
+        }
         if check_labels && !node.labels.is_empty() {
             self.filter(Expr::HasLabels(Box::new(Expr::Slot(node.slot)), node.labels));
         }
         // The value of a property may use other slots of the pattern, so that the test becomes a condition.
         for (key, value) in node.properties {
-            self.conjuncts.push(equals(Expr::Property(Box::new(Expr::Slot(node.slot)), key), value));
+            self.require(equals(Expr::Property(Box::new(Expr::Slot(node.slot)), key), value));
         }
     }
 
     // ---- starting
 
-    fn start_of(&self, node: &PatternNode) -> Start {
-        if let Some(index) = self.conjuncts.iter().position(|c| self.id_operand(c, node.slot).is_some()) {
-            return Start { rows: 1.0, work: 1.0, ids: Some(index) };
+    /// Returns the cost of a start at a vertex, from the last estimate if it still holds.
+    fn start_of(&mut self, index: usize) -> Start {
+        if let Some(known) = self.starts[index] {
+            return known;
+        }
+        let start = self.estimated_start(&self.nodes[index]);
+        self.starts[index] = Some(start);
+        start
+    }
+
+    fn estimated_start(&self, node: &PatternNode) -> Start {
+        let mut own = self.conjuncts.of(node.slot);
+        if let Some((number, _)) = own.find(|(_, c)| self.id_operand(c, node.slot).is_some()) {
+            return Start { rows: 1.0, work: 1.0, ids: Some(number) };
         }
         let estimate = Estimate::new(self.knowledge);
         let all = estimate.vertices(&node.labels);
@@ -199,7 +255,7 @@ impl<'a> Lowering<'a> {
                 &ScanTest::Equals(if equal_to(value) { value.clone() } else { Expr::literal(Value::Null) }),
             );
         }
-        for conjunct in &self.conjuncts {
+        for (_, conjunct) in self.conjuncts.of(node.slot) {
             if let Some(found) = test_of(conjunct, node.slot).filter(|found| self.all_ready(&found.test)) {
                 tested(&found.key, &found.test);
             }
@@ -211,39 +267,42 @@ impl<'a> Lowering<'a> {
         test.exprs().into_iter().all(|operand| self.ready(operand))
     }
 
-    fn next_start(&self) -> Option<usize> {
-        let cost = |index: &usize| {
-            let start = self.start_of(&self.nodes[*index]);
-            (start.rows, start.work)
-        };
-        (0..self.nodes.len()).filter(|&i| !self.node_done[i]).min_by(|a, b| {
-            let (a, b) = (cost(a), cost(b));
-            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
-        })
+    fn next_start(&mut self) -> Option<usize> {
+        let mut best: Option<(usize, Start)> = None;
+        for index in (0..self.nodes.len()).filter(|&i| !self.node_done[i]).collect::<Vec<_>>() {
+            let start = self.start_of(index);
+            let is_better = |best: &Start| {
+                start.rows.total_cmp(&best.rows).then(start.work.total_cmp(&best.work)).is_lt()
+            };
+            if best.as_ref().is_none_or(|(_, best)| is_better(best)) {
+                best = Some((index, start));
+            }
+        }
+        best.map(|(index, _)| index)
     }
 
     /// Returns an unbound vertex with an edge to follow, whose id a condition gives.
     fn next_single(&self) -> Option<usize> {
         let is_single = |index: &usize| {
             let slot = self.nodes[*index].slot;
-            let of_one = |conjunct: &&Expr| matches!(conjunct, Expr::Compare(..));
-            self.conjuncts.iter().filter(of_one).any(|conjunct| self.id_operand(conjunct, slot).is_some())
+            let of_one = |conjunct: &Expr| matches!(conjunct, Expr::Compare(..));
+            let mut own = self.conjuncts.of(slot).filter(|(_, conjunct)| of_one(conjunct));
+            own.any(|(_, conjunct)| self.id_operand(conjunct, slot).is_some())
         };
-        let has_edge =
-            |index: &usize| self.edges.iter().any(|e| !e.bound && (e.left == *index || e.right == *index));
+        let has_edge = |index: &usize| self.edges_at[*index].iter().any(|edge| !self.edges[*edge].bound);
         (0..self.nodes.len()).filter(|&index| !self.node_done[index]).filter(has_edge).find(is_single)
     }
 
     fn start(&mut self, index: usize) {
         let node = self.nodes[index].clone();
-        let start = self.start_of(&node);
-        if let Some(at) = start.ids {
-            let conjunct = self.conjuncts.remove(at);
-            if let Some(ids) = self.id_operand(&conjunct, node.slot) {
+        let start = self.start_of(index);
+        if let Some(number) = start.ids {
+            let found = self.conjuncts.get(number).and_then(|conjunct| self.id_operand(conjunct, node.slot));
+            if let Some(ids) = found {
                 self.named[index] = ids.known;
                 self.wrap(|input| Op::LookupVertices { input, ids: ids.looked_up, out: node.slot });
-                if !ids.exact {
-                    self.conjuncts.insert(at, conjunct);
+                if ids.exact {
+                    self.conjuncts.remove(number);
                 }
             }
             self.finish_node(index, true);
@@ -283,51 +342,46 @@ impl<'a> Lowering<'a> {
     fn filter_of(&mut self, index: usize) -> ScanFilter {
         let slot = self.nodes[index].slot;
         for (key, value) in std::mem::take(&mut self.nodes[index].properties) {
-            self.conjuncts.push(equals(Expr::Property(Box::new(Expr::Slot(slot)), key), value));
+            self.require(equals(Expr::Property(Box::new(Expr::Slot(slot)), key), value));
         }
         let labels = self.nodes[index].labels.iter().map(|label| vec![label.clone()]).collect();
         let mut filter = ScanFilter { labels, ..ScanFilter::default() };
-        let mut left = vec![];
-        for conjunct in std::mem::take(&mut self.conjuncts) {
-            match test_of(&conjunct, slot).filter(|found| self.all_ready(&found.test)) {
-                Some(Tested { key, test, exact: None }) => {
-                    filter.predicates.push((key, test));
-                    left.push(conjunct);
-                }
+        let mut checked = vec![];
+        for (number, conjunct) in self.conjuncts.of(slot) {
+            match test_of(conjunct, slot).filter(|found| self.all_ready(&found.test)) {
+                Some(Tested { key, test, exact: None }) => filter.predicates.push((key, test)),
                 Some(Tested { key, test, exact: Some(sole) }) => {
-                    let new = ScanCondition { key, test, sole, condition: conjunct };
+                    let new = ScanCondition { key, test, sole, condition: conjunct.clone() };
                     let joined = filter.conditions.iter_mut().any(|there| join(there, &new));
                     if !joined {
                         filter.conditions.push(new);
                     }
+                    checked.push(number);
                 }
-                None => left.push(conjunct),
+                None => {}
             }
         }
-        self.conjuncts = left;
+        for number in checked {
+            self.conjuncts.remove(number);
+        }
         filter
     }
 
     // ---- edges
 
     fn next_edge(&self) -> Option<usize> {
-        let cost = |&index: &usize| {
+        let cost = |index: usize| {
             let edge = &self.edges[index];
             let both = self.node_done[edge.left] && self.node_done[edge.right];
-            // A shortest path needs both ends, so that every edge that may bind them comes first.
-            if edge.shortest.is_some() {
-                f64::MAX
-            } else {
-                self.cheaper_side(edge).1 * if both { 0.01 } else { 1.0 }
+            match (self.edge_done[index], self.sides[index], edge.shortest) {
+                (true, ..) | (_, None, _) => None,
+                // A shortest path needs both ends, so that every edge that may bind them comes first.
+                (_, _, Some(_)) => both.then_some(f64::MAX),
+                (_, Some((_, rows)), None) => Some(rows * if both { 0.01 } else { 1.0 }),
             }
         };
-        (0..self.edges.len())
-            .filter(|&index| {
-                let edge = &self.edges[index];
-                let (left, right) = (self.node_done[edge.left], self.node_done[edge.right]);
-                !self.edge_done[index] && if edge.shortest.is_some() { left && right } else { left || right }
-            })
-            .min_by(|a, b| cost(a).total_cmp(&cost(b)))
+        let costs = (0..self.edges.len()).filter_map(|index| Some((index, cost(index)?)));
+        costs.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
     }
 
     /// Returns whether an edge with a bound end is better followed from its left end, and the rows for each input row
@@ -351,7 +405,7 @@ impl<'a> Lowering<'a> {
         // A shortest path is searched from its left end.
         let from_left = match edge.shortest {
             Some(_) => self.node_done[edge.left],
-            None => self.cheaper_side(&edge).0,
+            None => self.sides[index].is_some_and(|(from_left, _)| from_left),
         };
         let (from, to) = if from_left { (edge.left, edge.right) } else { (edge.right, edge.left) };
         let into = self.node_done[to];
@@ -377,7 +431,7 @@ impl<'a> Lowering<'a> {
             }
             (Some(length), None) => {
                 let edge_filter = self.edge_filter(&edge);
-                let exclude = self.may_coincide(&edge.labels).into_iter().map(|(slot, _)| slot).collect();
+                let exclude = self.may_coincide(&edge.labels);
                 self.wrap(|input| Op::VarExpand {
                     input,
                     from,
@@ -407,24 +461,20 @@ impl<'a> Lowering<'a> {
                     loops_once: true,
                     keep: None,
                 });
-                for (other, is_list) in self.may_coincide(&edge.labels) {
-                    let same = if is_list {
-                        Expr::In(Box::new(Expr::Slot(slot)), Box::new(Expr::Slot(other)))
-                    } else {
-                        equals(Expr::Slot(slot), Expr::Slot(other))
-                    };
-                    self.filter(Expr::Not(Box::new(same)));
+                let others = self.may_coincide(&edge.labels);
+                if !others.is_empty() {
+                    self.filter(Expr::Unused(slot, others));
                 }
                 for (key, value) in edge.properties.clone() {
-                    self.conjuncts.push(equals(Expr::Property(Box::new(Expr::Slot(slot)), key), value));
+                    self.require(equals(Expr::Property(Box::new(Expr::Slot(slot)), key), value));
                 }
             }
         }
         if edge.bound {
             self.filter(equals(Expr::Slot(slot), Expr::Slot(edge.slot)));
         }
-        self.used.push((slot, edge.labels, edge.length.is_some()));
-        self.unbound.remove(&edge.slot);
+        self.used.push((slot, edge.labels));
+        self.bind(edge.slot);
         self.edge_done[index] = true;
         if !into {
             self.finish_node(to, true);
@@ -432,15 +482,12 @@ impl<'a> Lowering<'a> {
         self.check();
     }
 
-    /// Returns the edges matched so far that may be the same as an edge with these labels.
-    fn may_coincide(&self, labels: &[Str]) -> Vec<(Slot, bool)> {
-        self.used
-            .iter()
-            .filter(|(_, other, _)| {
-                labels.is_empty() || other.is_empty() || labels.iter().any(|l| other.contains(l))
-            })
-            .map(|(slot, _, is_list)| (*slot, *is_list))
-            .collect()
+    /// Returns the edges, and lists of edges, matched so far that may hold an edge with these labels.
+    fn may_coincide(&self, labels: &[Str]) -> Vec<Slot> {
+        let may = |other: &Vec<Str>| {
+            labels.is_empty() || other.is_empty() || labels.iter().any(|label| other.contains(label))
+        };
+        self.used.iter().filter(|(_, other)| may(other)).map(|(slot, _)| *slot).collect()
     }
 
     fn edge_filter(&mut self, edge: &PatternEdge) -> Option<(Slot, Box<Expr>)> {
@@ -492,9 +539,9 @@ impl<'a> Lowering<'a> {
             }
         }
         for (key, value) in edge.properties.clone() {
-            self.conjuncts.push(equals(Expr::Property(Box::new(slot.clone()), key), value));
+            self.require(equals(Expr::Property(Box::new(slot.clone()), key), value));
         }
-        self.used.push((edge.slot, edge.labels, false));
+        self.used.push((edge.slot, edge.labels));
         self.check();
     }
 
@@ -514,7 +561,7 @@ impl<'a> Lowering<'a> {
         }
         let made = Expr::Call(Function::MakePath, args);
         self.wrap(|input| Op::Let { input, bindings: vec![(path.slot, made)] });
-        self.unbound.remove(&path.slot);
+        self.bind(path.slot);
     }
 }
 
@@ -532,13 +579,6 @@ fn texts(operand: &Expr) -> Option<Vec<Str>> {
 
 pub(super) fn equals(a: Expr, b: Expr) -> Expr {
     Expr::compare(Comparison::Equal, a, b)
-}
-
-fn split(expr: Expr, out: &mut Vec<Expr>) {
-    match expr {
-        Expr::And(all) => all.into_iter().for_each(|e| split(e, out)),
-        other => out.push(other),
-    }
 }
 
 #[cfg(test)]
