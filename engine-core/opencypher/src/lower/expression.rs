@@ -4,6 +4,7 @@ use super::types::Types;
 use super::{Lowering, Origin, Typed, aggregate};
 use crate::ast::{Expr as Tree, ExprKind, Literal};
 use crate::fault::{Fault, Result};
+use crate::parser::MAX_HEIGHT;
 use tidegraph_plan::{Arithmetic, Comparison, Expr, Function, Slot};
 use tidegraph_types::{Map, Str, Value};
 
@@ -220,8 +221,15 @@ impl<'a> Lowering<'a> {
         let mut all = Vec::with_capacity(rest.len());
         let mut shared: Vec<(Slot, Expr)> = vec![];
         for (i, (operator, right)) in rest.iter().enumerate() {
+            let place = right.place;
             let mut right = self.value(right)?;
             if i + 1 < rest.len() && !is_cheap(&right) {
+                // Each operand that is computed once nests what follows.
+                if shared.len() == usize::from(MAX_HEIGHT) {
+                    let message =
+                        format!("expression is too long, expected at most {MAX_HEIGHT} operators in a row");
+                    return Err(Fault::syntax(place.0, message));
+                }
                 let slot = self.slot();
                 shared.push((slot, std::mem::replace(&mut right, Expr::Slot(slot))));
             }

@@ -8,10 +8,14 @@
 //! slot. It waits in [`Lowering::pending`] until the operator that uses the expression is made;
 //! [`Lowering::bind_pending`] then puts a `Bind` below that operator.
 //!
+//! The scope of a subquery begins with the [`Lowering::outer`] variables of the query around it. They stay in scope to
+//! its end, whatever its WITH clauses project, and none of them gets a new meaning.
+//!
 //! **Replacements.** After a projection some expressions already have a slot: grouping keys, aggregates, items that
 //! ORDER BY repeats. [`Lowering::replacements`] holds their trees; `expression` looks there first.
 //!
-//! **Invariant.** A plan has at most [`MAX_OPERATORS`] nested operators, because later passes walk plans by recursion.
+//! **Invariant.** A plan has at most [`MAX_OPERATORS`] nested operators, because later passes walk plans by recursion. The
+//! operators that the optimiser will make of a pattern count from the start.
 
 mod aggregate;
 mod call;
@@ -30,8 +34,14 @@ use tidegraph_plan::{BindKind, Column, Expr, Op, Plan, Slot};
 use tidegraph_types::Str;
 use types::Types;
 
-/// Largest depth to which operators nest in one plan.
-pub(crate) const MAX_OPERATORS: u32 = 1000;
+/// Largest depth to which operators nest in one plan: enough for a pattern of 1,200 hops.
+pub(crate) const MAX_OPERATORS: u32 = 5_000;
+/// Operators that a vertex of a pattern may become: a scan and a filter.
+const OPERATORS_OF_NODE: u32 = 2;
+/// Operators that an edge of a pattern may become: an expand and a filter.
+const OPERATORS_OF_EDGE: u32 = 2;
+/// Operators that an edge may become that is of variable length or bound already.
+const OPERATORS_OF_OTHER_EDGE: u32 = 6;
 
 /// Lowers a whole request.
 pub(crate) fn lower(query: &Query) -> Result<Plan> {
@@ -117,6 +127,8 @@ struct Lowering<'a> {
     hint: Option<&'static str>,
     /// Number of open subqueries.
     level: u32,
+    /// Number of variables at the start of `scope` that belong to the queries around the current one.
+    outer: usize,
 }
 
 impl<'a> Lowering<'a> {
@@ -127,12 +139,28 @@ impl<'a> Lowering<'a> {
 
     /// Counts an operator.
     fn op(&mut self, op: Op) -> Result<Op> {
-        self.operators += 1;
+        self.count_operators(1, self.place)?;
+        Ok(op)
+    }
+
+    /// Counts operators that a later pass will make.
+    fn count_operators(&mut self, operators: u32, place: u32) -> Result<()> {
+        self.operators += operators;
         if self.operators > MAX_OPERATORS {
             let message = format!("query is too long, expected at most {MAX_OPERATORS} operators");
-            return Err(Fault::syntax(self.place, message));
+            return Err(Fault::syntax(place, message));
         }
-        Ok(op)
+        Ok(())
+    }
+
+    /// Returns the slots of the outer queries' variables. Variables of comprehensions have none in rows.
+    fn outer_slots(&self) -> Vec<Slot> {
+        let outer = self.scope.iter().take(self.outer);
+        let mut slots: Vec<Slot> =
+            outer.filter(|v| !matches!(v.origin, Origin::Local(_))).map(|v| v.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
     }
 
     fn find(&self, name: &str) -> Option<&Variable<'a>> {
@@ -196,15 +224,13 @@ impl<'a> Lowering<'a> {
                 ClauseKind::Unwind { list, variable } => self.unwind(op, list, variable)?,
                 ClauseKind::With(projection) => {
                     let (op, columns) = self.projection(op, projection, place, true)?;
-                    self.scope = columns
-                        .iter()
-                        .map(|c| Variable {
-                            name: c.name,
-                            slot: c.slot,
-                            types: c.types,
-                            origin: Origin::Clause,
-                        })
-                        .collect();
+                    self.scope.truncate(self.outer);
+                    for Projected { name, slot, types } in columns {
+                        // An outer variable stays what it is.
+                        if self.find(name).is_none() {
+                            self.declare(name, slot, types, Origin::Clause);
+                        }
+                    }
                     op
                 }
                 ClauseKind::Return(projection) => {

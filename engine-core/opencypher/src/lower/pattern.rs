@@ -2,7 +2,9 @@
 
 use super::expression::{ID_KEY, id_of};
 use super::types::Types;
-use super::{Lowering, Origin, already_declared};
+use super::{
+    Lowering, OPERATORS_OF_EDGE, OPERATORS_OF_NODE, OPERATORS_OF_OTHER_EDGE, Origin, already_declared,
+};
 use crate::ast::{EdgePattern, Expr as Tree, Name, NodePattern, PathPattern, Properties};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{
@@ -136,6 +138,7 @@ impl<'a> Lowering<'a> {
         let nodes = &mut shape.matched.pattern.nodes;
         let index = nodes.iter().position(|n| n.slot == slot).unwrap_or(nodes.len());
         if index == nodes.len() {
+            self.count_operators(OPERATORS_OF_NODE, tree.map_or(self.place, |tree| tree.place.0))?;
             nodes.push(PatternNode { slot, bound, labels: vec![], properties: vec![] });
         }
         for label in labels {
@@ -189,6 +192,9 @@ impl<'a> Lowering<'a> {
                 }
             },
         };
+        let plain = length.is_none() && !bound;
+        let operators = if plain { OPERATORS_OF_EDGE } else { OPERATORS_OF_OTHER_EDGE };
+        self.count_operators(operators, tree.place.0)?;
         let labels = tree.types.clone();
         let (direction, shortest, properties) = (tree.direction, path.shortest, vec![]);
         Ok(PatternEdge { slot, bound, left: 0, right: 0, direction, labels, properties, length, shortest })

@@ -4,7 +4,8 @@ use super::types::Types;
 use super::{Lowering, Origin, Projected, Replacement, Typed, Variable, aggregate};
 use crate::ast::{Expr as Tree, ExprKind, Projection};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{AggregateItem, AggregateKind, Expr, Op, Slot, SortKey, TotalOrder};
+use std::collections::BTreeSet;
+use tidegraph_plan::{AggregateItem, AggregateKind, BindKind, Expr, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::Value;
 
 /// An item with its name. Without a tree it is a variable that `*` brought in.
@@ -32,6 +33,10 @@ impl<'a> Lowering<'a> {
         let aggregated = items.iter().any(|i| i.grouped);
         let (mut op, columns, keeps_all) =
             if aggregated { self.group(input, &items)? } else { self.compute(input, &items)? };
+        self.scope.clone_from(&before);
+        if with {
+            self.refuse_other_meanings(projection, &columns)?;
+        }
         let slots: Vec<Slot> = columns.iter().map(|c| c.slot).collect();
         if projection.distinct {
             let by = slots.iter().copied().map(Expr::Slot).collect();
@@ -40,7 +45,9 @@ impl<'a> Lowering<'a> {
 
         // ORDER BY and WHERE see the aliases and, unless rows were merged, the variables from before.
         let merged = aggregated || projection.distinct;
-        self.scope = if merged { vec![] } else { before.clone() };
+        if merged {
+            self.scope.truncate(self.outer);
+        }
         for (item, column) in items.iter().zip(&columns) {
             // `WITH a` and `WITH a AS b` keep the meaning of `a`.
             let same =
@@ -78,29 +85,47 @@ impl<'a> Lowering<'a> {
         }
         self.replacements.clear();
         self.hint = None;
+        self.scope = before;
         if with && !keeps_all {
-            let mut kept: Vec<Slot> = vec![];
-            for slot in slots {
-                if !kept.contains(&slot) {
-                    kept.push(slot);
-                }
-            }
+            let mut kept = slots;
+            kept.extend(self.outer_slots());
+            let mut seen = BTreeSet::new();
+            kept.retain(|slot| seen.insert(*slot));
             op = self.op(Op::Keep { input: Box::new(op), slots: kept })?;
         }
-        self.scope = before;
         Ok((op, columns))
+    }
+
+    /// Refuses a WITH in a subquery that gives another meaning to a variable of an outer query.
+    fn refuse_other_meanings(&self, projection: &Projection, columns: &[Projected<'a>]) -> Result<()> {
+        for column in columns {
+            let outer = self.scope.iter().take(self.outer).rev().find(|v| v.name == column.name);
+            if outer.is_none_or(|outer| outer.slot == column.slot) {
+                continue;
+            }
+            let message = format!(
+                "variable `{}` of the outer query cannot be declared again in a subquery, expected another name",
+                column.name
+            );
+            let aliases = projection.items.iter().filter_map(|item| item.alias.as_ref());
+            let place = aliases.filter(|alias| alias.text == column.name).map(|alias| alias.place.0).next();
+            return Err(Fault::syntax(place.unwrap_or(self.place), message));
+        }
+        Ok(())
     }
 
     /// Returns the items with their names, with `*` expanded.
     fn items(&mut self, projection: &'a Projection, offset: u32, with: bool) -> Result<Vec<Named<'a>>> {
         let mut items: Vec<Named<'a>> = vec![];
+        let mut names: BTreeSet<&'a str> = BTreeSet::new();
         if projection.star {
-            for (i, variable) in self.scope.iter().enumerate() {
-                let hidden = self.scope[i + 1..].iter().any(|v| v.name == variable.name);
-                if !hidden && !matches!(variable.origin, Origin::Local(_)) {
+            // The last of several variables of one name is the visible one.
+            for variable in self.scope.iter().rev() {
+                if names.insert(variable.name) && !matches!(variable.origin, Origin::Local(_)) {
                     items.push(Named { name: variable.name, tree: None, grouped: false });
                 }
             }
+            items.reverse();
             if items.is_empty() && !with {
                 return Err(Fault::syntax(
                     offset,
@@ -110,7 +135,7 @@ impl<'a> Lowering<'a> {
         }
         for item in &projection.items {
             let name = item.alias.as_ref().map_or(&item.text, |a| &a.text);
-            if items.iter().any(|i| i.name == name.as_str()) {
+            if !names.insert(name) {
                 let place = item.alias.as_ref().map_or(item.expr.place.0, |a| a.place.0);
                 return Err(Fault::syntax(place, format!("column `{name}` stands twice in the projection")));
             }
@@ -159,7 +184,8 @@ impl<'a> Lowering<'a> {
         let mut aggregates: Vec<AggregateItem> = vec![];
         let mut key_columns: Vec<Option<(Slot, Types)>> = Vec::with_capacity(items.len());
         let mut replacements: Vec<Replacement<'a>> = vec![];
-        let mut scope: Vec<Variable<'a>> = vec![];
+        let outer_slots = self.outer_slots();
+        let mut scope: Vec<Variable<'a>> = self.scope[..self.outer].to_vec();
 
         for item in items {
             if item.grouped {
@@ -208,9 +234,9 @@ impl<'a> Lowering<'a> {
                 replacements.push(Replacement { tree: call, slot: out, types });
             }
         }
-        let mut op = self.bind_pending(input)?;
+        let input = self.bind_pending(input)?;
         let bound = keys.len() + aggregates.len();
-        op = self.op(Op::Aggregate { input: Box::new(op), keys, items: aggregates })?;
+        let mut op = self.aggregate_rows(input, keys, aggregates, &outer_slots)?;
 
         // Items that are computed from keys and aggregates.
         self.scope = scope;
@@ -238,11 +264,41 @@ impl<'a> Lowering<'a> {
         let mut distinct: Vec<Slot> = columns.iter().map(|c| c.slot).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        let keeps_all = bindings.is_empty() && distinct.len() == bound;
+        let keeps_all = bindings.is_empty() && distinct.len() == bound && outer_slots.is_empty();
         if !bindings.is_empty() {
             op = self.op(Op::Let { input: Box::new(op), bindings })?;
         }
         Ok((op, columns, keeps_all))
+    }
+
+    /// Aggregates rows, and keeps the slots of the outer queries, which are the same in all rows of an outer row.
+    fn aggregate_rows(
+        &mut self,
+        input: Op,
+        mut keys: Vec<(Slot, Expr)>,
+        items: Vec<AggregateItem>,
+        outer: &[Slot],
+    ) -> Result<Op> {
+        let without_keys = keys.is_empty();
+        if !without_keys {
+            let known: BTreeSet<Slot> = keys.iter().map(|(slot, _)| *slot).collect();
+            let missing = outer.iter().filter(|slot| !known.contains(slot));
+            keys.extend(missing.map(|slot| (*slot, Expr::Slot(*slot))));
+        }
+        let outs: Vec<Slot> = items.iter().map(|item| item.out).collect();
+        let rows = self.op(Op::Aggregate { input: Box::new(input), keys, items })?;
+        if !without_keys || outer.is_empty() {
+            return Ok(rows);
+        }
+        // One row for each outer row, even without input: its values are bound beside the outer slots.
+        let (packed, list) = (self.slot(), self.slot());
+        let values = Expr::List(outs.iter().map(|slot| Expr::Slot(*slot)).collect());
+        let rows = self.op(Op::Let { input: Box::new(rows), bindings: vec![(packed, values)] })?;
+        let (input, plan) = (Box::new(Op::Argument), Box::new(rows));
+        let bind = self.op(Op::Bind { input, plan, out: list, kind: BindKind::First(packed) })?;
+        let item = |at: usize| Expr::Index(Box::new(Expr::Slot(list)), Box::new(Expr::literal(at as i64)));
+        let bindings = outs.iter().enumerate().map(|(at, slot)| (*slot, item(at))).collect();
+        self.op(Op::Let { input: Box::new(bind), bindings })
     }
 
     /// Lowers an item of ORDER BY. The projection must compute every aggregation in it.

@@ -15,9 +15,11 @@ impl<'a> Lowering<'a> {
         let scope = self.scope.clone();
         let pending = std::mem::take(&mut self.pending);
         let replacements = std::mem::take(&mut self.replacements);
+        let outer = std::mem::replace(&mut self.outer, scope.len());
         self.level += 1;
         let result = lower(self)?;
         self.level -= 1;
+        self.outer = outer;
         self.scope = scope;
         self.pending = pending;
         self.replacements = replacements;

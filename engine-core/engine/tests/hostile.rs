@@ -1,0 +1,260 @@
+//! Queries that try to take more than a request may: each ends with an error within its limits, and the process lives.
+
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use support::{ask, empty, modern, refused, run};
+use tidegraph_engine::{Database, Error, Language, Options, Parameters, Query};
+use tidegraph_types::ErrorCode;
+
+/// A pattern of this many hops.
+fn hops(count: usize) -> String {
+    format!("MATCH (a){} RETURN count(*)", "-->()".repeat(count))
+}
+
+/// An empty graph whose queries may use this many bytes.
+fn limited(query_memory_bytes: u64) -> Arc<Database> {
+    Database::open(Options { query_memory_bytes, ..Options::default() }).expect("an empty graph")
+}
+
+/// The code of a text that must be refused, and how long it took.
+fn timed(database: &Database, text: &str) -> (Option<ErrorCode>, Duration) {
+    let begun = Instant::now();
+    let code = ask(database, text, &Parameters::default()).err().map(|error| error.code());
+    (code, begun.elapsed())
+}
+
+/// Runs a text that is cancelled after a while; returns its result, and the time from the cancel to the end.
+fn cancelled(database: &Arc<Database>, text: &str, after: Duration) -> (Option<ErrorCode>, Duration) {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let (database, flag, text) = (Arc::clone(database), Arc::clone(&cancel), text.to_owned());
+    let running = std::thread::spawn(move || {
+        let none = Parameters::default();
+        let query = Query { cancel: Some(&flag), ..Query::new(Language::OpenCypher, &text, &none) };
+        database.query(&query).err().map(|error: Error| error.code())
+    });
+    std::thread::sleep(after);
+    let begun = Instant::now();
+    cancel.store(true, Ordering::Relaxed);
+    (running.join().expect("no panic"), begun.elapsed())
+}
+
+#[test]
+fn a_pattern_of_a_thousand_hops_runs_and_a_longer_one_is_refused_by_name() {
+    let database = empty();
+    assert_eq!(run(&database, &hops(1_000)), ["0"]);
+    for count in [4_500, 20_000, 200_000] {
+        let message = refused(&database, &hops(count));
+        assert!(
+            message.starts_with("MalformedQueryException: query is too long, expected at most"),
+            "{message}"
+        );
+        assert!(message.contains(" operators at 1:"), "{message}");
+    }
+    // The same in a subquery, in a predicate, and spread over clauses.
+    let long = "-->()".repeat(20_000);
+    for text in [
+        format!("MATCH (a) WHERE (a){long} RETURN a"),
+        format!("MATCH (a) RETURN [(a){long} | 1]"),
+        format!("RETURN EXISTS {{ MATCH (a){long} }}"),
+        format!("{} RETURN 1", "MATCH ()-->() ".repeat(20_000)),
+        format!("MERGE (a){} RETURN a", "-[:R]->()".repeat(20_000)),
+        format!("MATCH (a){} RETURN 1", ", ()".repeat(20_000)),
+    ] {
+        let message = refused(&database, &text);
+        assert!(message.contains("expected at most"), "{message}");
+    }
+}
+
+#[test]
+fn comparisons_and_operators_in_a_row_are_refused_before_they_nest() {
+    let database = empty();
+    for text in [
+        format!("RETURN rand(){}", " < rand()".repeat(50_000)),
+        format!("RETURN 1{}", " + 1".repeat(50_000)),
+        format!("RETURN {}1{}", "[".repeat(50_000), "]".repeat(50_000)),
+        format!("RETURN {}true", "NOT ".repeat(50_000)),
+    ] {
+        let message = refused(&database, &text);
+        assert!(message.starts_with("MalformedQueryException"), "{message}");
+        assert!(message.contains("expected at most"), "{message}");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_columns_end_by_the_time_limit_of_the_query_or_answer() {
+    let database = empty();
+    let items: Vec<String> = (0..100_000).map(|n| format!("{n} AS c{n}")).collect();
+    let text = format!("RETURN {}", items.join(", "));
+    let none = Parameters::default();
+    let mut query = Query::new(Language::OpenCypher, &text, &none);
+    query.timeout = Some(Duration::from_secs(2));
+    let begun = Instant::now();
+    let result = database.query(&query);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    match result {
+        Ok(answer) => assert_eq!(answer.columns.len(), 100_000),
+        Err(error) => assert_eq!(error.code(), ErrorCode::TimeLimitExceeded, "{error}"),
+    }
+}
+
+#[test]
+fn values_that_double_are_refused_before_they_are_made() {
+    let database = limited(64 << 20);
+    let times = |step: &str, count: usize| format!("{} ", step).repeat(count);
+    let doubled = |first: &str, step: &str| {
+        format!("WITH {first} AS s {}RETURN size(s)", times(&format!("WITH {step} AS s"), 60))
+    };
+    for text in [
+        "RETURN size(split(reduce(s = 'a,', i IN range(1, 23) | s + s), ','))".to_owned(),
+        "RETURN size(split(reduce(s = 'ab', i IN range(1, 21) | s + s), ''))".to_owned(),
+        doubled("'a,'", "s + s"),
+        doubled("[1]", "s + s"),
+        doubled("[1]", "[s, s]"),
+        doubled("'ab'", "[s, s]"),
+        doubled("[1, 2]", "[x IN s | s]"),
+        doubled("'ab'", "replace(s, 'a', s + 'a')"),
+        "RETURN size([x IN range(1, 100000) | reduce(s = 'ab', i IN range(1, 10) | s + s) + toString(x)])"
+            .to_owned(),
+        "WITH range(1, 1000000) AS l RETURN [l + 1, l + 2, l + 3, l + 4]".to_owned(),
+        "WITH range(1, 1000000) AS a WITH a, a + 1 AS b WITH a, b, b + 1 AS c WITH a, b, c, c + 1 AS d \
+         RETURN size(a) + size(b) + size(c) + size(d)"
+            .to_owned(),
+    ] {
+        let (code, took) = timed(&database, &text);
+        assert_eq!(code, Some(ErrorCode::QueryLimitExceeded), "{text}");
+        assert!(took < Duration::from_secs(20), "{text} {took:?}");
+    }
+}
+
+#[test]
+fn values_do_not_nest_without_bound() {
+    let database = empty();
+    for text in [
+        "RETURN size(reduce(s = [], i IN range(1, 1000000) | [s]))",
+        "RETURN reduce(s = {a: 1}, i IN range(1, 1000000) | {a: s})",
+        "RETURN reduce(s = [1], i IN range(1, 1000000) | [] + [s])",
+        "RETURN reduce(s = [1], i IN range(1, 1000000) | [x IN [1] | s])",
+    ] {
+        assert_eq!(
+            refused(&database, text),
+            "InvalidArgumentException: a list or map nests deeper than the limit of levels: 256",
+            "{text}"
+        );
+    }
+    assert_eq!(run(&database, "RETURN size(reduce(s = [1], i IN range(1, 200) | [s]))"), ["1"]);
+    let folds = ".fold()".repeat(1_000);
+    assert!(refused(&database, &format!("g.inject(1){folds}")).starts_with("InvalidArgumentException"));
+}
+
+#[test]
+fn values_within_the_memory_limit_are_not_refused() {
+    let database = limited(64 << 20);
+    for (text, expected) in [
+        // What an iteration needs for itself is given back.
+        (
+            "WITH reduce(s = 'ab', i IN range(1, 14) | s + s) AS s RETURN size([x IN range(1, 10000) | size(s + s)])",
+            "10000",
+        ),
+        (
+            "WITH reduce(s = 'ab', i IN range(1, 14) | s + s) AS s UNWIND range(1, 10000) AS x RETURN max(size(s + toString(x)))",
+            "32773",
+        ),
+        (
+            "WITH reduce(s = 'ab', i IN range(1, 14) | s + s) AS s RETURN all(x IN range(1, 10000) WHERE size(s + s) > 1)",
+            "true",
+        ),
+        ("RETURN size(split(reduce(s = 'a,', i IN range(1, 15) | s + s), ','))", "32769"),
+    ] {
+        assert_eq!(run(&database, text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn long_work_inside_expressions_ends_soon_after_a_cancel() {
+    let database = empty();
+    let list = "WITH range(1, 1000000) AS l, range(1, 1000000) AS m ";
+    for text in [
+        format!("{list}UNWIND range(1, 1000) AS i RETURN count(-i IN l)"),
+        format!("{list}UNWIND range(1, 1000) AS i WITH l, m, i WHERE l = m RETURN count(i)"),
+        format!("{list}WITH [l] AS l, [m] AS m UNWIND range(1, 1000) AS i WITH l, m, i WHERE l = m RETURN count(i)"),
+        format!("{list}UNWIND range(1, 1000) AS i RETURN sum(size(reverse(l)))"),
+        "WITH reduce(s = 'ab', i IN range(1, 23) | s + s) AS s UNWIND range(1, 1000) AS i RETURN count(s =~ '(a|b)*c')"
+            .to_owned(),
+        "WITH range(1, 1000) AS l RETURN size([x IN l | size([y IN l | size([z IN l | x + y + z])])])".to_owned(),
+    ] {
+        let (code, took) = cancelled(&database, &text, Duration::from_millis(500));
+        assert_eq!(code, Some(ErrorCode::Cancelled), "{text}");
+        assert!(took < Duration::from_secs(2), "{text} {took:?}");
+    }
+}
+
+#[test]
+fn outer_variables_stay_in_scope_in_subqueries() {
+    let database = modern();
+    for (text, expected) in [
+        // `WITH` introduces a variable and keeps those of the outer query.
+        (
+            "MATCH (p:person) WHERE EXISTS { WITH 'ripple' AS x MATCH (p)-[:created]->(s) WHERE s.name = x } \
+             RETURN p.name",
+            &["josh"][..],
+        ),
+        (
+            "MATCH (p:person) RETURN p.name, COUNT { WITH 'lop' AS x MATCH (p)-[:created]->(s) WHERE s.name = x } AS n \
+             ORDER BY p.name",
+            &["josh | 1", "marko | 1", "peter | 1", "vadas | 0"],
+        ),
+        (
+            "MATCH (p:person) WHERE NOT EXISTS { WITH 'lop' AS x MATCH (p)-[:created]->(s) WHERE s.name = x } \
+             RETURN p.name",
+            &["vadas"],
+        ),
+        // After an aggregation and after DISTINCT too, also if no row is aggregated.
+        (
+            "MATCH (p:person) RETURN p.name, COUNT { MATCH (p)-[:created]->(s) WITH count(s) AS n \
+             MATCH (p)-[:knows]->(q) WHERE n = 1 } AS n ORDER BY p.name",
+            &["josh | 0", "marko | 2", "peter | 0", "vadas | 0"],
+        ),
+        (
+            "MATCH (p:person) WHERE EXISTS { MATCH (p)-[:created]->(s) WITH count(s) AS n WHERE n = 0 AND p.age < 30 } \
+             RETURN p.name",
+            &["vadas"],
+        ),
+        (
+            "MATCH (p:person) WHERE EXISTS { MATCH (p)-[:created]->(s) WITH DISTINCT s.lang AS lang \
+             MATCH (p)-[:knows]->(q) WHERE lang = 'java' } RETURN p.name",
+            &["marko"],
+        ),
+        (
+            "MATCH (p:person) WHERE EXISTS { MATCH (p)-[:created]->(s) WITH s ORDER BY p.age LIMIT 1 \
+             WITH s.name AS n WHERE p.name = 'josh' } RETURN p.name",
+            &["josh"],
+        ),
+        // In a subquery of a subquery.
+        (
+            "MATCH (p:person) WHERE EXISTS { WITH 'lop' AS x MATCH (p)-[:knows]->(q) \
+             WHERE EXISTS { WITH x AS y MATCH (q)-[:created]->(s) WHERE s.name = y AND p.age < q.age } } RETURN p.name",
+            &["marko"],
+        ),
+    ] {
+        let mut rows = run(&database, text);
+        if !text.contains("ORDER BY p.name") {
+            rows.sort();
+        }
+        assert_eq!(rows, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_subquery_does_not_give_a_new_meaning_to_an_outer_variable() {
+    let message = refused(&modern(), "MATCH (p:person) WHERE EXISTS { WITH 'a' AS p RETURN p } RETURN p");
+    assert_eq!(
+        message,
+        "MalformedQueryException: variable `p` of the outer query cannot be declared again in a subquery, \
+         expected another name at 1:45"
+    );
+}
