@@ -17,7 +17,7 @@ pub(super) struct Held<'p> {
 
 impl<'p> Held<'p> {
     /// Wraps an operator that computes the values of these slots.
-    pub(super) fn new(inner: Boxed<'p>, slots: Vec<Slot>) -> Boxed<'p> {
+    pub(super) fn around(inner: Boxed<'p>, slots: Vec<Slot>) -> Boxed<'p> {
         if slots.is_empty() { inner } else { Box::new(Self { inner, slots, charged: 0 }) }
     }
 

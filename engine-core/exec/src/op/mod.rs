@@ -195,7 +195,7 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
             let computed =
                 bindings.iter().filter(|(_, expr)| !matches!(expr, Expr::Slot(_) | Expr::Literal(_)));
             let slots = computed.map(|(slot, _)| *slot).collect();
-            held::Held::new(Box::new(row::Let::new(build(input)?, bindings)), slots)
+            held::Held::around(Box::new(row::Let::new(build(input)?, bindings)), slots)
         }
         Op::Keep { input, slots } => Box::new(row::Keep::new(build(input)?, slots)),
         Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input)?, list, *out)),
@@ -231,7 +231,7 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
         Op::Bind { input, plan, out, kind } => {
             let bind = Box::new(apply::Bind::new(build(input)?, plan, *out, *kind)?);
             match kind {
-                BindKind::Collect(_) | BindKind::First(_) => held::Held::new(bind, vec![*out]),
+                BindKind::Collect(_) | BindKind::First(_) => held::Held::around(bind, vec![*out]),
                 BindKind::Exists | BindKind::Count => bind,
             }
         }
