@@ -1,6 +1,6 @@
 //! Explains a text: shows the plans that it becomes, without running it.
 
-use crate::query::{schema_command, with_deep_stack};
+use crate::query::{Deadline, schema_command, with_deep_stack};
 use crate::{Database, Error, Language};
 use tidegraph_plan::passes::Trace;
 
@@ -21,10 +21,11 @@ impl Database {
         }
         with_deep_stack(text, || {
             let mut printed = String::new();
-            self.plan_anew(language, text, |plan, knowledge| {
-                let trace = Trace::of(plan, knowledge);
+            let deadline = Deadline::new(&*self.clock, self.options.query_timeout(), None);
+            self.plan_anew(language, text, &deadline, |plan, knowledge| {
+                let trace = Trace::of(plan, knowledge)?;
                 printed = trace.to_string();
-                trace.optimized().clone()
+                Ok(trace.optimized().clone())
             })?;
             Ok(printed)
         })

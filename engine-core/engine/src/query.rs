@@ -21,8 +21,8 @@ use std::time::Duration;
 use tidegraph_apl::{Catalog, Expand};
 use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
 use tidegraph_opencypher::SchemaCommand;
-use tidegraph_plan::Plan;
 use tidegraph_plan::passes::{Instances, Knowledge, optimize};
+use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
 use tidegraph_platform::{Clock, Random};
 use tidegraph_types::{CommitRequest, Direction, ErrorCode, Str, Token, Value, Version};
 
@@ -189,8 +189,16 @@ pub(crate) struct Deadline<'a> {
 }
 
 impl<'a> Deadline<'a> {
-    fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a Arc<AtomicBool>>) -> Self {
+    pub(crate) fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a Arc<AtomicBool>>) -> Self {
         Self { clock, at: clock.now() + limit, limit, cancel }
+    }
+
+    /// Returns the error of planning that was stopped: by the time limit, by the caller, or by its memory.
+    fn error_of(&self, stopped: Stopped) -> Error {
+        match (stopped, self.ensure()) {
+            (Stopped::Interrupted, Err(error)) => error,
+            (stopped, _) => Error::caused_by(stopped.code(), stopped),
+        }
     }
 
     /// [`Interrupt::check`] with the engine's error.
@@ -300,8 +308,7 @@ impl Database {
             self.snapshot_for(query.at_least, &deadline)?;
             return self.schema(&command, &deadline);
         }
-        let planned = self.plan(query.language, query.text)?;
-        query.ensure_allowed(planned.writes)?;
+        let planned = self.plan(query.language, query.text, &deadline)?;
         if let Some(answer) = self.write_at_applied_version(&planned, query, &deadline) {
             return answer;
         }
@@ -470,11 +477,16 @@ impl Database {
         (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
     }
 
-    fn plan(&self, language: Language, text: &str) -> Result<Arc<CachedPlan>, Error> {
+    fn plan(
+        &self,
+        language: Language,
+        text: &str,
+        deadline: &Deadline<'_>,
+    ) -> Result<Arc<CachedPlan>, Error> {
         if let Some(cached) = self.cached(language, text) {
             return Ok(cached);
         }
-        self.plan_anew(language, text, optimize)
+        self.plan_anew(language, text, deadline, |plan, knowledge| optimize(plan, knowledge, |_, _| {}))
     }
 
     /// Plans a text and puts the plan into the cache, in place of an earlier one.
@@ -482,20 +494,27 @@ impl Database {
         &self,
         language: Language,
         text: &str,
-        optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Plan,
+        deadline: &Deadline<'_>,
+        optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
     ) -> Result<Arc<CachedPlan>, Error> {
-        let plan = match language {
-            Language::Gremlin => tidegraph_gremlin::compile(text)?,
-            Language::OpenCypher => tidegraph_opencypher::compile(text)?,
+        let go_on = || deadline.check().is_ok();
+        let limits = &PlanLimits::new(self.options.query_memory_bytes, &go_on);
+        let compiled = match language {
+            Language::Gremlin => tidegraph_gremlin::compile_within(text, limits),
+            Language::OpenCypher => tidegraph_opencypher::compile_within(text, limits),
+        };
+        let plan = match compiled {
+            Err(FrontEndError::Stopped(stopped)) => return Err(deadline.error_of(stopped)),
+            compiled => compiled?,
         };
         let statistics = self.backend.statistics();
         let asked = StoreInstances {
-            apl: self.backend.reader(ReadOptions::default()),
+            apl: self.backend.reader(ReadOptions { deadline: Some(deadline.at), cancel: deadline.cancel }),
             at: self.backend.snapshot(None)?,
         };
-        let knowledge =
-            Knowledge { statistics: &statistics, catalog: self.backend.catalog(), instances: Some(&asked) };
-        let plan = optimize(plan, &knowledge);
+        let catalog = self.backend.catalog();
+        let knowledge = Knowledge { statistics: &statistics, catalog, instances: Some(&asked), limits };
+        let plan = optimize(plan, &knowledge).map_err(|stopped| deadline.error_of(stopped))?;
         drop(asked);
         tracing::debug!(%plan, "planned");
         let cached = Arc::new(CachedPlan {

@@ -41,3 +41,23 @@ fn many_clauses_and_deep_expressions() {
     let sum = format!("RETURN 0{}", " + 1".repeat(5_000));
     assert!(matches!(on_a_small_stack(Language::OpenCypher, sum), Ok(1) | Err(ErrorCode::MalformedQuery)));
 }
+
+#[test]
+fn plans_in_the_cache_are_dropped_on_a_small_stack() {
+    // The longest texts whose plans are kept.
+    let hops = format!("MATCH (a){} RETURN 1", "-->()".repeat(810));
+    assert_eq!(on_a_small_stack(Language::OpenCypher, hops), Ok(0));
+    let steps = format!("g.V(){}", ".out()".repeat(680));
+    assert_eq!(on_a_small_stack(Language::Gremlin, steps), Ok(0));
+}
+
+#[test]
+fn the_longest_pattern() {
+    let hops = |count: usize| format!("MATCH (a){} RETURN 1", "-->()".repeat(count));
+    assert_eq!(on_a_small_stack(Language::OpenCypher, hops(1_249)), Ok(0));
+    assert_eq!(on_a_small_stack(Language::OpenCypher, hops(1_250)), Err(ErrorCode::MalformedQuery));
+    let nodes = (0..2_499).map(|_| "()").collect::<Vec<_>>().join(", ");
+    assert_eq!(on_a_small_stack(Language::OpenCypher, format!("MATCH {nodes} RETURN 1")), Ok(0));
+    let clauses = "WITH 1 + 1 AS x ".repeat(2_490);
+    assert_eq!(on_a_small_stack(Language::OpenCypher, format!("{clauses}RETURN x")), Ok(1));
+}

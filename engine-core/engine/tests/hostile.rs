@@ -86,6 +86,29 @@ fn comparisons_and_operators_in_a_row_are_refused_before_they_nest() {
 }
 
 #[test]
+fn planning_runs_under_the_limits_of_the_query() {
+    let none = Parameters::default();
+    // The texts are wrong at their end: who reads on finds that.
+    let (cypher, gremlin) = (", 1".repeat(300_000), ", 1".repeat(300_000));
+    for (language, text) in [
+        (Language::OpenCypher, format!("RETURN [0{cypher}")),
+        (Language::Gremlin, format!("g.inject(0{gremlin}")),
+    ] {
+        let database = empty();
+        let asked = Query::new(language, &text, &none);
+        let code = |query: &Query<'_>| database.query(query).expect_err("wrong").code();
+        assert_eq!(code(&asked), ErrorCode::MalformedQuery);
+        let cancel = Arc::new(AtomicBool::new(true));
+        assert_eq!(code(&Query { cancel: Some(&cancel), ..asked }), ErrorCode::Cancelled);
+        let timeout = Some(Duration::from_millis(1));
+        assert_eq!(code(&Query { timeout, ..asked }), ErrorCode::TimeLimitExceeded);
+        let error = limited(4 << 20).query(&asked).expect_err("too large");
+        assert_eq!(error.code(), ErrorCode::QueryLimitExceeded);
+        assert!(error.to_string().contains("memory limit of 4194304 bytes to be planned"), "{error}");
+    }
+}
+
+#[test]
 fn a_hundred_thousand_columns_end_by_the_time_limit_of_the_query_or_answer() {
     let database = empty();
     let items: Vec<String> = (0..100_000).map(|n| format!("{n} AS c{n}")).collect();

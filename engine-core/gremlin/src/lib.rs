@@ -21,7 +21,7 @@ mod parser;
 pub use parser::{MAX_DEPTH, MAX_STEPS};
 pub use tidegraph_plan::FrontEndError;
 
-use tidegraph_plan::Plan;
+use tidegraph_plan::{Limits, Plan};
 
 /// Translates a traversal to a plan. A name that is no word of the language is a parameter of the plan.
 ///
@@ -42,7 +42,16 @@ use tidegraph_plan::Plan;
 /// # Ok::<(), tidegraph_gremlin::FrontEndError>(())
 /// ```
 pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
-    parser::parse(text).and_then(|request| compile::compile(&request)).map_err(|e| e.locate(text))
+    compile_within(text, &Limits::none())
+}
+
+/// Translates a traversal of a client, within limits.
+///
+/// # Errors
+/// As [`compile`], and [`FrontEndError::Stopped`] if a limit was reached.
+pub fn compile_within(text: &str, limits: &Limits<'_>) -> Result<Plan, FrontEndError> {
+    let request = parser::parse(text, limits);
+    request.and_then(|request| compile::compile(&request, limits)).map_err(|e| e.locate(text))
 }
 
 /// Parses a traversal.
@@ -51,5 +60,5 @@ pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
 /// [`FrontEndError::Syntax`] if the text does not parse, [`FrontEndError::Unsupported`] for the few constructs of the
 /// grammar that have no syntax tree, such as `g.tx()`.
 pub fn parse(text: &str) -> Result<ast::Request<'_>, FrontEndError> {
-    parser::parse(text).map_err(|e| e.locate(text))
+    parser::parse(text, &Limits::none()).map_err(|e| e.locate(text))
 }

@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::lexer::{Lexer, Token, TokenKind, shorten};
 use crate::names::{Arguments, EnumName, Members};
 use jiff::Timestamp;
+use tidegraph_plan::Limits;
 use tidegraph_types::{Str, Value};
 
 /// Largest depth to which traversals, lists, maps and predicates nest.
@@ -23,27 +24,30 @@ const MAX_RANGE: i64 = 10_000;
 type Result<T> = std::result::Result<T, Fault>;
 
 /// Parses one request.
-pub(crate) fn parse(text: &str) -> Result<Request<'_>> {
+pub(crate) fn parse<'t>(text: &'t str, limits: &Limits<'_>) -> Result<Request<'t>> {
     let mut lexer = Lexer::new(text);
     let token = lexer.next()?;
-    let mut parser = Parser { lexer, token, ahead: None, depth: 0, steps: 0 };
+    let mut parser = Parser { lexer, token, ahead: None, depth: 0, steps: 0, limits };
     let request = parser.request()?;
     parser.end()?;
     Ok(request)
 }
 
-struct Parser<'t> {
+struct Parser<'t, 'l> {
     lexer: Lexer<'t>,
     token: Token<'t>,
     ahead: Option<Token<'t>>,
     depth: usize,
     steps: usize,
+    limits: &'l Limits<'l>,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> Parser<'t, '_> {
     // ---- tokens
 
     fn advance(&mut self) -> Result<Token<'t>> {
+        // Most tokens become an argument or a part of one.
+        self.limits.charge(size_of::<Arg<'_>>())?;
         let next = match self.ahead.take() {
             Some(token) => token,
             None => self.lexer.next()?,

@@ -1,6 +1,7 @@
 //! Exact error messages: what was found, what was expected, and where.
 
-use tidegraph_gremlin::{FrontEndError, MAX_DEPTH, MAX_STEPS, compile};
+use tidegraph_gremlin::{FrontEndError, MAX_DEPTH, MAX_STEPS, compile, compile_within};
+use tidegraph_plan::{Limits, Stopped};
 use tidegraph_types::ErrorCode;
 
 fn error(text: &str) -> String {
@@ -132,4 +133,15 @@ fn the_number_of_steps_is_limited() {
     assert!(message.starts_with(&format!("more than {MAX_STEPS} steps at 1:")), "{message}");
     let message = error(&format!("g.V(){}", ".aggregate('x')".repeat(65)));
     assert!(message.starts_with("more than 64 steps that collect side effects"), "{message}");
+}
+
+#[test]
+fn parsing_ends_when_the_caller_wants_it_and_at_the_memory_limit() {
+    let text = format!("g.inject(0{}", ", 1".repeat(100_000));
+    let stopped = compile_within(&text, &Limits::new(u64::MAX, &|| false));
+    assert_eq!(stopped, Err(FrontEndError::Stopped(Stopped::Interrupted)));
+    let limit_bytes = 1 << 20;
+    let stopped = compile_within(&text, &Limits::new(limit_bytes, &|| true));
+    assert_eq!(stopped, Err(FrontEndError::Stopped(Stopped::Memory { limit_bytes })));
+    assert!(matches!(compile(&text), Err(FrontEndError::Syntax { .. })));
 }

@@ -5,6 +5,7 @@
 
 use crate::fault::Fault;
 use crate::token::{Keyword, Token, TokenKind};
+use tidegraph_plan::{Limits, Stopped};
 
 /// The tokens of a text.
 pub(crate) struct Tokens {
@@ -15,10 +16,13 @@ pub(crate) struct Tokens {
 }
 
 /// Splits the text. The caller must refuse texts of 4 GB and more.
-pub(crate) fn tokenize(text: &str) -> Tokens {
+pub(crate) fn tokenize(text: &str, limits: &Limits<'_>) -> Result<Tokens, Stopped> {
     let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0 };
-    let mut tokens = Vec::with_capacity(text.len() / 3 + 2);
+    let expected = text.len() / 3 + 2;
+    limits.charge(expected * size_of::<Token>())?;
+    let mut tokens = Vec::with_capacity(expected);
     loop {
+        limits.charge(if tokens.len() < expected { 0 } else { 2 * size_of::<Token>() })?;
         let (kind, start, fault) = match lexer.skip_blanks().and_then(|()| {
             let start = lexer.at;
             lexer.next_kind().map(|kind| (kind, start))
@@ -28,7 +32,7 @@ pub(crate) fn tokenize(text: &str) -> Tokens {
         };
         tokens.push(Token { kind, start: start as u32, end: lexer.at as u32 });
         if matches!(kind, TokenKind::End | TokenKind::Bad) {
-            return Tokens { tokens, fault };
+            return Ok(Tokens { tokens, fault });
         }
     }
 }

@@ -22,7 +22,7 @@ mod schema;
 mod token;
 
 pub use schema::SchemaCommand;
-use tidegraph_plan::{FrontEndError, Plan};
+use tidegraph_plan::{FrontEndError, Limits, Plan};
 
 /// Translates a query to a plan.
 ///
@@ -41,7 +41,16 @@ use tidegraph_plan::{FrontEndError, Plan};
 /// # Ok::<(), tidegraph_plan::FrontEndError>(())
 /// ```
 pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
-    parser::parse(text).and_then(|query| lower::lower(&query)).map_err(|fault| fault.locate(text))
+    compile_within(text, &Limits::none())
+}
+
+/// Translates a query of a client, within limits.
+///
+/// # Errors
+/// As [`compile`], and [`FrontEndError::Stopped`] if a limit was reached.
+pub fn compile_within(text: &str, limits: &Limits<'_>) -> Result<Plan, FrontEndError> {
+    let tree = parser::parse(text, limits);
+    tree.and_then(|query| lower::lower(&query, limits)).map_err(|fault| fault.locate(text))
 }
 
 /// Parses a query without resolving its names.
@@ -50,7 +59,7 @@ pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
 /// [`FrontEndError::Syntax`] if the text does not parse, [`FrontEndError::Unsupported`] if it uses a part of the
 /// grammar that is not supported yet.
 pub fn parse(text: &str) -> Result<ast::Query, FrontEndError> {
-    parser::parse(text).map_err(|fault| fault.locate(text))
+    parser::parse(text, &Limits::none()).map_err(|fault| fault.locate(text))
 }
 
 /// Parses a command about indexes or constraints. `None`: the text is something else.

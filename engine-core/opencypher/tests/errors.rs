@@ -1,5 +1,8 @@
 //! Exact error messages: what was found, what was expected, and where.
 
+use tidegraph_opencypher::compile_within;
+use tidegraph_plan::{FrontEndError, Limits, Stopped};
+
 fn error(query: &str) -> String {
     match tidegraph_opencypher::compile(query) {
         Ok(plan) => panic!("{query}\n{plan}"),
@@ -309,3 +312,29 @@ const QUERIES: &[&str] = &[
     "MATCH (n) SET n['x'] = 1",
     "RETURN COLLECT { MATCH (n) RETURN n }",
 ];
+
+/// A text that is long and, at its end, wrong.
+fn long_and_wrong() -> String {
+    format!("RETURN [0{}", ", 1".repeat(100_000))
+}
+
+#[test]
+fn parsing_and_lowering_end_when_the_caller_wants_it() {
+    for text in [long_and_wrong(), format!("RETURN x{}", ", x AS x".repeat(100_000))] {
+        // Wherever it is stopped, as long as it works at all.
+        for checks in [0_u32, 1] {
+            let left = std::cell::Cell::new(checks);
+            let go_on = || left.replace(left.get().saturating_sub(1)) > 0;
+            let result = compile_within(&text, &Limits::new(u64::MAX, &go_on));
+            assert_eq!(result, Err(FrontEndError::Stopped(Stopped::Interrupted)), "{checks}");
+        }
+        assert!(matches!(tidegraph_opencypher::compile(&text), Err(FrontEndError::Syntax { .. })));
+    }
+}
+
+#[test]
+fn parsing_ends_at_the_memory_limit() {
+    let limit_bytes = 2 << 20;
+    let result = compile_within(&long_and_wrong(), &Limits::new(limit_bytes, &|| true));
+    assert_eq!(result, Err(FrontEndError::Stopped(Stopped::Memory { limit_bytes })));
+}

@@ -6,7 +6,10 @@ use tidegraph_plan::FrontEndError;
 fn check(text: &str) {
     let Err(error) = tidegraph_opencypher::compile(text) else { return };
     let (FrontEndError::Syntax { line, column, .. } | FrontEndError::Unsupported { line, column, .. }) =
-        error;
+        error
+    else {
+        panic!("{text:?} {error}");
+    };
     let lines: Vec<&str> = text.split('\n').collect();
     let in_line = lines.get(line as usize - 1).map(|l| l.chars().count());
     assert!(in_line.is_some_and(|n| column as usize <= n + 1), "{text:?} {line}:{column}");

@@ -1,5 +1,6 @@
 //! Errors of the front ends.
 
+use crate::Stopped;
 use tidegraph_types::ErrorCode;
 
 /// The reason why a front end refuses a text, with the place. Line and column count from 1, columns in characters.
@@ -25,6 +26,9 @@ pub enum FrontEndError {
         /// Column.
         column: u32,
     },
+    /// A limit of the request was reached.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 impl FrontEndError {
@@ -34,6 +38,7 @@ impl FrontEndError {
         match self {
             Self::Syntax { .. } => ErrorCode::MalformedQuery,
             Self::Unsupported { .. } => ErrorCode::UnsupportedOperation,
+            Self::Stopped(stopped) => stopped.code(),
         }
     }
 }

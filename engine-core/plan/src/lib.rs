@@ -19,6 +19,7 @@
 pub mod display;
 pub mod error;
 pub mod expr;
+mod limits;
 pub mod op;
 pub mod passes;
 pub mod pattern;
@@ -27,6 +28,7 @@ pub mod visit;
 
 pub use error::FrontEndError;
 pub use expr::{AggregateKind, Arithmetic, Comparison, Expr, Function, Quantifier};
+pub use limits::{Limits, Stopped};
 pub use op::{
     AggregateItem, ApplyKind, BindKind, Branch, Column, Op, Plan, PropertyAssignment, RepeatTest,
     ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,

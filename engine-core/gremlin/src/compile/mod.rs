@@ -41,7 +41,7 @@ use crate::fault::Fault;
 use crate::names::{End, Pop};
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use tidegraph_plan::{Column, Expr, Function, Op, Plan, Slot};
+use tidegraph_plan::{Column, Expr, Function, Limits, Op, Plan, Slot};
 use tidegraph_types::{Str, Value};
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -243,7 +243,9 @@ struct Compiler {
 }
 
 /// Translates a request.
-pub(crate) fn compile(request: &Request<'_>) -> Result<Plan> {
+pub(crate) fn compile(request: &Request<'_>, limits: &Limits<'_>) -> Result<Plan> {
+    // The number of steps bounds the rest.
+    limits.spend(usize::MAX)?;
     let mut compiler =
         Compiler { slots: 0, path: None, labels: BTreeMap::new(), last_cut: None, cuts: 0, fails: false };
     let mut flow = Flow::new();

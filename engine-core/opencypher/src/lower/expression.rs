@@ -19,6 +19,8 @@ impl<'a> Lowering<'a> {
 
     /// Lowers an expression.
     pub(super) fn expr(&mut self, tree: &'a Tree) -> Result<Typed> {
+        self.limits.charge(size_of::<Expr>())?;
+        self.limits.spend(self.replacements.len())?;
         if let Some(found) = self.replaced(tree) {
             return Ok(found);
         }

@@ -30,7 +30,7 @@ mod update;
 
 use crate::ast::{Clause, ClauseKind, Expr as Tree, Name, Query, SingleQuery};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{BindKind, Column, Expr, Op, Plan, Slot};
+use tidegraph_plan::{BindKind, Column, Expr, Limits, Op, Plan, Slot};
 use tidegraph_types::Str;
 use types::Types;
 
@@ -44,8 +44,8 @@ const OPERATORS_OF_EDGE: u32 = 2;
 const OPERATORS_OF_OTHER_EDGE: u32 = 6;
 
 /// Lowers a whole request.
-pub(crate) fn lower(query: &Query) -> Result<Plan> {
-    let mut lowering = Lowering::default();
+pub(crate) fn lower(query: &Query, limits: &Limits<'_>) -> Result<Plan> {
+    let mut lowering = Lowering::new(limits);
     let (root, columns) = match &query.parts[..] {
         [only] => {
             clause_order::check(&only.clauses, clause_order::Role::Query)?;
@@ -112,8 +112,8 @@ impl Typed {
     }
 }
 
-#[derive(Default)]
 struct Lowering<'a> {
+    limits: &'a Limits<'a>,
     /// Number of slots in use.
     slots: u32,
     /// Upper bound of the depth of nested operators; of subplans side by side only the deepest counts.
@@ -132,6 +132,12 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    fn new(limits: &'a Limits<'a>) -> Self {
+        let (scope, pending, replacements) = (vec![], vec![], vec![]);
+        let (slots, operators, place, hint, level, outer) = (0, 0, 0, None, 0, 0);
+        Self { limits, slots, operators, place, scope, pending, replacements, hint, level, outer }
+    }
+
     fn slot(&mut self) -> Slot {
         self.slots += 1;
         Slot(self.slots - 1)
@@ -139,6 +145,7 @@ impl<'a> Lowering<'a> {
 
     /// Counts an operator.
     fn op(&mut self, op: Op) -> Result<Op> {
+        self.limits.charge(size_of::<Op>())?;
         self.count_operators(1, self.place)?;
         Ok(op)
     }
@@ -183,6 +190,7 @@ impl<'a> Lowering<'a> {
 
     /// Returns a variable that must be in scope.
     fn resolve(&self, name: &str, offset: u32) -> Result<(Slot, Types)> {
+        self.limits.spend(self.scope.len())?;
         let Some(variable) = self.find(name) else {
             let hint = self.hint.map(|h| format!(" ({h})")).unwrap_or_default();
             return Err(Fault::syntax(offset, format!("variable `{name}` is not defined{hint}")));

@@ -49,6 +49,7 @@ impl<'a> Lowering<'a> {
             self.scope.truncate(self.outer);
         }
         for (item, column) in items.iter().zip(&columns) {
+            self.limits.spend(before.len())?;
             // `WITH a` and `WITH a AS b` keep the meaning of `a`.
             let same =
                 before.iter().rev().find(|v| v.name == item.name).is_none_or(|v| v.slot == column.slot);
@@ -193,6 +194,7 @@ impl<'a> Lowering<'a> {
                 continue;
             }
             let value = self.item(item)?;
+            self.limits.spend(2 * keys.len())?;
             let slot = match (&value.expr, keys.iter().find(|(_, e)| *e == value.expr)) {
                 // The slot that already holds the expression, or a new one.
                 (_, Some((slot, _))) if !matches!(value.expr, Expr::Literal(_)) => *slot,
@@ -220,6 +222,7 @@ impl<'a> Lowering<'a> {
             let mut found = vec![];
             aggregate::for_each(tree, &mut |call| found.push(call));
             for call in found {
+                self.limits.spend(replacements.len())?;
                 if replacements.iter().any(|r| r.tree == call) {
                     continue;
                 }

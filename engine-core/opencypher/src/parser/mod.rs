@@ -18,6 +18,7 @@ use crate::lexer::{Tokens, tokenize};
 use crate::literal;
 use crate::schema::SchemaCommand;
 use crate::token::{Keyword, Token, TokenKind};
+use tidegraph_plan::Limits;
 use tidegraph_types::Str;
 
 /// Largest depth to which brackets, prefix operators and subqueries nest.
@@ -26,12 +27,12 @@ pub(crate) const MAX_DEPTH: u16 = 200;
 pub(crate) const MAX_HEIGHT: u16 = 300;
 
 /// Parses a whole request.
-pub(crate) fn parse(text: &str) -> Result<Query> {
+pub(crate) fn parse(text: &str, limits: &Limits<'_>) -> Result<Query> {
     if u32::try_from(text.len()).is_err() {
         return Err(Fault::syntax(0, "query text of 4 GB or more"));
     }
-    let Tokens { tokens, fault } = tokenize(text);
-    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0 };
+    let Tokens { tokens, fault } = tokenize(text, limits)?;
+    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0, limits };
     parser.query()
 }
 
@@ -40,8 +41,9 @@ pub(crate) fn parse_schema(text: &str) -> Result<Option<SchemaCommand>> {
     if u32::try_from(text.len()).is_err() {
         return Ok(None);
     }
-    let Tokens { tokens, fault } = tokenize(text);
-    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0 };
+    let limits = &Limits::none();
+    let Tokens { tokens, fault } = tokenize(text, limits)?;
+    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0, limits };
     parser.schema_command()
 }
 
@@ -56,6 +58,7 @@ pub(crate) struct Parser<'a> {
     depth: u16,
     /// Largest height of the expressions made since this was set to 0.
     tallest: u16,
+    limits: &'a Limits<'a>,
 }
 
 impl Parser<'_> {
@@ -151,6 +154,7 @@ impl Parser<'_> {
 
     /// Makes an expression, or refuses it if it is too high. `below`: height of the parts that `for_each_child` skips.
     fn node_over(&mut self, kind: ExprKind, place: Place, below: u16) -> Result<Expr> {
+        self.limits.charge(size_of::<Expr>())?;
         let mut expr = Expr { kind, place, height: Height(0) };
         let mut height = below;
         expr.for_each_child(&mut |child| height = height.max(child.height.0));

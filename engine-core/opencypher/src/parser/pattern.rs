@@ -76,6 +76,7 @@ impl Parser<'_> {
     }
 
     fn node_pattern(&mut self) -> Result<NodePattern> {
+        self.limits.charge(size_of::<NodePattern>() + size_of::<EdgePattern>())?;
         let place = self.place();
         self.expect(TokenKind::LeftParen, "'(' of a node")?;
         // A keyword is tried too: the error then says that it is reserved.

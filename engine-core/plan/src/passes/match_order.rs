@@ -13,7 +13,7 @@ use super::estimate::Estimate;
 use crate::op::ScanTest;
 use crate::{
     Comparison, Expr, Function, MatchPattern, Op, PatternEdge, PatternNode, Plan, ScanCondition, ScanFilter,
-    Slot,
+    Slot, Stopped,
 };
 use conditions::{Tested, is_operand, join, test_of};
 use conjuncts::Conjuncts;
@@ -21,21 +21,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_types::{Direction, Str, Value};
 
 /// Lowers every `Match` of the plan.
-pub fn run(plan: &mut Plan, knowledge: &Knowledge<'_>) {
+///
+/// # Errors
+/// [`Stopped`] if a limit of the knowledge was reached.
+pub fn run(plan: &mut Plan, knowledge: &Knowledge<'_>) -> Result<(), Stopped> {
     let mut slots = plan.slots;
-    walk(&mut plan.root, knowledge, &mut slots);
+    walk(&mut plan.root, knowledge, &mut slots)?;
     plan.slots = slots;
+    Ok(())
 }
 
-fn walk(op: &mut Op, knowledge: &Knowledge<'_>, slots: &mut u32) {
+fn walk(op: &mut Op, knowledge: &Knowledge<'_>, slots: &mut u32) -> Result<(), Stopped> {
     for child in op.children_mut() {
-        walk(child, knowledge, slots);
+        walk(child, knowledge, slots)?;
     }
     if let Op::Match { .. } = op
         && let Op::Match { input, pattern } = std::mem::replace(op, Op::Argument)
     {
-        *op = Lowering::new(*input, pattern, knowledge, slots).run();
+        *op = Lowering::new(*input, pattern, knowledge, slots).run()?;
     }
+    Ok(())
 }
 
 struct Lowering<'a> {
@@ -116,7 +121,9 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn run(mut self) -> Op {
+    fn run(mut self) -> Result<Op, Stopped> {
+        let limits = self.knowledge.limits;
+        let parts = self.nodes.len() + self.edges.len();
         for index in 0..self.nodes.len() {
             if self.nodes[index].bound {
                 let slot = self.nodes[index].slot;
@@ -127,6 +134,7 @@ impl<'a> Lowering<'a> {
         self.check();
         // Look up single vertices first: an edge with both ends bound can be followed from the end with fewer edges.
         while let Some(index) = self.next_single() {
+            limits.spend(parts)?;
             self.start(index);
         }
         for index in 0..self.edges.len() {
@@ -135,6 +143,9 @@ impl<'a> Lowering<'a> {
             }
         }
         loop {
+            // The next edge excludes those before it, and what follows may need them all.
+            limits.spend(parts)?;
+            limits.charge(2 * self.used.len() * size_of::<Slot>() + size_of::<Op>())?;
             if let Some(index) = self.next_edge() {
                 self.follow(index);
             } else if let Some(index) = self.next_start() {
@@ -147,7 +158,7 @@ impl<'a> Lowering<'a> {
             self.bind_path(&path);
         }
         self.check();
-        self.op
+        Ok(self.op)
     }
 
     fn fresh(&mut self) -> Slot {

@@ -9,7 +9,7 @@ mod trace;
 
 pub use trace::Trace;
 
-use crate::Plan;
+use crate::{Limits, Plan, Stopped};
 use tidegraph_apl::{Catalog, Statistics};
 use tidegraph_types::{Direction, Str, Token};
 
@@ -21,6 +21,8 @@ pub struct Knowledge<'a> {
     pub catalog: &'a dyn Catalog,
     /// Answers questions about single vertices; `None`: only the statistics are known.
     pub instances: Option<&'a dyn Instances>,
+    /// What planning may use.
+    pub limits: &'a Limits<'a>,
 }
 
 /// Tells the planner about single vertices: the few whose ids a query names. The mean degree says nothing about a hub.
@@ -33,15 +35,33 @@ pub trait Instances {
 /// A rewrite of plans.
 struct Pass {
     name: &'static str,
-    run: fn(&mut Plan, &Knowledge<'_>),
+    run: fn(&mut Plan, &Knowledge<'_>) -> Result<(), Stopped>,
 }
 
 /// All passes in their order. Patterns become operators first, because the other passes look at operators.
 const PASSES: [Pass; 4] = [
     Pass { name: "match_order", run: match_order::run },
-    Pass { name: "eager", run: |plan, _| eager::run(plan) },
-    Pass { name: "columns", run: |plan, _| columns::run(plan) },
-    Pass { name: "keep", run: |plan, _| keep::run(plan) },
+    Pass {
+        name: "eager",
+        run: |plan, _| {
+            eager::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
+        name: "columns",
+        run: |plan, _| {
+            columns::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
+        name: "keep",
+        run: |plan, _| {
+            keep::run(plan);
+            Ok(())
+        },
+    },
 ];
 
 /// Optimises the plan of a front end: chooses an order for its patterns and moves work into storage.
@@ -52,6 +72,7 @@ const PASSES: [Pass; 4] = [
 /// # use std::ops::Range;
 /// # use tidegraph_apl::{Catalog, Error, Statistics};
 /// # use tidegraph_types::{Str, Token};
+/// # use tidegraph_plan::Limits;
 /// # struct Empty;
 /// # impl Catalog for Empty {
 /// #     fn token(&self, _: &str) -> Option<Token> { None }
@@ -75,17 +96,31 @@ const PASSES: [Pass; 4] = [
 ///     slots: 2,
 ///     columns: vec![Column { name: "n.name".into(), slot: Slot(1) }],
 /// };
-/// let knowledge = Knowledge { statistics: &Statistics::default(), catalog: &Empty, instances: None };
+/// let (statistics, limits) = (Statistics::default(), Limits::none());
+/// let knowledge =
+///     Knowledge { statistics: &statistics, catalog: &Empty, instances: None, limits: &limits };
 /// // The scan reads the property beside the vertex.
 /// assert_eq!(
-///     optimize(plan, &knowledge).to_string(),
+///     optimize(plan, &knowledge, |_, _| {})?.to_string(),
 ///     "scan vertices $0 with $2 = $0.name\nlet $1 = $2\nanswer n.name=$1\n"
 /// );
+/// # Ok::<(), tidegraph_plan::Stopped>(())
 /// ```
-#[must_use]
-pub fn optimize(mut plan: Plan, knowledge: &Knowledge<'_>) -> Plan {
+///
+/// `after` gets the name of each pass that ran and the plan that it made.
+///
+/// # Errors
+/// [`Stopped`] if a limit of the knowledge was reached.
+pub fn optimize(
+    mut plan: Plan,
+    knowledge: &Knowledge<'_>,
+    mut after: impl FnMut(&'static str, &Plan),
+) -> Result<Plan, Stopped> {
     for pass in &PASSES {
-        (pass.run)(&mut plan, knowledge);
+        // Each pass walks the whole plan.
+        knowledge.limits.spend(usize::MAX)?;
+        (pass.run)(&mut plan, knowledge)?;
+        after(pass.name, &plan);
     }
-    plan
+    Ok(plan)
 }

@@ -1,7 +1,7 @@
 //! Records the plan after each pass, to show what the optimiser did.
 
-use super::{Knowledge, PASSES};
-use crate::Plan;
+use super::{Knowledge, optimize};
+use crate::{Plan, Stopped};
 use std::fmt::{self, Display, Formatter};
 
 /// An optimisation, pass by pass. Prints the plan of the front end, the plan after each pass that changed it, and the
@@ -14,18 +14,18 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Optimises a plan as [`optimize`](super::optimize) does, and keeps a copy of the plan after each change.
-    #[must_use]
-    pub fn of(lowered: Plan, knowledge: &Knowledge<'_>) -> Self {
-        let mut trace = Self { lowered, changes: vec![] };
-        for pass in &PASSES {
-            let mut plan = trace.optimized().clone();
-            (pass.run)(&mut plan, knowledge);
-            if plan != *trace.optimized() {
-                trace.changes.push((pass.name, plan));
+    /// Optimises a plan as [`optimize`] does, and keeps a copy of the plan after each change.
+    ///
+    /// # Errors
+    /// As [`optimize`].
+    pub fn of(lowered: Plan, knowledge: &Knowledge<'_>) -> Result<Self, Stopped> {
+        let mut trace = Self { lowered: lowered.clone(), changes: vec![] };
+        optimize(lowered, knowledge, |pass, plan| {
+            if plan != trace.optimized() {
+                trace.changes.push((pass, plan.clone()));
             }
-        }
-        trace
+        })?;
+        Ok(trace)
     }
 
     /// Returns the plan after all passes.

@@ -4,8 +4,8 @@ use crate::op::ScanTest;
 use crate::passes::estimate::Estimate;
 use crate::passes::{Instances, Knowledge, optimize};
 use crate::{
-    Column, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternEdge, PatternNode, Plan,
-    Shortest, Slot,
+    Column, Comparison, Expr, Function, Length, Limits, MatchPattern, NamedPath, Op, PatternEdge,
+    PatternNode, Plan, Shortest, Slot,
 };
 use std::ops::Range;
 use tidegraph_apl::{Catalog, DegreeStatistics, Error, KeyStatistics, SetKey, SetStatistics, Statistics};
@@ -44,7 +44,13 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
         slots: 20,
         columns: vec![Column { name: "x".into(), slot: Slot(0) }],
     };
-    optimize(plan, &Knowledge { statistics: &statistics, catalog: &catalog, instances: None }).to_string()
+    optimize(
+        plan,
+        &Knowledge { statistics: &statistics, catalog: &catalog, instances: None, limits: &Limits::none() },
+        |_, _| {},
+    )
+    .expect("no limit")
+    .to_string()
 }
 
 fn node(slot: u32, labels: &[&str]) -> PatternNode {
@@ -163,8 +169,13 @@ fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
         let plan = Plan { root, slots: 20, columns: vec![Column { name: "x".into(), slot: Slot(0) }] };
         let (statistics, catalog) = (Statistics::default(), Names(&["Person", "City", "KNOWS"]));
         let instances = Degrees(degrees);
-        let knowledge = Knowledge { statistics: &statistics, catalog: &catalog, instances: Some(&instances) };
-        optimize(plan, &knowledge).to_string()
+        let knowledge = Knowledge {
+            statistics: &statistics,
+            catalog: &catalog,
+            instances: Some(&instances),
+            limits: &Limits::none(),
+        };
+        optimize(plan, &knowledge, |_, _| {}).expect("no limit").to_string()
     };
     let from_left = lower(&[("a", 3), ("b", 1_000_000)]);
     assert!(from_left.contains("expand $0 -[KNOWS]-> into $1"), "{from_left}");
@@ -316,7 +327,8 @@ fn estimates_follow_sets_values_and_degrees() {
         ..Statistics::default()
     };
     let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN", "age"]);
-    let knowledge = Knowledge { statistics: &statistics, catalog: &catalog, instances: None };
+    let knowledge =
+        Knowledge { statistics: &statistics, catalog: &catalog, instances: None, limits: &Limits::none() };
     let estimate = Estimate::new(&knowledge);
     let near =
         |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.01, "{found}, {expected}");

@@ -1,0 +1,109 @@
+//! The limits under which a text becomes a plan.
+//!
+//! Parsers, lowering and passes call [`Limits::spend`] where they loop over something that a text makes long, and
+//! [`Limits::charge`] before they make parts of a tree or a plan. So a text that would take too long, or more memory than
+//! a request may use, ends as a request does that runs too long.
+
+use std::cell::Cell;
+use tidegraph_types::ErrorCode;
+
+/// Steps of work between two checks: below a millisecond.
+const STEPS_PER_CHECK: usize = 4_096;
+
+/// Why planning ended before there was a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Stopped {
+    /// The caller wants it to end; the caller knows whether the time is over or the request was cancelled.
+    #[error("the query was stopped while it was planned")]
+    Interrupted,
+    /// The syntax tree and the plan need more memory than the request may use.
+    #[error(
+        "the query needs more than its memory limit of {limit_bytes} bytes to be planned: \
+         pass long lists as parameters, split the query, or raise the limit"
+    )]
+    Memory {
+        /// The limit.
+        limit_bytes: u64,
+    },
+}
+
+impl Stopped {
+    /// Returns the code that a client sees.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Interrupted => ErrorCode::Cancelled,
+            Self::Memory { .. } => ErrorCode::QueryLimitExceeded,
+        }
+    }
+}
+
+/// What planning may use.
+///
+/// ```
+/// use tidegraph_plan::{Limits, Stopped};
+///
+/// let limits = Limits::new(100, &|| true);
+/// assert_eq!(limits.charge(80), Ok(()));
+/// assert_eq!(limits.charge(30), Err(Stopped::Memory { limit_bytes: 100 }));
+/// ```
+pub struct Limits<'a> {
+    go_on: &'a dyn Fn() -> bool,
+    limit_bytes: u64,
+    used_bytes: Cell<u64>,
+    steps: Cell<usize>,
+}
+
+impl<'a> Limits<'a> {
+    /// Makes limits. `go_on` returns `false` if the caller wants planning to end; it is called often.
+    #[must_use]
+    pub fn new(limit_bytes: u64, go_on: &'a dyn Fn() -> bool) -> Self {
+        Self { go_on, limit_bytes, used_bytes: Cell::new(0), steps: Cell::new(0) }
+    }
+
+    /// Makes limits that nothing reaches, for texts that are not from a client.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::new(u64::MAX, &|| true)
+    }
+
+    /// Counts steps of work, and checks from time to time whether planning may go on.
+    ///
+    /// # Errors
+    /// [`Stopped::Interrupted`] if the caller wants planning to end.
+    pub fn spend(&self, steps: usize) -> Result<(), Stopped> {
+        let steps = self.steps.get().saturating_add(steps);
+        self.steps.set(if steps < STEPS_PER_CHECK { steps } else { 0 });
+        if steps < STEPS_PER_CHECK || (self.go_on)() { Ok(()) } else { Err(Stopped::Interrupted) }
+    }
+
+    /// Counts memory that is about to be used, and one step of work.
+    ///
+    /// # Errors
+    /// [`Stopped::Memory`] over the limit, and those of [`Limits::spend`].
+    pub fn charge(&self, bytes: usize) -> Result<(), Stopped> {
+        let used = self.used_bytes.get().saturating_add(bytes as u64);
+        if used > self.limit_bytes {
+            return Err(Stopped::Memory { limit_bytes: self.limit_bytes });
+        }
+        self.used_bytes.set(used);
+        self.spend(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_stopped_when_the_caller_wants_it() {
+        let going = Cell::new(true);
+        let go_on = || going.get();
+        let limits = Limits::new(u64::MAX, &go_on);
+        assert_eq!(limits.spend(10 * STEPS_PER_CHECK), Ok(()));
+        going.set(false);
+        let stopped = (0..STEPS_PER_CHECK).find_map(|_| limits.charge(1).err());
+        assert_eq!(stopped, Some(Stopped::Interrupted));
+        assert_eq!(limits.spend(usize::MAX), Err(Stopped::Interrupted));
+    }
+}
