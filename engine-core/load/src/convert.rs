@@ -78,14 +78,16 @@ where
     T: std::str::FromStr<Err = std::num::ParseIntError>,
 {
     text.parse().map_err(|e: std::num::ParseIntError| match e.kind() {
-        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
-            format!("the number is out of the range of {}", kind.as_str())
-        }
+        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => out_of_range(kind),
         _ => format!("not a whole number, as {} asks for", kind.as_str()),
     })
 }
 
-fn float<T: std::str::FromStr>(text: &str, kind: Type) -> Result<T, String> {
+fn out_of_range(kind: Type) -> String {
+    format!("the number is out of the range of {}", kind.as_str())
+}
+
+fn float<T: std::str::FromStr + Into<f64> + Copy>(text: &str, kind: Type) -> Result<T, String> {
     let wrong = || format!("not a number, as {} asks for", kind.as_str());
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     // Rust also reads "inf" and "nan" in any case; the formats know these two spellings only.
@@ -93,7 +95,9 @@ fn float<T: std::str::FromStr>(text: &str, kind: Type) -> Result<T, String> {
     if !named && digits.bytes().any(|b| b.is_ascii_alphabetic() && !b.eq_ignore_ascii_case(&b'e')) {
         return Err(wrong());
     }
-    text.parse().map_err(|_| wrong())
+    let number: T = text.parse().map_err(|_| wrong())?;
+    // Rust reads a number beyond the largest one as infinity.
+    if !named && number.into().is_infinite() { Err(out_of_range(kind)) } else { Ok(number) }
 }
 
 const DATE_FORMS: &str = "not a date of the form yyyy-MM-dd or yyyy-MM-ddTHH:mm[:ss[.fraction]][Z|±hh:mm]";
@@ -220,5 +224,18 @@ mod tests {
         }
         assert_eq!(parse(Type::Bool, "TRUE"), Ok(Value::Bool(true)));
         assert_eq!(parse(Type::Bool, "yes"), Ok(Value::Bool(false)));
+    }
+
+    #[test]
+    fn a_number_that_its_type_cannot_hold_is_refused() {
+        let refused = |kind: Type| Err(format!("the number is out of the range of {}", kind.as_str()));
+        for text in ["1e400", "-1e400", "1.8e308", "9e99999999999999999999"] {
+            assert_eq!(parse(Type::Double, text), refused(Type::Double), "{text}");
+        }
+        for text in ["1e39", "-3.5e38"] {
+            assert_eq!(parse(Type::Float, text), refused(Type::Float), "{text}");
+            assert!(matches!(parse(Type::Double, text), Ok(Value::Double(n)) if n.is_finite()), "{text}");
+        }
+        assert_eq!(parse(Type::Float, "Infinity"), Ok(Value::Float(f32::INFINITY)));
     }
 }

@@ -27,6 +27,14 @@ pub enum ReadError {
     /// Compressed data ends too early.
     #[error("the compressed file is cut short ({0})")]
     CutShort(#[source] io::Error),
+    /// The file is not in the format that its name says.
+    #[error("the file is not in the format {format}, as its name says: {found}")]
+    Format {
+        /// The format.
+        format: &'static str,
+        /// What the file is instead.
+        found: String,
+    },
     /// The local disk failed, or the decompression.
     #[error(transparent)]
     Io(io::Error),
@@ -58,7 +66,7 @@ impl ReadError {
     #[must_use]
     pub fn cause(&self) -> Cause {
         match self {
-            Self::CutShort(_) => Cause::File,
+            Self::CutShort(_) | Self::Format { .. } => Cause::File,
             Self::Io(error) => match error.kind() {
                 io::ErrorKind::NotFound => Cause::Changed,
                 io::ErrorKind::PermissionDenied => Cause::Denied,

@@ -40,6 +40,7 @@ pub(crate) struct Records<R> {
     fields: Vec<Field>,
     count: usize,
     line: u64,
+    lines: Lines,
     limit: usize,
 }
 
@@ -52,6 +53,7 @@ impl<R: BufRead> Records<R> {
             fields: Vec::new(),
             count: 0,
             line: 0,
+            lines: Lines { line: 1, after_cr: false },
             limit: limit.max(1),
         }
     }
@@ -63,13 +65,17 @@ impl<R: BufRead> Records<R> {
 
     /// Sets the number of the next line: the input is the rest of a file.
     pub fn at_line(mut self, line: u64) -> Self {
-        self.core.set_line(line);
+        self.lines.line = line;
         self
     }
 
-    /// Returns the number of the next line.
-    pub fn next_line(&self) -> u64 {
-        self.core.line()
+    /// Returns the number of the line on which the next byte of the input is.
+    pub fn next_line(&mut self) -> io::Result<u64> {
+        // A newline after a carriage return belongs to the line that both end.
+        if self.lines.after_cr && self.input.fill_buf()?.first() != Some(&b'\n') {
+            self.lines.end();
+        }
+        Ok(self.lines.line)
     }
 
     /// Returns the input.
@@ -120,7 +126,7 @@ impl<R: BufRead> Records<R> {
         if !self.skip_blank_lines()? {
             return Ok(Outcome::End);
         }
-        self.line = self.core.line();
+        self.line = self.lines.line;
         let (mut len, mut too_long) = (0, false);
         loop {
             self.skip_spaces()?;
@@ -131,6 +137,9 @@ impl<R: BufRead> Records<R> {
                 let at_end = input.is_empty();
                 let (result, read, written) = self.core.read_field(input, &mut self.data[len..]);
                 scan.see(&input[..read], at_end);
+                // Outside of quotes only the last byte of a field can end a line.
+                let of_lines = if scan.quoted { 0 } else { read.saturating_sub(1) };
+                self.lines.see(&input[of_lines..read]);
                 self.input.consume(read);
                 len += written;
                 match result {
@@ -177,8 +186,7 @@ impl<R: BufRead> Records<R> {
         let buffer = &buffer[..buffer.len().min(most.saturating_add(1 << 12))];
         let plain = memchr::memchr(b'"', buffer).map_or(buffer, |quote| &buffer[..quote]);
         let Some(last) = memchr::memrchr(b'\n', plain) else { return Ok(false) };
-        let lines = memchr::memchr_iter(b'\n', &plain[..=last]).count() as u64;
-        self.core.set_line(self.core.line() + lines);
+        self.lines.see(&plain[..=last]);
         self.input.consume(last + 1);
         Ok(true)
     }
@@ -188,9 +196,11 @@ impl<R: BufRead> Records<R> {
         loop {
             match self.input.fill_buf()?.first() {
                 None => return Ok(false),
-                Some(b'\n') => self.core.set_line(self.core.line() + 1),
-                Some(b'\r' | b' ') => {}
-                Some(_) => return Ok(true),
+                Some(byte @ (b'\n' | b'\r' | b' ')) => self.lines.see(&[*byte]),
+                Some(_) => {
+                    self.lines.end();
+                    return Ok(true);
+                }
             }
             self.input.consume(1);
         }
@@ -201,6 +211,34 @@ impl<R: BufRead> Records<R> {
             self.input.consume(1);
         }
         Ok(())
+    }
+}
+
+/// Counts lines, which end with `\n`, `\r\n` or `\r`.
+struct Lines {
+    /// Number of the line of the next byte, from 1; one more after a carriage return that no newline follows.
+    line: u64,
+    /// Whether the last byte was a carriage return, whose line may end with a newline.
+    after_cr: bool,
+}
+
+impl Lines {
+    /// Counts the ends of lines in the next bytes.
+    fn see(&mut self, bytes: &[u8]) {
+        let Some(first) = bytes.first() else { return };
+        if *first != b'\n' {
+            self.end();
+        }
+        self.after_cr = bytes.last() == Some(&b'\r');
+        let ends = memchr::memchr2_iter(b'\n', b'\r', bytes);
+        self.line += ends
+            .filter(|at| bytes[*at] == b'\n' || bytes.get(at + 1).is_some_and(|b| *b != b'\n'))
+            .count() as u64;
+    }
+
+    /// Ends the line of a carriage return that no newline follows.
+    fn end(&mut self) {
+        self.line += u64::from(std::mem::take(&mut self.after_cr));
     }
 }
 

@@ -130,13 +130,36 @@ pub fn open(
 ) -> Result<RowReader, Error> {
     let lower = name.to_ascii_lowercase();
     let reader: Box<dyn Read + Send> = if lower.ends_with(".gz") {
-        Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
+        Box::new(flate2::bufread::MultiGzDecoder::new(compressed(reader, name, "gzip", b"\x1f\x8b")?))
     } else if lower.ends_with(".bz2") {
-        Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
+        Box::new(bzip2::bufread::MultiBzDecoder::new(compressed(reader, name, "bzip2", b"BZh")?))
     } else {
         Box::new(reader)
     };
     RowReader::new(reader, Arc::from(name), dialect, options)
+}
+
+/// Buffers a compressed file and checks the first bytes of its format. A file that ends within them is cut short, which
+/// the decompression reports.
+fn compressed<R: Read>(
+    mut reader: R,
+    name: &str,
+    format: &'static str,
+    magic: &[u8],
+) -> Result<impl BufRead + use<R>, Error> {
+    let file = Arc::from(name);
+    let mut start = Vec::with_capacity(magic.len());
+    let read = reader.by_ref().take(magic.len() as u64).read_to_end(&mut start);
+    read.map_err(|error| file_error(&file, 0, error))?;
+    if start.is_empty() || !magic.starts_with(&start) {
+        let found = match &start[..] {
+            [] => "the file is empty".to_owned(),
+            _ => format!("it begins with {:?}", String::from_utf8_lossy(&start)),
+        };
+        let source = ReadError::Format { format, found };
+        return Err(Error::File { file, rows: 0, cause: source.cause(), source });
+    }
+    Ok(BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(reader)))
 }
 
 /// Opens a part of a file that is not compressed. The part is whole records; the first begins on `line`. `header` is

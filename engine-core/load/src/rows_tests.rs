@@ -256,3 +256,37 @@ fn entries_of_the_error_log() {
         })
     );
 }
+
+#[test]
+fn lines_are_counted_whatever_ends_them() {
+    for end in ["\n", "\r\n", "\r"] {
+        let text = ["~id,n:Int", "a,1", "", "\"b", "c\",2", "d,many", "e"].join(end);
+        let rows = open(Cursor::new(text), "v.csv", None, &Options::default()).unwrap();
+        let lines: Vec<_> = rows
+            .map(|item| match item {
+                Ok(Row::Vertex(row)) => (row.line, true),
+                Err(Problem::Row(rejected)) => (rejected.line, false),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(lines, [(2, true), (4, true), (6, false), (7, false)], "{end:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_compressed_as_its_name_says_is_not_called_cut_short() {
+    let open = |name: &str, bytes: &[u8]| {
+        let reader = Cursor::new(bytes.to_vec());
+        open(reader, name, None, &Options::default()).err().expect("no rows").to_string()
+    };
+    for (name, format) in [("v.csv.gz", "gzip"), ("v.csv.bz2", "bzip2")] {
+        for text in ["~id\na\n", "~id,~label,name:String\na,P,Ada\n", "x"] {
+            let said = open(name, text.as_bytes());
+            let parts = [name, "not in the format", format];
+            assert!(parts.iter().all(|part| said.contains(part)) && !said.contains("cut short"), "{said}");
+        }
+        assert!(open(name, b"").contains("the file is empty"), "{name}");
+    }
+    assert!(open("v.csv.gz", b"\x1f\x8b").contains("cut short"));
+    assert!(open("v.csv.bz2", b"BZh9").contains("cut short"));
+}

@@ -39,12 +39,12 @@ pub fn split(mut reader: impl Read, part_bytes: u64, max_record_bytes: usize) ->
     let mut parts = Vec::new();
     // The header.
     let mut outcome = records.next()?;
-    let mut part = Part { start: records.input().at, end: 0, line: records.next_line() };
+    let mut part = Part { start: records.input().at, end: 0, line: records.next_line()? };
     while outcome != Outcome::End {
         let at = records.input().at;
         if at - part.start >= part_bytes {
             parts.push(Part { end: at, ..part });
-            part = Part { start: at, end: at, line: records.next_line() };
+            part = Part { start: at, end: at, line: records.next_line()? };
         }
         let most = part.start + part_bytes - at;
         if !records.skip_unquoted(usize::try_from(most).unwrap_or(usize::MAX))? {
