@@ -248,7 +248,7 @@ test("generate writes the same bytes for the same seed, and others for another",
 test("serve refuses what cannot be, and says why", async (t) => {
   const home = await folder(t);
   const token = join(home, "token");
-  await writeFile(token, "short\n");
+  await writeFile(token, "short\n", { mode: 0o600 });
   const port = ["--port", "0"];
   const cases: [readonly string[], RegExp][] = [
     [[...port, "--partitions", "3"], /3 is not a power of two/],

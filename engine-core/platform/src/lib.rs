@@ -16,6 +16,7 @@ pub mod metric;
 pub mod objects;
 pub mod random;
 mod real_disk;
+mod secret;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 mod thread;
@@ -25,6 +26,7 @@ pub use disk::{Disk, DiskFile, DiskLock, Error as DiskError, FileInfo, Operation
 pub use objects::{Error as ObjectError, ObjectInfo, ObjectWriter, Objects};
 pub use random::{Random, RealRandom};
 pub use real_disk::RealDisk;
+pub use secret::read_secret;
 #[cfg(any(test, feature = "testing"))]
 pub use testing::{FaultyDisk, ManualClock, SeededRandom};
 pub use thread::spawn;

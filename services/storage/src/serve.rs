@@ -13,7 +13,7 @@ use tidegraph_cluster::{Claim, MapStore, NodeId, Registration, Role, WatchConfig
 use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
-use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric};
+use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric, read_secret};
 use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsArgs};
 use tidegraph_types::Epoch;
 
@@ -96,14 +96,12 @@ fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
 }
 
 impl Serve {
-    #[expect(clippy::disallowed_methods, reason = "a flag names the file")]
     fn security(&self) -> anyhow::Result<Security> {
         let token = match &self.token_file {
             None => String::new(),
             Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                let token = text.lines().next().unwrap_or_default().trim().to_owned();
+                let token = read_secret(path)
+                    .with_context(|| format!("cannot take a token from {}", path.display()))?;
                 anyhow::ensure!(
                     token.len() >= 16,
                     "the token in {} has fewer than 16 characters",

@@ -201,7 +201,6 @@ fn table(found: &mut Variables) -> Result<Table, Invalid> {
     Ok(table)
 }
 
-#[expect(clippy::disallowed_methods, reason = "configuration names the file of the token")]
 fn security(found: &mut Variables) -> Result<SecurityConfig, Invalid> {
     let (name, least) = ("FLEET_TOKEN", 16);
     let token = match (found.text(name), found.text("FLEET_TOKEN_FILE")) {
@@ -211,9 +210,8 @@ fn security(found: &mut Variables) -> Result<SecurityConfig, Invalid> {
         (Some(token), None) => token,
         (None, Some(path)) => {
             let variable = format!("{PREFIX}FLEET_TOKEN_FILE");
-            let read = std::fs::read_to_string(&path);
-            let text = read.map_err(|error| Invalid::File { variable, path, source: Arc::new(error) })?;
-            text.lines().next().unwrap_or_default().trim().to_owned()
+            let read = tidegraph_platform::read_secret(std::path::Path::new(&path));
+            read.map_err(|error| Invalid::File { variable, path, source: Arc::new(error) })?
         }
         (None, None) => String::new(),
     };

@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
 use std::time::Duration;
+use tidegraph_platform::read_secret;
 
 /// Flags that say how to reach a service.
 #[derive(Args, Clone, Debug)]
@@ -28,21 +29,16 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// If the token file cannot be read.
-    #[expect(clippy::disallowed_methods, reason = "a flag names the file")]
+    /// If the token file cannot be read, or if every user of the machine can read it.
     pub fn connect(&self) -> anyhow::Result<Client> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(5)))
             .build();
-        let token = match &self.token_file {
-            None => None,
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                Some(text.lines().next().unwrap_or_default().trim().to_owned())
-            }
+        let read = |path: &std::path::PathBuf| {
+            read_secret(path).with_context(|| format!("cannot take a token from {}", path.display()))
         };
+        let token = self.token_file.as_ref().map(read).transpose()?;
         Ok(Client { agent: config.into(), base: self.endpoint.trim_end_matches('/').to_owned(), token })
     }
 }

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
+use tidegraph_platform::read_secret;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Flags of every service: where it listens, and the limits of requests.
@@ -112,11 +113,9 @@ pub struct Serve {
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or the token has fewer than 16 characters.
-#[expect(clippy::disallowed_methods, reason = "a flag names the file")]
+/// If the file cannot be read, if every user of the machine can read it, or if the token has fewer than 16 characters.
 pub fn read_token(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let token = text.lines().next().unwrap_or_default().trim().to_owned();
+    let token = read_secret(path).with_context(|| format!("cannot take a token from {}", path.display()))?;
     anyhow::ensure!(token.len() >= 16, "the token in {} has fewer than 16 characters", path.display());
     Ok(token)
 }
