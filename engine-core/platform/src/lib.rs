@@ -1,7 +1,7 @@
 //! Access to the machine behind traits: time, randomness, disk, object stores, threads.
 //!
 //! Roles: the engine uses [`Clock`], [`Random`] and [`Disk`]; [`RealClock`], [`RealRandom`] and [`RealDisk`] implement
-//! them with the machine. [`Objects`] is a blocking interface of the `object_store` crate, which has its own backends.
+//! them with the machine. [`folder`] reaches files of users without following links. [`Objects`] is a blocking interface of the `object_store` crate, which has its own backends.
 //! [`spawn`] starts threads. [`metric`] has the names of all metrics.
 //!
 //! With the feature `testing` there are doubles for tests and simulations: `ManualClock`, `SeededRandom`, `FaultyDisk`.
@@ -9,8 +9,10 @@
 //! Must never: be bypassed. No other crate reads a clock, sleeps, draws unseeded random numbers, starts threads or
 //! opens files of the database directly. `clippy.toml` enforces it.
 
+mod bucket;
 pub mod clock;
 pub mod disk;
+pub mod folder;
 pub mod memory;
 pub mod metric;
 pub mod objects;
@@ -21,6 +23,7 @@ mod secret;
 mod testing;
 mod thread;
 
+pub use bucket::{check_bucket, check_region};
 pub use clock::{Clock, RealClock};
 pub use disk::{Disk, DiskFile, DiskLock, Error as DiskError, FileInfo, Operation, ScratchFile};
 pub use objects::{Error as ObjectError, ObjectInfo, ObjectWriter, Objects};

@@ -20,9 +20,11 @@ use std::future::Future;
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use tidegraph_types::ErrorCode;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
 /// Size of one part of an upload, and the most that a writer buffers before it uploads, in bytes.
 pub const PART_BYTES: usize = 8 << 20;
@@ -32,6 +34,9 @@ const PARTS_IN_FLIGHT: usize = 4;
 
 /// Number of chunks of one download that wait for the reader.
 const CHUNKS_IN_FLIGHT: usize = 32;
+
+/// Time after which a request looks whether its caller cancelled it.
+const LOOK_FOR_CANCEL: Duration = Duration::from_millis(50);
 
 /// An object store, or one part of it. Clones share it.
 #[derive(Clone)]
@@ -78,6 +83,32 @@ pub enum Error {
         /// Why not.
         source: object_store::path::Error,
     },
+    /// The name of a bucket or region violates its grammar.
+    #[error("{what} {name:?}: {reason}")]
+    InvalidName {
+        /// What it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Why it is none.
+        reason: &'static str,
+    },
+    /// A listing has more objects than its caller takes.
+    #[error("more than {most} objects are below {prefix}")]
+    TooMany {
+        /// The prefix, with its store.
+        prefix: String,
+        /// The limit.
+        most: usize,
+    },
+    /// The caller cancelled the request.
+    #[error("the request to {operation} object {object} was cancelled")]
+    Cancelled {
+        /// The operation.
+        operation: &'static str,
+        /// The object, with its store.
+        object: String,
+    },
     /// The store could not be reached, or failed.
     #[error("cannot {operation} object {object}: {source}")]
     Store {
@@ -122,9 +153,12 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NotFound { .. } => ErrorCode::NotFound,
-            Self::InvalidPath { .. } | Self::Open { .. } | Self::Changed { .. } => {
-                ErrorCode::InvalidParameter
-            }
+            Self::InvalidPath { .. }
+            | Self::InvalidName { .. }
+            | Self::TooMany { .. }
+            | Self::Open { .. }
+            | Self::Changed { .. } => ErrorCode::InvalidParameter,
+            Self::Cancelled { .. } => ErrorCode::Cancelled,
             Self::Store { .. } | Self::Denied { .. } => ErrorCode::Unavailable,
             Self::Dropped { .. } => ErrorCode::Internal,
         }
@@ -200,7 +234,8 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`Error::Open`] if an option is not known or wrong.
+    /// [`Error::InvalidName`] if `bucket` or `region` is no such name; [`Error::Open`] if an option is not known or
+    /// wrong.
     #[cfg(feature = "aws")]
     pub fn s3<'a>(
         bucket: &str,
@@ -208,6 +243,8 @@ impl Objects {
         options: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, Error> {
         use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+        crate::check_bucket(bucket)?;
+        region.map_or(Ok(()), crate::check_region)?;
         let name = format!("s3://{bucket}");
         let open = |e: object_store::Error| Error::Open { store: name.clone(), source: e.into() };
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
@@ -354,18 +391,60 @@ impl Objects {
 
     /// Lists the objects whose path begins with `prefix`, sorted by path. The prefix may end within a name.
     pub fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, Error> {
+        self.list_at_most(prefix, usize::MAX, &|| false)
+    }
+
+    /// Lists as [`Objects::list`], at most `most` objects, until `cancelled` returns true.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooMany`] if there are more, [`Error::Cancelled`] if `cancelled` ended the listing.
+    pub fn list_at_most(
+        &self,
+        prefix: &str,
+        most: usize,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<ObjectInfo>, Error> {
         // The crate lists only whole directories; the rest of the prefix is compared here.
         let dir = prefix.rsplit_once('/').map_or("", |(dir, _)| dir);
-        let (store, dir) = (self.store.clone(), parse(dir)?);
-        let mut found: Vec<ObjectInfo> = self.wait("list", prefix, async move {
+        let (store, dir, start) = (self.store.clone(), parse(dir)?, prefix.to_owned());
+        let (sender, answer) = mpsc::channel();
+        let task = self.spawn(async move {
             let mut stream = store.list(Some(&dir));
             let mut found = Vec::new();
             while let Some(meta) = stream.next().await {
-                found.push(info(meta?));
+                match meta.map(info) {
+                    Ok(object) if object.path.starts_with(&start) => found.push(object),
+                    Ok(_) => {}
+                    Err(error) => {
+                        let _ = sender.send(Err(error));
+                        return;
+                    }
+                }
+                if found.len() > most {
+                    break;
+                }
             }
-            Ok(found)
-        })?;
-        found.retain(|object| object.path.starts_with(prefix));
+            let _ = sender.send(Ok(found));
+        });
+        let mut found = loop {
+            match answer.recv_timeout(LOOK_FOR_CANCEL) {
+                Ok(listed) => break listed.map_err(|source| self.error("list", prefix, source))?,
+                Err(mpsc::RecvTimeoutError::Timeout) if cancelled() => {
+                    if let Some(task) = task {
+                        task.abort();
+                    }
+                    return Err(Error::Cancelled { operation: "list", object: self.object(prefix) });
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(Error::Dropped { operation: "list", object: self.object(prefix) });
+                }
+            }
+        };
+        if found.len() > most {
+            return Err(Error::TooMany { prefix: self.object(prefix), most });
+        }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
     }
@@ -383,10 +462,8 @@ impl Objects {
         format!("{}/{path}", self.name)
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        if let Some(runtime) = &self.runtime.0 {
-            runtime.spawn(task);
-        }
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
+        Some(self.runtime.0.as_ref()?.spawn(task).abort_handle())
     }
 
     /// Runs a request on the own runtime and waits on a channel, which works on threads of other runtimes too.
