@@ -8,8 +8,8 @@
  * certificates), `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; its contents are removed
  * first). It runs until Ctrl-C.
  */
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Cluster } from "./lib/cluster/cluster.mjs";
 import { buildCluster } from "./lib/programs.mjs";
@@ -64,14 +64,21 @@ if (values.load !== undefined && !existsSync(values.load)) {
   process.exit(2);
 }
 const { nodeBinary, workerBinary } = await buildCluster("release");
+const files = values.load === undefined ? join(resolve(values.home), "sample") : resolve(values.load);
 const cluster = new Cluster({
   home: resolve(values.home),
+  // The worker may load the folder with the files that are loaded below.
+  workerFlags: [
+    "--load-from",
+    values.load !== undefined && statSync(files).isFile() ? dirname(files) : files,
+  ],
   nodeBinary,
   workerBinary,
   tls: values.tls ?? false,
   ...sizes,
 });
 process.on("exit", () => cluster.processes.kill());
+if (values.load === undefined) mkdirSync(files);
 /** @type {(signal: string) => void} */
 let stop = () => {};
 const stopped = new Promise((done) => {
@@ -111,9 +118,7 @@ await cluster.stop();
 
 /** Loads the files of `--load`, or a small identity graph, through the worker. */
 async function load() {
-  let files = values.load === undefined ? "" : resolve(values.load);
-  if (!files) {
-    files = join(resolve(values.home), "sample");
+  if (values.load === undefined) {
     const args = ["--scale", "200", "--seed", "7", "--format", "gremlin-csv", "--out", files];
     await run(workerBinary, ["generate", "identity", ...args], { quiet: true });
   }

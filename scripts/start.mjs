@@ -28,7 +28,19 @@ const binary = await serviceBinary().catch((/** @type {unknown} */ error) => {
 mkdirSync(drop, { recursive: true });
 await generateSample();
 
-const server = spawn(binary, ["serve", "--port", port, "--data", data, "--drop", drop], {
+// What follows `--` goes to the service, such as `--load-from FOLDER`.
+const flags = [
+  "--port",
+  port,
+  "--data",
+  data,
+  "--drop",
+  drop,
+  "--load-from",
+  sample,
+  ...process.argv.slice(2),
+];
+const server = spawn(binary, ["serve", ...flags], {
   cwd: root,
   stdio: "inherit",
 });
@@ -154,6 +166,7 @@ Tidegraph answers at ${endpoint}; the graph has ${count} vertices. Try:
 
 Load your own: copy CSV files (Gremlin's or openCypher's headers) into ${drop}/NAME/,
 then say that they are complete: touch ${drop}/NAME/_SUCCESS
+Or start with  npm start -- --load-from FOLDER  and load with  ${binary} load${elsewhere} FOLDER/FILES
 Stop with Ctrl-C; what is in the graph stays in ${data}.
 `);
 }

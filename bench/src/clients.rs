@@ -192,9 +192,9 @@ pub struct ServiceProcess {
 }
 
 impl ServiceProcess {
-    /// Starts `tidegraph serve` over a directory.
-    pub fn start(flags: &Flags, data: &Path) -> anyhow::Result<Self> {
-        Self::start_with(flags, data, &[])
+    /// Starts `tidegraph serve` over a directory; it may load the files of a folder.
+    pub fn start(flags: &Flags, data: &Path, files: &Path) -> anyhow::Result<Self> {
+        Self::start_with(flags, data, &["--load-from".to_owned(), files.display().to_string()])
     }
 
     /// Starts `tidegraph serve` over a directory with further arguments.

@@ -65,7 +65,7 @@ impl Graph {
     /// Starts a service and loads the same files into it.
     pub fn serve(&self, flags: &Flags) -> anyhow::Result<(ServiceProcess, TempDir)> {
         let directory = tempfile::tempdir()?;
-        let service = ServiceProcess::start(flags, directory.path())?;
+        let service = ServiceProcess::start(flags, directory.path(), self.files.path())?;
         super::load::load_service(&service.address, self.files.path())?;
         Ok((service, directory))
     }

@@ -77,7 +77,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
             .beside("memory copy", copy),
     );
     let directory = tempfile::tempdir()?;
-    let service = super::clients::ServiceProcess::start(flags, directory.path())?;
+    let service = super::clients::ServiceProcess::start(flags, directory.path(), graph.files.path())?;
     let seconds = load_service(&service.address, graph.files.path())?;
     report.add(Figure::rate("CSV to queryable, durable, /loader", "elements/s", elements / seconds));
     Ok(())

@@ -79,7 +79,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     same_two_hops(&social)?;
     let mut peers = Peers::start(flags, report, Data::Social, &social.database, social.files.path())?;
     let directory = tempfile::tempdir()?;
-    let service = ServiceProcess::start(flags, directory.path())?;
+    let service = ServiceProcess::start(flags, directory.path(), social.files.path())?;
     load_service(&service.address, social.files.path())?;
     let single = |text: &'static str, name: &'static str| -> Box<driver::Next> {
         let social = &social;

@@ -83,6 +83,13 @@ test("workers run on arm64 without a writable disk, and their flags are those th
   );
   assert.ok(flags.length >= 7);
   for (const flag of flags) assert.ok(hasFlag(sources.join("\n"), flag), flag);
+  // They load from the buckets that their role may read.
+  const command: string[] = container.Command.map(flat);
+  const places = command.filter((_, index) => command[index - 1] === "--load-from");
+  assert.ok(
+    places.some((place) => /^s3:\/\/<StateBucketsDrop/.test(place)),
+    places.join(" "),
+  );
   const of = only(service, "AWS::ECS::Service").Properties;
   assert.equal(of.DesiredCount, 2);
   assert.deepEqual(of.DeploymentConfiguration.DeploymentCircuitBreaker, { Enable: true, Rollback: true });

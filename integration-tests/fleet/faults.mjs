@@ -75,7 +75,7 @@ const cluster = new Cluster({
     number === FULL.number
       ? ["--spill-dir", join(home, "spill"), "--least-free-bytes", String(leastFree)]
       : [],
-  workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000"],
+  workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000", "--load-from", home],
 });
 process.on("exit", () => cluster.processes.kill());
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))

@@ -55,7 +55,7 @@ const cluster = new Cluster({
     "--map-poll-ms",
     "300",
   ],
-  workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000"],
+  workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000", "--load-from", home],
 });
 process.on("exit", () => cluster.processes.kill());
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))

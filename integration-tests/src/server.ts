@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { dataPath } from "./data.ts";
 import { Nodes, shared } from "./fleet.ts";
 
 /** Longest wait for a condition; generous, since other programs may keep the machine busy. */
@@ -47,7 +48,9 @@ export function freePort(): Promise<number> {
 export interface ServerOptions {
   /** Further arguments of `serve`. */
   readonly args?: readonly string[];
-  /** A shell command to run before the binary, such as one that sets a resource limit. */
+  /** Places that loads may read; the files of tests if it is left out. */
+  readonly loadFrom?: readonly string[];
+  /** A line of shell to run before the binary, such as a limit of the process. */
   readonly prelude?: string;
   /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
@@ -92,7 +95,9 @@ export class Server {
 
   /** Starts the server, or starts it again, and waits until it answers. */
   async start(options: ServerOptions = {}): Promise<void> {
-    const args = [...(await this.#mode()), "--port", String(this.port)];
+    // Tests write files for loads into the folder of the server, and take others from `data/`.
+    const loads = (options.loadFrom ?? [this.home, dataPath("")]).flatMap((place) => ["--load-from", place]);
+    const args = [...(await this.#mode()), "--port", String(this.port), ...loads];
     const command = [binary(), ...args, ...(options.args ?? [])];
     const [program = "", ...rest] = options.prelude
       ? ["bash", "-c", `${options.prelude}; exec "$@"`, "bash", ...command]

@@ -1,7 +1,10 @@
 /** Bulk loads: both dialects, compression, refused rows, and everything that the loader API promises. */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { parseAs } from "@tidegraph/contracts";
 import {
@@ -219,4 +222,87 @@ test("the status of a load can be asked for in both ways", async (t) => {
   const byPath = await (await fetch(`${server.endpoint}/loader/${id}`)).json();
   const byQuery = await (await fetch(`${server.endpoint}/loader?loadId=${id}`)).json();
   assert.deepEqual(byQuery, byPath);
+});
+
+test("loads read nothing outside of what the service was allowed", async (t) => {
+  const server = await Server.start(t);
+  const home = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
+  t.after(() => rm(home, { recursive: true, force: true }));
+  await writeSource(home, "secret.csv", "~id\nsecret\n");
+  const inside = fileURLToPath(await writeSource(server.home, "in/a.csv", "~id\na\n"));
+  await symlink(join(home, "secret.csv"), join(dirname(inside), "link.csv"));
+  await symlink(home, join(dirname(inside), "folder"));
+  const ask = (source: string, more = {}) => post(server, "/loader", { source, format: "csv", ...more });
+
+  for (const source of [
+    "file:///etc/passwd",
+    "file:///proc/self/environ",
+    "/etc/",
+    `file://${home}/`,
+    "s3://bucket/x",
+  ]) {
+    assert.match(await refusal(await ask(source), "AccessDeniedException"), /--load-from/, source);
+  }
+  const folder = `file://${dirname(inside)}`;
+  for (const path of [
+    "/../../secret.csv",
+    "/link.csv",
+    "/folder/secret.csv",
+    "/folder/",
+    "/typo.csv",
+    "-typo/",
+  ]) {
+    await refusal(await ask(`${folder}${path}`), "BadRequestException");
+  }
+  const linked = await load(server, { source: `${folder}/`, format: "csv" });
+  assert.equal(linked.overallStatus.status, "LOAD_FAILED", JSON.stringify(linked));
+  assert.match(JSON.stringify(linked), /is a link/);
+  assert.equal(await cypherValue(server, "MATCH (n) RETURN count(n)"), 0);
+});
+
+test("a region or a bucket is never a part of another address", async (t) => {
+  const server = await Server.start(t, { loadFrom: ["s3://tidegraph-sources"] });
+  const ask = (source: string, region: string) => post(server, "/loader", { source, region, format: "csv" });
+  for (const region of ["@127.0.0.1:8390/", "127.0.0.1:8390/?"]) {
+    const said = await refusal(await ask("s3://tidegraph-sources/x", region), "InvalidParameterException");
+    assert.ok(said.includes(region), said);
+  }
+  await refusal(await ask("s3://tidegraph-sources@127.0.0.1/x", "eu-central-1"), "AccessDeniedException");
+});
+
+test("a load of a folder without end is cancelled, and the next one runs", async (t) => {
+  const server = await Server.start(t, { loadFrom: ["/sys", dataPath("")] });
+  const endless = await post(server, "/loader", { source: "file:///sys/", format: "csv" });
+  const { loadId } = parseAs("LoaderStarted", await endless.json()).payload;
+  await fetch(`${server.endpoint}/loader/${loadId}`, { method: "DELETE" });
+  assert.notEqual((await finishedLoad(server, loadId)).overallStatus.status, "LOAD_COMPLETED");
+  const next = await load(server, { source: dataUri("gremlin/"), format: "csv", queueRequest: true });
+  assert.equal(next.overallStatus.status, "LOAD_COMPLETED", JSON.stringify(next));
+  assert.equal((await server.stop()).code, 0);
+});
+
+test("AUTO loads a file again that has changed, and says what it skipped", async (t) => {
+  const server = await Server.start(t);
+  const file = await writeSource(server.home, "in/auto/a.csv", manyVertices("a", 10));
+  await writeSource(server.home, "in/auto/b.csv", manyVertices("b", 10));
+  const source = file.replace(/a\.csv$/, "");
+  const auto = () => load(server, { source, format: "csv", mode: "AUTO" });
+  await auto();
+  await writeSource(server.home, "in/auto/a.csv", manyVertices("a", 15));
+  const again = await auto();
+  assert.equal(again.overallStatus.status, "LOAD_COMPLETED", JSON.stringify(again));
+  assert.equal(await cypherValue(server, "MATCH (n:Row) RETURN count(n)"), 25);
+  assert.equal(again.overallStatus.tidegraph?.skippedFiles, 1, JSON.stringify(again));
+  assert.match(again.overallStatus.tidegraph?.skipped?.[0] ?? "", /b\.csv$/);
+});
+
+test("a number that does not fit, and rows that end with a carriage return, are told by their place", async (t) => {
+  const server = await Server.start(t);
+  const rows = "~id,~label,n:Double\ra,Row,1\rb,Row,1e400\r";
+  const source = await writeSource(server.home, "in/cr.csv", rows);
+  const status = await load(server, { source, format: "csv", failOnError: "FALSE" });
+  const [log] = status.errors?.errorLogs ?? [];
+  assert.deepEqual([log?.recordNum, log?.value], [3, "1e400"], JSON.stringify(status));
+  assert.match(log?.errorMessage ?? "", /out of the range of double/);
+  assert.equal(await cypherValue(server, "MATCH (n:Row) RETURN count(n)"), 1);
 });

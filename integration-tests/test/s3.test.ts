@@ -41,6 +41,7 @@ async function s3(t: TestContext): Promise<string> {
 test("loads from S3", async (t) => {
   const endpoint = await s3(t);
   const server = await Server.start(t, {
+    loadFrom: [`s3://${BUCKET}/`, "s3://tidegraph-nowhere/library"],
     env: {
       AWS_ENDPOINT_URL: endpoint,
       AWS_ALLOW_HTTP: "true",

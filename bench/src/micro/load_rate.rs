@@ -3,6 +3,7 @@
 use super::target::EmptyGraph;
 use tidegraph_load::generate::{Graph, Spec, files};
 use tidegraph_load::run::{Config, run as load};
+use tidegraph_load::source::{Access, Allowed};
 use tidegraph_load::{Dialect, Source};
 use tidegraph_platform::{Clock, Objects, RealClock};
 
@@ -18,7 +19,7 @@ pub fn run(source: Option<String>) -> anyhow::Result<()> {
             dir.to_string_lossy().into_owned()
         }
     };
-    let source = Source::open(&uri, None, &[])?;
+    let source = Source::open(&uri, &Access::to(&Allowed::everything()))?;
     let config = Config { fail_on_error: false, ..Config::new("rate", Dialect::GREMLIN) };
     let start = clock.now();
     let outcome = load(&config, &source, &EmptyGraph::new(8), &Objects::memory()?, &())?;

@@ -237,8 +237,8 @@ export interface paths {
         };
         put?: never;
         /**
-         * Start a load or queue it
-         * @description All data of a load becomes visible at once when the load ends, or none of it does.
+         * Start a load, or put it into the queue
+         * @description What a load brings becomes visible at once when it ends, or not at all. A source that the service may not read is refused with status 403, and one that does not exist with 400.
          */
         post: {
             parameters: {
@@ -570,6 +570,13 @@ export interface components {
             parsingErrors: number;
             datatypeMismatchErrors: number;
             insertErrors: number;
+            /** @description what Neptune's answer has no field for */
+            tidegraph?: {
+                /** @description how many files an earlier load of the source made visible that have not changed since */
+                skippedFiles?: number;
+                /** @description their names, with details */
+                skipped?: string[];
+            };
         };
         /**
          * RejectedRow
@@ -614,19 +621,19 @@ export interface components {
          * @description What to load, and how
          */
         "loader-request.schema": {
-            /** @description an s3:// or file:// URI of a file or of a folder, or several that become visible together */
+            /** @description an s3:// or file:// URI of a file or of a folder that the service may load from, or several that become visible together */
             source: string | string[];
             /**
              * @description csv is Gremlin's dialect
              * @enum {string}
              */
             format: "csv" | "opencypher";
-            /** @description region of the bucket */
+            /** @description region of the bucket, as `eu-central-1` */
             region?: string;
             /** @description taken for compatibility; a local service uses its own credentials */
             iamRoleArn?: string;
             /**
-             * @description RESUME goes on with a failed load of the same source, NEW starts afresh, AUTO resumes if it can
+             * @description RESUME goes on with a failed load of the same source, without files that have not changed, NEW starts afresh, AUTO resumes if it can
              * @default AUTO
              * @enum {string}
              */

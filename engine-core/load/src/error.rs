@@ -127,6 +127,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The source is outside of what loads may read.
+    #[error(
+        "source {source_uri}: nothing may be loaded from there: --load-from allows folders, buckets and prefixes"
+    )]
+    NotAllowed {
+        /// The source as given.
+        source_uri: String,
+    },
     /// A local source could not be listed.
     #[error("source {source_uri}: reading {path} failed: {source}")]
     List {
@@ -210,7 +218,7 @@ impl Error {
             Self::Header(_) | Self::File { .. } | Self::Source { .. } | Self::List { .. } => {
                 ErrorCode::BadRequest
             }
-            Self::Denied { .. } => ErrorCode::AccessDenied,
+            Self::Denied { .. } | Self::NotAllowed { .. } => ErrorCode::AccessDenied,
             Self::Parameter { .. } => ErrorCode::InvalidParameter,
             Self::Segment { source, .. } => source.code(),
             Self::Stored { .. } => ErrorCode::Corrupt,

@@ -161,7 +161,10 @@ export class Ingest extends Construct {
       retention: props.retention,
       log: props.log ?? "info",
       keyServices: ["s3"],
-      environment: { TIDEGRAPH_OBJECTS: state.objects },
+      environment: {
+        TIDEGRAPH_OBJECTS: state.objects,
+        TIDEGRAPH_LOAD_FROM: `s3://${state.buckets.drop.bucketName}/drop/${state.graph}/`,
+      },
     });
     this.function = fn;
     this.securityGroup = securityGroup;

@@ -196,6 +196,11 @@ export class Workers extends Construct {
       command: [
         ...["--host", "0.0.0.0", "--port", String(WORKER_PORT)],
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+        // The buckets that its role may read.
+        ...[state.buckets.drop, ...props.loadFrom].flatMap(({ bucketName }) => [
+          "--load-from",
+          `s3://${bucketName}`,
+        ]),
       ],
       secrets: {
         FLEET_TOKEN: ecs.Secret.fromSecretsManager(secrets.fleet),

@@ -54,7 +54,8 @@ impl Function {
             Arc::new(RealClock::new()),
             Arc::new(RealRandom),
             self.settings.task_bytes,
-        );
+        )
+        .within(self.settings.load_from.clone());
         Ok(&self.connected.get_or_init(|| (worker, ingest)).1)
     }
 

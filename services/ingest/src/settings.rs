@@ -1,7 +1,8 @@
 //! Settings of the function: its environment variables.
 
+use tidegraph_engine::loads::Allowed;
 use tidegraph_fleet::access::Access;
-use tidegraph_fleet::access::environment::{Invalid, Variables};
+use tidegraph_fleet::access::environment::{Invalid, Variables, wrong};
 
 /// Default of [`Settings::task_bytes`]. With what a task keeps of the text, this is a few times less than the memory of
 /// the smallest function.
@@ -16,6 +17,8 @@ pub struct Settings {
     pub bucket: String,
     /// Approximate bytes of text that one task reads.
     pub task_bytes: u64,
+    /// What loads may read.
+    pub load_from: Allowed,
 }
 
 impl Settings {
@@ -33,8 +36,16 @@ impl Settings {
             return Err(Invalid::Missing { variable: "TIDEGRAPH_OBJECTS".into(), reason });
         };
         let task_bytes = found.number("TASK_BYTES", TASK_BYTES)?;
+        let Some(place) = found.text("LOAD_FROM") else {
+            let reason = "it names the bucket, or the prefix in it, where files are dropped".to_owned();
+            return Err(Invalid::Missing { variable: "TIDEGRAPH_LOAD_FROM".into(), reason });
+        };
+        let load_from = Some(&place).filter(|place| place.starts_with("s3://"));
+        let load_from = load_from.and_then(|place| Allowed::parse([place]).ok());
+        let expected = "s3:// with a bucket, or with a prefix in it";
+        let load_from = load_from.ok_or_else(|| wrong("LOAD_FROM", &place, expected))?;
         found.finish()?;
-        Ok(Self { access, bucket, task_bytes })
+        Ok(Self { access, bucket, task_bytes, load_from })
     }
 }
 
@@ -51,12 +62,20 @@ mod tests {
 
     #[test]
     fn variables_are_checked() {
-        let found = read(&[("OBJECTS", "s3://data"), ("GRAPH", "people"), ("TASK_BYTES", "1000")]).unwrap();
+        let drops = ("LOAD_FROM", "s3://drops/drop/people/");
+        let found =
+            read(&[("OBJECTS", "s3://data"), ("GRAPH", "people"), ("TASK_BYTES", "1000"), drops]).unwrap();
         assert_eq!((&*found.bucket, &*found.access.graph, found.task_bytes), ("data", "people", 1000));
         assert!(read(&[]).unwrap_err().contains("TIDEGRAPH_OBJECTS"));
         let of_bucket = ("OBJECTS", "s3://b");
+        assert_eq!(found.load_from, Allowed::parse(["s3://drops/drop/people"]).unwrap());
+        assert!(read(&[of_bucket]).unwrap_err().contains("TIDEGRAPH_LOAD_FROM"));
+        for place in ["drops", "/etc", "s3://Drops", "s3://"] {
+            let error = read(&[of_bucket, ("LOAD_FROM", place)]).unwrap_err();
+            assert!(error.contains("TIDEGRAPH_LOAD_FROM") && error.contains(place), "{error}");
+        }
         assert!(read(&[of_bucket, ("TASK_BYTES", "0")]).unwrap_err().contains("above 0"));
-        assert!(read(&[of_bucket, ("TASKS", "1")]).unwrap_err().contains("TIDEGRAPH_TASKS"));
+        assert!(read(&[of_bucket, drops, ("TASKS", "1")]).unwrap_err().contains("TIDEGRAPH_TASKS"));
         for objects in ["b", "s3://", "s3://b/below", "file:///b"] {
             let error = read(&[("OBJECTS", objects)]).unwrap_err();
             assert!(error.contains(objects) && error.contains("s3://"), "{error}");

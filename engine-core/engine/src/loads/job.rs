@@ -5,8 +5,10 @@ use crate::Error;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tidegraph_load::run::{Counts, FileState, Outcome, Progress};
+use tidegraph_load::run::{Counts, FileReport, FileState, Outcome, Progress};
+use tidegraph_load::source::{Allowed, Stamp};
 use tidegraph_types::{ErrorCode, Version};
 
 /// The state of a load; Neptune's states.
@@ -96,6 +98,8 @@ pub struct LoadStatus {
     pub property_values: u64,
     /// The version that made the load visible.
     pub version: Option<u64>,
+    /// Files that were not read: an earlier load of the source made them visible, and they have not changed since.
+    pub skipped: Vec<String>,
 }
 
 /// The file of a job.
@@ -108,7 +112,7 @@ struct JobFile {
     drop_folder: Option<String>,
     retry_number: u32,
     /// Files that earlier loads of the source made visible.
-    done_before: Vec<String>,
+    done_before: Vec<DoneFile>,
     submitted: Timestamp,
     /// Time of this write. If several processes load, a job that has not ended, and was
     /// not written for a long time, has lost its process.
@@ -121,6 +125,20 @@ struct JobFile {
     progress: Inner,
 }
 
+/// A file that a load made visible, as it was then.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct DoneFile {
+    name: String,
+    #[serde(flatten)]
+    stamp: Stamp,
+}
+
+impl DoneFile {
+    pub fn of(report: &FileReport) -> Self {
+        Self { name: report.name.to_string(), stamp: report.stamp.clone() }
+    }
+}
+
 #[derive(Clone, Serialize, Deserialize)]
 struct Inner {
     state: LoadState,
@@ -130,7 +148,10 @@ struct Inner {
     segments: bool,
     counts: Counts,
     feeds: Vec<(String, String, Counts)>,
-    done: Vec<String>,
+    done: Vec<DoneFile>,
+    /// Files that were not read, because an earlier load had done so.
+    #[serde(default)]
+    skipped: Vec<String>,
     errors: Vec<serde_json::Value>,
     bytes_read: u64,
     bytes_total: u64,
@@ -150,7 +171,9 @@ pub(super) struct Job {
     spec: LoadSpec,
     drop_folder: Option<String>,
     retry_number: u32,
-    done_before: Vec<String>,
+    done_before: Vec<DoneFile>,
+    /// What the load may read. A job of another process runs there.
+    allowed: Allowed,
     submitted: Timestamp,
     cancelled: AtomicBool,
     patience_s: Option<i64>,
@@ -171,7 +194,9 @@ impl Job {
     ) -> Self {
         let done_before = retry_of.map_or_else(Vec::new, |job| {
             let inner = job.inner.lock();
-            job.done_before.iter().chain(&inner.done).cloned().collect()
+            // Of a file that was loaded again, the newest stamp counts.
+            let all = job.done_before.iter().chain(&inner.done).map(|file| (&file.name, file));
+            all.collect::<BTreeMap<_, _>>().into_values().cloned().collect()
         });
         let inner = Inner {
             state: if must_wait { LoadState::InQueue } else { LoadState::NotStarted },
@@ -182,6 +207,7 @@ impl Job {
             counts: Counts::default(),
             feeds: vec![],
             done: vec![],
+            skipped: vec![],
             errors: vec![],
             bytes_read: 0,
             bytes_total: 0,
@@ -196,6 +222,7 @@ impl Job {
             drop_folder,
             retry_number: retry_of.map_or(0, |job| job.retry_number + 1),
             done_before,
+            allowed: Allowed::nothing(),
             submitted,
             cancelled: AtomicBool::new(false),
             patience_s: None,
@@ -213,6 +240,7 @@ impl Job {
             drop_folder: kept.drop_folder,
             retry_number: kept.retry_number,
             done_before: kept.done_before,
+            allowed: Allowed::nothing(),
             submitted: kept.submitted,
             cancelled: AtomicBool::new(false),
             patience_s: kept.patience_s,
@@ -262,8 +290,30 @@ impl Job {
         self.drop_folder.as_deref()
     }
 
-    pub fn done_before(&self) -> &[String] {
-        &self.done_before
+    /// Returns the files that earlier loads of the source made visible, as they were then.
+    pub fn done_before(&self) -> BTreeMap<String, Stamp> {
+        self.done_before.iter().map(|file| (file.name.clone(), file.stamp.clone())).collect()
+    }
+
+    /// Sets what the load may read: nothing before that.
+    pub fn allow(&mut self, allowed: Allowed) {
+        self.allowed = allowed;
+    }
+
+    pub fn allowed(&self) -> &Allowed {
+        &self.allowed
+    }
+
+    /// Says how many files were skipped, and the first of them.
+    pub fn skipped(&self) -> Option<String> {
+        let inner = self.inner.lock();
+        let first = inner.skipped.first()?;
+        Some(format!(
+            "skipped {} of {} files, which an earlier load of the source made visible and which have not changed: {first}{}",
+            inner.skipped.len(),
+            inner.feeds.len(),
+            if inner.skipped.len() > 1 { ", …" } else { "" },
+        ))
     }
 
     pub fn state(&self) -> LoadState {
@@ -323,6 +373,8 @@ impl Job {
         };
         inner.feeds =
             outcome.files.iter().map(|f| (f.name.to_string(), state(f.state).to_owned(), f.counts)).collect();
+        let skipped = outcome.files.iter().filter(|file| file.state == FileState::Skipped);
+        inner.skipped = skipped.map(|file| file.name.to_string()).collect();
         inner.errors = outcome
             .errors
             .iter()
@@ -333,7 +385,7 @@ impl Job {
     }
 
     /// Sets the files that the load made visible.
-    pub fn done(&self, files: Vec<String>) {
+    pub fn done(&self, files: Vec<DoneFile>) {
         self.inner.lock().done = files;
     }
 
@@ -428,6 +480,7 @@ impl Job {
             bytes_total: inner.bytes_total,
             property_values: if inner.state == LoadState::Completed { inner.counts.total_records } else { 0 },
             version: inner.version,
+            skipped: inner.skipped.clone(),
         }
     }
 }

@@ -45,6 +45,7 @@ pub use steps::{Ahead, Ingest};
 pub use tidegraph_load::Dialect;
 pub use tidegraph_load::run::steps::Stage;
 pub use tidegraph_load::run::{Counts, Parallelism};
+pub use tidegraph_load::source::Allowed;
 
 use crate::Error;
 use crate::backend::Backend;
@@ -55,6 +56,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use tidegraph_load::source::{Access, Source};
 use tidegraph_platform::{Clock, Objects, Random};
 use tidegraph_types::{ErrorCode, Version};
 
@@ -159,14 +161,24 @@ impl Loads {
         Ok(())
     }
 
-    /// Queues a load and returns its id.
+    /// Queues a load that may read whatever the process can, and returns its id.
     ///
     /// # Errors
     ///
-    /// `MissingParameter` without a source, `InvalidParameter` for an unknown dependency or nothing to resume,
-    /// `LoadQueueFull` if the queue is full or the load must not wait, `Unavailable` while the database closes.
+    /// As [`Loads::submit_within`].
     pub fn submit(&self, spec: LoadSpec) -> Result<String, Error> {
-        Ok(self.shared.submit(spec, None)?.id().to_owned())
+        self.submit_within(spec, &Allowed::everything())
+    }
+
+    /// Queues a load that may read what is allowed, and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// `MissingParameter` without a source, `AccessDenied` for one that is not allowed, `BadRequest` for one that does
+    /// not exist, `InvalidParameter` for a wrong bucket or region, an unknown dependency or nothing to resume,
+    /// `LoadQueueFull` if the queue is full or the load must not wait, `Unavailable` while the database closes.
+    pub fn submit_within(&self, spec: LoadSpec, allowed: &Allowed) -> Result<String, Error> {
+        Ok(self.shared.submit(spec, None, allowed)?.id().to_owned())
     }
 
     /// Watches a drop folder: loads the folders in it, now and later.
@@ -180,8 +192,10 @@ impl Loads {
             let message = format!("cannot make the drop folder {}: {e}", folder.display());
             Error::new(ErrorCode::Unavailable, message).with_source(e)
         })?;
+        let mut allowed = Allowed::nothing();
+        allowed.add_folder(folder)?;
         let (shared, folder) = (self.shared.clone(), folder.to_owned());
-        self.spawn("drop folder", move || watch::watch(&shared, &folder))
+        self.spawn("drop folder", move || watch::watch(&shared, &folder, &allowed))
     }
 
     /// Returns the ids of at most `limit` jobs, newest first.
@@ -277,10 +291,18 @@ impl Shared {
     }
 
     /// Makes a job from a request and queues it.
-    fn submit(&self, spec: LoadSpec, drop_folder: Option<String>) -> Result<Arc<Job>, Error> {
+    fn submit(
+        &self,
+        spec: LoadSpec,
+        drop_folder: Option<String>,
+        allowed: &Allowed,
+    ) -> Result<Arc<Job>, Error> {
         if spec.sources.is_empty() {
             return Err(Error::new(ErrorCode::MissingParameter, "the load has no source"));
         }
+        let cancelled = || self.stopping.load(Ordering::Relaxed);
+        let access = Access { allowed, region: spec.region.as_deref(), cancelled: &cancelled };
+        spec.sources.iter().try_for_each(|uri| Source::check(uri, &access))?;
         if !self.sole {
             self.look_for_others();
         }
@@ -317,7 +339,9 @@ impl Shared {
         let number = state.jobs.back().map_or(1, |job| job.number() + 1);
         let id = self.new_id();
         let now = self.clock.wall();
-        let job = Arc::new(Job::new(id, number, spec, drop_folder, retry_of.as_deref(), busy, now));
+        let mut job = Job::new(id, number, spec, drop_folder, retry_of.as_deref(), busy, now);
+        job.allow(allowed.clone());
+        let job = Arc::new(job);
         self.save(&job);
         state.jobs.push_back(job.clone());
         state.queue.push_back(job.clone());

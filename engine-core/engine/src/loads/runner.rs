@@ -1,6 +1,6 @@
 //! Runs one job.
 
-use super::job::{Job, LoadState};
+use super::job::{DoneFile, Job, LoadState};
 use super::target::GraphTarget;
 use super::{KEPT_ERRORS, Shared};
 use crate::backend::{LoadCommitError, LoadHold, ReadOptions};
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use tidegraph_apl::At;
 use tidegraph_load::Options;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
-use tidegraph_load::source::Source;
+use tidegraph_load::source::{Access, Source};
 use tidegraph_txn::{LoadCommit, NewVertices};
 use tidegraph_types::{Epoch, ErrorCode, Gui, Key, Str, Version};
 
@@ -57,7 +57,7 @@ impl Shared {
         self.save(job);
         tracing::info!(load = job.id(), source = %job.spec().sources.join(","), "a load begins");
         let (state, message) = match self.load(job) {
-            Ok(Status::Completed) => (LoadState::Completed, None),
+            Ok(Status::Completed) => (LoadState::Completed, job.skipped()),
             Ok(Status::Failed) => {
                 (LoadState::Failed, Some("a row was refused and failOnError is TRUE".to_owned()))
             }
@@ -105,7 +105,9 @@ impl Shared {
 
     fn load(&self, job: &Job) -> Result<Status, LoadCommitError> {
         let spec = job.spec();
-        let source = Source::open_all(&spec.sources, spec.region.as_deref(), &[])?;
+        let cancelled = || job.is_cancelled() || self.stopping.load(Ordering::Relaxed);
+        let access = Access { allowed: job.allowed(), region: spec.region.as_deref(), cancelled: &cancelled };
+        let source = Source::open_all(&spec.sources, &access)?;
         let options = Options {
             allow_empty_strings: spec.allow_empty_strings,
             user_provided_edge_ids: spec.user_provided_edge_ids,
@@ -121,7 +123,7 @@ impl Shared {
         config.update_single_cardinality_properties = spec.update_single_cardinality_properties;
         config.edge_only = spec.edge_only_load;
         config.parallelism = spec.parallelism;
-        config.done = job.done_before().iter().cloned().collect();
+        config.done = job.done_before();
         config.max_errors = KEPT_ERRORS;
         let mut checks = 0;
         let hold = self.backend.begin_load(job.id())?;
@@ -164,7 +166,7 @@ impl Shared {
         read_version: Version,
         hold: &dyn LoadHold,
     ) -> Result<(), LoadCommitError> {
-        let done = outcome.done().map(ToString::to_string).collect();
+        let done = outcome.done().map(DoneFile::of).collect();
         self.backend.check_room()?;
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
@@ -183,7 +185,7 @@ impl Shared {
             job.committed(hold.commit(commit, &go_on)?);
         }
         job.done(done);
-        job.end(LoadState::Completed, None, self.clock.wall());
+        job.end(LoadState::Completed, job.skipped(), self.clock.wall());
         self.save(job);
         Ok(())
     }

@@ -13,9 +13,9 @@
 //! What must never happen: segments are removed while a process may commit them; a
 //! visible load is reported as failed.
 
-use super::job::{Job, LoadState};
+use super::job::{DoneFile, Job, LoadState};
 use super::target::GraphTarget;
-use super::{KEPT_ERRORS, LoadSpec, SEGMENTS, job_path};
+use super::{Allowed, KEPT_ERRORS, LoadSpec, SEGMENTS, job_path};
 use crate::backend::{Backend, LoadCommitError, LoadOutcome, ReadOptions};
 use crate::{Error, Retry};
 use serde_json::json;
@@ -43,6 +43,7 @@ pub struct Ingest {
     random: Arc<dyn Random>,
     /// Approximate bytes of text that one task reads, and that go to one group of partitions.
     task_bytes: u64,
+    allowed: Allowed,
 }
 
 /// The next step of a load.
@@ -81,7 +82,14 @@ impl Ingest {
         random: Arc<dyn Random>,
         task_bytes: u64,
     ) -> Self {
-        Self { backend, objects, clock, random, task_bytes }
+        Self { backend, objects, clock, random, task_bytes, allowed: Allowed::everything() }
+    }
+
+    /// Sets what loads may read. Before that it is whatever the process can.
+    #[must_use]
+    pub fn within(mut self, allowed: Allowed) -> Self {
+        self.allowed = allowed;
+        self
     }
 
     /// Plans a load of `files` below the source, or of all files there.
@@ -95,6 +103,7 @@ impl Ingest {
             return Err(Error::new(ErrorCode::InvalidParameter, "a load in steps needs exactly one source"));
         };
         let request = Request {
+            allowed: self.allowed.clone(),
             region: spec.region.clone(),
             files: files.map(|files| files.into_iter().map(|file| (file, None)).collect()),
             dialect: spec.dialect,
@@ -335,7 +344,7 @@ impl Ingest {
         if let Some(version) = version {
             job.committed(version);
         }
-        job.done(outcome.done().map(ToString::to_string).collect());
+        job.done(outcome.done().map(DoneFile::of).collect());
         job.end(LoadState::Completed, None, self.clock.wall());
         let ended = self.over(job)?;
         if let Err(error) = steps.clear() {

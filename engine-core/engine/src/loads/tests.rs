@@ -3,12 +3,12 @@
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
 use super::job::Job;
-use super::{Dialect, LoadSpec, LoadState, SEGMENTS};
+use super::{Dialect, LoadSpec, LoadState, LoadStatus, Mode, SEGMENTS};
 use crate::{Database, Language, Options, Parameters, Query};
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
 use tidegraph_platform::Objects;
-use tidegraph_types::{GuiHasher, Value, Version};
+use tidegraph_types::{ErrorCode, GuiHasher, Value, Version};
 
 /// Hash bits, so few that many ids share a GUI.
 const BITS: u32 = 4;
@@ -115,4 +115,89 @@ fn segments_go_when_nobody_can_need_them_any_more() {
     assert_eq!(left(5, 23), "cancelled failed new nobody running unknown");
     assert_eq!(left(8, 24), "new nobody running unknown");
     assert_eq!(left(9, 1000), "nobody running unknown");
+}
+
+/// Waits until a load has ended, and returns its status.
+fn loaded(database: &Database, source: &str, mode: Mode) -> LoadStatus {
+    let spec = LoadSpec { mode, ..LoadSpec::new(vec![source.to_owned()], Some(Dialect::GREMLIN)) };
+    let id = database.loads().submit(spec).expect("taken");
+    database.loads().wait(&id).expect("known")
+}
+
+#[test]
+fn a_file_that_has_changed_is_loaded_again_and_skipped_ones_are_told() {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = Database::open(Options::default()).expect("a graph");
+    let source = format!("file://{}/", home.path().display());
+    std::fs::write(home.path().join("a.csv"), "~id\na1\n").expect("written");
+    std::fs::write(home.path().join("b.csv"), "~id\nb1\n").expect("written");
+    assert_eq!(loaded(&database, &source, Mode::Auto).skipped, Vec::<String>::new());
+    let again = loaded(&database, &source, Mode::Auto);
+    assert_eq!((again.overall.state, again.skipped.len()), (LoadState::Completed, 2));
+    let message = again.overall.message.expect("what was skipped");
+    assert!(message.contains("skipped 2 of 2 files") && message.contains("/a.csv"), "{message}");
+
+    std::fs::write(home.path().join("a.csv"), "~id\na1\na2\n").expect("written");
+    for mode in [Mode::Auto, Mode::Resume] {
+        let changed = loaded(&database, &source, mode);
+        assert_eq!(changed.overall.state, LoadState::Completed, "{changed:?}");
+        assert_eq!(run(&database, "MATCH (n) RETURN count(n)"), [[Value::Long(3)]]);
+        assert!(changed.skipped.iter().any(|name| name.ends_with("/b.csv")), "{changed:?}");
+        // Of the file that was loaded twice the second stamp is kept.
+        assert_eq!(changed.skipped.len(), if mode == Mode::Auto { 1 } else { 2 }, "{changed:?}");
+    }
+    // The same size, another time.
+    std::fs::write(home.path().join("b.csv"), "~id\nb9\n").expect("written");
+    let file = std::fs::File::options().write(true).open(home.path().join("b.csv")).expect("there");
+    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1)).expect("set");
+    loaded(&database, &source, Mode::Auto);
+    assert_eq!(run(&database, "MATCH (n) RETURN count(n)"), [[Value::Long(4)]]);
+}
+
+#[test]
+fn a_source_that_is_not_there_is_refused_at_once() {
+    let database = Database::open(Options::default()).expect("a graph");
+    let refused = |source: &str, region: Option<&str>| {
+        let spec = LoadSpec::new(vec![source.to_owned()], None);
+        let spec = LoadSpec { region: region.map(str::to_owned), ..spec };
+        let error = database.loads().submit(spec).expect_err(source);
+        (error.code(), error.to_string())
+    };
+    let (code, message) = refused("file:///no/such/folder/", None);
+    assert_eq!(code, ErrorCode::BadRequest);
+    assert!(message.contains("there is no file or folder /no/such/folder/"), "{message}");
+    assert_eq!(refused("s3://some-bucket/x", Some("@127.0.0.1:8390/")).0, ErrorCode::InvalidParameter);
+    assert_eq!(refused("s3://Some@Bucket/x", None).0, ErrorCode::InvalidParameter);
+    assert_eq!(database.loads().list(10, true), Vec::<String>::new());
+}
+
+#[test]
+fn the_drop_folder_is_left_by_no_link() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (dropped, outside) = (home.path().join("drop"), home.path().join("outside"));
+    for folder in [&dropped.join("a-report"), &dropped.join("b-file"), &dropped.join("d-plain"), &outside] {
+        std::fs::create_dir_all(folder).expect("made");
+        std::fs::write(folder.join("v.csv"), "~id\nv\n").expect("written");
+    }
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, dropped.join(name)).expect("a link");
+    };
+    link("../../outside/report.json", "a-report/_REPORT.json");
+    link("../../outside/v.csv", "b-file/w.csv");
+    link("../outside", "c-folder");
+    for folder in ["a-report", "b-file", "c-folder", "d-plain"] {
+        std::fs::write(dropped.join(folder).join("_SUCCESS"), "").expect("written");
+    }
+    let database = Database::open(Options::default()).expect("a graph");
+    database.loads().watch(&dropped).expect("watched");
+    // The folders are taken in the order of their names.
+    while !dropped.join("d-plain/_REPORT.json").exists() || !dropped.join("b-file/_REPORT.json").exists() {
+        std::thread::yield_now();
+    }
+    let told = std::fs::read_to_string(dropped.join("b-file/_REPORT.json")).expect("a report");
+    assert!(told.contains("LOAD_FAILED") && told.contains("w.csv is a link"), "{told}");
+    let told = std::fs::read_to_string(dropped.join("d-plain/_REPORT.json")).expect("a report");
+    assert!(told.contains("LOAD_COMPLETED"), "{told}");
+    assert!(!outside.join("report.json").exists() && !outside.join("_REPORT.json").exists());
+    assert_eq!(database.loads().list(10, true).len(), 2);
 }

@@ -68,8 +68,16 @@ pub(super) struct Feed<'a> {
     /// Indexes of the files to read.
     pub files: &'a [usize],
     pub next: AtomicUsize,
-    pub stop: &'a AtomicBool,
-    pub bytes_read: &'a Arc<AtomicU64>,
+    pub meter: &'a Meter,
+}
+
+/// What the readers of a load share with the thread that runs it.
+#[derive(Clone, Default)]
+pub(super) struct Meter {
+    /// Number of bytes read, before decompression.
+    pub read: Arc<AtomicU64>,
+    /// Whether to read no further: then every reader fails, also one in the middle of a record.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Feed<'_> {
@@ -77,7 +85,7 @@ impl Feed<'_> {
     pub fn work(&self, out: &Sender<Batch>) {
         loop {
             let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
-            if self.stop.load(Ordering::Relaxed) || self.read(*file, out).is_none() {
+            if self.meter.stop.load(Ordering::Relaxed) || self.read(*file, out).is_none() {
                 return;
             }
         }
@@ -87,7 +95,7 @@ impl Feed<'_> {
     fn read(&self, file: usize, out: &Sender<Batch>) -> Option<()> {
         let info = &self.source.files()[file];
         let mut batch = Batch::new(file);
-        let mut reader = match open(self.source, info, self.dialect, self.options, Some(self.bytes_read)) {
+        let mut reader = match open(self.source, info, self.dialect, self.options, self.meter) {
             Ok(reader) => reader,
             Err(error) => {
                 batch.end = true;
@@ -121,7 +129,7 @@ impl Feed<'_> {
                 if end {
                     return Some(());
                 }
-                if self.stop.load(Ordering::Relaxed) {
+                if self.meter.stop.load(Ordering::Relaxed) {
                     return None;
                 }
             }
@@ -143,28 +151,31 @@ impl Batch {
     }
 }
 
-/// Opens one file of a source. Adds the bytes read of it to `bytes_read`.
+/// Opens one file of a source.
 pub(super) fn open(
     source: &Source,
     file: &File,
     dialect: Dialect,
     options: &Options,
-    bytes_read: Option<&Arc<AtomicU64>>,
+    meter: &Meter,
 ) -> Result<RowReader, Error> {
     let inner = source.reader(file)?;
-    let counting = Counting { inner, read: bytes_read.cloned().unwrap_or_default() };
+    let counting = Counting { inner, meter: meter.clone() };
     rows::open(counting, &file.name, Some(dialect), options)
 }
 
 struct Counting {
     inner: Box<dyn Read + Send>,
-    read: Arc<AtomicU64>,
+    meter: Meter,
 }
 
 impl Read for Counting {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.meter.stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the load has ended"));
+        }
         let n = self.inner.read(out)?;
-        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        self.meter.read.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 }

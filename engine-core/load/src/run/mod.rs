@@ -40,20 +40,25 @@ use crate::options::Options;
 use crate::reject::Rejected;
 use crate::rows::Row;
 use crate::segments::SegmentWriter;
-use crate::source::Source;
-use feed::{Batch, Feed};
+use crate::source::{Source, Stamp};
+use crossbeam_channel::RecvTimeoutError;
+use feed::{Batch, Feed, Meter};
 use files::FileTable;
 use ids::Ids;
 use names::Names;
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use tidegraph_platform::Objects;
 use tidegraph_types::{PartitionCount, Str, Token};
 
 /// SIDs that a load asks the graph for at once.
 const SIDS_AT_ONCE: u64 = 4096;
+
+/// Time between two questions whether a load is cancelled.
+const LOOK_FOR_CANCEL: Duration = Duration::from_millis(50);
 
 /// How many parse threads a load uses, relative to the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -100,8 +105,8 @@ pub struct Config {
     pub edge_only: bool,
     /// Number of parse threads.
     pub parallelism: Parallelism,
-    /// Names of files that an earlier load completed ([`Outcome::done`]); they are skipped.
-    pub done: FxHashSet<String>,
+    /// Files that an earlier load completed ([`Outcome::done`]), by name; those that have not changed are skipped.
+    pub done: BTreeMap<String, Stamp>,
     /// Limit of refused rows that the outcome keeps.
     pub max_errors: usize,
     /// Memory for mutations that are not yet written to a segment, in bytes.
@@ -122,7 +127,7 @@ impl Config {
             update_single_cardinality_properties: false,
             edge_only: false,
             parallelism: Parallelism::default(),
-            done: FxHashSet::default(),
+            done: BTreeMap::default(),
             max_errors: 10_000,
             buffer_bytes: 64 << 20,
             waiting_bytes: 64 << 20,
@@ -148,11 +153,9 @@ pub fn run(
     objects: &Objects,
     control: &dyn Control,
 ) -> Result<Outcome, Error> {
-    let files = source.files().iter().map(|file| FileReport {
-        name: file.name.clone(),
-        bytes: file.bytes,
-        state: if config.done.contains(&*file.name) { FileState::Skipped } else { FileState::NotDone },
-        counts: Counts::default(),
+    let files = source.files().iter().map(|file| {
+        let is_done = config.done.get(&*file.name).is_some_and(|stamp| stamp.is_same(&file.stamp()));
+        FileReport::new(file, if is_done { FileState::Skipped } else { FileState::NotDone })
     });
     let files: Vec<_> = files.collect();
     let names = Names::of_files(files.len());
@@ -166,7 +169,8 @@ pub fn run(
     );
     let context = Context::new(config, target, objects, control)?;
     let mut load = Load::new(context, FileTable::new(files), names, writer)?;
-    match load.phases(source) {
+    let stop = load.tally.meter.stop.clone();
+    match stopped_by(control, &stop, || load.phases(source)) {
         Ok(()) => load.finish(),
         Err(Stop::AtRejected) => load.fail(),
         Err(Stop::Error(error)) => {
@@ -177,6 +181,24 @@ pub fn run(
             Err(error)
         }
     }
+}
+
+/// Runs `work`, and sets `stop` when `control` cancels the load: no batch comes while a reader is in a long record.
+fn stopped_by<T>(control: &dyn Control, stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (ended, wait) = crossbeam_channel::bounded::<()>(0);
+        scope.spawn(move || {
+            while wait.recv_timeout(LOOK_FOR_CANCEL) == Err(RecvTimeoutError::Timeout) {
+                if control.cancelled() {
+                    stop.store(true, Ordering::Relaxed);
+                    return;
+                }
+            }
+        });
+        let result = work();
+        drop(ended);
+        result
+    })
 }
 
 /// Why a load ends early.
@@ -219,7 +241,7 @@ impl<'a> Context<'a> {
 #[derive(Default)]
 struct Tally {
     progress: Progress,
-    bytes_read: Arc<AtomicU64>,
+    meter: Meter,
     /// Refused rows, at most [`Config::max_errors`].
     errors: Vec<Rejected>,
     /// New vertices.
@@ -251,7 +273,7 @@ impl<'a> Load<'a> {
     ) -> Result<Self, Error> {
         let to_read = || files.reports.iter().filter(|f| f.state == FileState::NotDone);
         let progress = Progress {
-            bytes_total: to_read().map(|f| f.bytes).sum(),
+            bytes_total: to_read().map(|f| f.stamp.bytes).sum(),
             files_total: to_read().count(),
             ..Progress::default()
         };
@@ -284,7 +306,7 @@ impl<'a> Load<'a> {
                 return Err(Error::Cancelled.into());
             }
             let file = &source.files()[index];
-            match feed::open(source, file, config.dialect, &config.options, None) {
+            match feed::open(source, file, config.dialect, &config.options, &self.tally.meter) {
                 Ok(reader) if reader.header().kind == FileKind::Vertices => vertices.push(index),
                 Ok(_) => edges.push(index),
                 Err(error) => self.file_failed(index, error)?,
@@ -301,16 +323,14 @@ impl<'a> Load<'a> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let config = self.context.config;
         let threads = config.parallelism.threads(cores).min(files.len());
-        let stop = AtomicBool::new(false);
-        let bytes_read = self.tally.bytes_read.clone();
+        let meter = self.tally.meter.clone();
         let feed = Feed {
             source,
             dialect: config.dialect,
             options: &config.options,
             files,
             next: AtomicUsize::new(0),
-            stop: &stop,
-            bytes_read: &bytes_read,
+            meter: &meter,
         };
         std::thread::scope(|scope| {
             let (sender, batches) = crossbeam_channel::bounded(threads * 2);
@@ -324,7 +344,7 @@ impl<'a> Load<'a> {
                 ended += usize::from(batch.end);
                 if let Err(e) = self.batch(batch) {
                     // Each thread ends when it next reads `stop`, or when the channel is closed.
-                    stop.store(true, Ordering::Relaxed);
+                    meter.stop.store(true, Ordering::Relaxed);
                     return Err(e);
                 }
             }
@@ -372,7 +392,7 @@ impl<'a> Load<'a> {
             }
             None => {}
         }
-        self.tally.progress.bytes_read = self.tally.bytes_read.load(Ordering::Relaxed);
+        self.tally.progress.bytes_read = self.tally.meter.read.load(Ordering::Relaxed);
         self.context.control.progress(&self.tally.progress);
         Ok(())
     }
@@ -398,6 +418,10 @@ impl<'a> Load<'a> {
     }
 
     fn file_failed(&mut self, file: usize, error: Error) -> Result<(), Stop> {
+        // A cancelled load stops its readers, whose files are not to blame.
+        if self.context.control.cancelled() {
+            return Err(Error::Cancelled.into());
+        }
         self.files.reports[file].state = FileState::Failed;
         self.tally.progress.files_done += 1;
         match error.rejected() {

@@ -3,6 +3,7 @@
 use super::ids::VertexIds;
 use crate::reject::{Code, Rejected};
 use crate::segments::SegmentInfo;
+use crate::source::{File, Stamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ impl Counts {
 pub enum FileState {
     /// Not read to its end because the load ended.
     NotDone,
-    /// Not read: an earlier load completed it.
+    /// Not read: an earlier load completed it, and it has not changed since.
     Skipped,
     /// All its rows are in the segments.
     Done,
@@ -71,12 +72,19 @@ pub enum FileState {
 pub struct FileReport {
     /// The file.
     pub name: Arc<str>,
-    /// Size in bytes.
-    pub bytes: u64,
+    /// Its size, time and ETag when it was listed.
+    pub stamp: Stamp,
     /// Its state.
     pub state: FileState,
     /// Its counts.
     pub counts: Counts,
+}
+
+impl FileReport {
+    /// Makes the report of a file of which nothing was read.
+    pub(crate) fn new(file: &File, state: FileState) -> Self {
+        Self { name: file.name.clone(), stamp: file.stamp(), state, counts: Counts::default() }
+    }
 }
 
 /// How a load ended.
@@ -111,9 +119,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the names of the files that need no second load. A later `mode=RESUME` passes them as
+    /// Returns the files that need no second load until they change. A later `mode=RESUME` passes them as
     /// [`crate::run::Config::done`]. Keep them only if the segments are committed.
-    pub fn done(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.files.iter().filter(|f| matches!(f.state, FileState::Done | FileState::Skipped)).map(|f| &f.name)
+    pub fn done(&self) -> impl Iterator<Item = &FileReport> {
+        self.files.iter().filter(|f| matches!(f.state, FileState::Done | FileState::Skipped))
     }
 }

@@ -94,8 +94,8 @@ pub struct Progress {
     pub rejected: u64,
 }
 
-/// The caller of a load. The load calls it after each batch of rows.
-pub trait Control {
+/// The caller of a load. The load calls it after each batch of rows, and asks it several times a second whether to end.
+pub trait Control: Sync {
     /// Whether to cancel the load.
     fn cancelled(&self) -> bool {
         false

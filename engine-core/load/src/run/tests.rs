@@ -6,8 +6,10 @@ use super::steps::{Next, Request, Round, Steps};
 use super::*;
 use crate::reject::Code;
 use crate::segments::{Kind, SegmentReader};
+use crate::source::{Access, Allowed};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use tidegraph_types::{Cardinality, Edge, ErrorCode, Gui, GuiHasher, Mutation, Value};
 
 /// A graph that is simple enough to be correct: it applies committed loads by its own rules.
@@ -192,7 +194,7 @@ fn source(files: &[(&str, &str)]) -> Source {
     for (name, text) in files {
         objects.put(name, text.as_bytes().to_vec()).unwrap();
     }
-    Source::objects(objects, "mem://b", "").unwrap()
+    Source::objects(objects, "mem://b", "", &|| false).unwrap()
 }
 
 fn config(dialect: Dialect) -> Config {
@@ -503,34 +505,68 @@ fn bad_files_are_told_and_the_others_loaded() {
 
 #[test]
 fn files_that_are_done_are_skipped() {
-    let mut model = Model::new(64);
     let files = [("a.csv", "~id\na\n"), ("b.csv", "~id\nb\n")];
-    let mut resume = config(Dialect::GREMLIN);
-    resume.done.insert("mem://b/a.csv".into());
-    let outcome = load_with(&mut model, &resume, &files);
-    assert_eq!(outcome.files[0].state, FileState::Skipped);
-    assert_eq!(model.dump(), ["b [vertex]"]);
+    let listed = source(&files);
+    let objects = Objects::memory().unwrap();
+    let resumed = |change: fn(&mut Stamp)| {
+        let mut resume = config(Dialect::GREMLIN);
+        let mut stamp = listed.files()[0].stamp();
+        change(&mut stamp);
+        resume.done.insert("mem://b/a.csv".into(), stamp);
+        run(&resume, &listed, &Model::new(64), &objects, &()).unwrap()
+    };
+    let outcome = resumed(|_| {});
+    assert_eq!((outcome.files[0].state, outcome.vertices), (FileState::Skipped, 1));
     assert_eq!(outcome.done().count(), 2);
+    // A file that has changed since is loaded again.
+    let changes: [fn(&mut Stamp); 2] = [|stamp| stamp.bytes += 1, |stamp| stamp.etag = Some("other".into())];
+    for change in changes {
+        let outcome = resumed(change);
+        assert_eq!((outcome.files[0].state, outcome.vertices), (FileState::Done, 2));
+    }
+}
+
+#[test]
+fn a_load_is_cancelled_in_the_middle_of_a_record_that_does_not_end() {
+    struct Ends(AtomicUsize);
+    impl Control for Ends {
+        fn cancelled(&self) -> bool {
+            self.0.fetch_add(1, Ordering::Relaxed) > 2
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.csv");
+    std::fs::write(&path, "~id\n").unwrap();
+    // One record of a tebibyte, of which the file system keeps nothing.
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+    let everything = Allowed::everything();
+    let endless = Source::open(&path.display().to_string(), &Access::to(&everything)).unwrap();
+    for edge_only in [true, false] {
+        let config = Config { edge_only, ..config(Dialect::GREMLIN) };
+        let control = Ends(AtomicUsize::default());
+        let result = run(&config, &endless, &Model::new(64), &Objects::memory().unwrap(), &control);
+        assert_eq!(result.unwrap_err().code(), ErrorCode::Cancelled);
+    }
 }
 
 #[test]
 fn a_load_can_be_cancelled_and_tells_its_progress() {
-    struct Ends(Cell<Progress>);
+    struct Ends(Mutex<Progress>);
     impl Control for Ends {
         fn cancelled(&self) -> bool {
-            self.0.get().rows >= 3000
+            self.0.lock().unwrap().rows >= 3000
         }
         fn progress(&self, progress: &Progress) {
-            self.0.set(*progress);
+            *self.0.lock().unwrap() = *progress;
         }
     }
     let text = (0..20_000).fold("~id,a:int\n".to_owned(), |text, i| text + &format!("{i},{i}\n"));
     let objects = Objects::memory().unwrap();
     let small = Config { buffer_bytes: 10_000, ..config(Dialect::GREMLIN) };
-    let control = Ends(Cell::default());
+    let control = Ends(Mutex::default());
     let result = run(&small, &source(&[("a.csv", &text)]), &Model::new(64), &objects, &control);
     assert_eq!(result.unwrap_err().code(), ErrorCode::Cancelled);
-    let progress = control.0.get();
+    let progress = *control.0.lock().unwrap();
     assert!((3000..5000).contains(&progress.rows), "{progress:?}");
     assert_eq!(progress.bytes_total, text.len() as u64);
     assert!(progress.bytes_read > 0);

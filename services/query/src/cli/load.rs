@@ -1,4 +1,8 @@
 //! `tidegraph load`: submits files to a running service and shows the progress of the load.
+//!
+//! The command has the rights of the person who runs it: it finds the files and detects their format with them. The
+//! service reads the files with its own rights and by its own rules (`--load-from`), whoever asks: otherwise everybody
+//! who reaches it would have the rights of its process.
 
 use super::client::{Client, Endpoint};
 use anyhow::{Context, bail};
@@ -9,7 +13,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use tidegraph_load::Dialect;
-use tidegraph_load::source::Source;
+use tidegraph_load::source::{Access, Allowed, Source};
 
 /// Value of `--format` that detects the format from the first line of each file.
 const AUTO: &str = "auto";
@@ -42,7 +46,8 @@ pub struct Load {
     /// AWS region of s3:// sources.
     #[arg(long)]
     region: Option<String>,
-    /// Files or folders on the machine of the service, or s3:// URLs. All become visible together.
+    /// Files or folders on the machine of the service, or s3:// URLs, in places that the service was allowed with
+    /// --load-from or in its drop folder. All become visible together.
     #[arg(required = true)]
     files: Vec<String>,
 }
@@ -85,7 +90,7 @@ impl Load {
             if file.contains("://") {
                 bail!("the format of {file} cannot be detected from here: give --format");
             }
-            let source = Source::open(file, None, &[])?;
+            let source = Source::open(file, &Access::to(&Allowed::everything()))?;
             let format = source.detect(&tidegraph_load::Options::default())?.name();
             match found {
                 Some((other, before)) if other != format => {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegraph_engine::loads::Allowed;
 use tidegraph_engine::{Database, Options};
 use tidegraph_platform::read_secret;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,15 +28,10 @@ pub struct Listen {
     /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`.
     #[arg(long)]
     token_file: Option<PathBuf>,
-    /// Further name under which clients reach the service, without a port; may be given more than once. Without a
-    /// token, requests that name another Host than localhost, a loopback address or one of these are refused. With a
-    /// token, names are checked only if this flag is given.
-    #[arg(long, value_name = "HOST", value_delimiter = ',')]
-    allow_host: Vec<HostName>,
-    /// Origin of web pages that may use the service, such as `https://app.example.com`; may be given more than once.
-    /// Requests of pages of other sites are refused.
-    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
-    allow_origin: Vec<PageOrigin>,
+    /// Place that loads may read: a folder, `s3://BUCKET` or `s3://BUCKET/PREFIX`, with all below it. The flag can be
+    /// given several times. Without it, loads read only what is in the drop folder.
+    #[arg(long, value_name = "PLACE")]
+    load_from: Vec<String>,
     /// Time limit of a query, in milliseconds.
     #[arg(long, default_value_t = Options::default().query_timeout_ms)]
     query_timeout_ms: u64,
@@ -128,6 +124,7 @@ impl Serve {
     /// If a flag is wrong, the database cannot be opened, or the address is not free.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.listen.token()?;
+        let mut limits = self.listen.limits()?;
         if self.memory_budget.is_some() {
             return_free_memory_at_once();
         }
@@ -145,8 +142,9 @@ impl Serve {
         let database = Database::open(options).context("the database cannot be opened")?;
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
+            limits.load_from.add_folder(folder)?;
         }
-        self.listen.until_signal(&database, self.listen.limits(), token)
+        self.listen.until_signal(&database, limits, token)
     }
 }
 
@@ -167,15 +165,20 @@ impl Listen {
     }
 
     /// Returns the limits of requests.
-    pub fn limits(&self) -> Limits {
-        Limits {
+    ///
+    /// # Errors
+    ///
+    /// If a place that loads may read is no folder and no bucket.
+    pub fn limits(&self) -> anyhow::Result<Limits> {
+        Ok(Limits {
             body_bytes: self.body_bytes,
             queries: admission::Limits {
                 query_timeout: Duration::from_millis(self.query_timeout_ms),
                 concurrent_queries: self.concurrent_queries,
                 ..admission::Limits::default()
             },
-        }
+            load_from: Allowed::parse(&self.load_from).context("--load-from")?,
+        })
     }
 
     /// Returns the limits of connections.

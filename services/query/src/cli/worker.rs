@@ -48,6 +48,7 @@ impl Worker {
     /// If a flag is wrong, the fleet cannot be reached, or the address is not free.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.listen.token()?;
+        let limits = self.listen.limits()?;
         let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
         config.watch.refresh_every = Duration::from_millis(self.map_poll_ms);
         config.patience = Duration::from_millis(self.write_patience_ms);
@@ -57,7 +58,7 @@ impl Worker {
         let mut options = Options::default();
         self.listen.apply(&mut options);
         let database = Database::connect(options, backend.clone(), self.objects()?)?;
-        let code = self.listen.until_signal(&database, self.listen.limits(), token)?;
+        let code = self.listen.until_signal(&database, limits, token)?;
         backend.stop();
         Ok(code)
     }

@@ -14,13 +14,13 @@ type Answer = Result<Json<Value>, Failure>;
 ///
 /// # Errors
 ///
-/// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; the failure of the engine if
-/// it refuses the load.
+/// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; `AccessDenied` for a source that
+/// the service may not read; the failure of the engine if it refuses the load.
 pub async fn submit(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     let spec = spec(&fields)?;
-    let database = service.database.clone();
-    let id = blocking(move || database.loads().submit(spec)).await?;
+    let (database, allowed) = (service.database.clone(), service.load_from.clone());
+    let id = blocking(move || database.loads().submit_within(spec, &allowed)).await?;
     Ok(Json(json!({ "status": "200 OK", "payload": { "loadId": id } })))
 }
 
@@ -200,6 +200,7 @@ fn describe(service: &Service, id: &str, fields: &Fields) -> Answer {
         "overallStatus": overall(&status),
     });
     if details {
+        payload["overallStatus"]["tidegraph"]["skipped"] = json!(status.skipped);
         payload["failedFeeds"] = status.failed_feeds.iter().map(run).collect();
     }
     if errors {
@@ -222,6 +223,7 @@ fn overall(status: &LoadStatus) -> Value {
         "bytesTotal": status.bytes_total,
         "propertyValues": status.property_values,
         "version": status.version,
+        "skippedFiles": status.skipped.len(),
         "message": status.overall.message,
     });
     shown

@@ -33,6 +33,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use std::sync::Arc;
 use tidegraph_engine::Database;
+use tidegraph_engine::loads::Allowed;
 use tidegraph_types::ErrorCode;
 
 /// Limits of the service.
@@ -42,11 +43,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Limits of queries.
     pub queries: admission::Limits,
+    /// What loads may read: nothing by default.
+    pub load_from: Allowed,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes: 16 << 20, queries: admission::Limits::default() }
+        Self { body_bytes: 16 << 20, queries: admission::Limits::default(), load_from: Allowed::nothing() }
     }
 }
 
@@ -55,6 +58,7 @@ impl Default for Limits {
 pub struct Service {
     pub(crate) database: Arc<Database>,
     pub(crate) body_bytes: usize,
+    pub(crate) load_from: Arc<Allowed>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) started: jiff::Timestamp,
 }
@@ -65,7 +69,8 @@ impl Service {
     pub fn new(database: Arc<Database>, limits: Limits) -> Self {
         let admission = Admission::new(database.clone(), limits.queries);
         let started = database.now();
-        Self { database, body_bytes: limits.body_bytes, admission, started }
+        let load_from = Arc::new(limits.load_from);
+        Self { database, body_bytes: limits.body_bytes, load_from, admission, started }
     }
 
     /// Returns the routes of the service and installs the recorder of metrics.

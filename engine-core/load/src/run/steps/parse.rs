@@ -23,7 +23,7 @@ impl Work<'_> {
         let options = &plan.request.options;
         let mut done = TaskReport::default();
         let opened = match chunk.part {
-            None => feed::open(&source, file, plan.dialect, options, None),
+            None => feed::open(&source, file, plan.dialect, options, &feed::Meter::default()),
             Some(part) => {
                 // The first part begins after the header.
                 let first = plan.chunks.iter().find(|c| c.file == chunk.file).and_then(|c| c.part);

@@ -4,10 +4,10 @@ use super::FOLDER;
 use crate::dialect::Dialect;
 use crate::error::{Cause, Error};
 use crate::options::Options;
-use crate::run::feed::{self, Columns};
-use crate::run::report::{Counts, FileReport, FileState};
+use crate::run::feed::{self, Columns, Meter};
+use crate::run::report::{FileReport, FileState};
 use crate::run::{Config, Parallelism};
-use crate::source::{File, Source};
+use crate::source::{Access, Allowed, File, Source};
 use crate::split::{self, Part};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,6 +25,9 @@ const COMPRESSION: u64 = 5;
 pub struct Request {
     /// URI of the files.
     pub source: String,
+    /// What may be read. A plan does not keep it: its files were allowed when it was made.
+    #[serde(skip)]
+    pub allowed: Allowed,
     /// Region of the bucket.
     pub region: Option<String>,
     /// Paths below the source, each with the ETag that the file must have; `None` for all files.
@@ -44,11 +47,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns the loader API's defaults.
+    /// Returns the loader API's defaults, with the rights of the process.
     #[must_use]
     pub fn new(source: impl Into<String>) -> Self {
         Self {
             source: source.into(),
+            allowed: Allowed::everything(),
             region: None,
             files: None,
             dialect: None,
@@ -107,7 +111,8 @@ impl Plan {
 
     /// Lists the files, reads their headers, divides the large ones.
     pub(super) fn make(load_id: &str, request: &Request, partitions: PartitionCount) -> Result<Self, Error> {
-        let mut source = Source::open(&request.source, request.region.as_deref(), &[])?;
+        let access = Access { region: request.region.as_deref(), ..Access::to(&request.allowed) };
+        let mut source = Source::open(&request.source, &access)?;
         if let Some(wanted) = &request.files {
             source = source.only(wanted)?;
         }
@@ -123,7 +128,7 @@ impl Plan {
             text += if compressed { file.bytes * COMPRESSION } else { file.bytes };
             let mut planned = Planned { file: file.clone(), columns: None };
             let divided = || -> Result<_, Error> {
-                let reader = feed::open(&source, file, dialect, &request.options, None)?;
+                let reader = feed::open(&source, file, dialect, &request.options, &Meter::default())?;
                 let columns = Columns::of(reader.header());
                 if compressed || file.bytes <= chunk_bytes {
                     return Ok((columns, None));
@@ -179,12 +184,7 @@ impl Plan {
 
     /// Returns the reports of files before anything was read.
     pub(super) fn reports(&self) -> Vec<FileReport> {
-        let report = |planned: &Planned| FileReport {
-            name: planned.file.name.clone(),
-            bytes: planned.file.bytes,
-            state: FileState::NotDone,
-            counts: Counts::default(),
-        };
+        let report = |planned: &Planned| FileReport::new(&planned.file, FileState::NotDone);
         self.files.iter().map(report).collect()
     }
 

@@ -3,6 +3,15 @@
 //! A source is a prefix, as the loader API defines it: `s3://bucket/a` names `a/b.csv` and `ab.csv`. For `file://` a
 //! directory means the files under it. Files whose names begin with `.` or `_`, such as `_SUCCESS`, are skipped. Files
 //! are sorted by name, so that every load of a source reads them in the same order.
+//!
+//! Roles: [`Allowed`] says what may be read; [`Access`] is one caller's. `local` lists folders, without following links.
+//!
+//! Must never: read what is not allowed, follow a link below a folder, or list without end.
+
+mod allowed;
+mod local;
+
+pub use allowed::Allowed;
 
 use crate::error::{Error, ReadError};
 use serde::{Deserialize, Serialize};
@@ -10,7 +19,10 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tidegraph_platform::Objects;
+use tidegraph_platform::{Objects, check_bucket, check_region, folder};
+
+/// Most files of a source, and most names that are looked at in its folders.
+const MOST_ENTRIES: usize = 100_000;
 
 /// One file of a source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -27,6 +39,64 @@ pub struct File {
     pub etag: Option<String>,
 }
 
+/// What changes when a file is written again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Time of its last change, in milliseconds since 1970; 0 if unknown.
+    pub modified_ms: i64,
+    /// ETag, if the store has one.
+    pub etag: Option<String>,
+}
+
+impl Stamp {
+    /// Whether a file with this stamp and one with the other have the same content. Where both have an ETag, it tells;
+    /// otherwise the time does.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same = match (&self.etag, &other.etag) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.modified_ms == other.modified_ms,
+        };
+        same && self.bytes == other.bytes
+    }
+}
+
+impl File {
+    /// Returns what changes when the file is written again.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        Stamp { bytes: self.bytes, modified_ms: self.modified_ms, etag: self.etag.clone() }
+    }
+}
+
+/// With which rights, and for how long, a source is opened.
+#[derive(Clone, Copy)]
+pub struct Access<'a> {
+    /// What may be read.
+    pub allowed: &'a Allowed,
+    /// Region of the bucket.
+    pub region: Option<&'a str>,
+    /// Whether to give up.
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Access<'a> {
+    /// Returns access to what is allowed, in the region of the environment, until the source is open.
+    #[must_use]
+    pub fn to(allowed: &'a Allowed) -> Self {
+        Self { allowed, region: None, cancelled: &|| false }
+    }
+}
+
+impl std::fmt::Debug for Access<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { allowed, region, .. } = self;
+        f.debug_struct("Access").field("allowed", allowed).field("region", region).finish_non_exhaustive()
+    }
+}
+
 /// The files that one load reads.
 #[derive(Debug)]
 pub struct Source {
@@ -35,29 +105,81 @@ pub struct Source {
     files: Vec<File>,
 }
 
-impl Source {
-    /// Lists the files of a URI: `file:///dir`, a path, `s3://bucket/prefix`, or S3's `https://` forms.
-    ///
-    /// `options` are settings of the object store, such as its endpoint; `region` is the bucket's.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::Source`] if the scheme is not supported or there are no files.
-    /// * [`Error::List`] if the local disk fails, [`Error::Objects`] if the object store fails.
-    /// * [`Error::Denied`] if the store refuses the credentials.
-    pub fn open(uri: &str, region: Option<&str>, options: &[(String, String)]) -> Result<Self, Error> {
+/// Where a URI leads.
+enum Location {
+    Local { path: PathBuf },
+    Bucket { bucket: String, prefix: String },
+}
+
+impl Location {
+    fn of(uri: &str) -> Result<Self, Error> {
         if let Some((bucket, prefix)) = s3_parts(uri) {
-            let objects = s3(uri, &bucket, region, options)?;
-            return Self::objects(objects, &format!("s3://{bucket}"), &prefix);
+            return Ok(Self::Bucket { bucket, prefix });
         }
         let path = match uri.strip_prefix("file://") {
-            Some(path) => path.strip_prefix("localhost").unwrap_or(path),
+            Some(path) => {
+                let path = path.strip_prefix("localhost").unwrap_or(path);
+                if !path.starts_with('/') {
+                    return Err(refuse(uri, "file:// takes an absolute path: file:///FOLDER"));
+                }
+                path
+            }
             None if uri.contains("://") => {
                 return Err(refuse(uri, "only file:// and s3:// sources are read"));
             }
             None => uri,
         };
-        Self::local(uri, Path::new(path))
+        if path.contains('\0') {
+            return Err(refuse(uri, "a path has no zero byte"));
+        }
+        let path = std::path::absolute(path).map_err(|error| refuse(uri, error.to_string()))?;
+        Ok(Self::Local { path })
+    }
+}
+
+impl Source {
+    /// Lists the files of a URI: `file:///dir`, a path, `s3://bucket/prefix`, or S3's `https://` forms.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::NotAllowed`] if the URI is outside of what is allowed.
+    /// * [`Error::Source`] if the scheme is not supported, there are no files or too many, or one is a link.
+    /// * [`Error::List`] if the local disk fails, [`Error::Objects`] if the object store fails.
+    /// * [`Error::Denied`] if the store refuses the credentials.
+    /// * [`Error::Cancelled`] if the access was cancelled.
+    pub fn open(uri: &str, access: &Access<'_>) -> Result<Self, Error> {
+        match Location::of(uri)? {
+            Location::Local { path } => {
+                let real = access.allowed.local(uri, &path)?;
+                let files = local::list(uri, &path, &real, access.cancelled)?;
+                Self::new(uri.to_owned(), None, files)
+            }
+            Location::Bucket { bucket, prefix } => {
+                access.allowed.bucket(uri, &bucket, &prefix)?;
+                let objects = s3(uri, &bucket, access.region)?;
+                Self::objects(objects, &format!("s3://{bucket}"), &prefix, access.cancelled)
+            }
+        }
+    }
+
+    /// Checks a URI without listing its files: whether it may be read, whether its names follow their grammar, and
+    /// whether a local file or folder exists. A store is not asked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::open`], and [`Error::Objects`] for a wrong name of a bucket or region.
+    pub fn check(uri: &str, access: &Access<'_>) -> Result<(), Error> {
+        access.region.map_or(Ok(()), check_region)?;
+        match Location::of(uri)? {
+            Location::Local { path } => {
+                let real = access.allowed.local(uri, &path)?;
+                local::check(uri, &path, &real, access.cancelled)
+            }
+            Location::Bucket { bucket, prefix } => {
+                access.allowed.bucket(uri, &bucket, &prefix)?;
+                Ok(check_bucket(&bucket)?)
+            }
+        }
     }
 
     /// Makes a source of files that an earlier [`Source::open`] of the same URI listed.
@@ -67,7 +189,7 @@ impl Source {
     /// [`Error::Source`] if `files` is empty; [`Error::Objects`] if the object store cannot be set up.
     pub fn known(uri: &str, region: Option<&str>, files: Vec<File>) -> Result<Self, Error> {
         let objects = match s3_parts(uri) {
-            Some((bucket, _)) => Some(s3(uri, &bucket, region, &[])?),
+            Some((bucket, _)) => Some(s3(uri, &bucket, region)?),
             None => None,
         };
         Self::new(uri.to_owned(), objects, files)
@@ -77,20 +199,19 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// The same as [`Source::open`], and [`Error::Source`] if the URIs are in different stores.
-    pub fn open_all(
-        uris: &[String],
-        region: Option<&str>,
-        options: &[(String, String)],
-    ) -> Result<Self, Error> {
+    /// As [`Source::open`], and [`Error::Source`] if the URIs are in different stores.
+    pub fn open_all(uris: &[String], access: &Access<'_>) -> Result<Self, Error> {
         let Some((first, others)) = uris.split_first() else { return Err(refuse("", "no source is named")) };
-        let mut all = Self::open(first, region, options)?;
+        let mut all = Self::open(first, access)?;
         for uri in others {
-            let more = Self::open(uri, region, options)?;
+            let more = Self::open(uri, access)?;
             if more.objects.as_ref().map(Objects::name) != all.objects.as_ref().map(Objects::name) {
                 return Err(refuse(uri, format!("it is not in the same store as {first}")));
             }
             all.files.extend(more.files);
+            if all.files.len() > MOST_ENTRIES {
+                return Err(too_many(uri));
+            }
         }
         all.files.sort_by(|a, b| a.name.cmp(&b.name));
         all.files.dedup_by(|a, b| a.name == b.name);
@@ -113,13 +234,21 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] if the store refuses the credentials, [`Error::Objects`] if it fails, and [`Error::Source`] if
-    /// there are no files.
-    pub fn objects(objects: Objects, base: &str, prefix: &str) -> Result<Self, Error> {
+    /// [`Error::Denied`] if the store refuses the credentials, [`Error::Objects`] if it fails, [`Error::Source`] if
+    /// there are no files or too many, and [`Error::Cancelled`].
+    pub fn objects(
+        objects: Objects,
+        base: &str,
+        prefix: &str,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        use tidegraph_platform::ObjectError;
         let base = base.trim_end_matches('/');
-        let found = match objects.list(prefix) {
+        let found = match objects.list_at_most(prefix, MOST_ENTRIES, cancelled) {
             Ok(found) => found.into_iter(),
-            Err(source @ tidegraph_platform::ObjectError::Denied { .. }) => {
+            Err(ObjectError::TooMany { .. }) => return Err(too_many(&format!("{base}/{prefix}"))),
+            Err(ObjectError::Cancelled { .. }) => return Err(Error::Cancelled),
+            Err(source @ ObjectError::Denied { .. }) => {
                 let (source_uri, source) = (format!("{base}/{prefix}"), Box::new(source));
                 return Err(Error::Denied { source_uri, source });
             }
@@ -135,42 +264,6 @@ impl Source {
             path: object.path,
         });
         Self::new(format!("{base}/{prefix}"), Some(objects), files.collect())
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "the files of a source are those of users")]
-    fn local(uri: &str, path: &Path) -> Result<Self, Error> {
-        let failed = |path: &Path, source: std::io::Error| Error::List {
-            source_uri: uri.to_owned(),
-            path: path.display().to_string(),
-            source,
-        };
-        let mut paths = Vec::new();
-        if path.is_dir() {
-            walk(path, &mut paths).map_err(|(path, e)| failed(&path, e))?;
-        } else if path.is_file() {
-            paths.push(path.to_owned());
-        } else if let (Some(dir), Some(start)) = (path.parent().filter(|d| d.is_dir()), path.file_name()) {
-            let start = start.to_string_lossy();
-            walk(dir, &mut paths).map_err(|(path, e)| failed(&path, e))?;
-            paths.retain(|p| {
-                let rest = p.strip_prefix(dir).unwrap_or(p);
-                rest.to_string_lossy().starts_with(start.as_ref())
-            });
-        }
-        let mut files = Vec::with_capacity(paths.len());
-        for path in paths {
-            let meta = std::fs::metadata(&path).map_err(|e| failed(&path, e))?;
-            let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
-            let modified = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
-            files.push(File {
-                name: format!("file://{}", absolute.display()).into(),
-                path: path.to_string_lossy().into_owned(),
-                bytes: meta.len(),
-                modified_ms: modified.and_then(|d| i64::try_from(d.as_millis()).ok()).unwrap_or_default(),
-                etag: None,
-            });
-        }
-        Self::new(uri.to_owned(), None, files)
     }
 
     fn new(uri: String, objects: Option<Objects>, mut files: Vec<File>) -> Result<Self, Error> {
@@ -206,8 +299,8 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// [`Error::File`], with [`Cause::Changed`](crate::Cause::Changed) if the object was written since it was listed.
-    #[expect(clippy::disallowed_methods, reason = "the files of a source are those of users")]
+    /// [`Error::File`], with [`Cause::Changed`](crate::Cause::Changed) if the object was written since it was listed. A
+    /// local file that became a link is not read.
     pub fn reader_of(&self, file: &File, range: Option<Range<u64>>) -> Result<Box<dyn Read + Send>, Error> {
         let failed = |source: ReadError| {
             let (file, cause) = (file.name.clone(), source.cause());
@@ -215,7 +308,7 @@ impl Source {
         };
         let Some(objects) = &self.objects else {
             let open = || -> std::io::Result<Box<dyn Read + Send>> {
-                let mut reader = std::fs::File::open(&file.path)?;
+                let mut reader = folder::open_file(Path::new(&file.path))?;
                 let Some(range) = range else { return Ok(Box::new(reader)) };
                 reader.seek(SeekFrom::Start(range.start))?;
                 Ok(Box::new(reader.take(range.end - range.start)))
@@ -261,21 +354,8 @@ fn is_mark(name: &str) -> bool {
     name.starts_with(['.', '_'])
 }
 
-#[expect(clippy::disallowed_methods, reason = "the files of a source are those of users")]
-fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, std::io::Error)> {
-    let fail = |e| (dir.to_owned(), e);
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if path.file_name().is_some_and(|n| is_mark(&n.to_string_lossy())) {
-            continue;
-        }
-        if path.is_dir() {
-            walk(&path, found)?;
-        } else if path.is_file() {
-            found.push(path);
-        }
-    }
-    Ok(())
+fn too_many(uri: &str) -> Error {
+    refuse(uri, format!("it has more than {MOST_ENTRIES} names, the limit: load a part of it at a time"))
 }
 
 /// Returns bucket and prefix of a URI in one of S3's forms.
@@ -284,9 +364,9 @@ fn s3_parts(uri: &str) -> Option<(String, String)> {
         Some(rest) => rest,
         None => {
             let (host, rest) = uri.strip_prefix("https://")?.split_once('/')?;
-            let s3 =
-                host == "s3.amazonaws.com" || (host.starts_with("s3.") && host.ends_with(".amazonaws.com"));
-            s3.then_some(rest)?
+            let region = host.strip_prefix("s3.").and_then(|rest| rest.strip_suffix(".amazonaws.com"));
+            let is_s3 = host == "s3.amazonaws.com" || region.is_some_and(|name| check_region(name).is_ok());
+            is_s3.then_some(rest)?
         }
     };
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -294,62 +374,14 @@ fn s3_parts(uri: &str) -> Option<(String, String)> {
 }
 
 #[cfg(feature = "aws")]
-fn s3(_: &str, bucket: &str, region: Option<&str>, options: &[(String, String)]) -> Result<Objects, Error> {
-    Ok(Objects::s3(bucket, region, options.iter().map(|(k, v)| (k.as_str(), v.as_str())))?)
+fn s3(_: &str, bucket: &str, region: Option<&str>) -> Result<Objects, Error> {
+    Ok(Objects::s3(bucket, region, [])?)
 }
 
 #[cfg(not(feature = "aws"))]
-fn s3(uri: &str, _: &str, _: Option<&str>, _: &[(String, String)]) -> Result<Objects, Error> {
+fn s3(uri: &str, _: &str, _: Option<&str>) -> Result<Objects, Error> {
     Err(refuse(uri, "this build cannot read from S3; it was made without the feature aws"))
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
-mod tests {
-    use super::*;
-
-    fn names(source: &Source) -> Vec<String> {
-        source.files().iter().map(|f| f.path.rsplit('/').next().unwrap_or_default().to_owned()).collect()
-    }
-
-    #[test]
-    fn local_directories_files_and_prefixes() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["b.csv", "a/x.csv", ".hidden", "ab.csv"] {
-            let path = dir.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "~id\n").unwrap();
-        }
-        let open = |rest: &str| Source::open(&format!("file://{}{rest}", dir.path().display()), None, &[]);
-        assert_eq!(names(&open("").unwrap()), ["x.csv", "ab.csv", "b.csv"]);
-        assert_eq!(names(&open("/b.csv").unwrap()), ["b.csv"]);
-        assert_eq!(names(&open("/ab").unwrap()), ["ab.csv"]);
-        let plain = Source::open(&dir.path().display().to_string(), None, &[]).unwrap();
-        assert_eq!(plain.files().len(), 3);
-        let mut text = String::new();
-        plain.reader(&plain.files()[0]).unwrap().read_to_string(&mut text).unwrap();
-        assert_eq!(text, "~id\n");
-        assert!(open("/none").unwrap_err().to_string().ends_with("there are no files"));
-        assert!(Source::open("ftp://x", None, &[]).is_err());
-    }
-
-    #[test]
-    fn objects_by_prefix() {
-        let objects = Objects::memory().unwrap();
-        for name in ["a/bc.csv", "ab/c.csv", "ade.csv", "bcd.csv"] {
-            objects.put(name, b"~id\n".to_vec()).unwrap();
-        }
-        let source = Source::objects(objects, "s3://bucket", "a").unwrap();
-        let names: Vec<_> = source.files().iter().map(|f| &*f.name).collect();
-        assert_eq!(names, ["s3://bucket/a/bc.csv", "s3://bucket/ab/c.csv", "s3://bucket/ade.csv"]);
-    }
-
-    #[test]
-    fn forms_of_s3() {
-        let parts = |uri| s3_parts(uri).map(|(b, p)| format!("{b} {p}"));
-        assert_eq!(parts("s3://b/k/x").as_deref(), Some("b k/x"));
-        assert_eq!(parts("https://s3.amazonaws.com/b/k").as_deref(), Some("b k"));
-        assert_eq!(parts("https://s3.us-east-1.amazonaws.com/b/k").as_deref(), Some("b k"));
-        assert_eq!(parts("https://example.com/b/k"), None);
-    }
-}
+mod tests;
