@@ -58,6 +58,11 @@ fn texts() -> Vec<(&'static str, Compile, String)> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // As much as the database has for a query: passes walk plans by recursion.
+    stacker::grow(64 << 20, print_times)
+}
+
+fn print_times() -> Result<(), Box<dyn Error>> {
     let clock = RealClock::new();
     let ms = |from: Duration| (clock.now() - from).as_secs_f64() * 1e3;
     let (statistics, limits) = (Statistics::default(), Limits::none());
