@@ -201,7 +201,7 @@ test("load and status", async (t) => {
   });
 
   await t.test("on a terminal, how far it is, how fast, and the time left", async () => {
-    // Larger and larger, until it takes long enough to be seen in the middle.
+    // The size grows until the load takes long enough to be observed in progress.
     const middle = /([\d.]+ [KMG]iB)\/([\d.]+ [KMG]iB) [\d.]+ [KMG]iB\/s [1-9]\d* records \d+\w* left/;
     for (let scale = 1_000; ; scale *= 4) {
       const out = join(server.home, `scale-${scale}`);

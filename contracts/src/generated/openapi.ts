@@ -10,7 +10,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Run a Gremlin traversal given in the address
+         * Run a Gremlin traversal from the query string
          * @description GET only reads. A traversal that writes is answered 405.
          */
         get: {
@@ -237,8 +237,8 @@ export interface paths {
         };
         put?: never;
         /**
-         * Start a load, or put it into the queue
-         * @description What a load brings becomes visible at once when it ends, or not at all. A source that the service may not read is refused with status 403, and one that does not exist with 400.
+         * Start a load or queue it
+         * @description All data of a load becomes visible at once when the load ends, or none of it does. A source that the service may not read is refused with status 403, and one that does not exist with 400.
          */
         post: {
             parameters: {
@@ -761,7 +761,7 @@ export interface components {
                 cookie?: never;
             };
             /**
-             * Run an openCypher query given in the address
+             * Run an openCypher query from the query string
              * @description GET only reads. A query that writes is answered 405.
              */
             get: {

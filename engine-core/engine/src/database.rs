@@ -429,7 +429,7 @@ mod tests {
         let applier = StoreApplier { store, objects: Arc::new(Objects::memory().unwrap()) };
         assert_eq!(replay(&applier, None, &mut log).unwrap().0.version, Version(3));
         log.trim(Version(3)).unwrap();
-        let error = replay(&applier, None, &mut log).err().expect("two records are missing");
+        let error = replay(&applier, None, &mut log).expect_err("two records are missing");
         assert_eq!(error.code(), ErrorCode::Corrupt);
         assert!(
             error.to_string().contains("checkpoints are missing: the log begins at version 3"),

@@ -20,7 +20,7 @@ use crate::query::{Answer, Deadline};
 use crate::{Database, Error};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -29,13 +29,15 @@ use tidegraph_opencypher::SchemaCommand;
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
 
+type Waiting = Arc<Mutex<BTreeMap<Str, Vec<Sender<Result<(), Error>>>>>>;
+
 /// The threads that fill indexes beside queries.
 #[derive(Default)]
 pub(crate) struct Filling {
     stop: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Those who wait for an index that is being made, by its name.
-    waiting: Arc<Mutex<HashMap<Str, Vec<Sender<Result<(), Error>>>>>>,
+    waiting: Waiting,
 }
 
 impl Filling {
@@ -81,7 +83,7 @@ impl Filling {
 
 /// Tells those who wait for an index. If it is dropped before, by a panic, they are disconnected.
 struct Ended {
-    waiting: Arc<Mutex<HashMap<Str, Vec<Sender<Result<(), Error>>>>>>,
+    waiting: Waiting,
     name: Str,
 }
 

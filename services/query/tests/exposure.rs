@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, header};
 use tidegraph_engine::{Database, Options};
-use tidegraph_query::http::{Allowed, HostName, Limits, PageOrigin, Service};
+use tidegraph_query::http::{AllowedClients, HostName, Limits, PageOrigin, Service};
 use tower::ServiceExt;
 
 /// A service over an empty graph in memory.
@@ -66,7 +66,7 @@ async fn get_never_writes() {
 fn guarded(has_token: bool, hosts: &[&str], origins: &[&str]) -> Router {
     let hosts = hosts.iter().map(|host| host.parse().unwrap()).collect();
     let origins = origins.iter().map(|origin| origin.parse().unwrap()).collect();
-    Allowed { bound: "127.0.0.1".parse().unwrap(), has_token, hosts, origins }.protect(service())
+    AllowedClients { bound: "127.0.0.1".parse().unwrap(), has_token, hosts, origins }.protect(service())
 }
 
 /// Sends a write with these headers, and returns the status and the message of a refusal.

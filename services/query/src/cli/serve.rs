@@ -2,7 +2,7 @@
 
 use super::size::MemorySize;
 use crate::admission;
-use crate::http::{Allowed, HostName, Limits, PageOrigin, Service};
+use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service};
 use crate::server;
 use anyhow::Context;
 use clap::Args;
@@ -28,6 +28,15 @@ pub struct Listen {
     /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`.
     #[arg(long)]
     token_file: Option<PathBuf>,
+    /// Further name under which clients reach the service, without a port; may be given more than once. Without a
+    /// token, requests that name another Host than localhost, a loopback address or one of these are refused. With a
+    /// token, names are checked only if this flag is given.
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    allow_host: Vec<HostName>,
+    /// Origin of web pages that may use the service, such as `https://app.example.com`; may be given more than once.
+    /// Requests of pages of other sites are refused.
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    allow_origin: Vec<PageOrigin>,
     /// Place that loads may read: a folder, `s3://BUCKET` or `s3://BUCKET/PREFIX`, with all below it. The flag can be
     /// given several times. Without it, loads read only what is in the drop folder.
     #[arg(long, value_name = "PLACE")]
@@ -194,8 +203,13 @@ impl Listen {
     }
 
     /// Returns which hosts and origins requests may name.
-    fn allowed(&self, bound: IpAddr, has_token: bool) -> Allowed {
-        Allowed { bound, has_token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() }
+    fn allowed(&self, bound: IpAddr, has_token: bool) -> AllowedClients {
+        AllowedClients {
+            bound,
+            has_token,
+            hosts: self.allow_host.clone(),
+            origins: self.allow_origin.clone(),
+        }
     }
 
     /// Sets the limits of queries.

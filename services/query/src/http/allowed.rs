@@ -127,7 +127,7 @@ fn port_of(authority: &Authority) -> Result<Option<u16>, ()> {
 
 /// The hosts and origins that a service accepts.
 #[derive(Clone, Debug)]
-pub struct Allowed {
+pub struct AllowedClients {
     /// The address that the service listens on.
     pub bound: IpAddr,
     /// Whether requests must send a token.
@@ -138,7 +138,7 @@ pub struct Allowed {
     pub origins: Vec<PageOrigin>,
 }
 
-impl Allowed {
+impl AllowedClients {
     /// Adds the checks to a router, and the answers to preflight requests of allowed origins.
     pub fn protect(self, router: Router) -> Router {
         let router = if self.origins.is_empty() { router } else { router.layer(self.cors()) };

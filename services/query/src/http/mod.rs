@@ -19,7 +19,7 @@ mod queries;
 mod status;
 mod token;
 
-pub use allowed::{Allowed, HostName, NotAHost, NotAnOrigin, PageOrigin};
+pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
 pub use queries::TimeLeft;
 pub use token::with_token;
