@@ -287,11 +287,10 @@ impl Database {
     /// # Errors
     ///
     /// By [`Error::code`]: the text is wrong (`MalformedQuery`) or uses what a language does not have yet
-    /// (`UnsupportedOperation`); it writes and the request may only read (`MethodNotAllowed`); a parameter or an operand
-    /// does not fit; a constraint would break; a limit was reached
-    /// (`TimeLimitExceeded`, `QueryLimitExceeded`); transactions kept conflicting (`ConcurrentModification`); the
-    /// caller cancelled; the graph cannot be read or written now (`Unavailable`). Only after `Unavailable` it is open
-    /// whether writes were committed.
+    /// (`UnsupportedOperation`); it writes and the request may only read (`MethodNotAllowed`); a parameter or an
+    /// operand does not fit; a constraint would break; a limit was reached (`TimeLimitExceeded`, `QueryLimitExceeded`);
+    /// transactions kept conflicting (`ConcurrentModification`); the caller cancelled; the graph cannot be read or
+    /// written now (`Unavailable`). Only after `Unavailable` it is open whether writes were committed.
     pub fn query(&self, query: &Query<'_>) -> Result<Answer, Error> {
         let _span =
             tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
@@ -309,6 +308,7 @@ impl Database {
             return self.schema(&command, &deadline);
         }
         let planned = self.plan(query.language, query.text, &deadline)?;
+        query.ensure_allowed(planned.writes)?;
         if let Some(answer) = self.write_at_applied_version(&planned, query, &deadline) {
             return answer;
         }

@@ -24,7 +24,8 @@ fn commit(database: &Database, request: CommitRequest) -> Result<Version, Error>
     end.recv().expect("an answer")
 }
 
-/// Runs `reader` on the graph that `setup` makes, commits `writer`, and then the writes of `reader`, which must conflict.
+/// Runs `reader` on the graph that `setup` makes, commits `writer`, and then the writes of `reader`, which must
+/// conflict.
 fn conflicts(setup: &str, reader: &str, writer: &str) {
     let database = empty();
     run(&database, setup);

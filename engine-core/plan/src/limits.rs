@@ -1,8 +1,8 @@
 //! The limits under which a text becomes a plan.
 //!
 //! Parsers, lowering and passes call [`Limits::spend`] where they loop over something that a text makes long, and
-//! [`Limits::charge`] before they make parts of a tree or a plan. So a text that would take too long, or more memory than
-//! a request may use, ends as a request does that runs too long.
+//! [`Limits::charge`] before they make parts of a tree or a plan. So a text that would take too long, or more memory
+//! than a request may use, ends as a request does that runs too long.
 
 use std::cell::Cell;
 use tidegraph_types::ErrorCode;

@@ -71,9 +71,9 @@ pub trait DiskFile: Send + Debug {
     /// Kind `io::ErrorKind::NotFound` if the file was removed, moved or replaced since it was opened: nobody will find
     /// its bytes.
     fn sync_data(&mut self) -> Result<(), Error>;
-    /// Writes the bytes from `offset` on once more, unchanged, so that the next sync makes them durable. After a sync that
-    /// failed, in this process or in one before, the system may show bytes that the disk does not have, and report no
-    /// error at later syncs.
+    /// Writes the bytes from `offset` on once more, unchanged, so that the next sync makes them durable. After a sync
+    /// that failed, in this process or in one before, the system may show bytes that the disk does not have, and report
+    /// no error at later syncs.
     fn write_again(&mut self, offset: u64) -> Result<(), Error>;
     /// Cuts the file to `bytes`.
     fn truncate(&mut self, bytes: u64) -> Result<(), Error>;

@@ -1,8 +1,9 @@
 //! Access to the machine behind traits: time, randomness, disk, object stores, threads.
 //!
 //! Roles: the engine uses [`Clock`], [`Random`] and [`Disk`]; [`RealClock`], [`RealRandom`] and [`RealDisk`] implement
-//! them with the machine. [`folder`] reaches files of users without following links. [`Objects`] is a blocking interface of the `object_store` crate, which has its own backends.
-//! [`spawn`] starts threads. [`metric`] has the names of all metrics.
+//! them with the machine. [`folder`] reaches files of users without following links. [`Objects`] is a blocking
+//! interface of the `object_store` crate, which has its own backends. [`spawn`] starts threads. [`metric`] has the
+//! names of all metrics.
 //!
 //! With the feature `testing` there are doubles for tests and simulations: `ManualClock`, `SeededRandom`, `FaultyDisk`.
 //!

@@ -64,7 +64,8 @@ codes! {
     ConstraintViolation => "ConstraintViolationException", Invalid, 400;
     /// Two vertices would have one value under a uniqueness constraint.
     UniqueViolation => "UniqueConstraintViolationException", Invalid, 400;
-    /// The request lacks the service's token.
+    /// The request lacks the service's token, names a host or an origin that is not allowed, or asks for a load from a
+    /// place that the service may not read.
     AccessDenied => "AccessDeniedException", Invalid, 403;
     /// The path or the load does not exist.
     NotFound => "NotFoundException", NotFound, 404;

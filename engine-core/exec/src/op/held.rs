@@ -1,7 +1,7 @@
 //! Charges the values that an operator computed, as long as the batch that it yielded last may be in use.
 //!
-//! Operators pass batches on without a copy, so that the values of each operator above live at the same time. An operator
-//! that keeps a batch for longer charges it itself.
+//! Operators pass batches on without a copy, so that the values of each operator above live at the same time. An
+//! operator that keeps a batch for longer charges it itself.
 
 use super::{Boxed, Feed, Operator, Want};
 use crate::{Batch, Context, Result};

@@ -1,8 +1,9 @@
-//! The size of values that a request makes: how many bytes they hold, how deep they nest, and how long work on them takes.
+//! The size of values that a request makes: how many bytes they hold, how deep they nest, and how long work on them
+//! takes.
 //!
-//! A value counts as if nothing in it were shared. `[s, s]` takes the memory of one `s`, but whoever walks it (to compare,
-//! to write the answer) meets two; after sixty doublings no walk would end. So the bytes that are charged bound the time
-//! of walks as well.
+//! A value counts as if nothing in it were shared. `[s, s]` takes the memory of one `s`, but whoever walks it (to
+//! compare, to write the answer) meets two; after sixty doublings no walk would end. So the bytes that are charged
+//! bound the time of walks as well.
 
 use super::error::Error;
 use tidegraph_plan::Function;

@@ -4,7 +4,8 @@
 //! directory means the files under it. Files whose names begin with `.` or `_`, such as `_SUCCESS`, are skipped. Files
 //! are sorted by name, so that every load of a source reads them in the same order.
 //!
-//! Roles: [`Allowed`] says what may be read; [`Access`] is one caller's. `local` lists folders, without following links.
+//! Roles: [`Allowed`] says what may be read; [`Access`] is one caller's. `local` lists folders, without following
+//! links.
 //!
 //! Must never: read what is not allowed, follow a link below a folder, or list without end.
 

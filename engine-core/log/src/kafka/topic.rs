@@ -14,8 +14,8 @@ const RECORD_OVERHEAD_BYTES: usize = 1 << 10;
 /// log trims it: a record that Kafka deleted by itself would be lost.
 ///
 /// # Errors
-/// [`Error::Shards`] if the topic exists with another number of partitions; [`Error::TopicSetting`] if it exists, or is to
-/// be made, with settings that can lose records; [`Error::Broker`] if Kafka refuses.
+/// [`Error::Shards`] if the topic exists with another number of partitions; [`Error::TopicSetting`] if it exists, or is
+/// to be made, with settings that can lose records; [`Error::Broker`] if Kafka refuses.
 pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), Error> {
     let in_sync = |name: &str| (name == "min.insync.replicas").then(|| new.in_sync.to_string());
     check_entries(options, usize::from(new.replication), in_sync)?;

@@ -14,8 +14,8 @@
 //! **Replacements.** After a projection some expressions already have a slot: grouping keys, aggregates, items that
 //! ORDER BY repeats. [`Lowering::replacements`] holds their trees; `expression` looks there first.
 //!
-//! **Invariant.** A plan has at most [`MAX_OPERATORS`] nested operators, because later passes walk plans by recursion. The
-//! operators that the optimiser will make of a pattern count from the start.
+//! **Invariant.** A plan has at most [`MAX_OPERATORS`] nested operators, because later passes walk plans by recursion.
+//! The operators that the optimiser will make of a pattern count from the start.
 
 mod aggregate;
 mod call;

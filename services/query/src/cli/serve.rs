@@ -148,7 +148,8 @@ impl Serve {
             ..Options::default()
         };
         self.listen.apply(&mut options);
-        let database = Database::open(options).context("the database cannot be opened")?;
+        let database = Database::open(options)
+            .map_err(|error| anyhow::anyhow!("the database cannot be opened: {}", error.chain()))?;
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
             limits.load_from.add_folder(folder)?;

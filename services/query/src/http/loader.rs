@@ -14,8 +14,8 @@ type Answer = Result<Json<Value>, Failure>;
 ///
 /// # Errors
 ///
-/// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; `AccessDenied` for a source that
-/// the service may not read; the failure of the engine if it refuses the load.
+/// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; `AccessDenied` for a source
+/// that the service may not read; the failure of the engine if it refuses the load.
 pub async fn submit(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     let spec = spec(&fields)?;
