@@ -247,7 +247,7 @@ test("the function that loads stands where the query function does, with time an
   const own = ["settings.rs", "main.rs"].map((name) => join("services", "ingest", "src", name));
   assert.deepEqual(unknownVariables(Variables, ...own, FLEET_VARIABLES), []);
   assert.match(flat(Variables.TIDEGRAPH_OBJECTS), /^s3:\/\/<StateBucketsData/);
-  assert.match(flat(Variables.TIDEGRAPH_LOAD_FROM), /^s3:\/\/<StateBucketsDrop[^>]*>\/drop\/default\/$/);
+  assert.match(flat(Variables.TIDEGRAPH_LOAD_FROM), /^s3:\/\/<StateBucketsDrop[^>]*>\/drop\/people\/$/);
   assert.ok(Properties.KmsKeyArn);
 });
 

@@ -21,6 +21,7 @@ use crate::{Database, Error};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -51,44 +52,57 @@ impl Filling {
         }
     }
 
-    fn start(&self, job: Job) -> Result<Receiver<Result<(), Error>>, Error> {
-        let (done, answer) = bounded(1);
-        self.waiting.lock().insert(job.name.clone(), vec![done]);
-        let (stop, waiting, name) = (self.stop.clone(), self.waiting.clone(), job.name.clone());
+    /// Takes the name of an index that is to be made in this process. If another thread makes one of this name, returns
+    /// the end of that.
+    fn reserve(&self, name: &Str) -> Result<Reservation, Receiver<Result<(), Error>>> {
+        match self.waiting.lock().entry(name.clone()) {
+            Entry::Occupied(mut waiting) => {
+                let (done, end) = bounded(1);
+                waiting.get_mut().push(done);
+                return Err(end);
+            }
+            Entry::Vacant(free) => free.insert(vec![]),
+        };
+        Ok(Reservation { waiting: self.waiting.clone(), name: name.clone(), ended: false })
+    }
+
+    /// The end of an index that is being made in this process; `None` if it is not.
+    fn end_of(&self, name: &Str) -> Option<Receiver<Result<(), Error>>> {
+        let (done, end) = bounded(1);
+        self.waiting.lock().get_mut(name)?.push(done);
+        Some(end)
+    }
+
+    fn start(&self, job: Job, reservation: Reservation) -> Result<Receiver<Result<(), Error>>, Error> {
+        let end = self.end_of(&job.name);
+        let stop = self.stop.clone();
         let work = move || {
-            let ended = Ended { waiting, name: job.name.clone() };
             let result = job.run(&stop);
             if let Err(error) = &result {
                 tracing::warn!(error = %error.chain(), index = %job.name, "an index was not completed");
             }
-            ended.tell(&result);
+            reservation.end(&result);
         };
         let thread = tidegraph_platform::spawn("index", work).map_err(|e| {
-            self.waiting.lock().remove(&name);
             Error::new(ErrorCode::Unavailable, format!("no thread fills the index: {e}")).with_source(e)
         })?;
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
-        Ok(answer)
-    }
-
-    /// The end of an index that is being made in this process; `None` if it is not.
-    fn end_of(&self, name: &Str) -> Option<Receiver<Result<(), Error>>> {
-        let (done, answer) = bounded(1);
-        self.waiting.lock().get_mut(name)?.push(done);
-        Some(answer)
+        end.ok_or_else(|| Error::new(ErrorCode::Internal, "the index that is being made has no name"))
     }
 }
 
-/// Tells those who wait for an index. If it is dropped before, by a panic, they are disconnected.
-struct Ended {
+/// The name of an index that is being made, from before its definition is committed until it holds or is dropped.
+struct Reservation {
     waiting: Waiting,
     name: Str,
+    ended: bool,
 }
 
-impl Ended {
-    fn tell(&self, result: &Result<(), Error>) {
+impl Reservation {
+    fn end(mut self, result: &Result<(), Error>) {
+        self.ended = true;
         for done in self.waiting.lock().remove(&self.name).unwrap_or_default() {
             // The caller may have disconnected.
             let _ = done.send(result.clone());
@@ -96,9 +110,12 @@ impl Ended {
     }
 }
 
-impl Drop for Ended {
+impl Drop for Reservation {
+    /// Disconnects those who wait: nothing was made, or the thread panicked.
     fn drop(&mut self) {
-        self.waiting.lock().remove(&self.name);
+        if !self.ended {
+            self.waiting.lock().remove(&self.name);
+        }
     }
 }
 
@@ -219,45 +236,59 @@ impl Database {
         let (label, key): (Token, Token) = (tokens[0], tokens[1]);
         let kind = if unique { "constraint" } else { "index" };
         let name = name.cloned().unwrap_or_else(|| Str::from(format!("{kind}_{label_name}_{key_name}")));
-        loop {
+        let reservation = loop {
             deadline.ensure()?;
+            // Before the indexes are read: an index that is there and not being made then has its final state.
+            let reserved = self.filling.reserve(&name);
             let version = self.backend.snapshot(None)?.at.version;
             let there = self.backend.indexes()?.into_iter().find(|index| {
                 let other = &index.definition;
                 other.name == name || (other.label, other.key) == (label, key)
             });
-            if let Some(there) = there {
-                let other = there.definition;
-                if if_not_exists && serves(&other, &name, (label, key), unique) {
-                    match self.filling.end_of(&other.name) {
-                        None => return Ok(nothing(version)),
-                        // If it fails, it is gone, and this command makes it.
-                        Some(end) => drop(wait(&end, deadline)?),
+            let Some(there) = there else {
+                let reservation = match reserved {
+                    Ok(reservation) => reservation,
+                    Err(end) => {
+                        drop(wait(&end, deadline)?);
+                        continue;
                     }
+                };
+                self.backend.check_room()?;
+                let index = IndexDefinition { name: name.clone(), label, key, unique };
+                match commit(&*self.backend, version, Mutation::DefineIndex { index }) {
+                    Ok(_) => break reservation,
+                    Err(error) if error.code() == ErrorCode::ConcurrentModification => continue,
+                    Err(error) => return Err(error),
+                }
+            };
+            drop(reserved);
+            let other = there.definition;
+            if if_not_exists && serves(&other, &name, (label, key), unique) {
+                // If it fails, it is gone, and this command makes it.
+                if self.await_end(&other.name, deadline)? || !self.is_there(&other)? {
                     continue;
                 }
-                let kind = if other.unique { "a constraint" } else { "an index" };
-                let message = if other.name == name {
-                    format!("{kind} with the name `{name}` exists already")
-                } else {
-                    format!("{kind} over `{label_name}` and `{key_name}` exists already: `{}`", other.name)
-                };
-                return Err(Error::new(ErrorCode::BadRequest, message));
+                return Ok(nothing(version));
             }
-            self.backend.check_room()?;
-            let index = IndexDefinition { name: name.clone(), label, key, unique };
-            match commit(&*self.backend, version, Mutation::DefineIndex { index }) {
-                Ok(_) => break,
-                Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
-                Err(error) => return Err(error),
-            }
-        }
+            return Err(exists_already(&other, &name, over));
+        };
         let job = Job { backend: self.backend.clone(), name };
-        let end = self.filling.start(job)?;
+        let end = self.filling.start(job, reservation)?;
         let result = wait(&end, deadline)?;
         self.plans.clear();
         result?;
         Ok(nothing(self.backend.snapshot(None)?.at.version))
+    }
+
+    /// Waits until an index is made, if this process is making it; returns whether it was.
+    fn await_end(&self, name: &Str, deadline: &Deadline<'_>) -> Result<bool, Error> {
+        let Some(end) = self.filling.end_of(name) else { return Ok(false) };
+        drop(wait(&end, deadline)?);
+        Ok(true)
+    }
+
+    fn is_there(&self, definition: &IndexDefinition) -> Result<bool, Error> {
+        Ok(self.backend.indexes()?.iter().any(|index| index.definition == *definition))
     }
 
     fn drop_index(&self, name: &Str, unique: bool, if_exists: bool) -> Result<Answer, Error> {
@@ -334,6 +365,16 @@ impl Database {
 fn serves(there: &IndexDefinition, name: &Str, over: (Token, Token), unique: bool) -> bool {
     let same_schema = (there.label, there.key) == over;
     if unique { there.unique && (same_schema || there.name == *name) } else { same_schema || !there.unique }
+}
+
+fn exists_already(there: &IndexDefinition, name: &Str, [label, key]: [&Str; 2]) -> Error {
+    let kind = if there.unique { "a constraint" } else { "an index" };
+    let message = if there.name == *name {
+        format!("{kind} with the name `{name}` exists already")
+    } else {
+        format!("{kind} over `{label}` and `{key}` exists already: `{}`", there.name)
+    };
+    Error::new(ErrorCode::BadRequest, message)
 }
 
 /// Waits until an index is made. The outer error is that of the wait, the inner one that of the index.
