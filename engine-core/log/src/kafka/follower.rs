@@ -34,6 +34,38 @@ struct Reading {
     next: i64,
 }
 
+impl Reading {
+    /// Takes the next message into account. Returns whether there was one.
+    fn take(&mut self, broker: &Broker, at_most: Duration) -> Result<bool, Error> {
+        let message = match self.consumer.poll(at_most) {
+            Some(Ok(message)) => message,
+            Some(Err(error)) if is_fatal(&error) => return Err(broker.error("read", error)),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "following the log");
+                return Ok(false);
+            }
+            None => return Ok(false),
+        };
+        let offset = message.offset();
+        if offset < self.next {
+            return Ok(true);
+        }
+        if offset > self.next {
+            return Err(broker.missing(self.next, offset));
+        }
+        let payload = message.payload().unwrap_or_default();
+        let head = broker.head(offset, payload)?;
+        self.next = offset + 1;
+        let record = || {
+            let (version, epoch) = (head.version, head.epoch);
+            let (body, _) = broker.body(offset, payload, version)?;
+            Ok(Record { shard: broker.shard, epoch, version, body })
+        };
+        self.following.accept(head, |reason: String| broker.damaged(offset, reason), record)?;
+        Ok(true)
+    }
+}
+
 impl std::fmt::Debug for KafkaFollower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KafkaFollower")
@@ -131,43 +163,17 @@ impl Follower for KafkaFollower {
                 self.at = reading.following.at();
                 return Ok(Some(record));
             }
-            match reading.consumer.poll(left) {
-                Some(Ok(message)) => {
-                    let (offset, broker) = (message.offset(), &self.broker);
-                    if offset < reading.next {
-                        continue;
-                    }
-                    if offset > reading.next {
-                        let missing = broker.missing(reading.next, offset);
-                        self.reading = None;
-                        return Err(missing);
-                    }
-                    let payload = message.payload().unwrap_or_default();
-                    let head = broker.head(offset, payload)?;
-                    reading.next = offset + 1;
-                    let record = || {
-                        let (version, epoch) = (head.version, head.epoch);
-                        let (body, _) = broker.body(offset, payload, version)?;
-                        Ok(Record { shard: broker.shard, epoch, version, body })
-                    };
-                    let damaged = |reason: String| broker.damaged(offset, reason);
-                    if let Err(error) = reading.following.accept(head, damaged, record) {
-                        // The next call starts again behind the last record that was handed out.
-                        self.reading = None;
-                        return Err(error);
-                    }
-                    continue;
-                }
-                Some(Err(error)) if is_fatal(&error) => {
-                    // The log may have been trimmed: the next call looks where it begins now.
+            // A message holds its consumer's client: `take` drops it before the consumer may go.
+            match reading.take(&self.broker, left) {
+                Ok(true) => {}
+                Ok(false) if clock.now() >= end => return Ok(None),
+                Ok(false) => {}
+                Err(error) => {
+                    // The next call starts again behind the last record that was handed out. If the log was trimmed, it
+                    // looks where the log begins now.
                     self.reading = None;
-                    return Err(self.broker.error("read", error));
+                    return Err(error);
                 }
-                Some(Err(error)) => tracing::warn!(%error, "following the log"),
-                None => {}
-            }
-            if clock.now() >= end {
-                return Ok(None);
             }
         }
     }
