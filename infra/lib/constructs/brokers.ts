@@ -8,7 +8,6 @@ import { Construct } from "constructs";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
-import type { LogCluster } from "./log-cluster.ts";
 import type { GraphState } from "./state.ts";
 
 /** The field of MSK's answer with the addresses for IAM clients. */
@@ -18,9 +17,9 @@ export class Brokers extends Construct {
   /** `host:port` of some brokers, separated by commas. */
   readonly addresses: string;
 
-  constructor(scope: Construct, id: string, state: GraphState, log: LogCluster) {
+  /** @param cluster the ARN of the cluster */
+  constructor(scope: Construct, id: string, state: GraphState, cluster: string) {
     super(scope, id);
-    const cluster = log.cluster.attrArn;
     const resource = new AwsCustomResource(this, "Ask", {
       onUpdate: {
         service: "Kafka",

@@ -5,9 +5,12 @@
  * The brokers have to meet the requirements of the log (ADR 0008): `copiesInSync` brokers acknowledge each record, and
  * no broker deletes a record on its own. `tidegraph-node init` sets both for the graph's topic.
  */
+import type { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
+import type { Construct } from "constructs";
 import { InvalidProp, text, whole } from "../check.ts";
+import type { GraphLog, LogAlarm } from "./graph-log.ts";
 
 /** How nodes reach existing brokers. */
 export interface GivenLogProps {
@@ -42,7 +45,7 @@ export interface GivenLogProps {
 
 const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
 
-export class GivenLog {
+export class GivenLog implements GraphLog {
   /** `host:port` of some brokers, separated by commas. */
   readonly addresses: string;
   readonly copies: number;
@@ -83,10 +86,21 @@ export class GivenLog {
     return [];
   }
 
-  /** Adds the nodes' egress rules to the brokers. */
-  letOut(nodes: ec2.SecurityGroup): void {
+  addressesFor(): string {
+    return this.addresses;
+  }
+
+  letIn(_scope: Construct, nodes: ec2.SecurityGroup): void {
     for (const peer of this.peers) {
       for (const port of this.ports) nodes.addEgressRule(peer, ec2.Port.tcp(port), "Nodes use the log");
     }
+  }
+
+  alarms(): LogAlarm[] {
+    return [];
+  }
+
+  disks(): Metric[] {
+    return [];
   }
 }

@@ -3,7 +3,8 @@
  * sync (ADR 0008). Brokers delete nothing on their own: the sequencer trims the log once checkpoints contain the
  * records, and a record that a broker deleted earlier would be lost.
  */
-import { ArnFormat, Fn, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
+import { ArnFormat, Duration, Fn, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
+import { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
 import type { IKey } from "aws-cdk-lib/aws-kms";
@@ -12,7 +13,10 @@ import * as msk from "aws-cdk-lib/aws-msk";
 import { Construct } from "constructs";
 import { InvalidProp, text, whole } from "../check.ts";
 import { statement } from "../statement.ts";
+import { Brokers } from "./brokers.ts";
+import type { GraphLog, LogAlarm } from "./graph-log.ts";
 import type { Network } from "./network.ts";
+import type { GraphState } from "./state.ts";
 
 /** Settings of the brokers. */
 export interface LogClusterProps {
@@ -44,7 +48,7 @@ export interface LogClusterProps {
 }
 
 /** The port of MSK for IAM clients inside the VPC. */
-export const BROKER_PORT = 9098;
+const BROKER_PORT = 9098;
 
 /** Copies of each record, and how many of them must be in sync before a record is acknowledged. */
 const COPIES = 3;
@@ -62,7 +66,7 @@ const PROPERTIES: Record<string, string | number | boolean> = {
   "log.retention.bytes": -1,
 };
 
-export class LogCluster extends Construct {
+export class LogCluster extends Construct implements GraphLog {
   readonly cluster: msk.CfnCluster;
   readonly securityGroup: ec2.SecurityGroup;
   /** The number of brokers; MSK numbers them from 1. */
@@ -157,6 +161,67 @@ export class LogCluster extends Construct {
       // The reader names a group, although it keeps track of its own position.
       statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
     ];
+  }
+
+  /** Asks MSK for the addresses: CloudFormation does not know them. */
+  addressesFor(scope: Construct, state: GraphState): string {
+    const { addresses } = new Brokers(scope, "Brokers", state, this.cluster.attrArn);
+    Brokers.explainProvider(Stack.of(scope));
+    return addresses;
+  }
+
+  letIn(scope: Construct, nodes: ec2.SecurityGroup): void {
+    nodes.addEgressRule(this.securityGroup, ec2.Port.tcp(BROKER_PORT), "Nodes use the log");
+    new ec2.CfnSecurityGroupIngress(scope, "NodesUseLog", {
+      groupId: this.securityGroup.securityGroupId,
+      sourceSecurityGroupId: nodes.securityGroupId,
+      ipProtocol: "tcp",
+      fromPort: BROKER_PORT,
+      toPort: BROKER_PORT,
+      description: "Nodes use the log",
+    });
+  }
+
+  alarms(): LogAlarm[] {
+    const full = this.brokerIds().map((broker) => ({
+      id: `LogFull${broker}`,
+      description:
+        "A broker's disk is nearly full: checkpoints are not written, or log.volumeGib is too small.",
+      metric: this.metric("KafkaDataLogsDiskUsed", broker),
+      above: 75,
+    }));
+    const offline = {
+      id: "LogOffline",
+      description: "A partition of the log has no leader: look at the log group brokers.",
+      metric: this.metric("OfflinePartitionsCount"),
+      above: 0,
+      minutes: 2,
+    };
+    return [offline, ...full];
+  }
+
+  disks(): Metric[] {
+    return this.brokerIds().map((broker) => this.metric("KafkaDataLogsDiskUsed", broker));
+  }
+
+  /** Returns the ids of the brokers, which MSK numbers from 1. */
+  private brokerIds(): string[] {
+    return Array.from({ length: this.brokers }, (_, index) => String(index + 1));
+  }
+
+  /** Returns the maximum of a metric over all brokers, or the metric of one. */
+  private metric(metricName: string, broker?: string): Metric {
+    const dimensionsMap = {
+      "Cluster Name": this.cluster.clusterName,
+      ...(broker !== undefined && { "Broker ID": broker }),
+    };
+    return new Metric({
+      namespace: "AWS/Kafka",
+      metricName,
+      dimensionsMap,
+      period: Duration.minutes(1),
+      statistic: "Maximum",
+    });
   }
 
   /** Returns the ARN of a topic or group, which contains the name and the unique id of the cluster. */

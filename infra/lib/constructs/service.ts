@@ -13,7 +13,7 @@
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
  * start loads of dropped files (`ingest`).
  */
-import { CfnOutput, Stack } from "aws-cdk-lib";
+import { CfnOutput } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
@@ -23,11 +23,8 @@ import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
 import { InvalidProp, powerOfTwo, whole } from "../check.ts";
 import { statement } from "../statement.ts";
-import { Brokers } from "./brokers.ts";
 import { Endpoints } from "./endpoints.ts";
-import { GivenLog } from "./given-log.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
-import { BROKER_PORT } from "./log-cluster.ts";
 import { FLEET_PORT } from "./node-setup.ts";
 import { QueryApi } from "./query-api.ts";
 import { QueryFunction, type QueryProps } from "./query-function.ts";
@@ -154,7 +151,7 @@ export class GraphService extends Construct {
     const retention = props.logRetention ?? RetentionDays.ONE_MONTH;
     const loadFrom = props.loadFrom ?? [];
     this.secrets = new Secrets(this, "Secrets", state.key);
-    const brokers = this.brokers();
+    const brokers = state.log.addressesFor(this, state);
     const fleetSecret = this.secrets.fleet;
     const shared = { state, bundle, retention, fleetSecret };
     this.nodes = new StorageNodes(this, "Nodes", {
@@ -213,15 +210,6 @@ export class GraphService extends Construct {
     this.sayWhere(props);
   }
 
-  /** Returns the addresses of the log's brokers. If the log is on MSK, asks MSK for them. */
-  private brokers(): string {
-    const { log } = this.state;
-    if (log instanceof GivenLog) return log.addresses;
-    const { addresses } = new Brokers(this, "Brokers", this.state, log);
-    Brokers.explainProvider(Stack.of(this));
-    return addresses;
-  }
-
   /** Lets a grantee send queries to the API. */
   grantQuery(grantee: iam.IGrantable): void {
     grantee.grantPrincipal.addToPrincipalPolicy(
@@ -246,7 +234,7 @@ export class GraphService extends Construct {
     for (const group of [nodes.securityGroup, ...callers.map(([group]) => group)]) {
       group.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), "AWS, by endpoints");
     }
-    this.connectLog();
+    this.state.log.letIn(this, nodes.securityGroup);
     for (const [group, who] of [
       [nodes.securityGroup, "Nodes"],
       [workers?.securityGroup, "Workers"],
@@ -254,27 +242,6 @@ export class GraphService extends Construct {
       if (group)
         endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use AWS's services`);
     }
-  }
-
-  /** Does the same for nodes and brokers. */
-  private connectLog(): void {
-    const nodes = this.nodes.securityGroup;
-    const { log } = this.state;
-    if (log instanceof GivenLog) {
-      log.letOut(nodes);
-      return;
-    }
-    const brokers = log.securityGroup;
-    nodes.addEgressRule(brokers, ec2.Port.tcp(BROKER_PORT), "Nodes use the log");
-    // The rule is in this stack, because the state does not know of processes.
-    new ec2.CfnSecurityGroupIngress(this, "NodesUseLog", {
-      groupId: brokers.securityGroupId,
-      sourceSecurityGroupId: nodes.securityGroupId,
-      ipProtocol: "tcp",
-      fromPort: BROKER_PORT,
-      toPort: BROKER_PORT,
-      description: "Nodes use the log",
-    });
   }
 
   /** Writes the outputs that people need after a deployment. */

@@ -13,6 +13,7 @@ import { Construct } from "constructs";
 import { text } from "../check.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
+import type { GraphLog } from "./graph-log.ts";
 import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
@@ -59,7 +60,7 @@ export class GraphState extends Construct {
   readonly network: Network;
   readonly buckets: Buckets;
   readonly map: MapTable;
-  readonly log: LogCluster | GivenLog;
+  readonly log: GraphLog;
 
   constructor(scope: Construct, id: string, props: GraphStateProps) {
     super(scope, id);

@@ -17,7 +17,6 @@ import { Key } from "aws-cdk-lib/aws-kms";
 import * as sns from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import type { Ingest } from "./ingest.ts";
-import { LogCluster } from "./log-cluster.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
 import type { QueryFunction } from "./query-function.ts";
@@ -196,8 +195,9 @@ export class Watch extends Construct {
 
   private ofServices(): void {
     const { state, nodes } = this.props;
-    const { log } = state;
-    if (log instanceof LogCluster) this.ofLog(log);
+    for (const { id, description, metric, above, minutes } of state.log.alarms()) {
+      this.alarm(id, description, metric, above, minutes === undefined ? {} : { minutes });
+    }
     this.alarm(
       "MapThrottled",
       "DynamoDB throttles the partition map.",
@@ -263,22 +263,6 @@ export class Watch extends Construct {
     return new cloudwatch.Metric({ namespace, metricName, dimensionsMap, period, statistic });
   }
 
-  private ofLog(log: LogCluster): void {
-    this.alarm(
-      "LogOffline",
-      "A partition of the log has no leader: look at the log group brokers.",
-      ofBrokers(log, "OfflinePartitionsCount"),
-      0,
-      { minutes: 2 },
-    );
-    for (const broker of idsOf(log)) {
-      const used = ofBrokers(log, "KafkaDataLogsDiskUsed", broker);
-      const what =
-        "A broker's disk is nearly full: checkpoints are not written, or log.volumeGib is too small.";
-      this.alarm(`LogFull${broker}`, what, used, 75);
-    }
-  }
-
   /** Adds the rules that publish events as they happen. */
   private rules(): void {
     const { nodes, workers } = this.props;
@@ -321,6 +305,7 @@ export class Watch extends Construct {
 
   private draw(): cloudwatch.Dashboard {
     const { state, api, query, nodes, ingest, workers } = this.props;
+    const disks = state.log.disks();
     const stage = api.api.deploymentStage;
     const graph = (title: string, ...left: cloudwatch.IMetric[]): cloudwatch.GraphWidget =>
       new cloudwatch.GraphWidget({ title, left, width: 8 });
@@ -386,7 +371,7 @@ export class Watch extends Construct {
           ),
         ],
         [
-          ...(state.log instanceof LogCluster ? [graph("Disk of brokers, %", ...disksOf(state.log))] : []),
+          ...(disks.length === 0 ? [] : [graph("Disk of brokers, %", ...disks)]),
           graph(
             "Units of the map",
             state.map.table.metricConsumedReadCapacityUnits({ period }),
@@ -405,28 +390,4 @@ export class Watch extends Construct {
       ],
     });
   }
-}
-
-/** Returns the ids of MSK's brokers, which are numbered from 1. */
-function idsOf(log: LogCluster): string[] {
-  return Array.from({ length: log.brokers }, (_, index) => String(index + 1));
-}
-
-/** Returns the maximum of a metric over all brokers, or the metric of one. */
-function ofBrokers(log: LogCluster, metricName: string, broker?: string): cloudwatch.Metric {
-  const dimensionsMap = {
-    "Cluster Name": log.cluster.clusterName,
-    ...(broker !== undefined && { "Broker ID": broker }),
-  };
-  return new cloudwatch.Metric({
-    namespace: "AWS/Kafka",
-    metricName,
-    dimensionsMap,
-    period: MINUTE,
-    statistic: "Maximum",
-  });
-}
-
-function disksOf(log: LogCluster): cloudwatch.Metric[] {
-  return idsOf(log).map((broker) => ofBrokers(log, "KafkaDataLogsDiskUsed", broker));
 }
