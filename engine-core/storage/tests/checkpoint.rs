@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use tidegraph_apl::{Apl, At, Cursor, Expand, Expansion, Projection, VertexRead, VertexRows};
 use tidegraph_platform::{ManualClock, Objects};
-use tidegraph_storage::checkpoint::{Format, prune, restore_newest};
+use tidegraph_storage::checkpoint::{Format, prune, prune_below, restore_newest};
 use tidegraph_storage::{CheckpointMeta, Error, Manifest, Store, StoreConfig};
 use tidegraph_types::{
     Cardinality, Direction, Edge, Epoch, ErrorCode, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite,
@@ -453,6 +453,36 @@ fn prune_keeps_the_newest_and_removes_leftovers() {
     objects.put("c/manifest-00000000000000000044-000000", "rubbish").unwrap();
     prune(&objects, "c", 1).unwrap();
     assert_eq!(restore_newest(&config(), &objects, "c").unwrap().unwrap().manifest.version, Version(42));
+}
+
+/// The checkpoint of version 42 builds on that of 41: objects below 42 belong to it.
+#[test]
+fn what_a_newer_checkpoint_uses_is_not_below_it() {
+    let objects = two();
+    let paths =
+        || -> Vec<String> { objects.list("c/").unwrap().into_iter().map(|object| object.path).collect() };
+    let used: Vec<String> = {
+        let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
+        manifest
+            .partitions
+            .into_iter()
+            .flat_map(|partition| partition.objects)
+            .map(|object| object.path)
+            .collect()
+    };
+    assert!(used.iter().any(|path| path.contains("data-00000000000000000041")), "{used:?}");
+    objects.put("c/data-00000000000000000043-000000/partition-00000", "under way").unwrap();
+    assert!(prune_below(&objects, "c", Version(42), false).unwrap() > 0);
+    let left = paths();
+    assert!(used.iter().all(|path| left.contains(path)), "{used:?} {left:?}");
+    assert_eq!(restore_newest(&config(), &objects, "c").unwrap().unwrap().manifest.version, Version(42));
+    // A process that is writing may build on the newest, and its own objects are not in a manifest yet.
+    assert_eq!(prune_below(&objects, "c", Version(50), true).unwrap(), 0);
+    assert_eq!(paths(), left);
+    assert_eq!(prune_below(&objects, "c", Version(50), false).unwrap(), left.len());
+    assert_eq!(paths(), Vec::<String>::new());
+    objects.put("c/data-00000000000000000043-000000/partition-00000", "the first, under way").unwrap();
+    assert_eq!(prune_below(&objects, "c", Version(50), true).unwrap(), 0);
 }
 
 #[test]

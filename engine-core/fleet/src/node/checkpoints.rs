@@ -7,11 +7,17 @@
 use super::replica::Replica;
 use super::{Shared, prefix_of, reconciler};
 use crate::Error;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_cluster::Checkpoint;
+use std::time::Duration;
+use tidegraph_cluster::{Checkpoint, NodeState};
+use tidegraph_platform::ObjectInfo;
 use tidegraph_storage::{CheckpointMeta, checkpoint};
 use tidegraph_types::{PartitionId, Version};
+
+/// Time after which a checkpoint that a node began before it ended, or before it started again, is no longer written.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 impl Shared {
     /// Whether this node writes the checkpoints of a partition.
@@ -47,7 +53,8 @@ impl Shared {
         Ok(version)
     }
 
-    /// Removes older checkpoints of other nodes, once this node has written as many as are kept.
+    /// Removes older checkpoints of other nodes, once this node has written as many as are kept. What a newer checkpoint
+    /// uses stays, and so does what the next one of a living node may build on.
     fn remove_others(&self, partition: PartitionId, own: &str, below: Version) -> Result<(), Error> {
         let all = self.objects.list(&format!("{}/", prefix_of(partition)))?;
         let manifests = |prefix: &str| {
@@ -57,21 +64,44 @@ impl Shared {
         if manifests(own) < self.config.checkpoints_kept {
             return Ok(());
         }
-        for object in all.iter().filter(|object| !object.path.starts_with(&format!("{own}/"))) {
-            // A node that still writes uses newer versions in its names.
-            let Some(version) = version_in(&object.path) else { continue };
-            if version < below {
-                self.objects.delete(&object.path)?;
+        let long_ago = self.clock.wall().checked_sub(ABANDONED_AFTER);
+        let long_ago = long_ago.map_or(i64::MIN, |time| time.as_millisecond());
+        for (prefix, modified_ms) in by_prefix(&all, &prefix_of(partition)) {
+            if prefix == own {
+                continue;
+            }
+            let is_written = self.is_written(&prefix);
+            if is_written || modified_ms < long_ago {
+                checkpoint::prune_below(&self.objects, &prefix, below, is_written)?;
             }
         }
         Ok(())
     }
+
+    /// Whether a living node writes its checkpoints under a prefix.
+    fn is_written(&self, prefix: &str) -> bool {
+        let name = prefix.rsplit('/').next().unwrap_or(prefix);
+        let Some((id, generation)) = name.rsplit_once('-') else { return false };
+        let map = self.watch.map();
+        map.nodes().any(|(node, known)| {
+            node.to_string() == id
+                && generation.parse() == Ok(known.generation)
+                && known.state != NodeState::Gone
+        })
+    }
 }
 
-/// Parses the version in the name of a manifest or of a data directory.
-fn version_in(path: &str) -> Option<Version> {
-    let part = path.split('/').find(|part| part.starts_with("manifest-") || part.starts_with("data-"))?;
-    Some(Version(part.split('-').nth(1)?.parse().ok()?))
+/// Returns the prefixes of a partition's checkpoints, each with the time at which its newest object was written, in
+/// milliseconds since 1970.
+fn by_prefix(listed: &[ObjectInfo], partition: &str) -> BTreeMap<String, i64> {
+    let mut prefixes = BTreeMap::new();
+    for object in listed {
+        let rest = object.path.strip_prefix(partition).and_then(|rest| rest.strip_prefix('/'));
+        let Some((name, _)) = rest.and_then(|rest| rest.split_once('/')) else { continue };
+        let newest: &mut i64 = prefixes.entry(format!("{partition}/{name}")).or_insert(object.modified_ms);
+        *newest = object.modified_ms.max(*newest);
+    }
+    prefixes
 }
 
 /// Starts to write a replica's checkpoint if it is due and this node writes it.
@@ -113,11 +143,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_in_names() {
-        let path = "checkpoints/p00001/n-1-3/data-00000000000000000150-000000/partition-00000";
-        assert_eq!(version_in(path), Some(Version(150)));
-        let path = "checkpoints/p00001/n-1-3/manifest-00000000000000000007-000002";
-        assert_eq!(version_in(path), Some(Version(7)));
-        assert_eq!(version_in("checkpoints/p00001/other"), None);
+    fn objects_belong_to_the_prefix_of_the_node_that_wrote_them() {
+        let object =
+            |path: &str, modified_ms| ObjectInfo { path: path.into(), bytes: 1, modified_ms, etag: None };
+        let all = [
+            object("checkpoints/p00001/n-1-3/data-00000000000000000150-000000/partition-00000", 7),
+            object("checkpoints/p00001/n-1-3/manifest-00000000000000000150-000000", 9),
+            object("checkpoints/p00001/n-2-1/manifest-00000000000000000007-000002", 5),
+            object("checkpoints/p00001/other", 5),
+        ];
+        let found = by_prefix(&all, "checkpoints/p00001");
+        let expected = [("checkpoints/p00001/n-1-3", 9), ("checkpoints/p00001/n-2-1", 5)];
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected.map(|(path, at)| (path.to_owned(), at)));
     }
 }

@@ -146,37 +146,89 @@ impl Manifest {
 ///
 /// [`Error::Object`] if the object store fails; what was removed until then stays removed.
 pub fn prune(objects: &Objects, prefix: &str, keep: usize) -> Result<usize, Error> {
-    let mut kept: Vec<Number> = Vec::new();
-    let mut used: FxHashSet<String> = FxHashSet::default();
-    let manifests = numbers(objects, prefix, "manifest")?;
-    for &number in manifests.iter().rev() {
-        if kept.len() >= keep.max(1) {
-            break;
-        }
-        match Manifest::read(objects, &numbered(prefix, "manifest", number)) {
-            Ok(manifest) => {
-                kept.push(number);
-                let objects = manifest.partitions.into_iter().flat_map(|partition| partition.objects);
-                used.extend(objects.map(|object| object.path));
+    let kept = Kept::newest(objects, prefix, keep.max(1))?;
+    match kept.numbers.first() {
+        Some(&newest) => kept.remove_others(objects, prefix, newest),
+        None => Ok(0),
+    }
+}
+
+/// Removes the checkpoints below a version, and what failed attempts below it left behind. Keeps objects that a newer
+/// checkpoint under the prefix uses. Returns the number of objects removed.
+///
+/// `is_written` says whether another process may be writing a checkpoint under the prefix. Such a checkpoint may build
+/// on the newest one, whatever its version: that one and what is newer stay.
+///
+/// # Errors
+///
+/// [`Error::Object`] if the object store fails; what was removed until then stays removed.
+pub fn prune_below(
+    objects: &Objects,
+    prefix: &str,
+    version: Version,
+    is_written: bool,
+) -> Result<usize, Error> {
+    let newer = numbers(objects, prefix, "manifest")?.iter().filter(|number| number.0 >= version).count();
+    let kept = Kept::newest(objects, prefix, newer.max(usize::from(is_written)))?;
+    let below = (version, 0);
+    match kept.numbers.first() {
+        Some(&newest) if is_written => kept.remove_others(objects, prefix, newest.min(below)),
+        None if is_written => Ok(0),
+        _ => kept.remove_others(objects, prefix, below),
+    }
+}
+
+/// The checkpoints that pruning keeps.
+struct Kept {
+    /// Numbers of all manifests under the prefix.
+    manifests: Vec<Number>,
+    /// Numbers of the kept manifests, newest first.
+    numbers: Vec<Number>,
+    /// Paths of the objects that these use.
+    used: FxHashSet<String>,
+}
+
+impl Kept {
+    /// Chooses the newest manifests that can be read.
+    fn newest(objects: &Objects, prefix: &str, count: usize) -> Result<Self, Error> {
+        let manifests = numbers(objects, prefix, "manifest")?;
+        let mut kept = Self { numbers: Vec::new(), used: FxHashSet::default(), manifests };
+        for &number in kept.manifests.iter().rev() {
+            if kept.numbers.len() >= count {
+                break;
             }
-            Err(error) if error.is_damage() => {}
-            Err(error) => return Err(error),
+            match Manifest::read(objects, &numbered(prefix, "manifest", number)) {
+                Ok(manifest) => {
+                    kept.numbers.push(number);
+                    let objects = manifest.partitions.into_iter().flat_map(|partition| partition.objects);
+                    kept.used.extend(objects.map(|object| object.path));
+                }
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
         }
+        Ok(kept)
     }
-    let Some(&newest) = kept.first() else { return Ok(0) };
-    let mut removed = 0;
-    // Manifests first, so that no manifest ever names objects that are gone.
-    for number in manifests.into_iter().filter(|number| *number < newest && !kept.contains(number)) {
-        let object = numbered(prefix, "manifest", number);
-        objects.delete(&object).map_err(object_error(&object))?;
-        removed += 1;
-    }
-    for object in objects.list(&format!("{prefix}/data-")).map_err(object_error(prefix))? {
-        let Some(number) = number_in(prefix, "data", &object.path) else { continue };
-        if number < newest && !used.contains(&object.path) {
-            objects.delete(&object.path).map_err(object_error(&object.path))?;
+
+    /// Removes what is below a number and not kept.
+    fn remove_others(&self, objects: &Objects, prefix: &str, below: Number) -> Result<usize, Error> {
+        let mut removed = 0;
+        // Manifests first, so that no manifest ever names objects that are gone.
+        for &number in self.manifests.iter().filter(|number| **number < below) {
+            if self.numbers.contains(&number) {
+                continue;
+            }
+            let object = numbered(prefix, "manifest", number);
+            objects.delete(&object).map_err(object_error(&object))?;
             removed += 1;
         }
+        for object in objects.list(&format!("{prefix}/data-")).map_err(object_error(prefix))? {
+            let Some(number) = number_in(prefix, "data", &object.path) else { continue };
+            if number < below && !self.used.contains(&object.path) {
+                objects.delete(&object.path).map_err(object_error(&object.path))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
-    Ok(removed)
 }

@@ -28,7 +28,7 @@ mod restore;
 mod write;
 
 pub use format::Format;
-pub use manifest::{Manifest, ManifestObject, ManifestPartition, prune};
+pub use manifest::{Manifest, ManifestObject, ManifestPartition, prune, prune_below};
 pub use restore::{Refused, Restored, restore_newest};
 pub(crate) use write::write;
 
