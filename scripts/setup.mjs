@@ -11,6 +11,7 @@ import { CARGO_DENY_VERSION, cargoTool, nextest } from "./lib/cargo.mjs";
 import { dynamodbClasspath } from "./lib/dynamodb.mjs";
 import { kafkaClasspath } from "./lib/kafka.mjs";
 import { kits } from "./lib/kits.mjs";
+import { localStackPython } from "./lib/localstack.mjs";
 import { pythonWithClients } from "./lib/python.mjs";
 import { installNodeModules, run, runSteps } from "./lib/run.mjs";
 
@@ -59,14 +60,6 @@ const TOOLS = [
     apt: "python3 python3-venv",
     brew: "python@3.13",
     otherwise: "https://www.python.org",
-  },
-  {
-    name: "Python 3.13, for LocalStack",
-    command: ["python3.13", "--version"],
-    accepted: /3\.13/,
-    apt: "",
-    brew: "python@3.13",
-    otherwise: "pyenv install 3.13, or the package python3.13 where the system has it",
   },
   {
     name: "Java 17 or newer, with jar",
@@ -121,5 +114,7 @@ await runSteps("npm run setup", [
   ["Kafka", () => kafkaClasspath().then(() => undefined)],
   ["DynamoDB Local", () => dynamodbClasspath().then(() => undefined)],
   ["the languages' kits", () => kits().then(() => undefined)],
+  // It needs a Python of one version, and says where it looked if there is none.
+  ["LocalStack", () => localStackPython().then(() => undefined)],
   ["Python clients", () => pythonWithClients().then(() => undefined)],
 ]);
