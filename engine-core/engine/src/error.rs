@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use tidegraph_platform::Chain;
 use tidegraph_types::ErrorCode;
 
 /// Why the database did not carry out a request.
@@ -89,7 +90,7 @@ impl Error {
     /// Displays the message and the messages of all causes, for logs.
     #[must_use]
     pub fn chain(&self) -> Chain<'_> {
-        Chain(self)
+        tidegraph_platform::chain(self)
     }
 }
 
@@ -103,28 +104,6 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         // Not the `Arc`: a caller that asks for the type of the cause must find the cause.
         self.source.as_ref().map(|source| &**source as _)
-    }
-}
-
-/// Displays an error with its causes: see [`Error::chain`].
-#[derive(Clone, Copy, Debug)]
-pub struct Chain<'e>(&'e Error);
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = self.0.to_string();
-        f.write_str(&shown)?;
-        let mut next = std::error::Error::source(self.0);
-        while let Some(cause) = next {
-            let text = cause.to_string();
-            // Most messages end with that of their cause.
-            if !shown.contains(&text) {
-                write!(f, ": {text}")?;
-                shown = text;
-            }
-            next = cause.source();
-        }
-        Ok(())
     }
 }
 

@@ -48,7 +48,7 @@ pub use backend::{
     Snapshot,
 };
 pub use database::{Database, Status};
-pub use error::{Chain, Error, Retry};
+pub use error::{Error, Retry};
 pub use loads::sweep_below;
 pub use options::Options;
 pub use principal::Principal;

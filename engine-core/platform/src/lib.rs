@@ -11,6 +11,7 @@
 //! opens files of the database directly. `clippy.toml` enforces it.
 
 mod bucket;
+mod chain;
 pub mod clock;
 pub mod disk;
 pub mod folder;
@@ -25,6 +26,7 @@ mod testing;
 mod thread;
 
 pub use bucket::{check_bucket, check_region};
+pub use chain::{Chain, chain};
 pub use clock::{Clock, RealClock};
 pub use disk::{Disk, DiskFile, DiskLock, Error as DiskError, FileInfo, Operation, ScratchFile};
 pub use objects::{Error as ObjectError, ObjectInfo, ObjectWriter, Objects};

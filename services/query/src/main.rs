@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     match command.run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("tidegraph: {error:#}");
+            eprintln!("tidegraph: {}", tidegraph_platform::chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }

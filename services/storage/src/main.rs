@@ -55,7 +55,7 @@ fn main() -> ExitCode {
             // For people, so not in the debug form.
             #[allow(clippy::print_stderr)]
             {
-                eprintln!("error: {error:#}");
+                eprintln!("error: {}", tidegraph_platform::chain(error.as_ref()));
             }
             ExitCode::FAILURE
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidegraph_cluster::{
     Acquired, Advanced, Goal, Move, NodeId, NodeState, Plan, Rebalance, Stage, takeover_wait,
 };
-use tidegraph_platform::{Clock, Random, RealClock, RealRandom};
+use tidegraph_platform::{Clock, Random, RealClock, RealRandom, chain};
 
 /// Time that this process may rely on the lease after a renewal.
 const LEASE: Duration = Duration::from_secs(15);
@@ -355,8 +355,9 @@ impl Run {
                 Ok((_, line)) => self.pause(&line)?,
                 // The map cannot be reached at the moment, or other processes keep changing it.
                 Err(error) if may_pass(&error) => {
-                    tracing::warn!("the step failed and is retried: {error:#}");
-                    self.pause(&format!("{error:#}"))?;
+                    let reason = chain(error.as_ref()).to_string();
+                    tracing::warn!("the step failed and is retried: {reason}");
+                    self.pause(&reason)?;
                 }
                 Err(error) => return Err(error),
             }

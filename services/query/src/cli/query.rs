@@ -156,7 +156,7 @@ impl Query {
             if ends && !text.trim().is_empty() {
                 editor.add_history_entry(text.trim())?;
                 if let Err(error) = self.once(client, &text) {
-                    eprintln!("{error:#}");
+                    eprintln!("{}", tidegraph_platform::chain(error.as_ref()));
                 }
                 text.clear();
             } else if word.is_empty() {

@@ -148,8 +148,7 @@ impl Serve {
             ..Options::default()
         };
         self.listen.apply(&mut options);
-        let database = Database::open(options)
-            .map_err(|error| anyhow::anyhow!("the database cannot be opened: {}", error.chain()))?;
+        let database = Database::open(options).context("the database cannot be opened")?;
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
             limits.load_from.add_folder(folder)?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
-use tidegraph_platform::{Clock, RealClock};
+use tidegraph_platform::{Clock, RealClock, chain};
 
 /// Flags of `status`.
 #[derive(Args, Debug)]
@@ -59,7 +59,7 @@ impl Status {
                     Ok(fleet) => format!("{}\n\n{}\n\n{}", own(&status), nodes(&fleet), partitions(&fleet)),
                     Err(_) => own(&status),
                 },
-                Err(error) => format!("{error:#}"),
+                Err(error) => chain(error.as_ref()).to_string(),
             };
             // A terminal shows each refresh in place of the last one; other outputs get them in a row.
             let clear = if out.is_terminal() { "\x1b[2J\x1b[H" } else { "" };

@@ -23,6 +23,7 @@ use axum::http::{Response, StatusCode};
 use lambda_http::service_fn;
 use std::convert::Infallible;
 use std::sync::Arc;
+use tidegraph_platform::chain;
 
 /// Connects to the fleet and answers events until Lambda ends the process.
 ///
@@ -41,7 +42,7 @@ pub fn run(configuration: Configuration) -> anyhow::Result<()> {
         // Before asking for the first event, because Lambda gives the start a whole processor. If it fails, each
         // request tries again and answers with the reason.
         if let Err(error) = shell.connect().await {
-            tracing::error!(error = format!("{error:#}"), "the fleet cannot be reached; requests will retry");
+            tracing::error!(error = %chain(error.as_ref()), "the fleet cannot be reached; requests will retry");
         }
         let ended = match responses {
             Responses::Stream => {
