@@ -12,10 +12,20 @@ const LONGEST: u64 = 64 << 10;
 ///
 /// # Errors
 ///
+/// Those of [`read_secret_file`].
+pub fn read_secret(path: &Path) -> io::Result<String> {
+    let text = read_secret_file(path)?;
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// Reads a file with a secret, such as a private key.
+///
+/// # Errors
+///
 /// Kind `PermissionDenied` if other users than its owner and its group can read or write the file, `InvalidData` if it
 /// is too large or not text, and the errors of the system. No error contains the secret.
 #[expect(clippy::disallowed_methods, reason = "the file is one of the user")]
-pub fn read_secret(path: &Path) -> io::Result<String> {
+pub fn read_secret_file(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
     if mode & 0o006 != 0 {
@@ -29,7 +39,7 @@ pub fn read_secret(path: &Path) -> io::Result<String> {
         let message = format!("the file has more than {LONGEST} bytes, the limit");
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+    Ok(text)
 }
 
 #[cfg(test)]

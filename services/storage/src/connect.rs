@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_log::kafka::MskIam;
 use tidegraph_log::{KafkaOptions, KafkaTls, LogLocation};
-use tidegraph_platform::{Clock, Objects, RealRandom};
+use tidegraph_platform::{Clock, Objects, RealRandom, read_secret_file};
 
 /// Where the map is.
 #[derive(Args, Clone, Debug)]
@@ -130,9 +130,11 @@ impl LogArgs {
         if !wanted && authorities.is_none() && certificate.is_none() {
             return Ok(None);
         }
-        let pair = certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
-        for file in authorities.iter().chain(pair) {
+        for file in authorities.iter().chain(certificate.iter().map(|(certificate, _)| certificate)) {
             std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        }
+        if let Some((_, key)) = &certificate {
+            read_secret_file(key).with_context(|| format!("cannot use {}", key.display()))?;
         }
         Ok(Some(KafkaTls { authorities, certificate }))
     }

@@ -110,7 +110,7 @@ impl Serve {
                 token
             }
         };
-        let tls = self.tls.files();
+        let tls = self.tls.files()?;
         let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
         let is_local = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
         anyhow::ensure!(

@@ -74,6 +74,6 @@ impl Worker {
 
     fn security(&self) -> anyhow::Result<SecurityConfig> {
         let token = self.fleet_token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
-        Ok(SecurityConfig { token, tls: self.tls.files() })
+        Ok(SecurityConfig { token, tls: self.tls.files()? })
     }
 }
