@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_noticed() {
+    fn every_truncation_is_an_error() {
         let bytes = write_all(&[Mutation::DeleteVertex { gui: Gui(1), edges_left: false }]);
         for cut in 0..bytes.len() {
             assert!(read(&bytes[..cut]).is_err(), "{cut}");

@@ -1,4 +1,4 @@
-//! `tidegraph-node serve`.
+//! `tidegraph-node serve`: runs a storage node that is also a candidate for the sequencer, until a signal ends it.
 
 use crate::connect::{LogArgs, MapArgs, objects};
 use anyhow::Context;

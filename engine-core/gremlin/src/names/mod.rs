@@ -107,7 +107,7 @@ mod source {
     /// How the arguments of a call on `g` are written.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(crate) enum Arguments {
-        /// As those of a step.
+        /// In the same form as the arguments of a step.
         OfStep,
         /// Class names and strategy objects, which the parser skips: the compiler refuses the call.
         Skipped,
@@ -152,9 +152,9 @@ mod owner {
     pub(crate) enum Members {
         /// Constants.
         Constants,
-        /// `single`, `set`, `list`: constants, or calls with a value.
+        /// `single`, `set`, `list`: constants, or calls with a value as their argument.
         Cardinalities,
-        /// The enum `Cardinality`, and then as there.
+        /// The enum `Cardinality`, a dot, and then one of `Cardinalities`.
         CardinalityEnum,
         /// Options of `with()`.
         Options,

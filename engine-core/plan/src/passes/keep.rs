@@ -149,7 +149,7 @@ fn subplans(op: &mut Op, before: &mut Live, set: bool) {
             for test in until.iter_mut().chain(emit) {
                 before.extend(&walk(&mut test.plan, Live::default(), set));
             }
-            // Each round must pass on the slots that a later round reads. What the body needs is known after one walk:
+            // Each round must pass on the slots that a later round reads. One walk finds the slots that the body needs:
             // the slots that are added to those after it are slots that it needs anyway. So nested loops are walked
             // once for each level around them, not twice as often with each level.
             let needed = walk(body, before.clone(), false);

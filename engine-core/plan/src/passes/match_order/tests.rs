@@ -120,7 +120,7 @@ impl Instances for Degrees {
 }
 
 #[test]
-fn ids_that_rows_say_are_looked_up() {
+fn ids_from_earlier_rows_are_looked_up() {
     let id_of = |slot| Expr::Call(Function::Id, vec![Expr::Slot(Slot(slot))]);
     let rows =
         || Op::Unwind { input: Box::new(Op::Argument), list: Expr::Parameter("rows".into()), out: Slot(5) };

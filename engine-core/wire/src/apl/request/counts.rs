@@ -1,4 +1,4 @@
-//! Requests for what a partition knows of itself: counts for the planner, and unique keys.
+//! Requests about a partition as a whole: its counts for the planner, and its unique keys.
 
 use super::super::shapes::{same, tokens_from, tokens_to};
 use super::{Allowance, Request};
