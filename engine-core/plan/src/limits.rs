@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_stopped_when_the_caller_wants_it() {
+    fn spend_and_charge_end_planning_when_the_caller_asks() {
         let going = Cell::new(true);
         let go_on = || going.get();
         let limits = Limits::new(u64::MAX, &go_on);

@@ -28,7 +28,7 @@ pub enum Error {
     NotOurs {
         /// The caller.
         holder: String,
-        /// The holder of the lease.
+        /// The lease that was found instead, with its holder.
         reason: String,
     },
     /// An event that cannot be parsed.

@@ -362,7 +362,7 @@ impl Compiler {
 
     /// `a.and().b`, `a.or().b`: TinkerPop's infix notation, which means `and(a, b)` and `or(a, b)`.
     fn infix(&mut self, flow: &mut Flow, steps: &[Step<'_>], index: usize, dest: Option<Slot>) -> Result<()> {
-        // A start step before the condition is no part of it.
+        // A start step before the condition does not belong to the condition.
         let start = usize::from(flow.scope.cur.is_none() || steps[0].name.properties().starts);
         if flow.scope.cur.is_none() && start > index {
             return Err(Fault::syntax(steps[index].at, format!("{}() cannot follow g", steps[index].name)));
@@ -447,7 +447,7 @@ impl Compiler {
         }
     }
 
-    /// Returns strings (property keys, labels). Nulls are left out, because a null is no key.
+    /// Returns strings (property keys, labels). Skips nulls, because a null is not a key.
     fn texts(&mut self, args: &[Arg<'_>]) -> Result<Vec<Str>> {
         let mut texts = Vec::with_capacity(args.len());
         for arg in args {

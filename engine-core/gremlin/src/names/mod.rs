@@ -5,7 +5,7 @@
 //! (`compile/step.rs`) then fails to compile until it has an arm for the step.
 //!
 //! A step that the compiler has no function for is refused as "not supported yet". A name that has no row in the table
-//! is no step at all.
+//! is not a step.
 
 mod constant;
 mod step;

@@ -62,7 +62,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Returns how strongly the next token binds as an operator between expressions. 0: it is no such operator.
+    /// Returns the binding strength of the next token as a binary operator; 0 if it is not one.
     fn strength(&self) -> u8 {
         match self.peek() {
             TokenKind::Keyword(keyword) => match keyword {

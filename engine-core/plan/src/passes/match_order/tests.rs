@@ -196,7 +196,7 @@ fn few_vertices_of_one_value_beat_a_small_label() {
         )
     };
     assert!(person("email").starts_with("scan vertices $0 :Person"), "{}", person("email"));
-    // There are no statistics of this key.
+    // The graph has no statistics of this key.
     assert!(person("name").starts_with("scan vertices $1 :City"), "{}", person("name"));
 }
 

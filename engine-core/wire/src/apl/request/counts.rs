@@ -8,7 +8,7 @@ use tidegraph_apl::{
 };
 use tidegraph_types::Token;
 
-/// `statistics`.
+/// The request of the method `Apl::statistics`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statistics;
 
@@ -60,7 +60,7 @@ impl Request for Statistics {
     }
 }
 
-/// `unique_keys`.
+/// The request of the method `Apl::unique_keys`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UniqueKeys;
 
