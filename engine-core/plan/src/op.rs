@@ -200,8 +200,8 @@ pub enum Op {
     LookupVertices { input: Box<Op>, ids: Expr, out: Slot },
     /// Like `LookupVertices`, for edges.
     LookupEdges { input: Box<Op>, ids: Expr, out: Slot },
-    /// A row for each edge at `from`, with its other end. A null `from` gives no row; any other value than a vertex is a
-    /// type error.
+    /// A row for each edge at `from`, with its other end. A null `from` gives no row; any other value than a vertex is
+    /// a type error.
     Expand {
         /// The input.
         input: Box<Op>,
