@@ -1,6 +1,6 @@
 /**
- * The envelope that the log, segments and checkpoints share: length of the payload (u32, little endian, at least 1), CRC-32C
- * of the payload (u32, little endian), payload.
+ * Frames, the envelope that the log, segments and checkpoints share: length of the payload (u32, little endian, at
+ * least 1), CRC-32C of the payload (u32, little endian), payload.
  */
 
 /** Bytes before the payload. */

@@ -1,7 +1,7 @@
 /**
- * Makes `src/generated/` from `openapi.yaml` and the JSON schemas that it refers to: one self-contained document, which
- * the validators load, and TypeScript types. What it makes is committed, so that using the contracts needs no tools;
- * with `--check` it writes nothing and fails when the committed files are not what it would make.
+ * Generates `src/generated/` from `openapi.yaml` and the JSON schemas that it refers to: one self-contained document,
+ * which the validators load, and TypeScript types. The results are committed, so that users of the contracts need no
+ * tools. With `--check`, writes nothing, and fails if the committed files are out of date.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { bundle, createConfig } from "@redocly/openapi-core";
@@ -17,13 +17,14 @@ async function makeAll(): Promise<Map<string, string>> {
   if (problems.length > 0) {
     throw new Error(`openapi.yaml does not bundle: ${problems.map((problem) => problem.message).join("; ")}`);
   }
-  // The bundle has made components out of the definitions inside of the schemas; left there, they would be taken for fields.
+  // The bundle has copied the definitions inside the schemas to components. The type generator would take the rest for
+  // fields.
   const json = `${JSON.stringify(document.parsed, (key, value) => (key === "$defs" ? undefined : value), 2)}\n`;
   const types = astToString(
     await openapiTypes(json, {
-      // A default is what the service assumes when a field is not sent, so it need not be.
+      // The service fills in defaults, so a field with a default is optional in a request.
       defaultNonNullable: false,
-      // TypeScript refuses a property whose type holds itself in an array; the validators check what is inside.
+      // TypeScript refuses a type that contains itself in an array. The validators check the contents.
       transform: (_schema, { path }) =>
         path?.endsWith("/schemas/Value")
           ? ts.factory.createKeywordTypeNode(ts.SyntaxKind.UnknownKeyword)

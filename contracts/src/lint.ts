@@ -1,5 +1,5 @@
 /**
- * Checks the schemas themselves: `openapi.yaml` against the rules of OpenAPI 3.1, each JSON schema in ajv's strict mode,
+ * Checks the schemas: `openapi.yaml` against the rules of OpenAPI 3.1, each JSON schema in ajv's strict mode,
  * `errors.json` against its schema, and every `.proto` file by loading it.
  */
 import { readdir } from "node:fs/promises";
@@ -14,13 +14,13 @@ const complaints: string[] = [];
 const config = await createConfig({
   extends: ["recommended"],
   rules: {
-    // The paths are Neptune's: names for operations would be ours, and no client reads them.
+    // The paths are Neptune's, which have no names of operations, and no client reads such names.
     "operation-operationId": "off",
-    // `default` stands for every error; the statuses are in errors.json.
+    // `default` covers every error. errors.json has the statuses.
     "operation-4xx-response": "off",
     // A local service has no users; the deployed one signs its requests (SigV4).
     "security-defined": "off",
-    // It is meant to run on this machine.
+    // The service runs on the machine of its user.
     "no-server-example.com": "off",
   },
 });

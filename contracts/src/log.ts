@@ -11,14 +11,14 @@ const PREFIX_BYTES = 26;
 
 /** One record, in the shape of the golden files. */
 export interface LogRecord {
-  /** Where its frame begins. */
+  /** Byte offset of the frame in the file. */
   readonly offset: number;
   readonly shard: number;
   readonly epoch: number;
   readonly version: number;
-  /** Bytes of the file that were known to be durable when it was written. */
+  /** Number of bytes of the file that were known to be durable when the record was written. */
   readonly durable_bytes: number;
-  /** The message `tidegraph.v1.LogBody` as protobuf's JSON. */
+  /** The message `tidegraph.v1.LogBody` in protobuf's JSON form. */
   readonly body: unknown;
 }
 
@@ -31,7 +31,7 @@ export interface LogFile {
   readonly records: readonly LogRecord[];
 }
 
-/** Decodes a file. Throws on a torn or damaged one, with the place: nothing is repaired here. */
+/** Decodes a file. Throws if the file is torn or damaged, with the place. Repairs nothing. */
 export function readLogFile(
   bytes: Uint8Array,
   protos: protobuf.Root = loadProtos(["tidegraph/v1/log.proto"]),

@@ -1,7 +1,10 @@
-/** Items of the partition map's table (docs/partition-map.md), as plain values: what DynamoDB's document clients make of attributes. */
+/**
+ * Checks items of the partition map's table (docs/partition-map.md). An item is given as the plain values that
+ * DynamoDB's document clients return.
+ */
 import { loadSchemas } from "./validate.ts";
 
-/** Which schema an item has, by the beginning of its key. */
+/** Schemas of items, by the beginning of the key. */
 const SCHEMAS = {
   "map#graph": "map-graph",
   "map#node#": "map-node",
@@ -13,7 +16,7 @@ const SCHEMAS = {
 
 let schemas: ReturnType<typeof loadSchemas> | undefined;
 
-/** What is wrong with an item, and where; `undefined` for a right one. */
+/** Returns what is wrong with an item, and where; `undefined` if the item is valid. */
 export function mapItemProblem(item: Readonly<Record<string, unknown>>): string | undefined {
   const key = String(item.item);
   const found = Object.entries(SCHEMAS).find(([beginning]) => key.startsWith(beginning));

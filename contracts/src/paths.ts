@@ -1,7 +1,7 @@
-/** Where the contracts lie, seen from this package's sources. */
+/** Paths of the files in `contracts/`. */
 import { fileURLToPath } from "node:url";
 
-/** An absolute path inside of `contracts/`. */
+/** Returns the absolute path of a file in `contracts/`. */
 export function contractPath(relative: string): string {
   return fileURLToPath(new URL(`../${relative}`, import.meta.url));
 }

@@ -12,7 +12,7 @@ const OPENAPI = "openapi";
 
 function openApiAjv(): Ajv2020 {
   const document: unknown = JSON.parse(readFileSync(contractPath("src/generated/openapi.json"), "utf8"));
-  // Not strict: an OpenAPI document is no JSON schema as a whole, only its components are.
+  // Not strict, because only the components of an OpenAPI document are JSON schemas.
   const ajv = new Ajv2020({ strict: false, allErrors: false });
   ajvFormats.default(ajv);
   ajv.addSchema(document as object, OPENAPI);
@@ -21,7 +21,7 @@ function openApiAjv(): Ajv2020 {
 
 let ajv: Ajv2020 | undefined;
 
-/** The validator of a component of `openapi.yaml`, such as `OpenCypherAnswer`. */
+/** Returns the validator of a component of `openapi.yaml`, such as `OpenCypherAnswer`. */
 export function validator<Name extends keyof Schemas & string>(name: Name): ValidateFunction<Schemas[Name]> {
   ajv ??= openApiAjv();
   const validate = ajv.getSchema<Schemas[Name]>(`${OPENAPI}#/components/schemas/${name}`);
@@ -29,7 +29,7 @@ export function validator<Name extends keyof Schemas & string>(name: Name): Vali
   return validate;
 }
 
-/** Takes a value for what the schema says, or throws with what is wrong and where. */
+/** Returns a value with the type of its schema, or throws what is wrong and where. */
 export function parseAs<Name extends keyof Schemas & string>(name: Name, value: unknown): Schemas[Name] {
   const validate = validator(name);
   if (validate(value)) return value;
@@ -38,7 +38,7 @@ export function parseAs<Name extends keyof Schemas & string>(name: Name, value: 
   throw new Error(`not a valid ${name}: ${first?.instancePath || "/"} ${first?.message}: ${text}`);
 }
 
-/** Compiles every file in `schemas/`; throws when one is wrong. */
+/** Compiles every file in `schemas/`. Throws if a file is not a valid schema. */
 export function loadSchemas(options: { strict: boolean }): Ajv2020 {
   const names = readdirSync(contractPath("schemas")).filter((name) => name.endsWith(".schema.json"));
   const loaded = new Ajv2020({ strict: options.strict, allowUnionTypes: true });
@@ -53,7 +53,7 @@ export function loadSchemas(options: { strict: boolean }): Ajv2020 {
   return loaded;
 }
 
-/** The validator of `errors.json`. */
+/** Returns the validator of `errors.json`. */
 export function errorTableValidator(): ValidateFunction {
   const validate = loadSchemas({ strict: true }).getSchema("errors.schema.json");
   if (validate === undefined) throw new Error("schemas/errors.schema.json is missing");

@@ -1,4 +1,4 @@
-/** The envelope of log, segments and checkpoints, read as Rust writes it. */
+/** Tests that TypeScript reads the frames of logs, segments and checkpoints as Rust writes them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32c, readFrames } from "../src/index.ts";
@@ -14,7 +14,7 @@ test("the checksum is CRC-32C", () => {
   assert.equal(crc32c(Buffer.from("123456789")), 0xe3069283);
 });
 
-test("frames are read one after the other", () => {
+test("frames are read in sequence", () => {
   const bytes = Buffer.concat([Buffer.from("magic"), frame(Buffer.from("one")), frame(Buffer.from("two"))]);
   assert.deepEqual(
     [...readFrames(bytes, 5)].map((payload) => Buffer.from(payload).toString()),

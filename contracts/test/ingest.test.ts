@@ -1,4 +1,7 @@
-/** What the state machines of dropped files ask of their function and hear, and what people write and read: the golden file against the schemas. Rust reads the same file. */
+/**
+ * Checks the golden file of dropped files against the schemas of events, answers, marks and reports. The Rust tests
+ * read the same file.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -10,7 +13,7 @@ const golden: Record<string, unknown[]> = JSON.parse(
 );
 const schemas = loadSchemas({ strict: true });
 
-/** Which lists of the golden file are of which schema: those that it takes, and those that it refuses. */
+/** For each schema, the lists of the golden file that it accepts and that it refuses. */
 const LISTS = [
   ["ingest-event", "events", "refused"],
   ["ingest-answer", "answers", "refusedAnswers"],
@@ -20,13 +23,13 @@ const LISTS = [
   ["ingest-stopped", "stopped", "refusedStopped"],
 ] as const;
 
-test("each list of the golden file is of a schema, and has examples", () => {
+test("each list of the golden file belongs to a schema and has examples", () => {
   assert.deepEqual(Object.keys(golden).toSorted(), LISTS.flatMap(([, ...lists]) => lists).toSorted());
   for (const [list, examples] of Object.entries(golden)) assert.ok(examples.length >= 2, list);
 });
 
 for (const [name, good, bad] of LISTS) {
-  test(`${name}: takes what it should, and refuses what the function does`, () => {
+  test(`${name}: accepts the valid examples, and refuses what the function refuses`, () => {
     const check = schemas.getSchema(`${name}.schema.json`);
     assert.ok(check, name);
     for (const value of golden[good] ?? []) {
@@ -36,7 +39,7 @@ for (const [name, good, bad] of LISTS) {
   });
 }
 
-test("the golden events have each step and each stage, and the answers each stage and both ends", () => {
+test("the golden events cover each step and stage, and the answers each stage and both ends", () => {
   const of = (list: string, field: string): unknown[] => [
     ...new Set((golden[list] as Record<string, unknown>[]).map((one) => one[field])),
   ];
@@ -47,7 +50,7 @@ test("the golden events have each step and each stage, and the answers each stag
   assert.ok(of("answers", "status").includes("LOAD_COMPLETED"));
 });
 
-test("statuses of a report are those of the loader API that a load can end with", () => {
+test("statuses of a report are the final statuses of the loader API", () => {
   const of = (name: string, path: string): string[] => {
     const text = readFileSync(contractPath(`schemas/${name}.schema.json`), "utf8");
     return JSON.parse(text).$defs[path].enum;

@@ -1,4 +1,7 @@
-/** Schemas of the partition map's items: what they take, what they refuse, and that the documentation has the same attributes. */
+/**
+ * Tests what the schemas of the partition map's items accept and refuse, and that the documentation names the same
+ * attributes.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -55,13 +58,13 @@ const items = {
   },
 };
 
-test("items as the daemons write them are taken", () => {
+test("items of the daemons are accepted", () => {
   for (const item of Object.values(items)) assert.equal(mapItemProblem(item), undefined);
   assert.equal(mapItemProblem({ ...items.beat, applied: "" }), undefined);
   assert.equal(mapItemProblem({ ...items.partition, replicas: {} }), undefined);
 });
 
-test("what is missing, not known or of another kind is refused, with the item and the place", () => {
+test("a missing, unknown or mistyped attribute is refused with the item and the place", () => {
   for (const item of Object.values(items)) {
     for (const [name, value] of Object.entries(item)) {
       if (name === "item") continue;

@@ -1,4 +1,7 @@
-/** What state machines ask of the function that moves replicas, and what it answers: the golden file against the schemas. Rust reads the same file. */
+/**
+ * Checks the golden file of the function that moves replicas against the schemas of events and answers. The Rust tests
+ * read the same file.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -8,24 +11,24 @@ import { loadSchemas } from "../src/validate.ts";
 const golden = JSON.parse(readFileSync(contractPath("golden/rebalance.json"), "utf8"));
 const schemas = loadSchemas({ strict: true });
 
-/** @param name of a schema */
+/** @param name the name of a schema */
 function validate(name: string, value: unknown): string | undefined {
   const check = schemas.getSchema(`${name}.schema.json`);
   assert.ok(check, name);
   return check(value) ? undefined : JSON.stringify(check.errors);
 }
 
-test("events and answers are as the schemas say", () => {
+test("the schemas accept the golden events and answers", () => {
   assert.ok(golden.events.length >= 9 && golden.answers.length >= 8);
   for (const event of golden.events) assert.equal(validate("rebalance-event", event), undefined);
   for (const answer of golden.answers) assert.equal(validate("rebalance-answer", answer), undefined);
 });
 
-test("what the function refuses, the schema does", () => {
+test("the schema refuses what the function refuses", () => {
   for (const event of golden.refused) assert.ok(validate("rebalance-event", event), JSON.stringify(event));
 });
 
-test("inputs of state machines name what they know and nothing else", () => {
+test("inputs of state machines have known fields only", () => {
   const good = { heal: { patienceSeconds: 120 }, drain: { node: "i-0123" }, scaleOut: {} };
   assert.equal(validate("rebalance-input", good), undefined);
   assert.ok(validate("rebalance-input", { ...good, heal: {} }));

@@ -1,4 +1,4 @@
-/** The validators take what the service answers and refuse what it must not. */
+/** Tests that the validators accept answers of the service and refuse others. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { errorRow, errorTable, parseAs, validator } from "../src/index.ts";
@@ -49,7 +49,7 @@ test("a Gremlin answer is GraphSON 3 with Neptune's envelope", () => {
   assert.equal(validator("GremlinAnswer")({ ...answer, result: { data: [3], meta: empty } }), false);
 });
 
-test("an error's code is one that clients know", () => {
+test("an error has a code of the contract", () => {
   parseAs("ErrorBody", {
     requestId: "id",
     code: "MalformedQueryException",
@@ -60,7 +60,7 @@ test("an error's code is one that clients know", () => {
   assert.equal(errorRow("NoSuchException"), undefined);
 });
 
-test("switches come as booleans or as text", () => {
+test("switches are booleans or text", () => {
   for (const failOnError of [true, "TRUE", "false"]) {
     parseAs("LoaderRequest", { source: "file:///tmp/a.csv", format: "csv", failOnError });
   }
@@ -68,7 +68,7 @@ test("switches come as booleans or as text", () => {
   assert.equal(validator("LoaderRequest")({ source: "s", format: "xls" }), false);
 });
 
-test("the table of errors fits its schema, and a wrong one does not", () => {
+test("the table of errors matches its schema, and a wrong table does not", () => {
   const validate = errorTableValidator();
   assert.equal(validate(errorTable), true);
   assert.equal(validate({ errors: [{ ...errorTable.errors[0], kind: "sometimes" }] }), false);

@@ -214,7 +214,7 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   );
 
   // From docs/partition-map.md: a node or worker polls every second, for half a unit; a node sends a heartbeat every
-  // second, for one unit; the holder of a lease renews it, and the other nodes read it, every 300 ms, for one unit each.
+  // second, for one unit. Every 300 ms the holder of a lease renews it and the other nodes read it, for one unit each.
   const looks = ((nodes + workers) * SECONDS * 0.5) / 1e6;
   const waiting = ((nodes - 1) * SECONDS) / 0.3 / 1e6;
   add("map: reads", `${(looks + waiting).toFixed(1)} million`, looks + waiting, PRICES.mapReads);

@@ -67,7 +67,7 @@ async function zones(subnets: readonly string[]): Promise<Set<string | undefined
   return new Set(Subnets.map(({ AvailabilityZone }) => AvailabilityZone));
 }
 
-test("brokers take IAM over TLS and nothing else, in three zones", async () => {
+test("brokers accept only IAM over TLS, in three zones", async () => {
   const cluster = await made("State", "AWS::MSK::Cluster");
   // With the property names of the wire format, which start with lowercase letters.
   const found = await clients.brokers(cluster);
@@ -87,7 +87,7 @@ test("brokers take IAM over TLS and nothing else, in three zones", async () => {
   assert.equal((await zones(found.brokerNodeGroupInfo.clientSubnets)).size, 3);
 });
 
-test("storage nodes are a group over three zones, with a hook for those that come and one for those that go", async () => {
+test("storage nodes are a group over three zones with a launch hook and a termination hook", async () => {
   const name = await made("Service", "AWS::AutoScaling::AutoScalingGroup");
   const expected = await said("Service", "AWS::AutoScaling::AutoScalingGroup");
   const found = await group(name);
@@ -122,7 +122,7 @@ test("storage nodes are a group over three zones, with a hook for those that com
   );
 });
 
-test("machines are what the launch template says, and as many as are asked for", async () => {
+test("machines follow the launch template, and their number the desired capacity", async () => {
   const name = await made("Service", "AWS::AutoScaling::AutoScalingGroup");
   const { LaunchTemplateData: expected } = await said("Service", "AWS::EC2::LaunchTemplate");
   const { LaunchTemplateVersions = [] } = await clients.ec2.send(
@@ -150,7 +150,7 @@ test("machines are what the launch template says, and as many as are asked for",
   }
 });
 
-test("workers are a service on Fargate behind a balancer within the VPC, as many as the template says", async () => {
+test("workers are a Fargate service of the given size behind an internal balancer", async () => {
   const service = await made("Service", "AWS::ECS::Service");
   const cluster = await made("Service", "AWS::ECS::Cluster");
   const expected = camel(await said("Service", "AWS::ECS::Service"));
@@ -177,7 +177,7 @@ test("workers are a service on Fargate behind a balancer within the VPC, as many
   assert.deepEqual(clusters[0]?.settings, settings);
 });
 
-test("the task of a worker is for arm64, writes nowhere, and gets its secrets by name", async () => {
+test("the task of a worker is for arm64, has a read-only disk, and gets its secrets by name", async () => {
   const taskDefinition = await made("Service", "AWS::ECS::TaskDefinition");
   const expected = camel(await said("Service", "AWS::ECS::TaskDefinition"));
   const { taskDefinition: found } = await clients.ecs.send(
@@ -206,7 +206,7 @@ test("the task of a worker is for arm64, writes nowhere, and gets its secrets by
   );
 });
 
-test("the balancer passes bytes on to the workers' port, in each zone", async () => {
+test("the balancer forwards TCP to the workers' port in each zone", async () => {
   const listener = await made("Service", "AWS::ElasticLoadBalancingV2::Listener");
   const balancer = await made("Service", "AWS::ElasticLoadBalancingV2::LoadBalancer");
   const TargetGroupArn = await made("Service", "AWS::ElasticLoadBalancingV2::TargetGroup");
@@ -243,7 +243,7 @@ test("the balancer passes bytes on to the workers' port, in each zone", async ()
   assert.equal(ofService[0].ContainerPort, TargetGroups[0]?.Port);
 });
 
-test("what refers to something that is not there is refused", async () => {
+test("a reference to a missing resource is refused", async () => {
   const cluster = await made("Service", "AWS::ECS::Cluster");
   const service = camel(await said("Service", "AWS::ECS::Service"));
   const another = (with_: object) =>

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Fetches the secret that the fleet shares into memory, where only the daemon can read it. At each start, so that a new secret is taken.
+# Fetches the secret of the fleet into a file in memory, which only the daemon can read. Runs at each start of the
+# daemon, so that a restart takes over a new secret.
 set -euo pipefail
 
 mkdir -p /run/tidegraph

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Stops the daemon in good order when the Auto Scaling group takes the machine away and others have what it held: the lease of the sequencer is given back, and readers ask
-# other replicas, before the machine is gone. The group waits; its lifecycle hook says how long.
+# Stops the daemon once the Auto Scaling group terminates the machine and no replica is on it any more. An orderly stop
+# gives the lease of the sequencer back and sends readers to other replicas. The group waits for this as long as its
+# lifecycle hook says.
 set -euo pipefail
 
 session=$(curl -sSf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Makes a machine ready for the daemon, at each boot: a file system on the machine's own NVMe, and what the daemon is told about the machine.
+# Prepares a machine for the daemon at each boot: mounts a file system on the machine's NVMe, and writes the variables
+# that describe the machine.
 #
-# Instance storage is empty after a stop and whole after a reboot, so a file system that is there is used again. Nothing on it is needed: replicas
-# come back from checkpoints and the log.
+# Instance storage is empty after a stop and unchanged after a reboot, so an existing file system is used again. The
+# daemon needs none of its data: replicas are restored from checkpoints and the log.
 set -euo pipefail
 
 MOUNT=${TIDEGRAPH_MOUNT:-/var/lib/tidegraph}
@@ -10,7 +11,7 @@ RUN=${TIDEGRAPH_RUN:-/run/tidegraph}
 BY_ID=${TIDEGRAPH_DISKS:-/dev/disk/by-id}
 LABEL=tidegraph
 
-# Whole disks only: partitions, and second names of the same disk, are other links.
+# Lists whole disks. Skips links to partitions, and second links to the same disk.
 disks() {
   local link
   for link in "$BY_ID"/nvme-Amazon_EC2_NVMe_Instance_Storage_*; do
@@ -27,7 +28,7 @@ device() {
       ;;
     1) echo "${found[0]}" ;;
     *)
-      # Several: one after the other would use one at a time.
+      # Several disks form a RAID 0, so that all of them work at the same time.
       if [[ ! -e /dev/md/$LABEL ]] && ! mdadm --assemble "/dev/md/$LABEL" "${found[@]}" >&2; then
         mdadm --create "/dev/md/$LABEL" --run --level=0 --raid-devices=${#found[@]} "${found[@]}" >&2
       fi
@@ -47,7 +48,7 @@ mount_disk() {
   mount -t xfs -o noatime,nodev,nosuid,noexec "$disk" "$MOUNT"
 }
 
-# The metadata service, version 2: a session first.
+# Reads from the metadata service. Its version 2 needs a session.
 imds() {
   local session
   session=$(curl -sSf --retry 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' \
@@ -55,7 +56,8 @@ imds() {
   curl -sSf --retry 5 -H "X-aws-ec2-metadata-token: $session" "http://169.254.169.254/latest/meta-data/$1"
 }
 
-# Seven tenths of the memory for replicas; the rest is for indexes being built, checkpoints being written and the system.
+# Replicas get seven tenths of the memory. The rest is for the building of indexes, the writing of checkpoints and the
+# system.
 describe_machine() {
   local kib
   kib=$(awk '/^MemTotal:/ {print $2}' /proc/meminfo)

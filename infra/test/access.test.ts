@@ -59,7 +59,7 @@ function short(text: string): string {
     .replaceAll(/[0-9a-f]{64}/g, "HASH");
 }
 
-test("no action is a wildcard, and nothing is allowed to everybody", () => {
+test("every statement allows actions by their full names", () => {
   const all = [...statements(service), ...statements(state)];
   assert.ok(all.length > 20);
   for (const [id, { Action, Effect }] of all) {
@@ -68,7 +68,7 @@ test("no action is a wildcard, and nothing is allowed to everybody", () => {
   }
 });
 
-test("a resource has a wildcard only where AWS or the way that names are made leaves nothing else", () => {
+test("resources have wildcards only for names that are unknown at synth and actions that support no resources", () => {
   const wild = statements(service).flatMap(([id, statement]) =>
     list(statement.Resource)
       .map(flat)
@@ -163,7 +163,7 @@ test("nodes may use the map, their topic, their bucket, their secret, their logs
   assert.deepEqual([...services], ["dynamodb", "kafka-cluster", "kms", "logs", "s3", "secretsmanager"]);
 });
 
-test("the query function reads the map and the jobs of loads, and nothing else of ours", () => {
+test("the query function only reads the map and the jobs of loads", () => {
   const actions = allowed("ServiceQueryRole").filter((one) => !one.startsWith("ec2:"));
   assert.deepEqual(actions, [
     "dynamodb:GetItem <Table>",
@@ -180,7 +180,7 @@ test("the query function reads the map and the jobs of loads, and nothing else o
   assert.equal(role.ManagedPolicyArns, undefined);
 });
 
-test("the function that moves replicas changes the map, and nothing else", () => {
+test("the function that moves replicas changes only the map", () => {
   assert.deepEqual(allowed("ServiceRebalanceRole"), [
     "dynamodb:GetItem <Table>",
     "dynamodb:PutItem <Table>",
@@ -194,7 +194,7 @@ test("the function that moves replicas changes the map, and nothing else", () =>
   ]);
 });
 
-test("state machines invoke the function, and detect starts the others", () => {
+test("state machines invoke the function, and detect starts the other machines", () => {
   const ours = (beginning: string): string[] =>
     allowed(beginning)
       .filter((one) => !one.startsWith("logs:"))
@@ -215,7 +215,7 @@ test("state machines invoke the function, and detect starts the others", () => {
   );
 });
 
-test("the function that loads reads the map and dropped files, and changes what loads work with and leave", () => {
+test("the function that loads reads the map and dropped files, and changes segments, jobs and reports", () => {
   const actions = allowed("ServiceIngestRole").filter((one) => !one.startsWith("ec2:"));
   const change = ["AbortMultipartUpload", "DeleteObject", "GetObject", "PutObject"];
   const prefixes = ["ingest", "jobs", "loads"];
@@ -236,7 +236,7 @@ test("the function that loads reads the map and dropped files, and changes what 
   ]);
 });
 
-test("who takes drops, tells and looks reads and writes beside them, and nothing of the graph", () => {
+test("the small functions read marks and write reports, and cannot reach the graph", () => {
   const of = (name: string): string[] =>
     allowed(`ServiceIngest${name}Role`)
       .filter((one) => /^(dynamodb|s3):/.test(one))
@@ -297,7 +297,7 @@ test("workers read the map and dropped files, and write segments", () => {
   ]);
 });
 
-test("items of other graphs, and the key without a service between, are out of reach", () => {
+test("roles cannot reach items of other graphs, or use the key directly", () => {
   let [items, keys] = [0, 0];
   for (const [id, { Sid, Condition, Action }] of statements(service)) {
     const ofDaemon =
@@ -350,7 +350,7 @@ function edges(direction: "Ingress" | "Egress"): string[] {
   return found.toSorted();
 }
 
-test("everybody is let in by nobody else than those who have to ask him", () => {
+test("security groups admit only the components that send requests", () => {
   const inward = [
     "Ingest -> Nodes: 7600",
     "Nodes -> Endpoints: 443",
@@ -375,7 +375,7 @@ test("everybody is let in by nobody else than those who have to ask him", () => 
   assert.deepEqual(edges("Egress"), [...endpoints, ...outward].toSorted());
 });
 
-test("nothing but the API can be reached from outside", () => {
+test("only the API is reachable from outside", () => {
   const balancer = only(service, "AWS::ElasticLoadBalancingV2::LoadBalancer").Properties;
   assert.equal(balancer.Scheme, "internal");
   const { NetworkInterfaces } = only(service, "AWS::EC2::LaunchTemplate").Properties.LaunchTemplateData;
@@ -391,7 +391,7 @@ test("nothing but the API can be reached from outside", () => {
   });
 });
 
-test("there are endpoints for what somebody cannot live without, and no others", () => {
+test("only the necessary endpoints exist", () => {
   const found = ofType(service, "AWS::EC2::VPCEndpoint").map(([, { Properties }]) => {
     const name = flat(Properties.ServiceName).replace(/^com\.amazonaws\.<AWS::Region>\./, "");
     return `${Properties.VpcEndpointType} ${name}`;
@@ -406,7 +406,7 @@ test("there are endpoints for what somebody cannot live without, and no others",
   ]);
 });
 
-test("secrets stand in no user data, no definition of a task and no output", () => {
+test("user data, task definitions and outputs contain no secrets", () => {
   const secrets = /resolve:secretsmanager/;
   const places = [...resources(service)]
     .filter(([, resource]) => secrets.test(JSON.stringify(resource)))
@@ -447,7 +447,7 @@ function explanations(root: IConstruct): [path: string, rule: string, reason: st
     );
 }
 
-test("AWS's rules find nothing that is not explained, and nothing is explained that they do not find", () => {
+test("every finding of AWS's rules is explained, and every explanation has a finding", () => {
   assert.deepEqual(new AwsSolutionsChecks(app).validateScope(app).violations, []);
   const found = unexplained()
     .validateScope(app)

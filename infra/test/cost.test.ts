@@ -8,13 +8,13 @@ import { PRICES, type Price } from "../cost/prices.ts";
 
 const resources = exampleResources();
 
-test("the table of the document is the one that the script makes", () => {
+test("the document has the table that the script makes", () => {
   const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "cost.md"), "utf8");
   const made = table(resources);
   assert.ok(page.includes(made), `npm run cost --workspace infra says:\n${made}`);
 });
 
-test("what is not used costs nothing, and what is there does", () => {
+test("unused services cost nothing, and existing resources do", () => {
   const [idle, work] = [monthly(resources, IDLE), monthly(resources, AT_WORK)];
   assert.deepEqual(
     idle.map(({ what }) => what),
@@ -29,7 +29,7 @@ test("what is not used costs nothing, and what is there does", () => {
   for (const { what, dollars } of work) assert.ok(Number.isFinite(dollars) && dollars > 0, what);
 });
 
-test("a machine of which nobody looked up the price is refused by name", () => {
+test("an instance type without a price is refused by name", () => {
   const others = resources.map((resource) =>
     resource.Type === "AWS::EC2::LaunchTemplate"
       ? { ...resource, Properties: withType(resource.Properties, "i8g.large") }
@@ -42,7 +42,7 @@ function withType(properties: { LaunchTemplateData: object }, InstanceType: stri
   return { ...properties, LaunchTemplateData: { ...properties.LaunchTemplateData, InstanceType } };
 }
 
-test("every price says where it is from and when", () => {
+test("every price has its source and its month", () => {
   const prices: Price[] = Object.values(PRICES).flatMap((one) =>
     "dollars" in one ? [one] : Object.values<Price>(one),
   );

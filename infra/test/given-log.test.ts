@@ -27,7 +27,7 @@ function variables(template: Template): string[] {
   return /^cat >\S+\/fleet\.env <<'END OF FILE'\n(.*?)^END OF FILE$/ms.exec(script)?.[1]?.split("\n") ?? [];
 }
 
-test("nothing of MSK is made, asked or watched", () => {
+test("no resource, permission or alarm is about MSK", () => {
   for (const template of [state, service]) {
     for (const [id, { Type }] of resources(template)) {
       assert.ok(!/MSK|Tidegraph|CloudFormation::CustomResource/.test(Type), `${id}: ${Type}`);
@@ -38,7 +38,7 @@ test("nothing of MSK is made, asked or watched", () => {
   for (const [id] of ofType(service, "AWS::Lambda::Function")) assert.match(id, /^Service/);
 });
 
-test("nodes are told the addresses, and speak TLS", () => {
+test("nodes have the addresses and connect with TLS", () => {
   const found = variables(service);
   assert.ok(found.includes(`TIDEGRAPH_KAFKA_BROKERS=${addresses}`), found.join());
   assert.ok(found.includes("TIDEGRAPH_KAFKA_TLS=true"));
@@ -46,7 +46,7 @@ test("nodes are told the addresses, and speak TLS", () => {
   assert.ok(!found.some((line) => line.startsWith("TIDEGRAPH_KAFKA_IAM")));
 });
 
-test("nodes may go out to private addresses at the brokers' ports, and nowhere else", () => {
+test("nodes may connect only to private addresses at the brokers' ports", () => {
   const groups = ofType(service, "AWS::EC2::SecurityGroup").map(([, { Properties }]) => Properties);
   const nodes = groups.find(({ GroupDescription }) => GroupDescription.startsWith("Storage nodes"));
   const out = (nodes.SecurityGroupEgress as { CidrIp?: string; FromPort: number; ToPort: number }[])
@@ -59,7 +59,7 @@ test("nodes may go out to private addresses at the brokers' ports, and nowhere e
   );
 });
 
-test("what is said about them is taken", () => {
+test("copies, security and peers have an effect", () => {
   const peers = [ec2.Peer.ipv4("10.7.0.0/24")];
   const template = deployed({ addresses: "k:9092", security: "plaintext", copies: 1, peers }).service;
   const found = variables(template);
@@ -70,7 +70,7 @@ test("what is said about them is taken", () => {
   assert.doesNotMatch(rules, /"CidrIp":"10\.0\.0\.0\/8"/);
 });
 
-test("what cannot be is refused by name", () => {
+test("invalid props are refused by name", () => {
   const refused = (log: GraphStateProps["log"], prop: string): void => {
     assert.throws(
       () => new GraphState(new Stack(testApp(), "Stack"), "State", { name: "example", ...(log && { log }) }),
@@ -98,6 +98,6 @@ test("what cannot be is refused by name", () => {
   refused({ addresses, copies: 2, copiesInSync: 3 }, "log.copiesInSync");
 });
 
-test("AWS's rules find nothing that is not explained", () => {
+test("every finding of AWS's rules is explained", () => {
   assert.deepEqual(new AwsSolutionsChecks(app).validateScope(app).violations, []);
 });

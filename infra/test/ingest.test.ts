@@ -34,12 +34,12 @@ const settle = machines.get("settle") as Definition;
 const ROOT = join(import.meta.dirname, "..", "..");
 const CONTROL = join(ROOT, "services", "ingest", "control", "src");
 
-test("every state can be reached and leads on or ends", () => {
+test("every state is reachable, and has a successor or is an end", () => {
   for (const [name, definition] of machines) check(name, definition);
   assert.equal(machine.TimeoutSeconds, 24 * 3600);
 });
 
-test("tasks of a stage run in executions of their own, which may take as long as the function, and answer nothing", () => {
+test("tasks run in executions of their own, with the time limit of the function and without results", () => {
   const { Work } = machine.States;
   const { ItemProcessor, ...map } = Work as unknown as {
     ItemProcessor: Definition & { ProcessorConfig: unknown };
@@ -57,7 +57,7 @@ test("tasks of a stage run in executions of their own, which may take as long as
   assert.ok(one.TimeoutSeconds > 900);
 });
 
-test("what can fail has a time and is tried again; what cannot be mended abandons the load and is told", () => {
+test("each step has a time limit and retries; a permanent error abandons the load and is reported", () => {
   for (const [id, state] of [...states(machine), ...states(settle)]) {
     if (state.Type !== "Task") continue;
     assert.ok(state.TimeoutSeconds, `${id} has no time`);
@@ -87,7 +87,7 @@ test("what can fail has a time and is tried again; what cannot be mended abandon
   assert.match(JSON.stringify(machine.States["Report the failure"]), /"error\.\$":"\$\.error"/);
 });
 
-test("a completed load succeeds, and every other one fails by its status", () => {
+test("a completed load succeeds, and every other status fails the execution", () => {
   const { "Completed?": end, "Not loaded": failed } = machine.States as Record<string, unknown> as Record<
     string,
     Record<string, unknown>
@@ -113,7 +113,7 @@ function asked(parameters: unknown, examples: Record<string, unknown>): unknown 
   );
 }
 
-test("what functions are asked is what they know", () => {
+test("payloads are valid events of the functions", () => {
   const golden = JSON.parse(readFileSync(join(ROOT, "contracts", "golden", "ingest.json"), "utf8"));
   const event = loadSchemas({ strict: true }).getSchema("ingest-event.schema.json");
   assert.ok(event);
@@ -156,7 +156,7 @@ test("what functions are asked is what they know", () => {
   assert.equal((machine.States.Begin as { InputPath?: string }).InputPath, "$.begin");
 });
 
-test("what was stopped is settled when no step of it runs any more, if it is still open then, and is told in any case", () => {
+test("a stopped load is settled after its last step may have run, if it is still open, and is reported", () => {
   const golden = JSON.parse(readFileSync(join(ROOT, "contracts", "golden", "ingest.json"), "utf8"));
   const event = loadSchemas({ strict: true }).getSchema("ingest-event.schema.json");
   assert.ok(event);
@@ -198,7 +198,7 @@ test("what was stopped is settled when no step of it runs any more, if it is sti
   assert.equal(States.Abandon?.Catch?.[0]?.Next, "Report the end");
 });
 
-test("an execution that ended in any way but a good one starts what settles it, with the event as it is", () => {
+test("an unsuccessful execution starts the machine that settles loads, with the unchanged event", () => {
   const { EventPattern, Targets } = named(service, "AWS::Events::Rule", "ServiceIngestEnded").Properties;
   assert.deepEqual(
     [EventPattern.source, EventPattern["detail-type"]],
@@ -215,7 +215,7 @@ test("an execution that ended in any way but a good one starts what settles it, 
   );
 });
 
-test("a mark in the drop bucket starts it, with the event as it is", () => {
+test("a mark in the drop bucket starts the machine, with the unchanged event", () => {
   const { EventPattern, Targets } = named(service, "AWS::Events::Rule", "ServiceIngestDropped").Properties;
   assert.deepEqual([EventPattern.source, EventPattern["detail-type"]], [["aws.s3"], ["Object Created"]]);
   assert.match(flat(EventPattern.detail.bucket.name[0]), /^<StateBucketsDrop/);
@@ -232,7 +232,7 @@ test("a mark in the drop bucket starts it, with the event as it is", () => {
   assert.match(flat(each.Targets[0].Arn), /^<ServiceIngestStaleFunction/);
 });
 
-test("the function that loads stands where the query function does, with time and a processor", () => {
+test("the function that loads has the subnets of the query function, its maximum time and one processor", () => {
   const { Properties } = named(service, "AWS::Lambda::Function", "ServiceIngestFunction");
   const query = named(service, "AWS::Lambda::Function", "ServiceQueryFunction").Properties;
   assert.deepEqual([Properties.Runtime, Properties.Architectures], ["provided.al2023", ["arm64"]]);
@@ -251,7 +251,7 @@ test("the function that loads stands where the query function does, with time an
   assert.ok(Properties.KmsKeyArn);
 });
 
-test("the small functions are of one kind, traced, outside of the VPC, and have the variables that they ask for", () => {
+test("the small functions are traced, outside the VPC, and have the variables that they read", () => {
   const sources = readdirSync(CONTROL).map((name) => readFileSync(join(CONTROL, name), "utf8"));
   for (const name of ["intake", "report", "stale"]) {
     const id = `ServiceIngest${name[0]?.toUpperCase()}${name.slice(1)}Function`;
@@ -279,12 +279,12 @@ test("the small functions are of one kind, traced, outside of the VPC, and have 
   }
 });
 
-test("metrics have the names under which they are asked for", () => {
+test("alarms and functions use the same names of metrics", () => {
   const written = [...readFileSync(join(CONTROL, "metrics.ts"), "utf8").matchAll(/"(tidegraph_[a-z_]+)"/g)];
   assert.deepEqual(written.map(([, name]) => name).toSorted(), METRICS.ofIngest.names.toSorted());
 });
 
-test("who took what is kept encrypted, for a while, and goes with the service", () => {
+test("the table of taken loads is encrypted, expires its items, and is deleted with the service", () => {
   const [[id, table] = ["", undefined], ...others] = ofType(service, "AWS::DynamoDB::Table");
   assert.deepEqual(others, []);
   assert.match(id, /^ServiceIngestTaken/);
@@ -293,7 +293,7 @@ test("who took what is kept encrypted, for a while, and goes with the service", 
   assert.equal(table?.DeletionPolicy, "Delete");
 });
 
-test("what loads work with is deleted after a week, and no load takes longer", () => {
+test("intermediate files are deleted after a week, and no load takes longer", () => {
   const { state } = example();
   const { Rules } = named(state, "AWS::S3::Bucket", "StateBucketsData").Properties.LifecycleConfiguration;
   const ofLoads = Rules.filter((rule: { Prefix?: string }) => rule.Prefix !== undefined);
@@ -313,7 +313,7 @@ test("what loads work with is deleted after a week, and no load takes longer", (
   assert.equal(named(long, "AWS::Lambda::Function", "ServiceIngestFunction").Properties.MemorySize, 512);
 });
 
-test("somebody is told of loads that fail or take too long, of drops that nobody heard of or completed", () => {
+test("alarms cover failed and slow loads, lost events and stale drops", () => {
   const alarms = ["LoadsFailed", "LoadsTooLong", "LoadsUntold", "DropsUnheard", "DropsStale"].map(
     (name) => named(service, "AWS::CloudWatch::Alarm", `ServiceWatch${name}`).Properties,
   );
@@ -330,7 +330,7 @@ test("somebody is told of loads that fail or take too long, of drops that nobody
   assert.equal(alarms[4].Period, 3600, "as often as it is looked");
 });
 
-test("functions are put together from the repository, each a file with its map, without Docker", () => {
+test("each function is bundled into one file with its source map, without Docker", () => {
   const app = testApp({ bundles: true });
   const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
   const stack = new ServiceStack(app, "Service", { state, bundle: placeholders() });
@@ -351,7 +351,7 @@ test("functions are put together from the repository, each a file with its map, 
   }
 });
 
-test("the drawings are those of the definitions", () => {
+test("the drawings match the definitions", () => {
   assert.ok(draw(machine).includes("for each task, 64 at once"));
   assert.ok(draw(settle).includes("Steps may run on"));
   const page = readFileSync(INGEST.path, "utf8");

@@ -49,8 +49,8 @@ function written(): Map<string, string> {
   return found;
 }
 
-test("user data is a script that EC2 takes, and downloads the program before it is run", () => {
-  // EC2 accepts 16 KiB.
+test("EC2 accepts the user data, which downloads the program before it starts the daemon", () => {
+  // EC2 accepts at most 16 KiB.
   assert.ok(Buffer.byteLength(script) < 15_000, `${Buffer.byteLength(script)} bytes`);
   const checked = spawnSync("bash", ["-n"], { input: script, encoding: "utf8" });
   assert.equal(checked.status, 0, checked.stderr);
@@ -64,7 +64,7 @@ test("user data is a script that EC2 takes, and downloads the program before it 
   assert.match(script, /^set -euo pipefail$/m);
 });
 
-test("every file of the folder is on the machine, as it stands there", () => {
+test("every file of the folder is on the machine, unchanged", () => {
   const files = written();
   const names = ["prepare.sh", "fetch-token.sh", "leave.sh"];
   for (const name of names) {
@@ -80,7 +80,7 @@ test("every file of the folder is on the machine, as it stands there", () => {
   }
 });
 
-test("flags and variables of units are those that the daemon knows", () => {
+test("the daemon knows the flags and variables of the units", () => {
   const files = written();
   const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
   const source = ["serve.rs", "admin.rs", "connect.rs"]
@@ -103,7 +103,7 @@ test("flags and variables of units are those that the daemon knows", () => {
   }
 });
 
-test("systemd takes the units", () => {
+test("systemd accepts the units", () => {
   const folder = temporaryFolder("units");
   const units = [...written()].filter(([path]) => path.startsWith("/etc/systemd/system/"));
   assert.equal(units.length, 4);
@@ -154,13 +154,13 @@ function leaves(target: string, holders: readonly string[]): boolean {
   return existsSync(join(run, "stopped"));
 }
 
-test("a machine that is taken away stops its daemon when it holds nothing any more", () => {
+test("a machine that is terminated stops its daemon once it holds no replica", () => {
   assert.equal(leaves("InService", []), false);
   assert.equal(leaves("Terminated", ["i-2", "i-1"]), false);
   assert.equal(leaves("Terminated", ["i-2", "i-3"]), true);
 });
 
-test("the worker gets its secrets as files that nobody else reads, and not as variables", () => {
+test("the worker gets its secrets as private files and not as variables", () => {
   const folder = temporaryFolder("worker");
   mkdirSync(join(folder, "secrets"));
   const program = join(folder, "tidegraph");

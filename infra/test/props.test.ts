@@ -182,7 +182,7 @@ test("the bundle has every program, for the right processor", () => {
   service({ bundle: folder, query: { architecture: "x86_64" } });
 });
 
-test("a folder that is not there is not taken for one", () => {
+test("a folder that does not exist is refused", () => {
   const file = join(temporaryFolder("bundle"), "file");
   writeFileSync(file, "a file");
   refused(() => service({ bundle: file }), "bundle", "a folder");

@@ -16,11 +16,11 @@ const { service } = example();
 const machines = definitions(service, REBALANCE);
 const ROOT = join(import.meta.dirname, "..", "..");
 
-test("every state can be reached and leads on or ends", () => {
+test("every state is reachable, and has a successor or is an end", () => {
   for (const [name, definition] of machines) check(name, definition);
 });
 
-test("what can fail has a time, is tried again, and gives the lease back", () => {
+test("each step has a time limit and retries, and a permanent error releases the lease", () => {
   for (const [name, definition] of machines) {
     assert.ok(definition.TimeoutSeconds, name);
     for (const [id, state] of states(definition)) {
@@ -37,7 +37,7 @@ test("what can fail has a time, is tried again, and gives the lease back", () =>
   }
 });
 
-test("what the function is asked is what it knows", () => {
+test("payloads are valid events of the function", () => {
   const check = loadSchemas({ strict: true }).getSchema("rebalance-event.schema.json");
   assert.ok(check);
   // Example values for the paths that Step Functions resolves at run time.
@@ -73,7 +73,7 @@ test("what the function is asked is what it knows", () => {
   ]);
 });
 
-test("inputs are those of the contract", () => {
+test("inputs are valid under the contract", () => {
   const check = loadSchemas({ strict: true }).getSchema("rebalance-input.schema.json");
   assert.ok(check);
   const { Heal, Drain, "Scale out": scaleOut } = machines.get("detect")?.States ?? {};
@@ -109,7 +109,7 @@ test("an execution stays within 25,000 events, and within its lease", () => {
   }
 });
 
-test("the function has the variables that it knows, and time for its steps", () => {
+test("the function has its variables and enough time for its steps", () => {
   const { Properties } = named(service, "AWS::Lambda::Function", "ServiceRebalance");
   assert.deepEqual([Properties.Runtime, Properties.Architectures], ["provided.al2023", ["arm64"]]);
   assert.equal(Properties.VpcConfig, undefined);
@@ -122,7 +122,7 @@ test("the function has the variables that it knows, and time for its steps", () 
   assert.equal(Variables.TIDEGRAPH_NODES, "3");
 });
 
-test("a machine that is taken away is drained, and somebody looks each minute", () => {
+test("a machine that is terminated is drained, and detect runs every minute", () => {
   const away = named(service, "AWS::Events::Rule", "ServiceRebalanceTakenAway").Properties;
   assert.deepEqual(away.EventPattern, {
     source: ["aws.autoscaling"],
@@ -143,7 +143,7 @@ test("a machine that is taken away is drained, and somebody looks each minute", 
   assert.equal(tell?.LifecycleHookName, leaves.LifecycleHookName);
 });
 
-test("executions are logged, and detect is the only one that is not kept", () => {
+test("executions are logged, and only detect is an express machine", () => {
   for (const [id, { Properties }] of ofType(service, "AWS::StepFunctions::StateMachine")) {
     assert.equal(Properties.LoggingConfiguration.Level, "ALL", id);
     const isDetect = id.startsWith("ServiceRebalanceDetect");
@@ -151,7 +151,7 @@ test("executions are logged, and detect is the only one that is not kept", () =>
   }
 });
 
-test("drawings are those of the definitions", () => {
+test("the drawings match the definitions", () => {
   assert.ok(draw(machines.get("drain") as Definition).includes("Let the group go on"));
   const page = readFileSync(REBALANCE.path, "utf8");
   assert.ok(

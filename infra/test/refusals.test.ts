@@ -29,7 +29,7 @@ const refusals = new Map(
   }),
 );
 
-test("each is a failed request as the contracts say", () => {
+test("each answer has the shape and a code of the contracts", () => {
   assert.ok(refusals.size >= 10);
   for (const [type, { status, body }] of refusals) {
     for (const field of schema.required) assert.ok(body[field], `${type} has no ${field}`);
@@ -40,7 +40,7 @@ test("each is a failed request as the contracts say", () => {
   }
 });
 
-test("a signature that is missing, wrong or too old is refused as Neptune refuses it", () => {
+test("a missing, wrong or expired signature is refused as Neptune refuses it", () => {
   for (const type of [
     "MISSING_AUTHENTICATION_TOKEN",
     "INVALID_SIGNATURE",
@@ -52,7 +52,7 @@ test("a signature that is missing, wrong or too old is refused as Neptune refuse
   }
 });
 
-test("whatever is not named has an answer too", () => {
+test("all other refusals have an answer too", () => {
   assert.equal(refusals.get("DEFAULT_4XX")?.status, 400);
   assert.equal(refusals.get("DEFAULT_5XX")?.status, 500);
   assert.deepEqual(refusals.get("THROTTLED")?.body.code, "TooManyRequestsException");

@@ -28,7 +28,7 @@ import {
 const { app, service } = example();
 const ROOT = join(import.meta.dirname, "..", "..");
 
-test("the query function is a program for arm64 in the VPC, and its variables are those that it knows", () => {
+test("the query function is a program for arm64 in the VPC that knows all its variables", () => {
   const { Properties } = named(service, "AWS::Lambda::Function", "ServiceQuery");
   assert.equal(Properties.Runtime, "provided.al2023");
   assert.deepEqual(Properties.Architectures, ["arm64"]);
@@ -64,7 +64,7 @@ test("the API is throttled, logs each request, and streams answers", () => {
   }
 });
 
-test("workers run on arm64 without a writable disk, and their flags are those that they know", () => {
+test("workers run on arm64 without a writable disk, and know all their flags", () => {
   const { Properties } = only(service, "AWS::ECS::TaskDefinition");
   assert.deepEqual(Properties.RuntimePlatform, { CpuArchitecture: "ARM64", OperatingSystemFamily: "LINUX" });
   const [container] = Properties.ContainerDefinitions;
@@ -96,7 +96,7 @@ test("workers run on arm64 without a writable disk, and their flags are those th
   service.hasResourceProperties("AWS::ElasticLoadBalancingV2::Listener", { Port: 8182, Protocol: "TCP" });
 });
 
-test("nodes stand in three zones, on machines with NVMe, and the group takes none away by itself", () => {
+test("nodes are in three zones on machines with NVMe, and the group never terminates one by itself", () => {
   const group = only(service, "AWS::AutoScaling::AutoScalingGroup");
   const { Properties } = group;
   assert.equal(Properties.VPCZoneIdentifier.length, 3);
@@ -117,7 +117,7 @@ test("nodes stand in three zones, on machines with NVMe, and the group takes non
   assert.match(image, /al2023-ami-kernel[^"]*-arm64/);
 });
 
-test("machines wait to be let in from the first one on, and have time to leave", () => {
+test("every machine waits to be admitted, and has time to leave", () => {
   const group = only(service, "AWS::AutoScaling::AutoScalingGroup");
   const [joins, leaves] = group.Properties.LifecycleHookSpecificationList;
   assert.deepEqual(
@@ -157,7 +157,7 @@ test("machines wait to be let in from the first one on, and have time to leave",
   assert.ok(seconds < joins.HeartbeatTimeout, `${seconds} s`);
 });
 
-test("log groups are encrypted, and forget", () => {
+test("log groups are encrypted and have a retention period", () => {
   const groups = ofType(service, "AWS::Logs::LogGroup");
   assert.equal(groups.length, 18);
   for (const [id, { Properties }] of groups) {
@@ -167,7 +167,7 @@ test("log groups are encrypted, and forget", () => {
   }
 });
 
-test("alarms are about metrics that there are, and reach an encrypted topic", () => {
+test("alarms use existing metrics and publish to an encrypted topic", () => {
   const documented = readFileSync(join(ROOT, "docs", "metrics.md"), "utf8");
   const { ofNodes, ofIngest } = METRICS;
   const names = [...ofNodes, ofIngest].flatMap((selected) => [...selected.names]);
@@ -195,13 +195,13 @@ test("alarms are about metrics that there are, and reach an encrypted topic", ()
   assert.deepEqual([...new Set(writers)].toSorted(), ["cloudwatch.amazonaws.com", "events.amazonaws.com"]);
 });
 
-test("there is one dashboard, with the fleet's own metrics", () => {
+test("one dashboard has the fleet's own metrics", () => {
   const body = flat(only(service, "AWS::CloudWatch::Dashboard").Properties.DashboardBody);
   for (const name of [...METRICS.ofNodes.flatMap((selected) => selected.names), ...METRICS.ofIngest.names])
     assert.ok(body.includes(name), name);
 });
 
-test("programs are assets, and the worker's image is made from a base by its digest, without Docker at synth", () => {
+test("programs are assets, and the worker's image has a base with a digest and needs no Docker at synth", () => {
   const folder = app.outdir;
   const manifest = JSON.parse(readFileSync(join(folder, "Service.assets.json"), "utf8"));
   const [image, ...others] = Object.values<{
@@ -223,7 +223,7 @@ test("programs are assets, and the worker's image is made from a base by its dig
   assert.match(JSON.stringify(manifest.dockerImages), /"platform":"linux\/arm64"/);
 });
 
-test("without workers there is no balancer, no registry's endpoint, and no alarm about them", () => {
+test("without workers there is no balancer, no endpoint of the registry and no alarm about workers", () => {
   const { service: lean } = example({ workers: false });
   for (const type of ["AWS::ECS::Service", "AWS::ElasticLoadBalancingV2::LoadBalancer"])
     lean.resourceCountIs(type, 0);
@@ -232,7 +232,7 @@ test("without workers there is no balancer, no registry's endpoint, and no alarm
   lean.hasOutput("*", { Description: Match.stringLikeRegexp("^Queries, signed") });
 });
 
-test("one stack in a VPC that is there already, with a way out of its own: no endpoints, private subnets, and AWS's rules content", () => {
+test("one stack in an existing VPC has no endpoints, uses private subnets and passes AWS's rules", () => {
   const one = testApp();
   const vpc = new ec2.Vpc(new Stack(one, "Network"), "Vpc", { maxAzs: 2, natGateways: 1 });
   const stack = new Stack(one, "All");

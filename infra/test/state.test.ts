@@ -9,7 +9,7 @@ import { flat, named, ofType, only, resources, testApp } from "./support.ts";
 const stack = new StateStack(testApp(), "State", { name: "example", graph: "people" });
 const template = Template.fromStack(stack);
 
-test("what holds data stays when the stack goes", () => {
+test("resources with data are retained when the stack is deleted", () => {
   assert.equal(stack.terminationProtection, true);
   const kept = [
     "AWS::DynamoDB::Table",
@@ -30,7 +30,7 @@ test("what holds data stays when the stack goes", () => {
   assert.equal(only(template, "AWS::DynamoDB::Table").Properties.DeletionProtectionEnabled, true);
 });
 
-test("the table is the one that the daemons ask for", () => {
+test("the table is the one that the daemons expect", () => {
   template.hasResourceProperties("AWS::DynamoDB::Table", {
     TableName: "example-map",
     KeySchema: [
@@ -89,7 +89,7 @@ test("buckets are closed, encrypted, and refuse requests without TLS", () => {
   assert.equal(data.LifecycleConfiguration.Rules[0].ExpirationInDays, undefined);
 });
 
-test("the drop bucket tells EventBridge, without a custom resource, and keeps files unless told otherwise", () => {
+test("the drop bucket sends events without a custom resource, and keeps files by default", () => {
   const drop = named(template, "AWS::S3::Bucket", "StateBucketsDrop").Properties;
   assert.deepEqual(drop.NotificationConfiguration, {
     EventBridgeConfiguration: { EventBridgeEnabled: true },
@@ -101,7 +101,7 @@ test("the drop bucket tells EventBridge, without a custom resource, and keeps fi
   assert.equal(rules.LifecycleConfiguration.Rules[0].ExpirationInDays, 30);
 });
 
-test("brokers take IAM over TLS and nothing else, and forget nothing by themselves", () => {
+test("brokers accept only IAM over TLS, and never delete records by themselves", () => {
   template.hasResourceProperties("AWS::MSK::Cluster", {
     NumberOfBrokerNodes: 3,
     ClientAuthentication: {
@@ -130,7 +130,7 @@ test("brokers take IAM over TLS and nothing else, and forget nothing by themselv
   ]);
 });
 
-test("the VPC has no way to the internet", () => {
+test("the VPC has no route to the internet", () => {
   const without = [
     "AWS::EC2::InternetGateway",
     "AWS::EC2::NatGateway",
@@ -152,7 +152,7 @@ test("the VPC has no way to the internet", () => {
   );
 });
 
-test("the key turns, and services use it for this deployment only", () => {
+test("the key is rotated, and services use it only for this deployment", () => {
   const key = only(template, "AWS::KMS::Key").Properties;
   assert.equal(key.EnableKeyRotation, true);
   for (const statement of key.KeyPolicy.Statement) {
@@ -168,7 +168,7 @@ test("the key turns, and services use it for this deployment only", () => {
   assert.match(flat(Object.values(groups.Condition.ArnLike)[0]), /:log-group:\/tidegraph\/example\/\*$/);
 });
 
-test("nothing in it is of a process", () => {
+test("the stack has no resource of a process", () => {
   const types = new Set([...resources(template).values()].map((resource) => resource.Type));
   for (const type of types) assert.doesNotMatch(type, /^AWS::(IAM|Lambda|ECS|AutoScaling|ApiGateway)/);
 });

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Passes the secrets, which the container gets as variables, on as files in memory, and becomes the worker. What follows are flags of `tidegraph worker`.
+# Writes the secrets, which the container gets as variables, to files in memory, and then becomes the worker. Arguments
+# are passed on as flags of `tidegraph worker`.
 set -eu
 
 folder=${TIDEGRAPH_SECRETS:-/dev/shm}

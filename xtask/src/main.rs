@@ -1,6 +1,7 @@
-//! Chores of this repository that are easier said in Rust than in a shell: `cargo run -p xtask -- tidy`.
+//! Checks of the repository itself: `cargo run -p xtask -- tidy`.
 //!
-//! It reads the repository and says what is wrong; it never changes a file.
+//! The command reads the files of the repository and prints a complaint for each violated rule. It never changes a
+//! file. Exit code 0: no complaints; 1: complaints; 2: wrong arguments, or the repository cannot be read.
 
 #![allow(clippy::disallowed_methods, reason = "chores of the repository read its files")]
 
@@ -37,7 +38,8 @@ fn main() -> ExitCode {
 }
 
 fn repository_root() -> std::path::PathBuf {
-    // Where it runs, not where it was built: builds are shared between clones.
+    // The variable at run time names the clone in which the command runs. The value at build time may name another
+    // clone, because clones can share builds.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&here).join("..")
 }

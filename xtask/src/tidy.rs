@@ -1,9 +1,10 @@
-//! Rules about the repository that no other linter knows, in the manner of rust-analyzer's and TigerBeetle's `tidy`.
+//! Rules of the repository that no other linter checks, modelled on the `tidy` of rust-analyzer and TigerBeetle.
 //!
-//! Flow: list the files that git knows or would add, read them into a [`Tree`], ask `cargo metadata` for the edges
-//! between our crates, then run every rule. Rules are pure functions of these two, so that each can be shown to fail.
+//! Flow: list the files that git tracks or would add, read them into a [`Tree`], ask `cargo metadata` for the edges
+//! between our crates, then run every rule. A rule is a pure function of the tree and the edges, so a test can show
+//! that it fails on a small repository with one defect.
 //!
-//! A rule must never depend on what lies outside of the repository, or on the order of the files.
+//! A rule must never depend on anything outside the repository, or on the order of the files.
 
 mod edges;
 mod errors;
@@ -19,14 +20,14 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-/// Something that is wrong, and where.
+/// A violation of a rule, with its place.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Complaint {
     /// Path from the root of the repository.
     pub path: String,
-    /// Line from 1; 0 when it is about the file as a whole.
+    /// Line, counted from 1; 0 if the complaint is about the whole file.
     pub line: usize,
-    /// What is wrong and what to do.
+    /// What is wrong, and how to correct it.
     pub text: String,
 }
 
@@ -46,7 +47,7 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// The files of the repository by path with `/`; `None` for those that are not text.
+/// The contents of the repository's files, by path with `/`; `None` for a file that is not UTF-8.
 #[derive(Clone, Debug, Default)]
 pub struct Tree(BTreeMap<String, Option<String>>);
 
@@ -69,7 +70,10 @@ impl Tree {
     }
 }
 
-/// Runs every rule over the repository at `root`.
+/// Runs every rule over the repository at `root`, and returns the complaints in order of path and line.
+///
+/// # Errors
+/// A message if `git` or `cargo metadata` cannot be run or fails.
 pub fn check_repository(root: &Path) -> Result<Vec<Complaint>, String> {
     Ok(check(&read_tree(root)?, &edges::of_workspace(root)?))
 }
@@ -89,7 +93,7 @@ fn read_tree(root: &Path) -> Result<Tree, String> {
     let listing = run(root, "git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
     let mut files = BTreeMap::new();
     for name in listing.split('\0').filter(|name| !name.is_empty()) {
-        // A file that was deleted and not committed yet is still listed.
+        // git still lists a file that was deleted but whose deletion is not committed.
         if let Ok(bytes) = std::fs::read(root.join(name)) {
             files.insert(name.to_owned(), String::from_utf8(bytes).ok());
         }

@@ -208,9 +208,9 @@ export interface paths {
                     limit?: number;
                     /** @description whether to list loads that wait in the queue */
                     includeQueuedLoads?: components["schemas"]["Switch"];
-                    /** @description whether to list the files that failed */
+                    /** @description whether to list the failed and the skipped files */
                     details?: components["parameters"]["Details"];
-                    /** @description whether to list the rows that were refused */
+                    /** @description whether to list the refused rows */
                     errors?: components["parameters"]["Errors"];
                     /** @description page of refused rows, starting at 1 */
                     page?: components["parameters"]["Page"];
@@ -301,9 +301,9 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description whether to list the files that failed */
+                    /** @description whether to list the failed and the skipped files */
                     details?: components["parameters"]["Details"];
-                    /** @description whether to list the rows that were refused */
+                    /** @description whether to list the refused rows */
                     errors?: components["parameters"]["Errors"];
                     /** @description page of refused rows, starting at 1 */
                     page?: components["parameters"]["Page"];
@@ -367,18 +367,18 @@ export interface components {
             parameters?: {
                 [key: string]: unknown;
             } | string;
-            /** @description id of the query, for answers, the log and cancelling */
+            /** @description id of the query in answers, in the log and in requests to cancel the query; random if absent */
             queryId?: string;
-            /** @description time limit that is shorter than the one of the service */
+            /** @description time limit of the query in milliseconds; the limit of the service applies too */
             queryTimeoutMilliseconds?: number;
         };
         OpenCypherForm: {
             query: string;
             /** @description a JSON object with the query's parameters */
             parameters?: string;
-            /** @description id of the query, for answers, the log and cancelling */
+            /** @description id of the query in answers, in the log and in requests to cancel the query; random if absent */
             queryId?: string;
-            /** @description time limit that is shorter than the one of the service */
+            /** @description time limit of the query in milliseconds; the limit of the service applies too */
             queryTimeoutMilliseconds?: number;
         };
         GremlinRequest: {
@@ -387,9 +387,9 @@ export interface components {
             bindings?: {
                 [key: string]: unknown;
             };
-            /** @description id of the query, for answers, the log and cancelling */
+            /** @description id of the query in answers, in the log and in requests to cancel the query; random if absent */
             queryId?: string;
-            /** @description time limit that is shorter than the one of the service */
+            /** @description time limit of the query in milliseconds; the limit of the service applies too */
             queryTimeoutMilliseconds?: number;
         };
         OpenCypherAnswer: {
@@ -417,9 +417,9 @@ export interface components {
             "~id": string;
             /** @constant */
             "~entityType": "relationship";
-            /** @description id of the node that it leaves */
+            /** @description id of the source node */
             "~start": string;
-            /** @description id of the node that it enters */
+            /** @description id of the target node */
             "~end": string;
             "~type": string;
             "~properties": {
@@ -458,7 +458,7 @@ export interface components {
             "@value": components["schemas"]["GraphsonValue"][];
         };
         QueryList: {
-            /** @description queries since the service was started */
+            /** @description number of queries since the start of the service */
             acceptedQueryCount: number;
             runningQueryCount: number;
             queries: components["schemas"]["RunningQuery"][];
@@ -467,9 +467,9 @@ export interface components {
             queryId: string;
             queryString: string;
             queryEvalStats: {
-                /** @description milliseconds */
+                /** @description always 0; milliseconds in the queue in Neptune's answer */
                 waited?: number;
-                /** @description milliseconds */
+                /** @description milliseconds since the query arrived */
                 elapsed: number;
                 cancelled: boolean;
             };
@@ -533,16 +533,16 @@ export interface components {
         RejectedRow: components["schemas"]["rejected-row.schema"];
         /**
          * ErrorBody
-         * @description What every failed request answers with
+         * @description The answer to every failed request
          */
         "error-body.schema": {
-            /** @description found again in the service's log */
+            /** @description id of the request, which the service's log has too */
             requestId: string;
             /** @description a code of contracts/errors.json */
             code: string;
-            /** @description for people; may change */
+            /** @description message for people; its text may change */
             detailedMessage: string;
-            /** @description the same, under the name that some clients look for */
+            /** @description the same message, under the name that some clients read */
             message?: string;
         };
         /** LoaderList */
@@ -570,30 +570,30 @@ export interface components {
             parsingErrors: number;
             datatypeMismatchErrors: number;
             insertErrors: number;
-            /** @description what Neptune's answer has no field for */
+            /** @description fields that Neptune's answer does not have */
             tidegraph?: {
-                /** @description how many files an earlier load of the source made visible that have not changed since */
+                /** @description number of unchanged files that an earlier load of the source made visible */
                 skippedFiles?: number;
-                /** @description their names, with details */
+                /** @description names of the unchanged files; only with details */
                 skipped?: string[];
             };
         };
         /**
          * RejectedRow
-         * @description A row that a load refused: where it stands and why. Neptune's fields, and the column and the value beside
+         * @description A row that a load refused, with its place and the reason. `column` and `value` are not in Neptune's answer.
          */
         "rejected-row.schema": {
             /** @enum {string} */
             errorCode: "PARSING_ERROR" | "FROM_OR_TO_VERTEX_ARE_MISSING" | "ID_ASSIGNED_TO_MULTIPLE_EDGES" | "SINGLE_CARDINALITY_VIOLATION" | "UNIQUE_CONSTRAINT_VIOLATION" | "FILE_MODIFICATION_OR_DELETION_ERROR" | "S3_ACCESS_DENIED_ERROR" | "INTERNAL_ERROR";
-            /** @description the reason, with the value in it */
+            /** @description the reason, which includes the value */
             errorMessage: string;
             /** @description URI of the file */
             fileName: string;
-            /** @description line on which the row begins, from 1, the header; 0 when it is about the file */
+            /** @description line on which the row begins; the header is line 1; 0 if the error is about the whole file */
             recordNum: number;
             /** @description the header of the field */
             column?: string;
-            /** @description the field as it stands in the file, cut when it is long */
+            /** @description the text of the field in the file; long text is cut */
             value?: string;
         };
         /** LoaderStatus */
@@ -601,7 +601,7 @@ export interface components {
             /** @constant */
             status: "200 OK";
             payload: {
-                /** @description how many files are in which state */
+                /** @description numbers of files by state */
                 feedCount: {
                     [key: string]: number;
                 }[];
@@ -618,7 +618,7 @@ export interface components {
         switch: boolean | string;
         /**
          * LoaderRequest
-         * @description What to load, and how
+         * @description A load and its options
          */
         "loader-request.schema": {
             /** @description an s3:// or file:// URI of a file or of a folder that the service may load from, or several that become visible together */
@@ -628,12 +628,12 @@ export interface components {
              * @enum {string}
              */
             format: "csv" | "opencypher";
-            /** @description region of the bucket, as `eu-central-1` */
+            /** @description region of the bucket, such as `eu-central-1` */
             region?: string;
-            /** @description taken for compatibility; a local service uses its own credentials */
+            /** @description accepted for compatibility; a local service uses its own credentials */
             iamRoleArn?: string;
             /**
-             * @description RESUME goes on with a failed load of the same source, without files that have not changed, NEW starts afresh, AUTO resumes if it can
+             * @description RESUME continues a failed load of the same source and skips files that have not changed; NEW loads all files; AUTO resumes if possible
              * @default AUTO
              * @enum {string}
              */
@@ -663,7 +663,7 @@ export interface components {
              * @default FALSE
              */
             queueRequest?: components["schemas"]["switch"];
-            /** @description ids of loads that have to end well first */
+            /** @description ids of loads that must complete before this load starts */
             dependencies?: string[];
             /**
              * @description openCypher CSV only: whether relationship files have an :ID column
@@ -738,9 +738,9 @@ export interface components {
          *     `ServiceUnavailableException`, and the client can send the request again.
          */
         AtLeast: number;
-        /** @description whether to list the files that failed */
+        /** @description whether to list the failed and the skipped files */
         Details: components["schemas"]["Switch"];
-        /** @description whether to list the rows that were refused */
+        /** @description whether to list the refused rows */
         Errors: components["schemas"]["Switch"];
         /** @description page of refused rows, starting at 1 */
         Page: number;
@@ -837,7 +837,7 @@ export interface components {
                         cancelQuery?: components["schemas"]["Switch"];
                         /** @description the query to cancel */
                         queryId?: string;
-                        /** @description whether cancelling a query that has ended succeeds instead of being an error */
+                        /** @description whether to succeed, instead of answering an error, if the query to cancel has ended */
                         silent?: components["schemas"]["Switch"];
                     };
                     header?: never;
@@ -916,7 +916,7 @@ export interface components {
                 };
                 requestBody?: never;
                 responses: {
-                    /** @description the query was told to stop */
+                    /** @description the query was asked to end; it ends soon after */
                     200: {
                         headers: {
                             [name: string]: unknown;

@@ -1,4 +1,4 @@
-//! What is in the map: graph, nodes, replicas, checkpoints.
+//! The items of the partition map: graph, nodes, replicas, checkpoints.
 //!
 //! Field names are those of the items in DynamoDB (`docs/partition-map.md`). An unknown field is refused, since it may
 //! change the meaning of the others.

@@ -1,4 +1,4 @@
-//! What one request may use: its view of the graph, parameters, limits, interruption, time and randomness.
+//! The context of a request: its view of the graph, parameters, limits, interruption, time and randomness.
 //!
 //! The caller makes a [`Context`] for one request. Operators and expressions get it by shared reference; pending writes
 //! and memory in use are in cells. A request runs on one thread.

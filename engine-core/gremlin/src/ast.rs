@@ -14,7 +14,7 @@ pub struct Request<'t> {
     pub configuration: Vec<Step<'t, SourceCall>>,
     /// The traversal's steps.
     pub steps: Vec<Step<'t>>,
-    /// `next`, `toList` …, if written.
+    /// The call that ends the traversal, such as `next` or `toList`, if the text has one.
     pub terminal: Option<Step<'t, Terminal>>,
 }
 

@@ -23,7 +23,7 @@ pub use tidegraph_plan::FrontEndError;
 
 use tidegraph_plan::{Limits, Plan};
 
-/// Translates a traversal to a plan. A name that is no word of the language is a parameter of the plan.
+/// Translates a traversal to a plan. A name outside the vocabulary of the language is a parameter of the plan.
 ///
 /// # Errors
 /// [`FrontEndError::Syntax`] if the text does not parse or is invalid (a step with arguments that it does not take),

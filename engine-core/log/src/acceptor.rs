@@ -1,4 +1,4 @@
-//! Which messages of a shard count. Every reader decides this by itself, from the messages in their order.
+//! Decides which messages of a shard count. Every reader decides by itself, from the messages in their order.
 //!
 //! A shard that is the whole log (ADR 0008): a message counts if it has the version after the last message that
 //! counted, and no lower epoch (LOG-1). It is complete at once.

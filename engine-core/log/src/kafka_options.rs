@@ -1,4 +1,5 @@
-//! How to reach a log in Kafka. Builds without the feature `kafka`, so that every process can name such a log.
+//! The location of a log in Kafka and the options of its client. This module builds without the feature `kafka`, so
+//! that every process can name such a log.
 
 use crate::Cause;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Where a log is, and how to open it there: the one place that knows every backend.
+//! The location of a log, which also opens the log. Only this module knows every backend.
 //!
 //! A new backend is a type that implements [`LogStore`] and [`LogBackend`], a variant of [`LogLocation`], and an arm of
 //! [`LogLocation::backend`]. The engine, the processes of a fleet, the daemon and the simulation use only what is here.

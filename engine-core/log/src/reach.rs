@@ -1,4 +1,4 @@
-//! How far a log must reach: what tells files that were lost from files that never were.
+//! The mark of a log: the version that the log must reach. It distinguishes lost files from files that never existed.
 //!
 //! The mark is a file beside the log's directory with the first version of the newest log file. It is written when that
 //! file is durable, so after any crash the log reaches at least this version. A checkpoint says the same of its own

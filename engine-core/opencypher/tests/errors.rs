@@ -313,7 +313,7 @@ const QUERIES: &[&str] = &[
     "RETURN COLLECT { MATCH (n) RETURN n }",
 ];
 
-/// A text that is long and, at its end, wrong.
+/// Returns a long text with an error at its end.
 fn long_and_wrong() -> String {
     format!("RETURN [0{}", ", 1".repeat(100_000))
 }
@@ -321,7 +321,7 @@ fn long_and_wrong() -> String {
 #[test]
 fn parsing_and_lowering_end_when_the_caller_wants_it() {
     for text in [long_and_wrong(), format!("RETURN x{}", ", x AS x".repeat(100_000))] {
-        // Wherever it is stopped, as long as it works at all.
+        // Stops at the first check, and at the second.
         for checks in [0_u32, 1] {
             let left = std::cell::Cell::new(checks);
             let go_on = || left.replace(left.get().saturating_sub(1)) > 0;

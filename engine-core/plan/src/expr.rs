@@ -226,7 +226,7 @@ pub enum Function {
     /// Gremlin `unfold()` as a list: the items of a list or set, the entries of a map, the objects of a path, or the
     /// value itself.
     Unfold,
-    /// Gremlin `TextP` and openCypher STARTS WITH, ENDS WITH, CONTAINS. Null if an argument is no string.
+    /// Gremlin `TextP` and openCypher STARTS WITH, ENDS WITH, CONTAINS. Null if an argument is not a string.
     StartsWith,
     EndsWith,
     Contains,

@@ -2,7 +2,7 @@
 //!
 //! Parsers, lowering and passes call [`Limits::spend`] where they loop over something that a text makes long, and
 //! [`Limits::charge`] before they make parts of a tree or a plan. So a text that would take too long, or more memory
-//! than a request may use, ends as a request does that runs too long.
+//! than a request may use, ends like a query that reaches its limit.
 
 use std::cell::Cell;
 use tidegraph_types::ErrorCode;
@@ -13,7 +13,7 @@ const STEPS_PER_CHECK: usize = 4_096;
 /// Why planning ended before there was a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Stopped {
-    /// The caller wants it to end; the caller knows whether the time is over or the request was cancelled.
+    /// The caller asked planning to end. It knows whether the time limit passed or the request was cancelled.
     #[error("the query was stopped while it was planned")]
     Interrupted,
     /// The syntax tree and the plan need more memory than the request may use.
@@ -22,7 +22,7 @@ pub enum Stopped {
          pass long lists as parameters, split the query, or raise the limit"
     )]
     Memory {
-        /// The limit.
+        /// The memory limit of the request.
         limit_bytes: u64,
     },
 }
@@ -55,13 +55,13 @@ pub struct Limits<'a> {
 }
 
 impl<'a> Limits<'a> {
-    /// Makes limits. `go_on` returns `false` if the caller wants planning to end; it is called often.
+    /// Makes limits: `limit_bytes` bounds the memory. Planning calls `go_on` often, and ends if it returns `false`.
     #[must_use]
     pub fn new(limit_bytes: u64, go_on: &'a dyn Fn() -> bool) -> Self {
         Self { go_on, limit_bytes, used_bytes: Cell::new(0), steps: Cell::new(0) }
     }
 
-    /// Makes limits that nothing reaches, for texts that are not from a client.
+    /// Returns limits that are never reached, for texts of the program itself.
     #[must_use]
     pub fn none() -> Self {
         Self::new(u64::MAX, &|| true)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_stopped_when_the_caller_wants_it() {
+    fn spend_and_charge_end_planning_when_the_caller_asks() {
         let going = Cell::new(true);
         let go_on = || going.get();
         let limits = Limits::new(u64::MAX, &go_on);

@@ -46,7 +46,7 @@ pub struct ScanFilter {
     pub conditions: Vec<ScanCondition>,
 }
 
-/// A condition that a scan checks, so that no filter need follow. If its operands are no scalars or cannot be computed,
+/// A condition that a scan checks, so that no filter need follow. If an operand is not a scalar or cannot be computed,
 /// the scan evaluates `condition` for each vertex instead of the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScanCondition {
@@ -61,7 +61,7 @@ pub struct ScanCondition {
 }
 
 /// A test that a scan makes. Its operands are evaluated for each input row. A null operand passes nothing. An operand
-/// that is no scalar (such as a list) passes everything, so that an operand of unknown type needs a filter after the
+/// other than a scalar (such as a list) passes everything, so that an operand of unknown type needs a filter after the
 /// scan too.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ScanTest {
@@ -200,8 +200,8 @@ pub enum Op {
     LookupVertices { input: Box<Op>, ids: Expr, out: Slot },
     /// Like `LookupVertices`, for edges.
     LookupEdges { input: Box<Op>, ids: Expr, out: Slot },
-    /// A row for each edge at `from`, with its other end. A null `from` gives no row; a `from` that is no vertex is a
-    /// type error.
+    /// A row for each edge at `from`, with its other end. A null `from` gives no row; any other value than a vertex is
+    /// a type error.
     Expand {
         /// The input.
         input: Box<Op>,

@@ -65,7 +65,7 @@ impl Op {
 }
 
 impl Op {
-    /// For a `Top`: returns the scan of which it takes a uniform sample. `None`: it is no such sample.
+    /// For a `Top`: returns the scan of which it takes a uniform sample. `None`: the `Top` does not take one.
     #[must_use]
     pub fn sampled_scan(&self) -> Option<&Op> {
         let Op::Top { input, keys, .. } = self else { return None };

@@ -201,7 +201,7 @@ impl Op {
         slot.is_none_or(|slot| Some(slot) == edge || Some(slot) == vertex)
     }
 
-    /// Whether this aggregation only counts rows that storage can count.
+    /// Whether this operator is an aggregation without keys whose items only count rows that storage can count.
     #[must_use]
     pub fn counts_in_storage(&self) -> bool {
         let Op::Aggregate { input, keys, items } = self else { return false };

@@ -27,7 +27,7 @@ impl Direction {
     }
 }
 
-/// How many values a vertex property key may have.
+/// Number of values that a vertex property key may have, and the effect of writing another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cardinality {
@@ -89,7 +89,7 @@ impl PropertyData {
 /// An edge in an answer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EdgeData {
-    /// The handle.
+    /// Handle of the edge.
     pub edge: Edge,
     /// The user's id, or the one generated from source and SID.
     pub id: Str,

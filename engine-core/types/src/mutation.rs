@@ -35,7 +35,8 @@ pub enum Mutation {
     DeleteVertex {
         /// The vertex.
         gui: Gui,
-        /// Whether edges may be left. Partitions that hold only the other ends of such edges have to search for them.
+        /// Whether the vertex may still have edges. Partitions that hold only the other ends of such edges have to
+        /// search for them.
         edges_left: bool,
     },
     /// Adds the labels that the vertex does not have.
@@ -145,7 +146,7 @@ impl Mutation {
     /// Whether the mutation is applied in the partition of any GUI for which `holds` returns true. Mutations that every
     /// partition applies, those of the schema among them, return true without a call of `holds`.
     ///
-    /// A partition selects its part of a transaction by this, and so does a shard of the log.
+    /// Partitions and shards of the log select their parts of a transaction with this function.
     pub fn concerns(&self, mut holds: impl FnMut(Gui) -> bool) -> bool {
         match self {
             Self::CreateVertex { gui, .. }

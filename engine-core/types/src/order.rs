@@ -278,8 +278,8 @@ impl Hash for Value {
             }
             Value::Path(path) => path.hash(state),
             Value::Property(p) => {
-                // Those of edges and of other properties have no identity: Gremlin takes those of one key and value for
-                // the same.
+                // Only properties of vertices have an identity. In Gremlin, other properties with the same key and
+                // value are equal.
                 if p.is_of_vertex() {
                     p.owner.hash(state);
                 }

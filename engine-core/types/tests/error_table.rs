@@ -1,5 +1,4 @@
-//! `contracts/errors.json`, from which clients are generated, and `ErrorCode`, with which
-//! the service answers, are the same table.
+//! Tests that `contracts/errors.json` and `ErrorCode` are the same table.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -22,7 +21,7 @@ fn kind_name(kind: Kind) -> &'static str {
 
 #[test]
 fn the_contract_lists_exactly_the_codes_of_the_code() {
-    // Tests run in the folder of their package, wherever it was when they were built.
+    // Tests run in the folder of their package, which may have moved since they were built.
     let path = Path::new("../../contracts/errors.json").to_owned();
     let text = std::fs::read_to_string(path).expect("contracts/errors.json can be read");
     let table: Value = serde_json::from_str(&text).expect("contracts/errors.json is JSON");

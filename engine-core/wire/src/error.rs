@@ -76,9 +76,9 @@ pub enum Error {
     /// A file has another format, or an unknown version of it.
     #[error("not a {expected}: {found}")]
     WrongFormat {
-        /// What was expected.
+        /// The expected format.
         expected: &'static str,
-        /// What was found instead.
+        /// The format that was found instead.
         found: String,
     },
     /// Columns of a message that belong together differ in length.
@@ -92,7 +92,7 @@ pub enum Error {
     /// A count in the footer of a file differs from what was read.
     #[error("{what}: {found} were read, the footer says {expected}")]
     CountMismatch {
-        /// What was counted.
+        /// The items that were counted.
         what: &'static str,
         /// The number in the footer.
         expected: u64,

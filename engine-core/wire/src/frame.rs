@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_its_place() {
+    fn damage_is_an_error_with_its_place() {
         let good = frames(&[b"first", b"second"]);
         for cut in 14..good.len() {
             let mut reader = FrameReader::new(&good[..cut]);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_no_frames() {
+    fn zeros_are_not_frames() {
         assert!(matches!(
             FrameReader::new([0; 64].as_slice()).next_frame(),
             Err(Error::EmptyFrame { offset: 0 })

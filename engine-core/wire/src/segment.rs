@@ -162,7 +162,7 @@ impl<R: Read> SegmentReader<R> {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongFormat`] if the file is no segment or has an unknown version; those of reading a frame.
+    /// [`Error::WrongFormat`] if the file is not a segment or has an unknown version; the errors of reading a frame.
     pub fn open(mut inner: R) -> Result<Self, Error> {
         let mut magic = Vec::new();
         inner
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn many_blocks() {
+    fn a_segment_of_many_blocks_is_read_back() {
         let id = "x".repeat(1000);
         let mutations: Vec<_> =
             (0..1000).map(|i| Mutation::AddException { id: id.as_str().into(), gui: Gui(i) }).collect();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_noticed() {
+    fn every_truncation_is_an_error() {
         let bytes = write_all(&[Mutation::DeleteVertex { gui: Gui(1), edges_left: false }]);
         for cut in 0..bytes.len() {
             assert!(read(&bytes[..cut]).is_err(), "{cut}");

@@ -133,7 +133,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ends_of_every_range() {
+    fn ends_of_every_range_are_unchanged_by_encoding() {
         for value in [
             Value::Byte(i8::MIN),
             Value::Short(i16::MIN),
@@ -151,7 +151,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stored_is_refused() {
+    fn values_that_cannot_be_stored_are_refused() {
         for value in
             [Value::Null, Value::Unbound, Value::list(vec![]), Value::Vertex(tidegraph_types::Gui(1))]
         {

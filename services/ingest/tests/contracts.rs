@@ -50,7 +50,7 @@ fn answers_are_those_of_the_contract() {
 }
 
 #[test]
-fn errors_say_whether_to_try_again() {
+fn error_names_decide_whether_to_retry() {
     let of = |code| Error::from(tidegraph_engine::Error::new(code, "why")).name();
     for code in [ErrorCode::Unavailable, ErrorCode::ConcurrentModification] {
         assert_eq!(of(code), "Unavailable");

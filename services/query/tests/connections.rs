@@ -1,4 +1,4 @@
-//! What a client can hold by being slow: connections, descriptors, and the end of the service.
+//! Tests that a slow client holds neither connections and descriptors nor the end of the service for long.
 
 #![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
 #![allow(
@@ -20,7 +20,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Longest wait for what must happen: generous, since other programs may keep the machine busy.
+/// Time limit of every wait. It is generous, because other programs may keep the machine busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 const SOON: Duration = Duration::from_millis(200);
 const NEVER: Duration = Duration::from_secs(1_000_000);
@@ -179,7 +179,7 @@ async fn the_oldest_idle_connection_makes_room() {
     assert_eq!(rest(&mut clients[0]).await, "");
     clients[1].write_all(ASK).await.unwrap();
     assert!(answer(&mut clients[1]).await.starts_with("HTTP/1.1 200"));
-    // A body on its way is not idle: it is closed only where nothing else is left to close.
+    // A connection whose body arrives is not idle. It is closed only if no idle connection is left.
     sends_body.write_all(&[b' '; 91]).await.unwrap();
     assert!(answer(&mut sends_body).await.starts_with("HTTP/1.1 400"));
 }
@@ -215,7 +215,7 @@ async fn a_running_request_is_never_closed_for_room() {
 }
 
 #[tokio::test]
-async fn what_waits_for_clients_does_not_hold_the_end() {
+async fn connections_that_wait_for_clients_do_not_delay_the_end() {
     let server = Server::start(WIDE, graph()).await;
     let head = b"POST /openCypher HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 100\r\n\r\n";
     let mut half_body = server.client(head).await;

@@ -1,4 +1,4 @@
-//! What a web page of another origin, or a foreign name of this machine, can do with a service that has no token.
+//! Tests what a web page of another origin, or a foreign name of this machine, can do with a service without a token.
 
 #![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
 

@@ -37,7 +37,7 @@ pub enum Answer {
         node: Option<NodeId>,
         /// Nodes that this step marked as lost.
         lost: Vec<NodeId>,
-        /// Name for the execution. It stays the same for some minutes while nothing changes.
+        /// Name for the execution to start. It stays the same for up to ten minutes while nothing changes.
         name: String,
     },
     /// To `acquire`.
@@ -73,7 +73,7 @@ pub enum Answer {
     },
     /// To `move`.
     Moved {
-        /// Whether all of them are over.
+        /// Whether all moves are over.
         done: bool,
         /// The moves that are not over.
         moves: Vec<Move>,

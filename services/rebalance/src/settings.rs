@@ -46,7 +46,7 @@ pub enum Invalid {
         /// The values that are allowed.
         expected: &'static str,
     },
-    /// A variable that is not read.
+    /// An unknown variable with the prefix of Tidegraph.
     #[error("the environment variable {variable} is not one of Tidegraph's: check its spelling")]
     Unknown {
         /// Its name.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_has_a_default() {
+    fn missing_variables_have_defaults() {
         let found =
             read(&[("AWS_REGION", "eu-west-3"), ("PATH", "/bin"), ("TIDEGRAPH_LOG", "debug")]).unwrap();
         assert_eq!((found.graph.as_str(), found.nodes, found.moves), ("default", 1, 32));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoint_is_ours_or_aws_s() {
+    fn the_endpoint_comes_from_our_variable_or_aws_s() {
         let of = |ours: &[(&str, &str)]| read(ours).unwrap().endpoint;
         let all = ("AWS_ENDPOINT_URL", "http://all");
         let table = ("AWS_ENDPOINT_URL_DYNAMODB", "http://table");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn errors_name_the_wrong_variable() {
         let says = |name: &str, value: &str, part: &str| {
             let error = read(&[(name, value)]).unwrap_err();
             assert!(error.contains(name) && error.contains(part), "{error}");

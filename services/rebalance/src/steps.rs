@@ -1,4 +1,4 @@
-//! The steps.
+//! The steps of a rebalance: answers events with a map and the planner of `tidegraph-cluster`.
 
 use crate::answer::{Answer, Lot, Needed};
 use crate::event::{Event, MOST_MOVES};
@@ -28,7 +28,7 @@ pub enum Error {
     NotOurs {
         /// The caller.
         holder: String,
-        /// The holder of the lease.
+        /// The lease that was found instead, with its holder.
         reason: String,
     },
     /// An event that cannot be parsed.
@@ -48,7 +48,7 @@ impl Error {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Map(error) if error.will_pass() => "Unavailable",
-            // Others change the map all the time.
+            // Other processes may change the map at any time, so a retry may succeed.
             Self::Map(tidegraph_cluster::Error::Stale { .. } | tidegraph_cluster::Error::Conflict { .. }) => {
                 "Unavailable"
             }
@@ -69,7 +69,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Steps over a map.
+    /// Makes the steps of one graph over a map.
     pub fn new(settings: Settings, store: Arc<dyn MapStore>, clock: Arc<dyn Clock>) -> Self {
         Self { rebalance: Rebalance::new(store.clone(), &settings.graph), store, clock, settings }
     }
@@ -212,7 +212,7 @@ impl Steps {
         })
     }
 
-    /// What is missing to the goal; empty if nothing is.
+    /// Returns what is missing for the goal, as text for people; empty if nothing is.
     fn wrong(&self, plan: &Plan, drain: Option<&NodeId>) -> Result<String, Error> {
         if let Some(node) = drain {
             let state = self.drain(node)?;

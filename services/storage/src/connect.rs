@@ -1,4 +1,4 @@
-//! How a process reaches the map, the log and the object store.
+//! Flags that say where the map, the log and the object store are, and the functions that open them.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -10,7 +10,7 @@ use tidegraph_log::kafka::MskIam;
 use tidegraph_log::{KafkaOptions, KafkaTls, LogLocation};
 use tidegraph_platform::{Clock, Objects, RealRandom, read_secret_file};
 
-/// Where the map is.
+/// Flags that name the graph and the table of its map.
 #[derive(Args, Clone, Debug)]
 pub struct MapArgs {
     /// Name of the graph.
@@ -27,8 +27,8 @@ pub struct MapArgs {
     dynamodb_local: bool,
 }
 
-/// How long a command waits for one answer of the map, and how often it asks. Creating a table takes seconds, and no
-/// lease is lost meanwhile: only the daemon must give up soon.
+/// Time limit of one request of a command to the map, and the number of attempts. They are generous, because creating a
+/// table takes seconds. Only the daemon must give up soon, since it may lose its lease meanwhile.
 const COMMAND_ATTEMPT: Duration = Duration::from_secs(20);
 const COMMAND_ATTEMPTS: u32 = 5;
 
@@ -64,7 +64,7 @@ impl MapArgs {
     }
 }
 
-/// Where the log is.
+/// Flags that name the log and how to connect to its brokers.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
     /// Kafka brokers: `host:port`, separated by commas.
@@ -97,12 +97,12 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// Where the log of a graph is.
+    /// Returns the location of the log of a graph.
     pub fn location(&self, graph: &str) -> anyhow::Result<LogLocation> {
         Ok(LogLocation::Kafka(self.kafka(graph)?))
     }
 
-    /// The topic of a graph, and how to reach it.
+    /// Returns the topic of a graph and the options of the Kafka client.
     pub fn kafka(&self, graph: &str) -> anyhow::Result<KafkaOptions> {
         let topic = self.kafka_topic.clone().unwrap_or_else(|| format!("tidegraph-{graph}"));
         let mut options = KafkaOptions::new(self.kafka_brokers.as_str(), topic);
@@ -121,7 +121,8 @@ impl LogArgs {
         Ok(options)
     }
 
-    /// TLS, if any flag asks for it. Opens the files now, since the client's own errors say less about them.
+    /// Returns the TLS settings, if any flag asks for TLS. Opens the files now, because the errors of the client say
+    /// less about them.
     #[expect(clippy::disallowed_methods, reason = "flags name the files")]
     fn tls(&self) -> anyhow::Result<Option<KafkaTls>> {
         let certificate = self.kafka_tls_certificate.clone().zip(self.kafka_tls_key.clone());

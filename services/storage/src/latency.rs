@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegraph_log::NewTopic;
 use tidegraph_log::kafka::{create_topic, delete_topic, write_latency};
 
-/// Number of first writes that are not counted: a new client connects first.
+/// Number of first writes that are not counted, because a new client connects first.
 const FIRST: usize = 50;
 
 /// Flags of `log-latency`.

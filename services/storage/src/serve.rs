@@ -1,4 +1,4 @@
-//! `tidegraph-node serve`.
+//! `tidegraph-node serve`: runs a storage node that is also a candidate for the sequencer, until a signal ends it.
 
 use crate::connect::{LogArgs, MapArgs, objects};
 use anyhow::Context;
@@ -70,7 +70,7 @@ pub struct Serve {
     /// Number of versions after which the next checkpoint of a replica is written.
     #[arg(long, default_value_t = NodeConfig::default().checkpoint_versions)]
     checkpoint_versions: u64,
-    /// Milliseconds after which it is written if there is a new version.
+    /// Milliseconds after which the next checkpoint is written in any case, if there is a new version.
     #[arg(long, default_value_t = 300_000)]
     checkpoint_after_ms: u64,
     /// Milliseconds between two refreshes of the map.
@@ -81,7 +81,7 @@ pub struct Serve {
     lost_after_ms: u64,
 }
 
-/// Starts to count metrics, and serves them on a port.
+/// Installs the recorder of metrics, and serves `GET /metrics` at an address.
 #[expect(clippy::disallowed_methods, reason = "the edge of the metrics")]
 fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
     // Bind the port here first, so that a port in use ends the node with an error and not a thread of the exporter.

@@ -1,9 +1,8 @@
-//! HOUSE-1: which crate uses which. The table in `ARCHITECTURE.md` says what `cargo
-//! metadata` says, no less and no more.
+//! HOUSE-1: the table of crates in `ARCHITECTURE.md` has exactly the dependencies that `cargo metadata` reports.
 //!
 //! The table is between two comments, `<!-- crate edges -->` and `<!-- end of crate edges -->`; its rows are
-//! `| crate | may use |`. Crates are named by their folder, services as `services/NAME`. What only the tests of a crate
-//! use is marked `(tests)`.
+//! `| crate | may use |`. A crate is named by its folder, a service as `services/NAME`. `(tests)` marks a crate that
+//! only tests use.
 
 use super::{Complaint, Tree};
 use serde_json::Value;
@@ -14,18 +13,21 @@ const DOCUMENT: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- crate edges -->";
 const END: &str = "<!-- end of crate edges -->";
 
-/// One crate of ours and what it uses of ours.
+/// A dependency between two crates of the repository.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Edge {
-    /// Folder of the crate that uses.
+    /// Folder of the crate that has the dependency.
     pub from: String,
-    /// Folder of the crate that is used; none says that the crate exists.
+    /// Folder of the crate that it uses. `None`: the edge only says that the crate `from` exists.
     pub to: Option<String>,
-    /// Whether only tests use it.
+    /// Whether only the tests of `from` use the other crate.
     pub only_tests: bool,
 }
 
-/// The edges that `cargo metadata` knows.
+/// Returns the edges that `cargo metadata` reports, and an edge without `to` for each crate.
+///
+/// # Errors
+/// A message if `cargo metadata` cannot be run, fails, or prints something that is not its JSON.
 pub fn of_workspace(root: &Path) -> Result<Vec<Edge>, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let text = super::run(root, &cargo, &["metadata", "--format-version", "1", "--no-deps", "--offline"])?;
@@ -53,19 +55,20 @@ fn from_metadata(metadata: &Value) -> Result<Vec<Edge>, String> {
             edges.insert(Edge { from: from.clone(), to: Some(to), only_tests });
         }
     }
-    // What the crate itself uses, its tests may use without saying so.
+    // An edge of the crate itself also covers its tests.
     let plain = |edge: &Edge| Edge { only_tests: false, ..edge.clone() };
     Ok(edges.iter().filter(|edge| !edge.only_tests || !edges.contains(&plain(edge))).cloned().collect())
 }
 
-/// A service is named with `services/`, since it may be called as the crate that it is made of.
+/// Returns the name of a crate in the table: its folder, with `services/` before a service, which may have the name of
+/// a crate.
 fn folder_name(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let is_service = path.parent().and_then(Path::file_name).is_some_and(|parent| parent == "services");
     Some(if is_service { format!("services/{name}") } else { name.to_owned() })
 }
 
-/// Compares the table with the edges.
+/// Compares the table with the edges, in both directions.
 pub fn check(tree: &Tree, edges: &[Edge]) -> Vec<Complaint> {
     let Some(text) = tree.text(DOCUMENT) else {
         return vec![Complaint::new(DOCUMENT, 0, "is missing; it lists which crate may use which")];
@@ -115,7 +118,7 @@ fn table(text: &str) -> Result<Vec<(usize, Edge)>, Complaint> {
             END if inside => return Ok(listed),
             row if inside && row.starts_with('|') => {
                 rows += 1;
-                // The header, and the line of dashes below it.
+                // Skips the header and the line of dashes below it.
                 if rows > 2 {
                     listed.extend(row_edges(row, number)?.into_iter().map(|edge| (number, edge)));
                 }

@@ -1,7 +1,6 @@
-//! Every error code that a client can see has a page, every page has a code, and the page says the code's status.
+//! Every error code that a client can see has a page, every page has a code, and the page gives the code's HTTP status.
 //!
-//! That `contracts/errors.json` is what the Rust code answers with is tested in
-//! `engine-core/types/tests/error_table.rs`.
+//! `engine-core/types/tests/error_table.rs` compares `contracts/errors.json` with the codes of the Rust code.
 
 use super::{Complaint, Tree};
 use serde_json::Value;

@@ -1,8 +1,8 @@
-//! Every named invariant of `ARCHITECTURE.md` is named where it is held or shown, and every name in the code is
-//! explained there.
+//! Code or a test names every invariant of the table in `ARCHITECTURE.md`, and the table has every invariant that code
+//! or a test names.
 //!
-//! A name is one or more capital letters or digits, a hyphen and a number, as in `LOG-1`. Names whose first part no row
-//! of the table has, such as `UTF-8`, are not invariants.
+//! A name is one or more capital letters or digits, a hyphen and a number, as in `LOG-1`. A name such as `UTF-8`, whose
+//! first part is in no row of the table, is not an invariant.
 
 use super::{Complaint, Tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-/// Names of the table, with the line of each.
+/// Returns the names in the table, with the line of each.
 fn listed(page: &str) -> BTreeMap<&str, usize> {
     let lines = page.lines().enumerate().skip_while(|(_, line)| *line != HEADING).skip(1);
     lines
@@ -48,7 +48,7 @@ fn listed(page: &str) -> BTreeMap<&str, usize> {
         .collect()
 }
 
-/// Code and tests, but not this rule, whose examples would count.
+/// Whether a file is code or a test. This rule and its tests are not, because their examples would count as uses.
 fn is_code(path: &str) -> bool {
     let is_ours = ["bench/", "engine-core/", "integration-tests/", "services/", "xtask/"]
         .iter()
@@ -59,7 +59,7 @@ fn is_code(path: &str) -> bool {
         && [".rs", ".ts", ".mjs"].iter().any(|end| path.ends_with(end))
 }
 
-/// What has the shape of an invariant's name in a line.
+/// Returns the words of a line that have the form of a name.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|word| {
         word.split_once('-').is_some_and(|(family, number)| {

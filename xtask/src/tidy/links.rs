@@ -1,12 +1,12 @@
-//! Links between the pages of the repository lead somewhere: the file exists, and so does the heading.
+//! Links between the pages of the repository have a target: the file exists, and the file has the heading.
 //!
-//! Addresses of the web are left alone: checking them needs the web, and would make the result depend on it.
+//! Web addresses are not checked, because the result must not depend on the web.
 
 use super::{Complaint, Tree};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeSet;
 
-/// Follows every link of every Markdown file.
+/// Checks every link of every Markdown file.
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| path.ends_with(".md")) {
@@ -50,7 +50,7 @@ fn follow(tree: &Tree, from: &str, target: &str) -> Result<(), String> {
     }
 }
 
-/// The path from the root of the repository of a link in a file.
+/// Returns the path, from the root of the repository, that a link in a file refers to.
 fn resolve(from: &str, target: &str) -> Result<String, String> {
     let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = if target.starts_with('/') {
@@ -70,7 +70,7 @@ fn resolve(from: &str, target: &str) -> Result<String, String> {
     Ok(parts.join("/"))
 }
 
-/// The anchors that GitHub makes from headings: lower case, no punctuation, dashes for spaces.
+/// Returns the anchors that GitHub makes from headings: lower case, no punctuation, dashes for spaces.
 fn headings(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut current: Option<String> = None;

@@ -1,14 +1,14 @@
-//! Rules about single files: how long they are, how they open, and words that must not stay in them.
+//! Rules about single files: their length, the module header of Rust files, forbidden words, and registries in lock
+//! files.
 
 use super::{Complaint, Tree};
 
 const MAX_LINES: usize = 800;
 
-/// Kinds of files that people write and read, and that have to be split before they are too long to hold in mind.
+/// Extensions of source files, whose length is limited.
 const SOURCES: &[&str] = &["rs", "ts", "mjs", "js", "py", "sh", "proto"];
 
-/// What stands for unfinished work, or for a place that only one machine has.
-/// Spelled in two so that this file may stay.
+/// Words for unfinished work and for paths of one machine. They are written in two parts, so that this file passes.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("to", "do!"), "unfinished work"),
@@ -39,7 +39,7 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         if extension == "rs" && !text.starts_with("//!") {
             complaints.push(Complaint::new(path, 1, "does not begin with `//!` and what the module is for"));
         }
-        // Data is as it was found.
+        // Data from elsewhere is kept unchanged.
         if extension != "csv" {
             complaints.extend(forbidden_words(path, text));
         }
@@ -63,7 +63,7 @@ fn forbidden_words<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = Com
     })
 }
 
-/// Whether the word stands in the line with no letter or digit joined to either end.
+/// Whether a line contains a word without a letter or digit directly before or after it.
 fn stands_alone(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let joined = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
@@ -74,7 +74,7 @@ fn stands_alone(line: &str, word: &str) -> bool {
     })
 }
 
-/// Lock files name the public registries only, or a clone elsewhere cannot install from them.
+/// Complains about registries other than the public ones in a lock file. Other machines cannot install from them.
 fn registry_hosts<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = Complaint> + 'a {
     text.lines().enumerate().filter_map(move |(index, line)| {
         let rest = line.split_once("://")?.1;

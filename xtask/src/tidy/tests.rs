@@ -1,4 +1,4 @@
-//! The repository is tidy, and each rule can fail: a small repository with one defect breaks it.
+//! Tests that the repository follows all rules, and that each rule finds its defect in a small repository.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Which replicas have to move: a pure function from the fleet as it is to an ordered list of moves.
+//! Plans moves of replicas: a pure function from the current state of the fleet to an ordered list of moves.
 //!
 //! Roles: [`FleetState`] is the content of the map and of the heartbeats. `target.rs` computes where replicas should
 //! be, for a [`Goal`]; `quota.rs` computes how many a node should hold. [`Plan`] is the difference, and [`Plan::next`]

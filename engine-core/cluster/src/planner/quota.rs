@@ -1,5 +1,5 @@
-//! How many partitions each node should hold: in proportion to its weight, as far as zones and the number of partitions
-//! allow.
+//! Computes the number of partitions that each node should hold, in proportion to its weight as far as zones and the
+//! number of partitions allow.
 //!
 //! Flow: *shares* limit the replicas of one partition in each zone. The zones divide all replicas among them, and the
 //! nodes of a zone divide the zone's part. A part above its limit is cut, and the others divide the rest.

@@ -1,4 +1,4 @@
-//! Where replicas should be: a pure function from nodes and their replicas to a target.
+//! Computes the target placement of replicas: a pure function from nodes and their replicas.
 //!
 //! Rules, the most important first: replicas of a partition are on different nodes; a zone has no more of them than it
 //! must (one each, with as many zones as replicas); nodes hold partitions in proportion to their weight, give or take

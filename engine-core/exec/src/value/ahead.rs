@@ -1,5 +1,6 @@
-//! What all operators of a plan together read of the vertices in each slot. Storage on other machines returns this with
-//! the look-up of the vertices. Too much costs a little, too little costs a round trip; neither changes a result.
+//! Computes the data that all operators of a plan together read of the vertices in each slot. Storage on other machines
+//! returns these data with the look-up of the vertices. Too much data costs a little time, too little costs a round
+//! trip. Neither changes a result.
 
 use super::need::{Need, Needs};
 use rustc_hash::FxHashMap;

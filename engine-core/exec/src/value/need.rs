@@ -1,4 +1,5 @@
-//! What expressions need of the elements in slots: found by one walk, read with one call for each slot.
+//! Computes the data that expressions need of the elements in slots. One walk over the expressions finds them, and one
+//! call for each slot reads them.
 //!
 //! The rule that must never break: where `eval` and `record` read an element through a slot, they use no more than
 //! [`of_element`] says for that expression. Anything else was not read and would seem absent.

@@ -1,5 +1,4 @@
-//! What a node does as the sequencer besides sequencing: it answers requests to
-//! commit, trims the log, and finds lost nodes.
+//! The duties of the sequencer besides sequencing: it answers requests to commit, trims the log, and finds lost nodes.
 //!
 //! Roles: [`SequencerService`] answers other processes with the sequencer of this one, and for bulk loads with
 //! `loads.rs`; [`CheckpointRecovery`] says from which version a new sequencer continues; [`LeaderMaintenance`] works

@@ -340,7 +340,7 @@ impl Compiler {
         Ok(Some(conjunction(all)))
     }
 
-    /// Returns a step as a test of an object. `None`: it is no filter, or it needs a subplan.
+    /// Returns a step as a test of an object. `None`: the step is not a filter, or needs a subplan.
     fn step_test(&mut self, step: &Step<'_>, at: &Subject, flow: &Flow) -> Result<Option<Expr>> {
         if step.name.properties().has {
             let mut all = vec![];

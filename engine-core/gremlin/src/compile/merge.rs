@@ -241,7 +241,7 @@ impl Compiler {
             tests.extend(search.label.as_ref().map(label_test));
             let ends = [(Function::StartNode, from, Direction::Out), (Function::EndNode, to, Direction::In)];
             for (function, slot, end) in ends {
-                // An end that only `onCreate` gives is no condition.
+                // An end that only `onCreate` gives does not restrict the search.
                 if end_of(maps.search, end).is_some() {
                     tests.push(Expr::compare(
                         Comparison::Equal,
@@ -259,7 +259,7 @@ impl Compiler {
                 }
                 None => vec![],
             };
-            // An end that only `onCreate` gives is no condition.
+            // An end that only `onCreate` gives does not restrict the search.
             let only_new =
                 |end, option: Option<&Step<'_>>| option.is_none() && end_of(maps.search, end).is_none();
             let any_from = only_new(Direction::Out, maps.out);

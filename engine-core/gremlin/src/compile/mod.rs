@@ -46,7 +46,7 @@ use tidegraph_types::{Str, Value};
 
 type Result<T> = std::result::Result<T, Fault>;
 
-/// What the compiler knows about the current object. The kind decides between translations.
+/// The kind of the current object, as far as the compiler knows it. Some steps have a translation for each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ObjectKind {
     Unknown,
@@ -63,7 +63,7 @@ impl ObjectKind {
         matches!(self, Self::Map | Self::Unknown)
     }
 
-    /// Returns the kind if both agree.
+    /// Returns the kind if both are equal, otherwise the unknown kind.
     fn join(self, other: Self) -> Self {
         if self == other { self } else { Self::Unknown }
     }
@@ -95,7 +95,7 @@ struct Scope {
     cur: Option<Slot>,
     kind: ObjectKind,
     labels: Vec<(Str, Label)>,
-    /// SideEffect effects by key.
+    /// Side effects by key.
     side_effects: Vec<(Str, side_effect::SideEffect)>,
     /// The flow is the request's own traversal, not a child.
     root: bool,
@@ -183,7 +183,7 @@ impl Flow {
             .ok_or_else(|| Fault::unsupported(step.at, format!("{}() as the first step", step.name)))
     }
 
-    /// Drops all rows.
+    /// Appends a filter that no row passes.
     fn drop_rows(&mut self) {
         self.filter(Expr::literal(false));
     }
@@ -362,7 +362,7 @@ impl Compiler {
 
     /// `a.and().b`, `a.or().b`: TinkerPop's infix notation, which means `and(a, b)` and `or(a, b)`.
     fn infix(&mut self, flow: &mut Flow, steps: &[Step<'_>], index: usize, dest: Option<Slot>) -> Result<()> {
-        // A start step before the condition is no part of it.
+        // A start step before the condition does not belong to the condition.
         let start = usize::from(flow.scope.cur.is_none() || steps[0].name.properties().starts);
         if flow.scope.cur.is_none() && start > index {
             return Err(Fault::syntax(steps[index].at, format!("{}() cannot follow g", steps[index].name)));
@@ -447,7 +447,7 @@ impl Compiler {
         }
     }
 
-    /// Returns strings (property keys, labels). Nulls are left out, because a null is no key.
+    /// Returns strings (property keys, labels). Skips nulls, because a null is not a key.
     fn texts(&mut self, args: &[Arg<'_>]) -> Result<Vec<Str>> {
         let mut texts = Vec::with_capacity(args.len());
         for arg in args {

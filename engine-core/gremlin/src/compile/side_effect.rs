@@ -1,4 +1,4 @@
-//! SideEffect effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
+//! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
 //!
 //! A side effect must exist even if no traverser is left, and every later traverser must see all of it. So the plan is
 //! *cut* at a step that collects: the operators so far become a subplan of a single row, which binds their rows as a
@@ -116,7 +116,7 @@ impl Compiler {
         }
     }
 
-    /// Splits the plan so far into the operators before the last cut and those after it.
+    /// Splits the plan so far at its last cut, into the operators before the cut and the operators after it.
     fn split(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<(Box<Op>, Box<Op>)> {
         self.cuts += 1;
         if self.cuts > MAX_CUTS {

@@ -15,7 +15,7 @@ pub(crate) enum Pop {
     Mixed,
 }
 
-/// The meaning of a constant.
+/// The properties of a constant in the grammar and in plans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
     /// It may be written without its enum; no request can bind a variable of that name.
@@ -24,7 +24,7 @@ pub(crate) struct Meaning {
     pub(crate) with_option: bool,
     /// It may be the key of a map without parentheses around it.
     pub(crate) map_key: bool,
-    /// The value that it is.
+    /// The value of the constant in a plan; `None` if it has none.
     pub(crate) symbol: Option<Symbol>,
     pub(crate) cardinality: Option<Cardinality>,
     pub(crate) direction: Option<Direction>,

@@ -5,7 +5,7 @@
 //! (`compile/step.rs`) then fails to compile until it has an arm for the step.
 //!
 //! A step that the compiler has no function for is refused as "not supported yet". A name that has no row in the table
-//! is no step at all.
+//! is not a step.
 
 mod constant;
 mod step;
@@ -107,7 +107,7 @@ mod source {
     /// How the arguments of a call on `g` are written.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(crate) enum Arguments {
-        /// As those of a step.
+        /// In the same form as the arguments of a step.
         OfStep,
         /// Class names and strategy objects, which the parser skips: the compiler refuses the call.
         Skipped,
@@ -152,9 +152,9 @@ mod owner {
     pub(crate) enum Members {
         /// Constants.
         Constants,
-        /// `single`, `set`, `list`: constants, or calls with a value.
+        /// `single`, `set`, `list`: constants, or calls with a value as their argument.
         Cardinalities,
-        /// The enum `Cardinality`, and then as there.
+        /// The enum `Cardinality`, a dot, and then one of `Cardinalities`.
         CardinalityEnum,
         /// Options of `with()`.
         Options,

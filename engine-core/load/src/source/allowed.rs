@@ -1,4 +1,4 @@
-//! What loads may read.
+//! The places that loads may read: folders, and buckets or prefixes in S3.
 
 use super::{Location, refuse};
 use crate::error::Error;

@@ -1,5 +1,4 @@
-//! How clients prove to brokers who they are: TLS, certificates, and tokens (SASL/OAUTHBEARER, which includes MSK's
-//! IAM).
+//! Authenticates clients to brokers: with TLS, certificates, and tokens (SASL/OAUTHBEARER, which includes MSK's IAM).
 //!
 //! Flow of a token: a new client gets its first token at once, since a client that is not polled would never ask for
 //! one. From then on the client asks again before its token expires, while it is polled ([`Login`] is the context of

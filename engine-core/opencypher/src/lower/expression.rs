@@ -325,7 +325,7 @@ pub(super) fn expect(value: &Typed, types: Types, tree: &Tree, by: &str) -> Resu
     Err(Fault::syntax(tree.place.0, message))
 }
 
-/// Returns the types that items of a list may have. Items of a parameter or a constant are no elements.
+/// Returns the types that items of a list may have. Items of a parameter or a constant are never elements.
 pub(super) fn item_types(list: &Typed) -> Types {
     match &list.expr {
         Expr::Literal(Value::List(items)) if !items.is_empty() => {

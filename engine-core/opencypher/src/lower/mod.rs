@@ -271,7 +271,7 @@ impl<'a> Lowering<'a> {
     fn unwind(&mut self, input: Op, list: &'a Tree, variable: &'a Name) -> Result<Op> {
         let list = self.expr(list)?;
         let input = Box::new(self.bind_pending(input)?);
-        // Items of a parameter or a constant are no elements.
+        // Items of a parameter or a constant are never elements.
         let item = expression::item_types(&list);
         let out = self.declare_new(variable, item)?;
         self.op(Op::Unwind { input, list: list.expr, out })

@@ -104,7 +104,7 @@ impl<'a> Lowering<'a> {
             return Ok(Typed::new(self.bind(plan, BindKind::Collect(out)), Types::LIST));
         }
         let first = self.bind(plan, BindKind::First(out));
-        // Nothing is bound when there is no path; that is null here.
+        // Without a path the slot stays unbound, which this expression turns into null.
         Ok(Typed::new(Expr::Call(Function::Coalesce, vec![first]), Types::PATH))
     }
 }

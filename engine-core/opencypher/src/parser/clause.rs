@@ -124,7 +124,7 @@ impl Parser<'_> {
         Ok(Some(Clause { kind, place }))
     }
 
-    /// Parses a clause whose first word is no keyword.
+    /// Parses a clause whose first word is not a keyword.
     fn clause_of_word(&mut self) -> Result<Option<Clause>> {
         let place = self.place();
         if self.at_word("FOREACH") {

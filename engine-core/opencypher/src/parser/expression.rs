@@ -62,7 +62,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Returns how strongly the next token binds as an operator between expressions. 0: it is no such operator.
+    /// Returns the binding strength of the next token as a binary operator; 0 if it is not one.
     fn strength(&self) -> u8 {
         match self.peek() {
             TokenKind::Keyword(keyword) => match keyword {
@@ -81,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `a OR b OR c` and `a AND b AND c`, as one flat list, so that long ones do not nest.
+    /// Parses `a OR b OR c` or `a AND b AND c` into one flat list, so that a long condition does not nest.
     fn junction(&mut self, left: Expr, strength: u8, place: Place) -> Result<Expr> {
         let keyword = TokenKind::Keyword(if strength == OR { Keyword::Or } else { Keyword::And });
         let mut all = vec![left];

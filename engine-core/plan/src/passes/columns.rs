@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_of_the_vertex_comes_with_the_scan() {
+    fn properties_in_use_become_columns_of_the_scan() {
         let kept = Op::Keep { input: scan(), slots: vec![Slot(0)] };
         let filter = Op::Filter {
             input: Box::new(kept),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_becomes_something_else_is_left_alone() {
+    fn a_slot_that_is_written_again_or_dropped_gets_no_columns() {
         let bindings =
             vec![(Slot(1), property(0, "a")), (Slot(0), property(0, "b")), (Slot(2), property(0, "c"))];
         let root = Op::Let { input: scan(), bindings };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_that_write_and_ids_stay_as_they_are() {
+    fn plans_that_write_and_reads_of_ids_get_no_columns() {
         let bindings = vec![(Slot(1), property(0, "~id"))];
         assert!(!optimized(Op::Let { input: scan(), bindings }, 2).contains("with"));
         let bindings = vec![(Slot(1), property(0, "a"))];

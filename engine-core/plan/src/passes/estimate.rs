@@ -221,8 +221,8 @@ impl<'k> Estimate<'k> {
         tokens.into_iter().map(mean).sum()
     }
 
-    /// Estimates how much the mean degree of `vertex_label` differs from that of all vertices, from a sample. `None`:
-    /// the sample does not tell.
+    /// Estimates the ratio of the mean degree of `vertex_label` to the mean degree of all vertices, from a sample.
+    /// `None`: the sample has no vertex with the label, or no such edge at all.
     fn ratio(&self, vertex_label: Token, edge_label: Token, outgoing: bool) -> Option<f64> {
         let degrees = &self.knowledge.statistics.degrees;
         let of = |label: Option<Token>| {

@@ -149,9 +149,9 @@ fn subplans(op: &mut Op, before: &mut Live, set: bool) {
             for test in until.iter_mut().chain(emit) {
                 before.extend(&walk(&mut test.plan, Live::default(), set));
             }
-            // Each round must pass on the slots that a later round reads. What the body needs is known after one walk:
-            // the slots that are added to those after it are slots that it needs anyway. So nested loops are walked
-            // once for each level around them, not twice as often with each level.
+            // Each round must pass on the slots that a later round reads. One walk finds the slots that the body needs,
+            // because the slots that the next round adds are among them already. So a nested loop is walked once for
+            // each level around it. Two walks for each level would double the number of walks with each level.
             let needed = walk(body, before.clone(), false);
             before.extend(&needed);
             if set {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_used_later_is_kept() {
+    fn only_slots_that_are_used_later_are_kept() {
         let lookup =
             Op::LookupVertices { input: Box::new(Op::Argument), ids: Expr::literal("a"), out: Slot(0) };
         let mut plan = Plan {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_round_keeps_what_an_earlier_one_must_hand_on() {
+    fn a_round_keeps_the_slots_that_a_later_round_reads() {
         let step = Op::Let {
             input: Box::new(expand(Op::Argument, 0, 1)),
             bindings: vec![(Slot(0), Expr::Slot(Slot(1))), (Slot(3), Expr::Slot(Slot(2)))],

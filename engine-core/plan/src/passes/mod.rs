@@ -21,7 +21,7 @@ pub struct Knowledge<'a> {
     pub catalog: &'a dyn Catalog,
     /// Answers questions about single vertices; `None`: only the statistics are known.
     pub instances: Option<&'a dyn Instances>,
-    /// What planning may use.
+    /// Limits of time and memory.
     pub limits: &'a Limits<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! Which nodes hold which partition, as far as a caller needs it.
+//! The routes of a caller: the nodes that hold each partition.
 
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -187,7 +187,7 @@ impl<'b> Cursor<'b> {
     }
 
     /// Reads all fields in order of their numbers. `take` gets the number and the type of each field, and reads it from
-    /// here if it knows the field. Only fields above `single` may repeat.
+    /// the cursor if it knows the field. Only fields above `single` may repeat.
     #[inline]
     fn fields(
         mut self,
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stored_leaves_nothing() {
+    fn a_refused_value_leaves_the_buffer_unchanged() {
         let edge = Edge { sid: Sid(1), source: Gui(1), target: Gui(2), label: Token(3) };
         let properties = vec![(Token(1), Value::Int(1)), (Token(2), Value::Null)];
         let mut out = vec![7];

@@ -1,4 +1,4 @@
-/** Executions of Step Functions, as far as these functions ask for them. */
+/** Reads executions from Step Functions. */
 import {
   DescribeExecutionCommand,
   ExecutionDoesNotExist,
@@ -7,7 +7,7 @@ import {
 } from "@aws-sdk/client-sfn";
 import type { Executions, Standing } from "./stopped.ts";
 
-/** Events up to the end of the first state, which is tried six times at most, with a few events for each. */
+/** Upper bound of the events up to the end of the first state: at most six attempts, each with a few events. */
 const FIRST_EVENTS = 100;
 
 export class StepFunctions implements Executions {

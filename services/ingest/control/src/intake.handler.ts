@@ -1,4 +1,4 @@
-/** The function that takes a drop. */
+/** The Lambda function that takes a drop: connects `intake` to S3 and to the table of taken loads. */
 import { IdempotencyConfig, makeIdempotent } from "@aws-lambda-powertools/idempotency";
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
 import { parse } from "@aws-lambda-powertools/parser";
@@ -6,7 +6,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { inputSchema, intake, type Taken } from "./intake.ts";
 import { drop, logger, observed, setting, tracer } from "./observe.ts";
 
-/** After that the report of the load says that it was taken. */
+/** How long the table remembers who took a load. Later, the report of the load shows that the load was taken. */
 const KEPT_SECONDS = 30 * 24 * 3600;
 
 const graph = setting("TIDEGRAPH_GRAPH");
@@ -19,10 +19,10 @@ const persistenceStore = new DynamoDBPersistenceLayer({
   tableName: setting("TIDEGRAPH_TAKEN_TABLE"),
   awsSdkV3Client: tracer.captureAWSv3Client(new DynamoDBClient()),
 });
-/** What it answers first for a load is what it answers always: whoever came first has it. */
+/** Returns the first execution that asked for a load. Every later call for the load gets the same answer. */
 const take = makeIdempotent(
   async ({ execution }: { loadId: string; execution: string }) => ({ execution }),
-  // Not by the name of the function, which is another one when the service was made again.
+  // A fixed prefix: the default is the name of the function, which changes when the stack is created again.
   { persistenceStore, config, keyPrefix: "drop" },
 );
 const claim = async (loadId: string, execution: string): Promise<string> =>

@@ -1,12 +1,14 @@
 /**
- * Takes a drop: the first step of the state machine. Reads the mark that an event tells of, gives the load its id, and says what happens to it:
+ * Takes a drop: the first step of the state machine. Reads the mark that the event names, computes the id of the
+ * load, and decides what the state machine does:
  *
- * - `load`: this execution begins it, or goes on with it when it was here before;
- * - `already`: another execution has taken it, or its report is there;
- * - `refused`: it cannot be loaded, and the report says why;
- * - `ignored`: the event is about something that is no mark of a load.
+ * - `load`: this execution begins the load, or resumes it after an earlier attempt of this step;
+ * - `already`: another execution has taken the load, or the load has a report;
+ * - `refused`: the drop cannot be loaded, and the report gives the reason;
+ * - `ignored`: the object is not the mark of a load.
  *
- * What must never happen: that two executions begin the same load. EventBridge tells of each object at least once, and people put a mark twice.
+ * What must never happen: two executions begin the same load. EventBridge delivers each event at least once, and users
+ * may write a mark twice.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -15,7 +17,7 @@ import type { Objects } from "./objects.ts";
 import { type Listed, MOST_BYTES, type Options, optionsOf } from "./options.ts";
 import { Refused } from "./refused.ts";
 
-/** What the function is given: the input of the state machine, and whose it is. */
+/** The payload of the function: the ARN of the execution, and the input of the state machine. */
 export const inputSchema = z.object({
   execution: z.string().min(1).max(2048),
   input: z.object({
@@ -29,16 +31,16 @@ export const inputSchema = z.object({
 });
 export type Input = z.infer<typeof inputSchema>;
 
-/** A load, as the state machine passes it on. */
+/** A load, as the state machine passes it from step to step. */
 export interface Load {
   readonly loadId: string;
-  /** The folder, or the mark where it was refused. */
+  /** The `s3://` URI of the folder; for outcomes other than `load`, it may be the URI of the mark. */
   readonly source: string;
-  /** Key in the drop bucket of what is told of it. */
+  /** Key of the report in the drop bucket. */
   readonly report: string;
 }
 
-/** What the function that loads is asked first (`contracts/schemas/ingest-event.schema.json`). */
+/** The first event for the function that loads (`contracts/schemas/ingest-event.schema.json`). */
 export interface Begin extends Omit<Options, "files"> {
   readonly step: "begin";
   readonly loadId: string;
@@ -52,15 +54,15 @@ export type Taken =
   | { readonly outcome: "refused"; readonly load: Load; readonly reason: string }
   | { readonly outcome: "ignored"; readonly reason: string };
 
-/** What it works with. */
+/** The resources that `intake` uses. */
 export interface Parts {
   readonly graph: string;
   readonly drop: Objects;
-  /** Notes which execution has taken a load; answers which one has. The first one stays. */
+  /** Claims a load for an execution. Returns the execution that has it, which is the first one that claimed it. */
   claim(loadId: string, execution: string): Promise<string>;
 }
 
-/** How many objects of a manifest are looked at at once. */
+/** Number of objects of a manifest that are checked concurrently. */
 const AT_ONCE = 32;
 
 export async function intake({ execution, input }: Input, parts: Parts): Promise<Taken> {
@@ -76,10 +78,10 @@ export async function intake({ execution, input }: Input, parts: Parts): Promise
   }
   const content = await drop.read(key, MOST_BYTES);
   if (content === undefined) {
-    // The files may be gone as well; whoever took it away does not want it loaded.
+    // Somebody deleted the mark and so withdrew the drop. Its files may be gone too.
     return { outcome: "ignored", reason: `${key} is not there any more` };
   }
-  // A long one is not read: all long ones of a folder are the same refusal.
+  // A mark over the limit is not read. All such marks of a folder share one id, and so one refusal.
   const digest = content === "tooLarge" ? content : createHash("sha256").update(content).digest("hex");
   const loadId = idOf(drop.bucket, key, digest);
   const report = reportOf(folder, loadId);
@@ -105,7 +107,7 @@ export async function intake({ execution, input }: Input, parts: Parts): Promise
   }
 }
 
-/** Whether the files of a manifest are there, and the ones that were meant. */
+/** Throws `Refused` if a file of a manifest is listed twice, is missing, or has another ETag than the manifest says. */
 async function compare(drop: Objects, prefix: string, files: readonly Listed[]): Promise<void> {
   const seen = new Set<string>();
   for (const { name } of files) {

@@ -1,27 +1,35 @@
 /**
- * Where dropped files stand: `drop/GRAPH/NAME/…` in the drop bucket, complete when `drop/GRAPH/NAME/_SUCCESS` is there. What is told of them is below `reports/GRAPH/NAME/`.
+ * Keys of drops and of their reports. The files of a drop are at `drop/GRAPH/NAME/…` in the drop bucket. The drop is
+ * complete once its mark `drop/GRAPH/NAME/_SUCCESS` exists. Its reports are at `reports/GRAPH/NAME/…`.
  *
- * As in a drop folder, each folder directly in it is one load, and a mark deeper inside says nothing: programs that write tables leave one in each.
+ * Each folder directly below `drop/GRAPH/` is one load, as in a drop folder on a disk. Marks in deeper folders mean
+ * nothing, because programs that write tables leave one in each folder.
  */
 import { v5 } from "uuid";
 import { Refused } from "./refused.ts";
 
-/** The file that says that all others are there. */
+/** Name of the mark: the file that users write last, when all other files of the drop exist. */
 export const COMPLETE = "_SUCCESS";
 
-/** What ids of loads are made in: one of ours, drawn once. */
+/** Namespace of the ids of loads (UUID version 5). It must never change, or known drops would get new ids. */
 const NAMESPACE = "5f3a9a3e-6f0b-4c52-8d0a-0f6f2f7c1b94";
 
-/** What state machine and function take for a name; nothing in it has to be encoded anywhere. */
+/** Names of loads. All characters are safe in keys, URLs and Step Functions without encoding. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._=+@-]{0,127}$/;
 
-/** The folder of a mark below `drop/`, such as `people/2026-11-22`; none where the mark is that of a folder inside of a load, or no mark. */
+/**
+ * Returns the folder of a mark, relative to `drop/`, such as `people/2026-11-22`. Returns `undefined` if the key is not
+ * a mark, or is a mark deeper inside a load.
+ */
 export function folderOf(key: string): string | undefined {
   const found = /^drop\/(.*)\/_SUCCESS$/s.exec(key)?.[1];
   return found !== undefined && found.split("/").length <= 2 ? found : undefined;
 }
 
-/** The name of the load in a folder of this graph. */
+/**
+ * Returns the name of the load in a folder, which is the result of `folderOf`. Throws `Refused` if the folder has no
+ * name of a load, belongs to another graph, or has a name that is not allowed.
+ */
 export function nameIn(folder: string, graph: string): string {
   const [ofGraph, name] = folder.split("/");
   if (name === undefined) {
@@ -38,8 +46,9 @@ export function nameIn(folder: string, graph: string): string {
 }
 
 /**
- * The id of a load. Made from what the mark says and not from when it was put: the same mark that is told of twice, or put again, is the same load. Its ETag would not do:
- * with a key of KMS it is another one each time.
+ * Returns the id of a load. It depends on the content of the mark and not on the time of its upload: an event that
+ * arrives twice, or a mark that is written again, names the same load. The ETag cannot replace the content, because
+ * under a KMS key each upload gets another ETag.
  *
  * @param content SHA-256 of the mark's content
  */
@@ -47,7 +56,7 @@ export function idOf(bucket: string, key: string, content: string): string {
   return v5([bucket, key, content].join("\n"), NAMESPACE);
 }
 
-/** Where the report of a load goes. */
+/** Returns the key of the report of a load in the drop bucket. */
 export function reportOf(folder: string, loadId: string): string {
   return `reports/${folder}/${loadId}.json`;
 }

@@ -1,4 +1,4 @@
-/** Names of metrics. An alarm and the dashboard ask for them by the same names (`infra/lib/constructs/metrics.ts`). */
+/** Names of metrics. Alarms and the dashboard use the same names (`infra/lib/constructs/metrics.ts`). */
 export const COMPLETED = "tidegraph_loads_completed";
 export const FAILED = "tidegraph_loads_failed";
 export const REFUSED = "tidegraph_drops_refused";

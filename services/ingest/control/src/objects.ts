@@ -1,4 +1,4 @@
-/** Objects of a bucket, as far as these functions use them. */
+/** The operations on a bucket that these functions use, and their implementation on S3. */
 import {
   GetObjectCommand,
   type GetObjectCommandOutput,
@@ -9,7 +9,7 @@ import {
   S3ServiceException,
 } from "@aws-sdk/client-s3";
 
-/** What a listing says of an object. */
+/** An object in a listing: its key, and the time of its last upload. */
 export interface Listed {
   readonly key: string;
   readonly modified: Date;
@@ -18,32 +18,32 @@ export interface Listed {
 /** A page of a listing. */
 export interface Page {
   readonly objects: readonly Listed[];
-  /** What keys have in common up to the next slash, where that was asked for. */
+  /** Prefixes of the folders directly below, each with its last slash; empty unless `Below.folders` is set. */
   readonly folders: readonly string[];
-  /** What the next page is asked for with; none at the end. */
+  /** Token for the next page; `undefined` on the last page. */
   readonly next: string | undefined;
 }
 
-/** What is asked for in a listing. */
+/** A request for a page of a listing. */
 export interface Below {
   readonly prefix: string;
-  /** Folders directly below, instead of all that is in them. */
+  /** Whether to list the folders directly below the prefix instead of the objects inside them. */
   readonly folders?: boolean;
-  /** The first page begins after this key. */
+  /** Key after which the first page begins. */
   readonly after?: string | undefined;
-  /** From the page before. */
+  /** Token of the previous page (`Page.next`). */
   readonly next?: string | undefined;
 }
 
 export interface Objects {
   readonly bucket: string;
-  /** The ETag without quotes; `undefined` where there is no such object. */
+  /** Returns the ETag without quotes, or `undefined` if the object does not exist. */
   etag(key: string): Promise<string | undefined>;
-  /** The content; `undefined` where there is no such object, and `tooLarge` where it has more bytes than that. */
+  /** Returns the content, `undefined` if the object does not exist, or `tooLarge` if it has more than `most` bytes. */
   read(key: string, most: number): Promise<Uint8Array | "tooLarge" | undefined>;
   list(below: Below): Promise<Page>;
   write(key: string, content: string): Promise<void>;
-  /** Writes an object that is not there yet; whether it was not. */
+  /** Writes an object unless it exists. Returns whether it was written. */
   writeOnce(key: string, content: string): Promise<boolean>;
 }
 
@@ -70,7 +70,7 @@ export class Bucket implements Objects {
     const found: GetObjectCommandOutput | undefined = await orMissing(this.client.send(get));
     if (found?.Body === undefined) return undefined;
     if ((found.ContentLength ?? 0) > most) {
-      // Or the connection stays taken.
+      // Without this the connection would stay in use.
       await found.Body.transformToWebStream().cancel();
       return "tooLarge";
     }
@@ -115,7 +115,7 @@ export class Bucket implements Objects {
   }
 }
 
-/** An answer, or `undefined` where the object is not there. */
+/** Returns an answer of S3, or `undefined` if S3 answers that the object does not exist. */
 async function orMissing<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;

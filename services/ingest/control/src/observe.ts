@@ -1,4 +1,4 @@
-/** What all functions here have in common: settings from the environment, logs, traces and metrics (AWS Lambda Powertools). */
+/** Shared by all functions here: settings from the environment; logs, traces and metrics (AWS Lambda Powertools). */
 import { Logger } from "@aws-lambda-powertools/logger";
 import { injectLambdaContext } from "@aws-lambda-powertools/logger/middleware";
 import { Metrics } from "@aws-lambda-powertools/metrics";
@@ -10,7 +10,7 @@ import middy, { type MiddyfiedHandler } from "@middy/core";
 import type { Context } from "aws-lambda";
 import { Bucket } from "./objects.ts";
 
-/** A setting; without it a function does not start. */
+/** Returns an environment variable. Throws if it is missing or empty, so that the function does not start. */
 export function setting(name: string): string {
   const value = process.env[name];
   if (value === undefined || value === "") throw new Error(`${name} is not set`);
@@ -26,12 +26,12 @@ const s3 = tracer.captureAWSv3Client(new S3Client());
 /** The drop bucket. */
 export const drop = new Bucket(s3, setting("TIDEGRAPH_DROP_BUCKET"));
 
-/** A bucket that a setting names. */
+/** Returns the bucket whose name is in the environment variable `name`. */
 export function bucket(name: string): Bucket {
   return new Bucket(s3, setting(name));
 }
 
-/** A function with a log line's context, a trace and metrics. */
+/** Wraps a handler: adds the context of the invocation to log lines, records a trace, and publishes metrics. */
 export function observed<Event, Answer>(
   handle: (event: Event, context: Context) => Promise<Answer>,
 ): MiddyfiedHandler<Event, Answer> {

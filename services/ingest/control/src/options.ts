@@ -1,21 +1,22 @@
 /**
- * What a mark says: nothing, or options of the load as JSON, by the names and with the defaults of the loader API (`contracts/schemas/ingest-drop.schema.json`). What is not
- * known is refused by name, and what is wrong with its value, as a misspelled option would go unnoticed otherwise.
+ * Parses the content of a mark: empty, or options of the load as JSON with the names and defaults of the loader API
+ * (`contracts/schemas/ingest-drop.schema.json`). An unknown option is refused with its name, and an invalid value with
+ * its place. Otherwise nobody would notice a misspelled option.
  */
 import { z } from "zod";
 import { COMPLETE } from "./mark.ts";
 import { Refused } from "./refused.ts";
 
-/** The longest mark. What it says travels through states of the state machine, of which each holds 256 KiB. */
+/** Largest size of a mark. Its options pass through states of the state machine, each of which holds 256 KiB. */
 export const MOST_BYTES = 128 << 10;
 const MOST_FILES = 1000;
 const MOST_ATTEMPTS = 1_000_000;
 
-/** A key below a folder: relative, without empty parts, `.` and `..`. */
+/** A key relative to a folder, without empty parts, `.` and `..`. */
 const FILE = /^(?!.*(^|\/)\.{0,2}(\/|$))[^\p{Cc}\\]{1,1024}$/u;
 const ETAG = /^"?[!#-~]{1,256}"?$/;
 
-/** Says what a value has to be, as the end of a sentence. */
+/** Sets the message of a check. `be` completes the sentence "… has to be". */
 const must = (be: string): { error: string } => ({ error: be });
 
 const flag = z.preprocess(
@@ -60,11 +61,11 @@ const schema = z.strictObject(
 /** A file of a manifest. */
 export interface Listed {
   readonly name: string;
-  /** Without quotes. */
+  /** Expected ETag, without quotes. */
   readonly etag?: string | undefined;
 }
 
-/** Options of a load, each with its value. */
+/** Options of a load, with defaults filled in. */
 export interface Options {
   readonly format: "csv" | "opencypher" | "detect";
   readonly failOnError: boolean;
@@ -75,7 +76,7 @@ export interface Options {
   readonly files: readonly Listed[] | undefined;
 }
 
-/** What a mark says, or `Refused` with what is wrong. */
+/** Returns the options in the content of a mark. Throws `Refused` with every option or value that is wrong. */
 export function optionsOf(content: Uint8Array): Options {
   const value = parsed(content);
   const { success, data: said, error } = schema.safeParse(value);
@@ -109,7 +110,7 @@ function parsed(content: Uint8Array): unknown {
   }
 }
 
-/** An issue as a part of a sentence, with the place and the value. */
+/** Describes an issue as part of a sentence, with the place and the value. */
 function told(issue: z.core.$ZodIssue, root: unknown): string {
   const { path, value } = found(root, issue.path);
   const place = path.reduce<string>(
@@ -124,7 +125,7 @@ function told(issue: z.core.$ZodIssue, root: unknown): string {
   return `${place || "the content"} is ${short(value)}, and has to be ${issue.message}`;
 }
 
-/** The value at a path, or as far as the path leads. */
+/** Returns the value at a path. If the path leads to nothing, returns the last value on it and the path to that. */
 function found(root: unknown, whole: readonly PropertyKey[]): { path: PropertyKey[]; value: unknown } {
   const path: PropertyKey[] = [];
   let value = root;
@@ -136,7 +137,7 @@ function found(root: unknown, whole: readonly PropertyKey[]): { path: PropertyKe
   return { path, value };
 }
 
-/** A value as it is shown, cut where it is long. */
+/** Formats a value for a message, at most 200 characters of it. */
 function short(value: unknown): string {
   const text = value === undefined ? "not there" : JSON.stringify(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;

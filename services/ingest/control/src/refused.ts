@@ -1,4 +1,4 @@
-/** A drop that cannot be loaded, for a reason that whoever dropped it can mend. Its message goes into the report. */
+/** Reason why a drop cannot be loaded, which its owner can correct. The message becomes part of the report. */
 export class Refused extends Error {
   override readonly name = "Refused";
 }

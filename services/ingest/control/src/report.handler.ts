@@ -1,4 +1,4 @@
-/** The function that tells what became of a drop, and finds out which drops nobody has told of. */
+/** The Lambda function that writes the report of a drop, and finds the load of an execution that ended without one. */
 import { MetricUnit } from "@aws-lambda-powertools/metrics";
 import { parse } from "@aws-lambda-powertools/parser";
 import { SFNClient } from "@aws-sdk/client-sfn";

@@ -1,21 +1,23 @@
 /**
- * Tells what became of a drop: the last step of the state machine. The report of a load is written by the function that loads, into the data bucket, which nobody reads but
- * processes; from there it comes to where people look. Of a drop that was refused, and of a load that could not be ended in order, it is made here.
+ * Reports the outcome of a drop: the last step of the state machine. The function that loads writes the report of a
+ * load into the data bucket, which only processes read. This step copies it to the drop bucket, which users read. It
+ * makes the report itself if the drop was refused, or if the function could not end the load.
  *
- * What must never happen: that a load has ended and nothing says so. A report that cannot be read is told as one, with the status that the load ended with.
+ * What must never happen: a load ends without a report. If the report of a load cannot be read, this step writes one
+ * with the status of the load and the reason.
  */
 import { z } from "zod";
 import type { Objects } from "./objects.ts";
 
 const count = z.int().min(0);
-/** A load, as the state machines pass it on. */
+/** A load, as the state machines pass it from step to step. */
 export const loadSchema = z.object({
   loadId: z.uuid(),
   source: z.string(),
   report: z.string().startsWith("reports/"),
 });
 
-/** What the function is given. */
+/** The payload of the function. */
 export const inputSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("ended"),
@@ -34,7 +36,7 @@ export const inputSchema = z.discriminatedUnion("kind", [
 ]);
 export type Input = z.infer<typeof inputSchema>;
 
-/** A report, as `contracts/schemas/ingest-report.schema.json` has it. */
+/** A report of a load (`contracts/schemas/ingest-report.schema.json`). */
 export const reportSchema = z.looseObject({
   loadId: z.uuid(),
   status: z.string(),
@@ -49,12 +51,12 @@ export const reportSchema = z.looseObject({
 });
 export type Report = z.infer<typeof reportSchema>;
 
-/** What the state machine goes on with. */
+/** The result of the step, with which the state machine ends. */
 export interface Told {
   readonly status: string;
-  /** Why it did not complete. */
+  /** Why the load did not complete, cut after 1,000 characters; empty if it did. */
   readonly message: string;
-  /** Where the report is. */
+  /** The `s3://` URI of the report. */
   readonly report: string;
 }
 
@@ -63,9 +65,9 @@ export interface Parts {
   readonly drop: Objects;
 }
 
-/** The longest report: 10,000 rows that were refused, with a value each. */
+/** Largest size of a report: 10,000 refused rows, each with its value. */
 const MOST_BYTES = 32 << 20;
-/** How much of a message an execution's end shows. */
+/** Number of characters of a message that the result of the step holds. */
 const MOST_MESSAGE = 1000;
 
 export async function tell(input: Input, parts: Parts): Promise<{ told: Told; report: Report }> {
@@ -76,7 +78,7 @@ export async function tell(input: Input, parts: Parts): Promise<{ told: Told; re
   return { told, report };
 }
 
-/** Rows that were refused. */
+/** Returns the number of refused rows. */
 export function rejected(report: Report): number {
   return report.parsingErrors + report.datatypeMismatchErrors + report.insertErrors;
 }
@@ -99,7 +101,7 @@ async function made(input: Input, data: Objects): Promise<Report> {
   }
 }
 
-/** The report of a load, or what is wrong with it. */
+/** Returns the report of a load from the data bucket, or the reason why it cannot be used. */
 async function read(data: Objects, key: string, loadId: string): Promise<Report | string> {
   const content = await data.read(key, MOST_BYTES);
   if (content === undefined) return `there is no ${key}`;
@@ -116,7 +118,7 @@ async function read(data: Objects, key: string, loadId: string): Promise<Report 
   return report;
 }
 
-/** A report of a load that counted nothing. */
+/** Makes a report whose counts are all zero. */
 function without(load: Input["load"], status: string, message: string): Report {
   const { loadId, source } = load;
   const counts = { totalRecords: 0, totalDuplicates: 0 };

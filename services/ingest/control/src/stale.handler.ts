@@ -1,4 +1,4 @@
-/** The function that looks for drops that nobody completed. */
+/** The Lambda function that reports drops that nobody completed. */
 import { MetricUnit } from "@aws-lambda-powertools/metrics";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
@@ -6,7 +6,7 @@ import { STALE } from "./metrics.ts";
 import { drop, logger, metrics, observed, setting, tracer } from "./observe.ts";
 import { look } from "./stale.ts";
 
-/** At some 50 ms each they are over within the function's time. */
+/** Limit of requests of one search. At about 50 ms each, they end within the time limit of the function. */
 const REQUESTS = 5_000;
 
 const graph = setting("TIDEGRAPH_GRAPH");
@@ -14,7 +14,7 @@ const patienceMs = Number(setting("TIDEGRAPH_STALE_SECONDS")) * 1000;
 const table = DynamoDBDocumentClient.from(tracer.captureAWSv3Client(new DynamoDBClient()), {
   marshallOptions: { removeUndefinedValues: true },
 });
-/** Where a look stopped is kept beside the loads that were taken. */
+/** Item with the folder where the last search stopped, in the table of taken loads. */
 const place = { TableName: setting("TIDEGRAPH_TAKEN_TABLE"), Key: { id: `stale#${graph}` } };
 
 export const handler = observed(async (): Promise<{ stale: number; told: number }> => {

@@ -1,16 +1,17 @@
 /**
- * Looks for drops that nobody completed: folders without a mark into which nothing came for a while. Each gets a report, once.
+ * Finds stale drops: folders without a mark that received no object for a while. Each gets one report.
  *
- * A folder with a mark costs one request, another one a request for each thousand of its objects. A look makes so many requests and no more; the next one goes on behind the last
- * folder that it looked at, so that all have their turn however many there are.
+ * A folder with a mark costs one request. A folder without one costs another request for each thousand objects. The
+ * number of requests of one search is limited. The next search continues after the last folder, so every folder has its
+ * turn, however many there are.
  */
 import { COMPLETE } from "./mark.ts";
 import type { Objects } from "./objects.ts";
 
-/** A drop that nobody completed. */
+/** A drop that nobody completed: a folder, and the number of its objects. */
 export interface Stale {
   readonly folder: string;
-  /** Key of the object that came last. */
+  /** Key of the object that was uploaded last. */
   readonly newest: string;
   readonly newestTime: Date;
   readonly objects: number;
@@ -19,23 +20,27 @@ export interface Stale {
 export interface Parts {
   readonly graph: string;
   readonly drop: Objects;
-  /** How long a drop may go without a new object. */
+  /** Time without a new object after which a drop is stale. */
   readonly patienceMs: number;
   readonly now: Date;
-  /** Requests that may be made. */
+  /** Limit of requests that read. It is checked before each folder, so a search may exceed it by two. */
   readonly requests: number;
 }
 
-/** What was found. */
+/** The result of a search. */
 export interface Found {
   readonly stale: readonly Stale[];
-  /** Those that nothing was told of before. */
+  /** The stale drops that got their report in this search. */
   readonly told: readonly Stale[];
-  /** The folder that the next look goes on behind; none when all were looked at. */
+  /** Folder after which the next search continues; `undefined` if this search reached the end. */
   readonly after: string | undefined;
 }
 
-/** @param after where the last look stopped */
+/**
+ * Searches for stale drops and reports the new ones.
+ *
+ * @param after the folder where the last search stopped
+ */
 export async function look(parts: Parts, after: string | undefined): Promise<Found> {
   const { drop, graph } = parts;
   const root = `drop/${graph}/`;
@@ -46,7 +51,7 @@ export async function look(parts: Parts, after: string | undefined): Promise<Fou
   let last = after;
   do {
     left -= 1;
-    // Behind everything that is in that folder: `0` comes after `/`.
+    // Skips everything in that folder: `0` is the character after `/`.
     const start = next === undefined && after !== undefined ? { after: after.replace(/\/$/, "0") } : {};
     const page = await drop.list({ prefix: root, folders: true, next, ...start });
     for (const folder of page.folders) {
@@ -67,7 +72,10 @@ export async function look(parts: Parts, after: string | undefined): Promise<Fou
   return { stale, told, after: undefined };
 }
 
-/** The object of a folder that came last, and how many requests it took. Of a folder with more pages than requests are left, what was seen counts. */
+/**
+ * Returns the newest object of a folder and the number of requests. If the folder has more pages than `most`, returns
+ * the newest object of the pages that were read, which are at least one.
+ */
 async function newestIn(drop: Objects, folder: string, most: number): Promise<[Stale | undefined, number]> {
   let found: Stale | undefined;
   let next: string | undefined;
@@ -86,7 +94,7 @@ async function newestIn(drop: Objects, folder: string, most: number): Promise<[S
   return [found, requests];
 }
 
-/** Leaves a report where there is none; whether there was none. */
+/** Writes the report of a stale drop unless it exists. Returns whether it was written. */
 async function report({ drop, patienceMs }: Parts, stale: Stale): Promise<boolean> {
   const hours = patienceMs / 3_600_000;
   const content = {

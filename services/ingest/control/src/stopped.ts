@@ -1,13 +1,15 @@
 /**
- * Finds out which load an execution had that ended by itself, stopped by somebody or out of time: the first step of the state machine that settles such loads. Says what is to be done:
+ * Finds the load of an execution that was stopped, failed or timed out: the first step of the state machine that
+ * settles such loads. Returns what the machine has to do:
  *
- * - `open`: it took a load, and nothing is told of it. Steps that it asked for may run for a while;
- * - `told`: the report of its load is there;
- * - `none`: it took none, or goes on (*redrive*), or has completed.
+ * - `open`: the execution took a load that has no report. Steps that it started may still run for a while;
+ * - `told`: the load has its report;
+ * - `none`: the execution took no load, runs again (*redrive*), has completed, or does not exist any more.
  *
- * What it took stands in its history: what its first state, which takes the drop, went on with. The mark would not do, somebody may have replaced it since.
+ * The load is read from the history of the execution: it is in the output of the first state, which takes the drop. The
+ * mark cannot be used, because somebody may have replaced it meanwhile.
  *
- * What must never happen: that a load is settled whose execution goes on.
+ * What must never happen: a load is settled while its execution runs.
  */
 import { z } from "zod";
 import type { Objects } from "./objects.ts";
@@ -15,7 +17,7 @@ import { loadSchema } from "./report.ts";
 
 const EXECUTION = /^arn:[a-z-]+:states:[a-z0-9-]*:[0-9]{12}:execution:/;
 
-/** What the state machine was started with (`contracts/schemas/ingest-stopped.schema.json`). */
+/** The input of the state machine (`contracts/schemas/ingest-stopped.schema.json`). */
 export const eventSchema = z.object({
   source: z.literal("aws.states").optional(),
   "detail-type": z.literal("Step Functions Execution Status Change").optional(),
@@ -26,19 +28,19 @@ export const eventSchema = z.object({
   waitSeconds: z.int().min(0).max(3600).optional(),
 });
 
-/** What the function is given. */
+/** The payload of the function. */
 export const stoppedSchema = z.object({
   kind: z.literal("stopped"),
   event: eventSchema,
-  /** How long a step may run that was asked for before the execution ended. */
+  /** Longest time that a step may still run after its execution ended. */
   longestSeconds: z.int().min(0),
 });
 export type Stopped = z.infer<typeof stoppedSchema>;
 
-/** What a drop was taken for, as far as it is needed here (`intake.ts`). */
+/** The fields of the result of `intake` that are used here. */
 const takenSchema = z.object({ outcome: z.enum(["load", "refused"]), load: loadSchema });
 
-/** How an execution stands. */
+/** The status of an execution, and the cause if it failed. */
 export interface Standing {
   readonly status: string;
   readonly cause: string | undefined;
@@ -46,9 +48,9 @@ export interface Standing {
 
 /** Executions of the state machine that loads. */
 export interface Executions {
-  /** `undefined` where there is no such execution any more. */
+  /** Returns the status of an execution, or `undefined` if the execution does not exist any more. */
   standing(execution: string): Promise<Standing | undefined>;
-  /** What the first state that it left went on with, as JSON; `undefined` where it left none. */
+  /** Returns the output of the first completed state as JSON, or `undefined` if no state was completed. */
   first(execution: string): Promise<string | undefined>;
 }
 
@@ -61,7 +63,7 @@ export type Found =
     }
   | { readonly outcome: "told" | "none"; readonly reason: string };
 
-/** By how an execution ended. */
+/** Reasons for the report, by the status of the execution. */
 const REASONS: Readonly<Record<string, string>> = {
   ABORTED: "somebody stopped it",
   FAILED: "it ended without a report",

@@ -1,4 +1,4 @@
-/** Which drops are taken, once each, and what the others are refused for. */
+/** Tests which drops are taken, that each is taken once, and why the others are refused. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Input, inputSchema, intake, type Taken } from "../src/intake.ts";
@@ -6,7 +6,7 @@ import { golden, Memory, problem } from "./memory.ts";
 
 const BUCKET = "example-drop";
 
-/** A drop bucket, and loads by their ids with who has taken them. */
+/** Makes a drop bucket, and a map from load ids to the executions that took the loads. */
 function world() {
   const drop = new Memory(BUCKET);
   const owners = new Map<string, string>();
@@ -21,7 +21,7 @@ function world() {
   return { drop, owners, take };
 }
 
-/** That a drop is refused; why. */
+/** Checks that a drop is refused, and returns the reason. */
 function reason(taken: Taken): string {
   assert.equal(taken.outcome, "refused");
   return taken.outcome === "refused" ? taken.reason : "";
@@ -29,7 +29,7 @@ function reason(taken: Taken): string {
 
 const KEY = "drop/people/2026-11-22/_SUCCESS";
 
-test("a mark begins a load, as the contract says", async () => {
+test("a mark begins a load with the event of the contract", async () => {
   const { drop, owners, take } = world();
   drop.put(KEY);
   const taken = await take(KEY);
@@ -45,7 +45,7 @@ test("a mark begins a load, as the contract says", async () => {
   assert.equal(owners.get(taken.load.loadId), "first");
 });
 
-test("a manifest goes along by its names, once its files are the ones that were meant", async () => {
+test("a manifest becomes a list of names if its files exist with the expected ETags", async () => {
   const { drop, take } = world();
   const folder = "drop/people/2026-11-22/";
   for (const name of ["a.csv", "b/c.csv"]) drop.put(folder + name, name);
@@ -71,7 +71,7 @@ test("a manifest goes along by its names, once its files are the ones that were 
   assert.match(reason(await take(KEY)), /files has "a\.csv" twice/);
 });
 
-test("an event that comes twice, and a mark that is put again, are the same load; the first execution has it", async () => {
+test("a repeated event and a rewritten mark name the same load, which the first execution keeps", async () => {
   const { drop, owners, take } = world();
   drop.put(KEY, "{}");
   const first = await take(KEY, "first");
@@ -82,7 +82,7 @@ test("an event that comes twice, and a mark that is put again, are the same load
   assert.equal(owners.size, 1);
 });
 
-test("a mark that says something else is another load, and so is another folder", async () => {
+test("another content or another folder of the mark makes another load", async () => {
   const { drop, owners, take } = world();
   for (const content of ["", "{}", '{"attempt": 1}', '{"attempt": 2}']) {
     drop.put(KEY, content);
@@ -93,7 +93,7 @@ test("a mark that says something else is another load, and so is another folder"
   assert.equal(owners.size, 5);
 });
 
-test("ids are UUIDs, and stay the same from release to release", async () => {
+test("ids are UUIDs that do not change between releases", async () => {
   const { drop, take } = world();
   drop.put(KEY);
   const taken = await take(KEY);
@@ -101,7 +101,7 @@ test("ids are UUIDs, and stay the same from release to release", async () => {
   assert.equal(taken.load.loadId, "4c1319a3-4694-553b-a7e0-4dd33a7f089e");
 });
 
-test("what has its report is not taken again, whatever is remembered of it", async () => {
+test("a drop with a report is not taken again, even if the table has forgotten it", async () => {
   const { drop, owners, take } = world();
   drop.put(KEY);
   const taken = await take(KEY, "first");
@@ -112,7 +112,7 @@ test("what has its report is not taken again, whatever is remembered of it", asy
   assert.equal(owners.size, 0);
 });
 
-test("another graph, names that cannot be and marks that are too long are refused, and none is taken", async () => {
+test("other graphs, invalid names and marks over the limit are refused without a claim", async () => {
   const { drop, owners, take } = world();
   const cases: [string, RegExp][] = [
     ["drop/others/first/_SUCCESS", /the graph is "others", and this is the drop bucket of people/],
@@ -139,7 +139,7 @@ test("another graph, names that cannot be and marks that are too long are refuse
   assert.equal(owners.size, 0);
 });
 
-test("marks inside of a load, in other buckets, and those that are gone are nothing", async () => {
+test("marks inside a load, in other buckets, and deleted marks are ignored", async () => {
   const { drop, take } = world();
   const inside = ["drop/people/first/nodes/_SUCCESS", "drop/people/a/b/c/_SUCCESS"];
   const others = ["reports/people/first/_SUCCESS", "drop/people/first/_SUCCESS.csv", "_SUCCESS"];
@@ -152,7 +152,7 @@ test("marks inside of a load, in other buckets, and those that are gone are noth
   assert.equal((await take(KEY, "first", "another-bucket")).outcome, "ignored");
 });
 
-test("inputs are those of the contract", () => {
+test("inputs are accepted and refused as the contract says", () => {
   const { inputs = [], refusedInputs = [] } = golden;
   for (const input of inputs) assert.ok(inputSchema.parse({ execution: "first", input }));
   for (const input of refusedInputs) {

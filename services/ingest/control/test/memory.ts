@@ -1,4 +1,4 @@
-/** A bucket in memory, for tests: what these functions see of S3, with its order of keys and its pages. */
+/** A bucket in memory for tests, with the order of keys and the pages of S3. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { contractPath } from "../../../../contracts/src/paths.ts";
@@ -8,7 +8,7 @@ import type { Below, Objects, Page } from "../src/objects.ts";
 export class Memory implements Objects {
   readonly bucket: string;
   readonly kept = new Map<string, { content: string; modified: Date }>();
-  /** Requests that were made. */
+  /** Number of requests so far. */
   requests = 0;
   private readonly pageSize: number;
 
@@ -17,12 +17,12 @@ export class Memory implements Objects {
     this.pageSize = pageSize;
   }
 
-  /** Puts an object. */
+  /** Stores an object. */
   put(key: string, content = "", modified = new Date(0)): void {
     this.kept.set(key, { content, modified });
   }
 
-  /** An object's JSON. */
+  /** Returns the JSON of an object. */
   json(key: string): Record<string, unknown> {
     return JSON.parse(this.kept.get(key)?.content ?? "null");
   }
@@ -71,14 +71,14 @@ export class Memory implements Objects {
   }
 }
 
-/** The examples that Rust and the schemas are tested with. */
+/** The golden examples, which the tests of Rust and of the schemas use too. */
 export const golden: Record<string, unknown[]> = JSON.parse(
   readFileSync(contractPath("golden/ingest.json"), "utf8"),
 );
 
 const schemas = loadSchemas({ strict: true });
 
-/** What a schema says against a value; nothing where it takes it. */
+/** Returns why a schema refuses a value, or nothing if it accepts the value. */
 export function problem(name: string, value: unknown): string | undefined {
   const check = schemas.getSchema(`${name}.schema.json`);
   if (check === undefined) throw new Error(`there is no schema ${name}`);

@@ -1,4 +1,4 @@
-/** What a mark may say: the same as the schema takes, and what is refused is refused by name and value. */
+/** Tests that marks are accepted as the schema says, and that refusals give name and value. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MOST_BYTES, optionsOf } from "../src/options.ts";
@@ -8,7 +8,7 @@ import { golden } from "./memory.ts";
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const of = (value: unknown) => optionsOf(bytes(JSON.stringify(value)));
 
-/** What is wrong with a mark. */
+/** Returns the reason why a mark is refused. */
 function refusal(text: string | Uint8Array): string {
   let message = "";
   assert.throws(
@@ -22,7 +22,7 @@ function refusal(text: string | Uint8Array): string {
   return message;
 }
 
-test("an empty mark says what a drop folder does", () => {
+test("an empty mark has the defaults of a drop folder", () => {
   const defaults = {
     format: "detect",
     failOnError: true,
@@ -35,7 +35,7 @@ test("an empty mark says what a drop folder does", () => {
   for (const empty of ["", " \n", "{}"]) assert.deepEqual(optionsOf(bytes(empty)), defaults);
 });
 
-test("options have the loader API's names, and switches come as booleans or as text", () => {
+test("options have the loader API's names, and switches are booleans or text", () => {
   const options = of({
     format: "opencypher",
     failOnError: "FALSE",
@@ -57,14 +57,14 @@ test("options have the loader API's names, and switches come as booleans or as t
   });
 });
 
-test("it takes and refuses what the schema does", () => {
+test("marks are accepted and refused as the schema says", () => {
   const { drops = [], refusedDrops = [] } = golden;
   assert.ok(drops.length > 3 && refusedDrops.length > 15);
   for (const drop of drops) assert.ok(of(drop), JSON.stringify(drop));
   for (const drop of refusedDrops) refusal(JSON.stringify(drop));
 });
 
-test("what is wrong is named with its place, its value and what it may be", () => {
+test("a refusal gives the place, the value and the allowed values", () => {
   const cases: [unknown, RegExp][] = [
     [{ format: "xls" }, /^_SUCCESS: format is "xls", and has to be csv or opencypher$/],
     [{ failOnError: "yes" }, /failOnError is "yes", and has to be TRUE or FALSE/],
@@ -86,7 +86,7 @@ test("what is wrong is named with its place, its value and what it may be", () =
   for (const [value, expected] of cases) assert.match(refusal(JSON.stringify(value)), expected);
 });
 
-test("what is no JSON and no text is refused, and a long value is cut", () => {
+test("content that is not JSON or not UTF-8 is refused, and a long value is cut", () => {
   assert.match(refusal("format=csv"), /_SUCCESS has to be empty or JSON: .*format=csv/);
   assert.match(refusal('{"format": "csv"'), /has to be empty or JSON/);
   assert.match(refusal(Uint8Array.of(0xff, 0xfe)), /no UTF-8/);

@@ -1,4 +1,4 @@
-/** What is told of a drop, whatever became of it. */
+/** Tests the report of a drop for each outcome. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Input, inputSchema, rejected, tell } from "../src/report.ts";
@@ -20,7 +20,7 @@ async function told(input: Input, content?: string) {
   return { ...answer, written: drop.json(REPORT) };
 }
 
-test("the report of a load comes to where people look, as it is", async () => {
+test("the report of a load is copied to the drop bucket unchanged", async () => {
   const loads = (golden.reports ?? []).filter((one) => "loadId" in (one as object));
   assert.ok(loads.length >= 3);
   for (const report of loads as { status: string; message?: string }[]) {
@@ -30,7 +30,7 @@ test("the report of a load comes to where people look, as it is", async () => {
   }
 });
 
-test("a drop that was refused has a report with the reason", async () => {
+test("the report of a refused drop has the reason", async () => {
   const reason = 'the graph is "others"';
   const { told: answer, written } = await told({ kind: "refused", load, reason });
   assert.equal(written.message, reason);
@@ -38,7 +38,7 @@ test("a drop that was refused has a report with the reason", async () => {
   assert.deepEqual([answer.status, answer.message], ["LOAD_FAILED_INVALID_REQUEST", reason]);
 });
 
-test("a load that could not be ended in order has one with what was caught", async () => {
+test("the report of a load that could not be ended has the error that was caught", async () => {
   const error = { Error: "Unavailable", Cause: "no node answers" };
   const { written } = await told({ kind: "failed", load, error });
   assert.deepEqual(
@@ -49,7 +49,7 @@ test("a load that could not be ended in order has one with what was caught", asy
   assert.equal(bare.message, "States.Timeout");
 });
 
-test("a report that cannot be read keeps the status, and says what is wrong with it", async () => {
+test("the replacement of an unreadable report has the status and the reason", async () => {
   const [report] = golden.reports as Record<string, unknown>[];
   const other = "1f8fad5b-d9cb-569f-a165-70867728950e";
   const cases: [string | undefined, RegExp][] = [
@@ -66,13 +66,13 @@ test("a report that cannot be read keeps the status, and says what is wrong with
   }
 });
 
-test("a long message is cut for the execution, and whole in the report", async () => {
+test("a long message is cut in the result and complete in the report", async () => {
   const reason = "x".repeat(5000);
   const { told: answer, written } = await told({ kind: "refused", load, reason });
   assert.deepEqual([answer.message.length, String(written.message).length], [1000, 5000]);
 });
 
-test("rows that were refused are those of all kinds", async () => {
+test("refused rows are counted over all kinds of errors", async () => {
   const counts = { parsingErrors: 1, datatypeMismatchErrors: 2, insertErrors: 4 };
   const { report } = await told(
     ended("LOAD_COMPLETED"),
@@ -81,7 +81,7 @@ test("rows that were refused are those of all kinds", async () => {
   assert.equal(rejected(report), 7);
 });
 
-test("what is no report's place is refused", () => {
+test("a key that cannot be that of a report is refused", () => {
   for (const wrong of [
     { kind: "refused", load: { ...load, report: "drop/people/first/a.csv" }, reason: "" },
     { kind: "ended", load, ended: { status: "DONE", report: OF_FUNCTION } },

@@ -1,4 +1,4 @@
-/** Drops that nobody completed: which, told once, and with few requests. */
+/** Tests that stale drops are found with few requests and reported once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { look, type Parts } from "../src/stale.ts";
@@ -12,7 +12,7 @@ function parts(drop: Memory, requests = 1000): Parts {
   return { graph: "people", drop, patienceMs: 6 * HOUR, now: NOW, requests };
 }
 
-test("a folder without a mark into which nothing came for a while is told of, once", async () => {
+test("a folder without a mark or new objects is reported once", async () => {
   const drop = new Memory("example-drop");
   drop.put("drop/people/stale/a.csv", "", ago(9));
   drop.put("drop/people/stale/b/c.csv", "", ago(7));
@@ -21,7 +21,7 @@ test("a folder without a mark into which nothing came for a while is told of, on
   drop.put("drop/people/grows/b.csv", "", ago(5));
   drop.put("drop/people/whole/a.csv", "", ago(9));
   drop.put("drop/people/whole/_SUCCESS", "", ago(8));
-  // Marks deeper inside say nothing.
+  // Marks in deeper folders mean nothing.
   drop.put("drop/people/tables/nodes/_SUCCESS", "", ago(8));
   // A file beside the folders, and another graph.
   drop.put("drop/people/stray.csv", "", ago(9));
@@ -46,7 +46,7 @@ test("a folder without a mark into which nothing came for a while is told of, on
   assert.deepEqual([again.stale.length, again.told.length], [2, 0]);
 });
 
-test("one that was completed meanwhile is stale no more", async () => {
+test("a drop that was completed meanwhile is not stale", async () => {
   const drop = new Memory("example-drop");
   drop.put("drop/people/late/a.csv", "", ago(9));
   assert.equal((await look(parts(drop), undefined)).stale.length, 1);
@@ -54,12 +54,12 @@ test("one that was completed meanwhile is stale no more", async () => {
   assert.equal((await look(parts(drop), undefined)).stale.length, 0);
 });
 
-test("pages of folders and of files are followed", async () => {
+test("all pages of folders and files are read", async () => {
   const drop = new Memory("example-drop", 2);
   for (const name of ["a", "b", "c", "d", "e"]) {
     for (const file of [1, 2, 3, 4, 5]) drop.put(`drop/people/${name}/${file}.csv`, "", ago(20 - file));
   }
-  // The newest one is on the last page.
+  // The newest object is on the last page.
   drop.put("drop/people/c/9.csv", "", ago(1));
   const { stale } = await look(parts(drop), undefined);
   assert.deepEqual(
@@ -68,7 +68,7 @@ test("pages of folders and of files are followed", async () => {
   );
 });
 
-test("a look makes no more requests than it may, and the next one goes on behind it", async () => {
+test("a search keeps to its limit of requests, and the next one continues after it", async () => {
   const drop = new Memory("example-drop", 3);
   const names = ["a", "b", "b0", "c", "d", "e", "f", "g"];
   for (const name of names) drop.put(`drop/people/${name}/1.csv`, "", ago(9));
@@ -90,7 +90,7 @@ test("a look makes no more requests than it may, and the next one goes on behind
   );
 });
 
-test("a bucket with nothing in it is looked at with one request", async () => {
+test("an empty bucket costs one request", async () => {
   const drop = new Memory("example-drop");
   assert.deepEqual(await look(parts(drop), undefined), { stale: [], told: [], after: undefined });
   assert.equal(drop.requests, 1);

@@ -1,4 +1,4 @@
-/** Which load an execution had that ended by itself, and whether anything is to be told of it. */
+/** Tests which load an ended execution had, and whether the load has to be settled. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Executions, eventSchema, type Found, look, stoppedSchema } from "../src/stopped.ts";
@@ -10,7 +10,7 @@ const load = { loadId: ID, source: "s3://example-drop/drop/people/first/", repor
 const taken = { outcome: "load", load, begin: { step: "begin", loadId: ID } };
 const [event] = golden.stopped as [{ detail: { executionArn: string } }];
 
-/** One execution, as Step Functions tells of it. */
+/** One execution, with the answers of Step Functions. */
 function execution(status: string, first?: unknown, cause?: string): Executions {
   const isIt = (arn: string) => arn === event.detail.executionArn;
   return {
@@ -24,7 +24,7 @@ async function found(executions: Executions, drop = new Memory("example-drop"), 
   return look(stoppedSchema.parse(input), { executions, drop });
 }
 
-test("events of the contract are taken, and others refused", () => {
+test("events of the contract are accepted, and others are refused", () => {
   for (const one of golden.stopped ?? []) {
     assert.equal(problem("ingest-stopped", one), undefined);
     eventSchema.parse(one);
@@ -34,7 +34,7 @@ test("events of the contract are taken, and others refused", () => {
   }
 });
 
-test("a load of which nothing is told is open, with how its execution ended, once its steps are over", async () => {
+test("a load without a report is open: with the error of its execution, and the wait for its steps", async () => {
   const cases: [string, string | undefined, string][] = [
     ["TIMED_OUT", undefined, "it took longer than a load may take"],
     ["ABORTED", undefined, "somebody stopped it"],
@@ -53,7 +53,7 @@ test("a load of which nothing is told is open, with how its execution ended, onc
   assert.equal(byHand.outcome === "open" && byHand.waitSeconds, 0);
 });
 
-test("a report that is there stays as it is", async () => {
+test("a load with a report needs nothing", async () => {
   const drop = new Memory("example-drop");
   drop.put(REPORT, "{}");
   const told = await found(execution("FAILED", taken), drop);
@@ -61,7 +61,7 @@ test("a report that is there stays as it is", async () => {
   assert.deepEqual([...drop.kept.keys()], [REPORT]);
 });
 
-test("an execution that goes on, has completed or is forgotten has nothing to settle", async () => {
+test("an execution that runs, has completed or does not exist has nothing to settle", async () => {
   for (const status of ["RUNNING", "PENDING_REDRIVE", "SUCCEEDED"]) {
     const { outcome, ...rest } = await found(execution(status, taken));
     assert.equal(outcome, "none");
@@ -73,7 +73,7 @@ test("an execution that goes on, has completed or is forgotten has nothing to se
   assert.match(JSON.stringify(forgotten), /not there any more/);
 });
 
-test("an execution that took no load has nothing to settle", async () => {
+test("an execution without a load has nothing to settle", async () => {
   const others = [
     undefined,
     { outcome: "ignored", reason: "" },

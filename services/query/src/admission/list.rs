@@ -24,7 +24,7 @@ pub struct RunningQuery {
     pub cancelled: bool,
 }
 
-/// What the list holds of a query.
+/// An entry of the list: a query, and the flag that cancels it.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) language: Language,
@@ -94,7 +94,8 @@ impl RunningQueries {
     }
 }
 
-/// Keeps a query on the list. It moves to the query's thread, so that the list has every query that waits or runs.
+/// Removes a query from the list when it is dropped. It moves to the thread of the query, so that the query stays on
+/// the list as long as it waits or runs.
 #[derive(Debug)]
 pub(super) struct Listed {
     list: Arc<RunningQueries>,

@@ -152,7 +152,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// An admission to a database.
+    /// Makes the admission of a database.
     #[must_use]
     pub fn new(database: Arc<Database>, limits: Limits) -> Arc<Self> {
         let slots = Arc::new(Semaphore::new(limits.concurrent_queries));
@@ -166,13 +166,13 @@ impl Admission {
         })
     }
 
-    /// The limits of this service.
+    /// Returns the limits of this service.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Number of queries that were accepted since the start.
+    /// Returns the number of queries that were accepted since the start.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)

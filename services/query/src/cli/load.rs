@@ -1,8 +1,8 @@
 //! `tidegraph load`: submits files to a running service and shows the progress of the load.
 //!
 //! The command has the rights of the person who runs it: it finds the files and detects their format with them. The
-//! service reads the files with its own rights and by its own rules (`--load-from`), whoever asks: otherwise everybody
-//! who reaches it would have the rights of its process.
+//! service reads the files with its own rights and by its own rules (`--load-from`), for every caller: otherwise each
+//! client would have the rights of its process.
 
 use super::client::{Client, Endpoint};
 use anyhow::{Context, bail};

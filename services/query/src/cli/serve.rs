@@ -177,7 +177,7 @@ impl Listen {
     ///
     /// # Errors
     ///
-    /// If a place that loads may read is no folder and no bucket.
+    /// If a place that loads may read is neither a folder nor a bucket.
     pub fn limits(&self) -> anyhow::Result<Limits> {
         Ok(Limits {
             body_bytes: self.body_bytes,

@@ -3,7 +3,7 @@
 //! A browser sends requests to this machine for every page that it shows. So a service without a token checks two
 //! things. `Host` must be a name of the service: otherwise a page could make a name of its own resolve to this machine
 //! (DNS rebinding) and read answers as if they were its own. `Origin` and `Sec-Fetch-Site`, which only browsers send,
-//! must not name another site. Clients that are no browsers send neither of the last two, and pass.
+//! must not name another site. Other clients send neither of these two headers, and pass.
 //!
 //! With a token the name is checked only if the operator lists names: a page that was rebound does not know the token.
 
@@ -237,7 +237,7 @@ fn wrong_host(host: &str) -> Failure {
     Failure::new(ErrorCode::BadRequest, format!("the Host header is not a host and a port: {host:?}"))
 }
 
-/// Returns the text of a header that a request may have once.
+/// Returns the text of a header. A request with two such headers, or with other characters than ASCII, is an error.
 fn one_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Failure> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };

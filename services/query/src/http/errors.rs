@@ -25,7 +25,8 @@ struct Body<'a> {
     request_id: &'a str,
     code: &'a str,
     detailed_message: &'a str,
-    /// The same text. Neptune's loader and status paths call it `message`, and clients look for either name.
+    /// The same text as `detailed_message`. Neptune's loader and status paths call it `message`, so clients read either
+    /// name.
     message: &'a str,
 }
 

@@ -1,4 +1,7 @@
-//! Queries over HTTP: what a shell knows of a request, and the routes of running queries.
+//! Queries over HTTP: the origin of a request, and the routes of running queries.
+//!
+//! A *shell* runs the router: the HTTP server or the Lambda function. It adds what it knows, such as the caller, to the
+//! extensions of a request.
 
 use super::body::Fields;
 use super::{Failure, Service};
@@ -14,7 +17,7 @@ use tidegraph_types::ErrorCode;
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLeft(pub Duration);
 
-/// What is known of a request beside its parameters: its method, and what a shell added to its extensions.
+/// The facts about a request besides its parameters: its method, and the extensions that a shell added.
 pub struct Origin {
     left: Option<Duration>,
     /// Whether a query of this request may only read: GET never writes.
@@ -34,8 +37,8 @@ impl Origin {
         }
     }
 
-    /// The time limit of a query: the one that its parameters name, or the time that the shell can wait if that is
-    /// shorter.
+    /// Returns the time limit of a query: the shorter of the limit in its parameters and the time that the shell can
+    /// wait. `None`: neither is given.
     ///
     /// # Errors
     ///
@@ -123,8 +126,8 @@ fn describe(query: &RunningQuery, now: jiff::Timestamp) -> serde_json::Value {
     })
 }
 
-/// The answer to a query that was refused or failed, under the query's id. A duplicate id gets a fresh request id, for
-/// the given one names the other query.
+/// The answer to a query that was refused or failed, under the query's id. A duplicate id gets a fresh request id,
+/// because the given one names the other query.
 pub fn failure(error: admission::Error, id: &str) -> Failure {
     match error {
         admission::Error::Query(error) if error.code() == ErrorCode::MethodNotAllowed => {

@@ -1,4 +1,4 @@
-//! The open connections of a service, and which of them has to make room for another.
+//! The open connections of a service, and the choice of the one to close for a new one.
 
 use super::Limits;
 use super::progress::Progress;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Tells the task that accepts connections when to look for room again.
+/// Wakes the task that accepts connections when there may be room again.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     is_wanted: AtomicBool,
@@ -15,7 +15,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// A connection began to wait for its client, or ended.
+    /// Reports that a connection began to wait for its client, or ended.
     pub(super) fn may_be_free(&self) {
         if self.is_wanted.load(Ordering::SeqCst) {
             self.changed.notify_one();
@@ -98,8 +98,9 @@ impl Connections {
         self.room.is_wanted.store(false, Ordering::SeqCst);
     }
 
-    /// Asks the connection to close that has been idle longest, or whose request has been on its way longest. Does
-    /// nothing while a connection that was asked before is still open. A connection with a running query stays.
+    /// Asks one connection to close: the one that has been idle longest, or else the one whose request has been
+    /// arriving longest. Never closes a connection with a running query. Does nothing while a connection that was
+    /// asked before is still open.
     pub(super) fn close_oldest(&self) {
         let open = self.state();
         if open.connections.values().any(|progress| progress.is_unwanted()) {

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket.
+/// A socket that reports reads and writes to a [`Progress`].
 #[derive(Debug)]
 pub(super) struct Watched {
     socket: TcpStream,
@@ -78,7 +78,7 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// The body of a request. It fails with [`super::BodyLate`] if it is not waited for any longer.
+/// The body of a request. Reading fails with [`super::BodyLate`] once the service stops waiting for the rest.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     inner: Incoming,
@@ -125,7 +125,7 @@ impl Drop for RequestBody {
     }
 }
 
-/// The body of an answer.
+/// The body of an answer, which reports its end to a [`Progress`].
 #[derive(Debug)]
 pub(super) struct AnswerBody {
     inner: Body,

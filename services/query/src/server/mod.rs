@@ -151,7 +151,7 @@ async fn connection(socket: TcpStream, router: Router, place: Place, mut stopped
     let io = TokioIo::new(Watched::new(socket, progress.clone()));
     let mut driven = pin!(http1::Builder::new().serve_connection(io, service));
     let mut stop = pin!(async move {
-        // The sender lives until it has sent.
+        // The sender is dropped only after it has sent, so the result does not matter.
         let _ = stopped.wait_for(|stopped| *stopped).await;
     });
     let mut is_stopping = false;

@@ -1,4 +1,4 @@
-//! What a connection waits for, since when, and until when.
+//! The progress of a connection: its phase, and the deadlines of the phase.
 
 use super::Limits;
 use super::connections::Room;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// Time to the next check of a connection that has no deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(3_600);
 
-/// Why the rest of a request body is not waited for.
+/// Why the service does not wait for the rest of a request body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyLate {
     /// The client took too long.
@@ -21,7 +21,7 @@ pub enum BodyLate {
     Stopping,
 }
 
-/// What a connection does. All but `Running` and `Answered` wait for the client.
+/// The phase of a connection. In all phases but `Running` and `Answered` it waits for its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// The head of a request arrives.
@@ -36,7 +36,7 @@ enum Phase {
     Idle,
 }
 
-/// What must happen to a connection whose deadline has passed, or whose place is needed.
+/// The action for a connection whose deadline has passed, or whose place is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Overdue {
     /// Close it.
@@ -96,7 +96,7 @@ impl Progress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Some bytes of a request arrived.
+    /// Reports that some bytes of a request arrived.
     pub(super) fn received(&self) {
         let mut state = self.state();
         if state.phase == Phase::Idle {
@@ -104,7 +104,7 @@ impl Progress {
         }
     }
 
-    /// The head of a request is complete.
+    /// Reports that the head of a request is complete.
     pub(super) fn requested(&self, has_body: bool) {
         let mut state = self.state();
         state.late = None;
@@ -118,7 +118,7 @@ impl Progress {
         }
     }
 
-    /// The body of a request is complete, or nobody reads it any more.
+    /// Reports that the body of a request is complete, or that nobody reads it any more.
     pub(super) fn received_body(&self) {
         let mut state = self.state();
         if state.phase == Phase::Body {
@@ -126,12 +126,12 @@ impl Progress {
         }
     }
 
-    /// All bytes of an answer were handed over to be written.
+    /// Reports that all bytes of an answer were handed over to be written.
     pub(super) fn answered(&self) {
         self.state().enter(Phase::Answered, None);
     }
 
-    /// A client took bytes, or takes none at the moment.
+    /// Reports that the client took bytes (`has_taken`), or that it takes none at the moment.
     pub(super) fn wrote(&self, has_taken: bool) {
         let mut state = self.state();
         match (has_taken, state.write_until) {
@@ -141,7 +141,7 @@ impl Progress {
         }
     }
 
-    /// No byte waits to be written.
+    /// Reports that no byte waits to be written.
     pub(super) fn flushed(&self) {
         let mut state = self.state();
         state.write_until = None;
@@ -152,12 +152,12 @@ impl Progress {
         }
     }
 
-    /// Returns why the rest of the body will not be waited for.
+    /// Returns why the service does not wait for the rest of the body; `None` if it waits.
     pub(super) fn late(&self) -> Option<BodyLate> {
         self.state().late
     }
 
-    /// Shortens the deadlines: the service stops.
+    /// Shortens the deadlines, because the service stops. `for_body` is the time for the rest of a body.
     pub(super) fn stop(&self, for_body: Duration) {
         let mut state = self.state();
         state.is_stopping = true;
@@ -175,7 +175,7 @@ impl Progress {
         }
     }
 
-    /// Returns what has to happen now.
+    /// Returns the action that is due now.
     pub(super) fn overdue(&self) -> Option<Overdue> {
         let mut state = self.state();
         let now = now();
@@ -199,7 +199,7 @@ impl Progress {
             }
             Phase::Body => None,
             Phase::Running | Phase::Answered => {
-                // A request arrived before the connection could be closed: another one has to go.
+                // A request arrived before the connection could be closed, so another one must be closed instead.
                 if std::mem::take(&mut state.is_unwanted) {
                     self.room.may_be_free();
                 }

@@ -112,7 +112,7 @@ fn id(n: usize) -> NodeId {
 }
 
 #[test]
-fn a_graph_is_placed_when_its_nodes_are_there() {
+fn a_graph_is_placed_once_enough_nodes_are_up() {
     let world = World::new(2);
     assert_eq!(world.needed(), "nothing");
     world.join(2);
@@ -123,7 +123,7 @@ fn a_graph_is_placed_when_its_nodes_are_there() {
 }
 
 #[test]
-fn what_is_needed_is_told_and_ends_when_it_is_done() {
+fn detect_names_the_needed_machine_until_it_is_done() {
     let world = World::new(4);
     world.execute("e", "balance", None, 1000).unwrap();
     world.set(0, NodeState::Gone);
@@ -143,7 +143,7 @@ fn what_is_needed_is_told_and_ends_when_it_is_done() {
 }
 
 #[test]
-fn an_execution_that_was_stopped_anywhere_is_followed_by_another() {
+fn another_execution_continues_one_that_was_stopped_at_any_step() {
     for stop in 0..40 {
         let world = World::new(4);
         world.execute("first", "balance", None, 1000).unwrap();
@@ -162,7 +162,7 @@ fn an_execution_that_was_stopped_anywhere_is_followed_by_another() {
 }
 
 #[test]
-fn of_two_executions_one_hears_who_works() {
+fn the_second_of_two_executions_gets_the_name_of_the_holder() {
     let world = World::new(3);
     assert_eq!(world.ask(json!({ "step": "acquire", "holder": "a" })).unwrap()["ours"], true);
     let theirs = world.ask(json!({ "step": "acquire", "holder": "b" })).unwrap();
@@ -174,7 +174,7 @@ fn of_two_executions_one_hears_who_works() {
 }
 
 #[test]
-fn what_is_detected_has_a_name_and_a_map_that_is_silent_loses_nobody() {
+fn detect_names_the_execution_and_loses_no_node_that_never_sent_a_heartbeat() {
     let world = World::new(3);
     world.execute("e", "repair", None, 1000).unwrap();
     // No node sends heartbeats here, so none is marked as lost.
@@ -189,7 +189,7 @@ fn what_is_detected_has_a_name_and_a_map_that_is_silent_loses_nobody() {
 }
 
 #[test]
-fn a_drain_that_cannot_be_is_told() {
+fn an_impossible_drain_is_reported() {
     let world = World::new(2);
     world.execute("e", "repair", None, 1000).unwrap();
     let verified = world.execute("e", "repair", Some("node-1"), 1000).unwrap();
@@ -201,7 +201,7 @@ fn a_drain_that_cannot_be_is_told() {
 }
 
 #[test]
-fn nonsense_is_refused_by_name() {
+fn wrong_events_are_refused_by_name() {
     let world = World::new(1);
     for (event, part) in [
         (json!({ "step": "destroy" }), "destroy"),

@@ -4,12 +4,13 @@ use crate::op::ScanTest;
 use crate::{Comparison, Expr, Function, ScanCondition, Slot};
 use tidegraph_types::{Str, Value};
 
-/// A condition as a test of storage.
+/// A condition as a test that storage can make.
 pub(super) struct Tested {
     pub key: Str,
     pub test: ScanTest,
-    /// `Some`: the test is exact, so that no filter need follow. `true`: the value must be the only one of its key,
-    /// because several values are a list in openCypher, which passes no comparison with a scalar.
+    /// `None`: a filter must follow. `Some`: the test is exact, so no filter need follow. `Some(true)`: the value that
+    /// passes must also be the only one of its key, because several values are a list in openCypher, and a list passes
+    /// no comparison with a scalar.
     pub exact: Option<bool>,
 }
 
@@ -60,7 +61,7 @@ pub(super) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> {
 
 fn key_of(expr: &Expr, slot: Slot) -> Option<Str> {
     match expr {
-        // An id is no property.
+        // An id is not a property.
         Expr::Property(base, key) if **base == Expr::Slot(slot) && key != "~id" => Some(key.clone()),
         _ => None,
     }

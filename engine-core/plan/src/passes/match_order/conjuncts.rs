@@ -1,7 +1,7 @@
 //! The conditions of a pattern that are not checked yet, by the slots that they use.
 //!
-//! A pattern may have thousands of conditions, and each step of the lowering asks for those that concern one slot. Both
-//! questions, what became ready and what names a slot, are answered without a look at the other conditions.
+//! A pattern may have thousands of conditions. After each step, the lowering asks for the conditions that became ready
+//! and for the conditions that use a slot. Neither answer needs a walk over the other conditions.
 //!
 //! **Invariant.** A condition is ready if none of its slots is unbound; conditions keep the order in which they came.
 
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 pub(super) struct Conjuncts {
     waiting: BTreeMap<usize, Conjunct>,
-    /// Numbers of the conditions that use a slot. Some may be gone.
+    /// Numbers of the conditions that use a slot. Some of the conditions may be removed already.
     of_slot: BTreeMap<Slot, Vec<usize>>,
     /// Numbers of the conditions whose slots are all bound.
     ready: BTreeSet<usize>,
@@ -22,7 +22,7 @@ pub(super) struct Conjuncts {
 struct Conjunct {
     expr: Expr,
     slots: BTreeSet<Slot>,
-    /// How many of the slots are not bound yet.
+    /// Number of the slots that are not bound yet.
     unbound: usize,
 }
 
@@ -52,7 +52,7 @@ impl Conjuncts {
         self.waiting.insert(number, Conjunct { expr, slots, unbound });
     }
 
-    /// Notes that a slot is bound now. Returns the other slots of the conditions that use it.
+    /// Marks a slot as bound. Returns the other slots of the conditions that use it.
     pub fn bind(&mut self, slot: Slot) -> BTreeSet<Slot> {
         let mut others = BTreeSet::new();
         for number in self.of_slot.get(&slot).into_iter().flatten() {

@@ -120,7 +120,7 @@ impl Instances for Degrees {
 }
 
 #[test]
-fn ids_that_rows_say_are_looked_up() {
+fn ids_from_earlier_rows_are_looked_up() {
     let id_of = |slot| Expr::Call(Function::Id, vec![Expr::Slot(Slot(slot))]);
     let rows =
         || Op::Unwind { input: Box::new(Op::Argument), list: Expr::Parameter("rows".into()), out: Slot(5) };
@@ -196,7 +196,7 @@ fn few_vertices_of_one_value_beat_a_small_label() {
         )
     };
     assert!(person("email").starts_with("scan vertices $0 :Person"), "{}", person("email"));
-    // There are no statistics of this key.
+    // The graph has no statistics of this key.
     assert!(person("name").starts_with("scan vertices $1 :City"), "{}", person("name"));
 }
 

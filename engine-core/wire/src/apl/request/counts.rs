@@ -1,4 +1,4 @@
-//! Requests for what a partition knows of itself: counts for the planner, and unique keys.
+//! Requests about a partition as a whole: its counts for the planner, and its unique keys.
 
 use super::super::shapes::{same, tokens_from, tokens_to};
 use super::{Allowance, Request};
@@ -8,7 +8,7 @@ use tidegraph_apl::{
 };
 use tidegraph_types::Token;
 
-/// `statistics`.
+/// The request of the method `Apl::statistics`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statistics;
 
@@ -60,7 +60,7 @@ impl Request for Statistics {
     }
 }
 
-/// `unique_keys`.
+/// The request of the method `Apl::unique_keys`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UniqueKeys;
 

@@ -10,10 +10,10 @@ use crate::{Error, proto, value};
 use tidegraph_apl::{Apl, At, CellMeta, EdgeRead, EdgeRows, Error as AplError, VertexRead, VertexRows};
 use tidegraph_types::{Edge, Gui, Token};
 
-/// `vertices`.
+/// The request of the method `Apl::vertices`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Vertices {
-    /// What to read.
+    /// Selects the data of each element.
     pub read: VertexRead,
     /// The vertices.
     pub frontier: Vec<Gui>,
@@ -82,10 +82,10 @@ impl Request for Vertices {
     }
 }
 
-/// `edges`.
+/// The request of the method `Apl::edges`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Edges {
-    /// What to read.
+    /// Selects the data of each element.
     pub read: EdgeRead,
     /// The edges.
     pub frontier: Vec<Edge>,

@@ -6,14 +6,14 @@ use crate::{Error, proto};
 use tidegraph_apl::{self as apl, Apl, At, Cursor, Error as AplError, Expansion, Sample};
 use tidegraph_types::{Gui, Token};
 
-/// `expand`.
+/// The request of the method `Apl::expand`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expand {
-    /// Which edges.
+    /// Selects the edges and what the answer holds of them.
     pub expand: apl::Expand,
-    /// Of which vertices.
+    /// The vertices whose edges are requested.
     pub frontier: Vec<Gui>,
-    /// Where to start.
+    /// Cursor at which the answer starts.
     pub from: Cursor,
 }
 
@@ -57,12 +57,12 @@ impl Request for Expand {
     }
 }
 
-/// `degrees`.
+/// The request of the method `Apl::degrees`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Degrees {
-    /// Which edges.
+    /// Selects the edges and what the answer holds of them.
     pub expand: apl::Expand,
-    /// Of which vertices.
+    /// The vertices whose edges are requested.
     pub frontier: Vec<Gui>,
 }
 
@@ -99,14 +99,14 @@ impl Request for Degrees {
     }
 }
 
-/// `sample_edges`.
+/// The request of the method `Apl::sample_edges`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SampleEdges {
-    /// Which edges.
+    /// Selects the edges and what the answer holds of them.
     pub expand: apl::Expand,
-    /// How many of each vertex, and the seed.
+    /// Number of edges to sample at each vertex, and the seed.
     pub sample: Sample,
-    /// Of which vertices.
+    /// The vertices whose edges are requested.
     pub frontier: Vec<Gui>,
 }
 
@@ -147,16 +147,16 @@ impl Request for SampleEdges {
     }
 }
 
-/// `top_edges`.
+/// The request of the method `Apl::top_edges`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TopEdges {
-    /// Which edges.
+    /// Selects the edges and what the answer holds of them.
     pub expand: apl::Expand,
-    /// Which of them to select.
+    /// Selects the first edges of each vertex by a sort key.
     pub top: apl::TopEdges,
-    /// Of which vertices.
+    /// The vertices whose edges are requested.
     pub frontier: Vec<Gui>,
-    /// Where to start.
+    /// Cursor at which the answer starts.
     pub from: Cursor,
 }
 

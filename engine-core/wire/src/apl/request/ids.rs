@@ -10,7 +10,7 @@ use crate::{Error, proto};
 use tidegraph_apl::{self as apl, Apl, At, EdgePlace, Error as AplError};
 use tidegraph_types::{Edge, Gui, Str};
 
-/// `resolve_vertices`.
+/// The request of the method `Apl::resolve_vertices`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ResolveVertices {
     /// Users' ids.
@@ -53,7 +53,7 @@ impl Request for ResolveVertices {
     }
 }
 
-/// `resolve_edges`.
+/// The request of the method `Apl::resolve_edges`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ResolveEdges {
     /// Users' or generated ids.
@@ -91,7 +91,7 @@ impl Request for ResolveEdges {
     }
 }
 
-/// `edge_candidates`.
+/// The request of the method `Apl::edge_candidates`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EdgeCandidates {
     /// Ids of edges that users chose.
@@ -143,7 +143,7 @@ impl Request for EdgeCandidates {
     }
 }
 
-/// `find_edges`.
+/// The request of the method `Apl::find_edges`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FindEdges {
     /// Source, SID and id of each edge.
@@ -198,7 +198,7 @@ impl Request for FindEdges {
     }
 }
 
-/// `place`.
+/// The request of the method `Apl::place`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Place {
     /// Ids of new vertices, each with the lowest salt to try.

@@ -63,21 +63,21 @@ pub trait Request: Listed {
     /// The errors of the call, and those of [`Allowance::check`].
     fn call(&self, apl: &dyn Apl, at: At, allowance: &Allowance<'_>) -> Result<Self::Answer, AplError>;
 
-    /// Estimates the work of a request, in rows of vertices read: a server answers small requests at once. `None`: the
-    /// work cannot be told from the request, or is large.
+    /// Estimates the work of a request, as the number of rows of vertices that it reads. A server answers small
+    /// requests at once. `None`: the work is large, or the request does not show it.
     fn rows(message: &Self::Message) -> Option<usize>;
 }
 
 /// A request in the table of requests. Only the table implements it.
 pub trait Listed: Sized + Into<AnyRequest> {
-    /// What the request is answered with.
+    /// The type of the answer.
     type Answer;
 
     /// Returns the answer to this request, or `None` if `answer` answers another request or is an error.
     fn answer_from(answer: AnyAnswer) -> Option<Self::Answer>;
 }
 
-/// What a server allows the calls that it makes.
+/// The limits that a server sets for the calls that it makes.
 #[derive(Clone, Copy)]
 pub struct Allowance<'a> {
     /// Maximum number of rows of one answer. A caller that wants more continues from the cursor.
@@ -118,7 +118,7 @@ macro_rules! requests {
             $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
         }
 
-        /// The answer to any request, or why there is none.
+        /// The answer to any request, or the error of the request.
         #[derive(Debug)]
         pub enum AnyAnswer {
             /// The request failed.
@@ -158,7 +158,7 @@ macro_rules! requests {
                 Ok(proto::AplRequest { version: at.version.0, epoch: at.epoch.0, kind: Some(kind) })
             }
 
-            /// Returns the request of a message, and where in time it reads.
+            /// Returns the request of a message, and the version and map epoch at which it reads.
             ///
             /// # Errors
             ///

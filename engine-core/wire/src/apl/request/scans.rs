@@ -27,12 +27,12 @@ fn bounded(scan: &VertexScan, allowance: &Allowance<'_>) -> VertexScan {
     scan
 }
 
-/// `scan_vertices`.
+/// The request of the method `Apl::scan_vertices`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScanVertices {
-    /// Which vertices.
+    /// Selects the vertices.
     pub scan: VertexScan,
-    /// Where to start.
+    /// Cursor at which the answer starts.
     pub from: ScanCursor,
 }
 
@@ -73,14 +73,14 @@ impl Request for ScanVertices {
     }
 }
 
-/// `scan_values`.
+/// The request of the method `Apl::scan_values`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScanValues {
-    /// Which vertices.
+    /// Selects the vertices.
     pub scan: VertexScan,
     /// The property keys; at least one.
     pub keys: Vec<Token>,
-    /// Where to start.
+    /// Cursor at which the answer starts.
     pub from: ScanCursor,
 }
 
@@ -140,12 +140,12 @@ impl Request for ScanValues {
     }
 }
 
-/// `scan_edges`.
+/// The request of the method `Apl::scan_edges`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScanEdges {
-    /// Which edges.
+    /// Selects the edges.
     pub scan: EdgeScan,
-    /// Where to start.
+    /// Cursor at which the answer starts.
     pub from: ScanCursor,
 }
 
@@ -207,12 +207,12 @@ impl Request for ScanEdges {
     }
 }
 
-/// `count_vertices`.
+/// The request of the method `Apl::count_vertices`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CountVertices {
-    /// Which vertices.
+    /// Selects the vertices.
     pub scan: VertexScan,
-    /// Where to start.
+    /// Cursor at which the answer starts.
     pub from: ScanCursor,
 }
 
@@ -248,12 +248,12 @@ impl Request for CountVertices {
     }
 }
 
-/// `sample_vertices`.
+/// The request of the method `Apl::sample_vertices`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SampleVertices {
-    /// Which vertices.
+    /// Selects the vertices.
     pub scan: VertexScan,
-    /// Where to start.
+    /// Cursor at which the answer starts.
     pub from: ScanCursor,
     /// The sample so far.
     pub sample: Reservoir<Gui>,
