@@ -19,6 +19,7 @@ const FORMS = {
     "every fault, three brokers, programs of the profile release",
     () => acceptance("fleet/faults.mjs"),
   ],
+  abuse: ["hostile queries, clients and files against one service", () => acceptance("abuse/abuse.mjs")],
   rebalance: [
     "replicas of a larger graph that move",
     () => acceptance("fleet/rebalance.mjs", "--release", "--rows", "200000"),
