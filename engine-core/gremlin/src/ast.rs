@@ -21,11 +21,11 @@ pub struct Request<'t> {
 /// A name with arguments: a step, or a call before the first or after the last step.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step<'t, N = StepName> {
-    /// Byte offset of its name.
+    /// Byte offset of the name.
     pub at: usize,
-    /// Its name.
+    /// Name of the step or call.
     pub name: N,
-    /// Its arguments.
+    /// Arguments in the order of the text.
     pub args: Vec<Arg<'t>>,
 }
 

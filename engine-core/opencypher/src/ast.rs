@@ -28,7 +28,7 @@ impl fmt::Debug for Place {
 pub struct Query {
     /// The only part, or several that UNION joins.
     pub parts: Vec<SingleQuery>,
-    /// `UNION ALL`; plain `UNION` drops duplicates. Meaningless for one part.
+    /// Whether the parts are joined by `UNION ALL`, which keeps duplicates. Meaningless for one part.
     pub union_all: bool,
 }
 
@@ -71,7 +71,7 @@ pub enum ClauseKind {
 pub struct Name {
     /// The name without backticks.
     pub text: Str,
-    /// Its place.
+    /// Where the name starts.
     pub place: Place,
 }
 
@@ -84,9 +84,9 @@ impl fmt::Debug for Name {
 /// The body of WITH or RETURN.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Projection {
-    /// `DISTINCT`.
+    /// Whether the text has `DISTINCT`.
     pub distinct: bool,
-    /// `*` before the items.
+    /// Whether `*` precedes the items.
     pub star: bool,
     /// The items.
     pub items: Vec<Item>,
@@ -116,7 +116,7 @@ pub struct Item {
 pub struct SortItem {
     /// What to sort by.
     pub expr: Expr,
-    /// `DESC`.
+    /// Whether the text has `DESC`.
     pub descending: bool,
 }
 

@@ -14,18 +14,19 @@ pub enum SchemaCommand {
         label: Str,
         /// Property key.
         key: Str,
-        /// A constraint instead of an index: no two vertices of the label have the same value.
+        /// Whether this is a constraint and not an index: no two vertices of the label have the same value.
         unique: bool,
-        /// `IF NOT EXISTS`: no error if it exists.
+        /// `IF NOT EXISTS`: whether the command succeeds if an index or constraint of the name, or over the same label
+        /// and key, already serves the purpose.
         if_not_exists: bool,
     },
     /// `DROP INDEX` and `DROP CONSTRAINT`.
     Drop {
         /// Name of the index or constraint.
         name: Str,
-        /// A constraint instead of an index.
+        /// Whether this is a constraint and not an index.
         unique: bool,
-        /// `IF EXISTS`: no error if it does not exist.
+        /// `IF EXISTS`: whether the command succeeds if no such index or constraint exists.
         if_exists: bool,
     },
     /// `SHOW INDEXES`

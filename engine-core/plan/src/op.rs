@@ -29,7 +29,7 @@ pub struct Plan {
 /// A column of the answer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column in the answer.
     pub name: Str,
     /// The slot of its value.
     pub slot: Slot,
@@ -54,7 +54,7 @@ pub struct ScanCondition {
     pub key: Str,
     /// The test that storage makes. The operands must not use slots that the scan binds.
     pub test: ScanTest,
-    /// The value that passes must be the only one of the key, because several values are a list in openCypher.
+    /// Whether the value that passes must be the only one of the key, because several values are a list in openCypher.
     pub sole: bool,
     /// The condition over the slot of the vertex.
     pub condition: Expr,
@@ -94,7 +94,7 @@ pub struct Branch {
 /// A condition of `Repeat`. It is true for a row if the subplan yields a row for it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RepeatTest {
-    /// The test runs before the body (while-do) instead of after it (do-while).
+    /// Whether the test runs before the body (while-do) or after it (do-while).
     pub before: bool,
     /// The condition; `Op::Argument` alone is always true.
     pub plan: Box<Op>,
@@ -144,7 +144,7 @@ pub struct SortKey {
     pub expr: Expr,
     /// The order of values, also of different types.
     pub order: TotalOrder,
-    /// The largest value comes first.
+    /// Whether the largest value comes first.
     pub descending: bool,
 }
 
@@ -157,10 +157,10 @@ pub struct AggregateItem {
     pub kind: AggregateKind,
     /// Arguments: none for `CountRows`, two for `CollectMap`, else one.
     pub args: Vec<Expr>,
-    /// Equal values count once.
+    /// Whether equal values count once.
     pub distinct: bool,
-    /// Without input, the aggregate yields no row (Gremlin `sum`, `min`, `max`, `mean`) instead of 0 or null
-    /// (openCypher). It matters only without keys.
+    /// Whether the aggregate yields no row without input (Gremlin `sum`, `min`, `max`, `mean`), or 0 or null
+    /// (openCypher). This matters only without keys.
     pub empty_is_unbound: bool,
 }
 
@@ -215,9 +215,9 @@ pub enum Op {
         edge: Option<Slot>,
         /// The slot of the other end.
         to: Option<Slot>,
-        /// `to` is already bound: only edges that end there pass.
+        /// Whether `to` is already bound: then only edges that end there pass.
         into: bool,
-        /// With `Both`, a self-loop gives one row (openCypher) instead of two (Gremlin).
+        /// Whether a self-loop gives one row (openCypher) or two (Gremlin) in the direction `Both`.
         loops_once: bool,
         /// Input slots that later operators use, as a pass finds; `None`: all slots.
         keep: Option<Vec<Slot>>,
@@ -238,7 +238,7 @@ pub enum Op {
         edges: Option<Slot>,
         /// The slot of the last vertex.
         to: Slot,
-        /// `to` is already bound.
+        /// Whether `to` is already bound.
         into: bool,
         /// A local slot for an edge, and a predicate that each edge must satisfy.
         edge_filter: Option<(Slot, Box<Expr>)>,
@@ -315,7 +315,7 @@ pub enum Op {
         emit: Option<RepeatTest>,
         /// Number of rounds, evaluated once. 0 or less means 0 rounds if `times_before` is set, otherwise 1 round.
         times: Option<Expr>,
-        /// `times` precedes `repeat` in the text (while-do).
+        /// Whether `times` precedes `repeat` in the text (while-do).
         times_before: bool,
         /// The slot of the loop counter (Gremlin `loops()`): 0 in the first round, and after a round the number of
         /// rounds done.

@@ -22,7 +22,7 @@ pub struct MatchPattern {
 pub struct PatternNode {
     /// The slot of the vertex; anonymous vertices have one too.
     pub slot: Slot,
-    /// An earlier clause bound the vertex, which is only checked here. A null has no match.
+    /// Whether an earlier clause bound the vertex, so that the pattern only checks it. A null has no match.
     pub bound: bool,
     /// Labels; the vertex must have all.
     pub labels: Vec<Str>,
@@ -35,7 +35,7 @@ pub struct PatternNode {
 pub struct PatternEdge {
     /// The slot of the edge, or of a list of edges if `length` is given.
     pub slot: Slot,
-    /// An earlier clause bound the edge.
+    /// Whether an earlier clause bound the edge.
     pub bound: bool,
     /// Index of the vertex written on the left.
     pub left: usize,

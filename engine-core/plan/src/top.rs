@@ -10,7 +10,7 @@ pub struct TopEdges<'p> {
     pub edge: Slot,
     /// The property by which edges are sorted, in openCypher's order.
     pub key: &'p Str,
-    /// The largest value comes first.
+    /// Whether the largest value comes first.
     pub descending: bool,
     /// Number of leading edges to drop.
     pub skip: Option<&'p Expr>,

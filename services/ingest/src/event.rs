@@ -35,7 +35,7 @@ pub enum Event {
         update_single_cardinality_properties: bool,
         /// Whether `""` is a value.
         allow_empty_strings: bool,
-        /// openCypher: whether relationship files have `:ID`.
+        /// Whether relationship files in openCypher's dialect have the column `:ID`.
         user_provided_edge_ids: bool,
         /// A parameter of the loader API without effect here: the steps always read headers first.
         edge_only_load: bool,

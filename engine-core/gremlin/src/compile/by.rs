@@ -31,7 +31,7 @@ pub(super) enum Order {
 /// The value of a `by()`.
 pub(super) struct ByValue {
     pub(super) expr: Expr,
-    /// There always is a value. Otherwise null or unbound means that there is none.
+    /// Whether every object has a value. If not, null or unbound means that the object has none.
     pub(super) productive: bool,
 }
 

@@ -73,7 +73,7 @@ impl ObjectKind {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Label {
     slot: Slot,
-    /// Every row has the label.
+    /// Whether every row has the label.
     certain: bool,
     kind: ObjectKind,
 }
@@ -97,18 +97,18 @@ struct Scope {
     labels: Vec<(Str, Label)>,
     /// Side effects by key.
     side_effects: Vec<(Str, side_effect::SideEffect)>,
-    /// The flow is the request's own traversal, not a child.
+    /// Whether the flow is the request's own traversal and not a child.
     root: bool,
     near: Option<EdgeOrigin>,
     /// Enclosing `repeat`s, innermost last: name and slot of the loop counter.
     loops: Vec<(Option<Str>, Slot)>,
-    /// There is at most one row for each outer row.
+    /// Whether each outer row has at most one row.
     single: bool,
-    /// `as()` may name the current slot instead of copying it.
+    /// Whether `as()` may name the current slot instead of copying it.
     alias: bool,
-    /// The flow is directly inside `where()`: the first and last `as()` of a child are tests.
+    /// Whether the flow is directly inside `where()`: the first and last `as()` of a child are tests.
     inside_where: bool,
-    /// A reducing step ended the path; the next object starts a new one.
+    /// Whether a reducing step ended the path, so that the next object starts a new one.
     path_ended: bool,
 }
 
@@ -116,7 +116,7 @@ struct Scope {
 struct Flow {
     op: Op,
     scope: Scope,
-    /// The last step made an object that is not in the path yet.
+    /// Whether the last step made an object that is not in the path yet.
     moved: bool,
 }
 
@@ -238,7 +238,7 @@ struct Compiler {
     /// The last place where `side_effect` cut the plan: the slot that its `Unwind` writes.
     last_cut: Option<Slot>,
     cuts: u32,
-    /// The request has a `fail()` step.
+    /// Whether the request has a `fail()` step.
     fails: bool,
 }
 

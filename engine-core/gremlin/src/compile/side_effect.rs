@@ -22,10 +22,10 @@ const MAX_CUTS: u32 = 64;
 /// A side effect in the scope of a flow.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SideEffect {
-    /// Its value; `None` after a reducing step has dropped its slot.
+    /// Value of the side effect; `None` after a reducing step has dropped the slot.
     value: Option<Expr>,
     kind: ObjectKind,
-    /// The request gives it (`withSideEffect`); no step collects it.
+    /// Whether the request gives the value (`withSideEffect`), so that no step collects it.
     given: bool,
 }
 

@@ -18,11 +18,11 @@ pub(crate) enum Pop {
 /// The properties of a constant in the grammar and in plans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
-    /// It may be written without its enum; no request can bind a variable of that name.
+    /// Whether the constant may be written without its enum. No request can bind a variable of that name.
     pub(crate) bare: bool,
-    /// It is an option of `WithOptions`.
+    /// Whether the constant is an option of `WithOptions`.
     pub(crate) with_option: bool,
-    /// It may be the key of a map without parentheses around it.
+    /// Whether the constant may be the key of a map without parentheses around it.
     pub(crate) map_key: bool,
     /// The value of the constant in a plan; `None` if it has none.
     pub(crate) symbol: Option<Symbol>,

@@ -66,30 +66,30 @@ pub(crate) enum Children {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Properties {
     pub(crate) object: NewObject,
-    /// The new object is a vertex, whatever came in.
+    /// Whether the new object is always a vertex.
     pub(crate) to_vertex: bool,
     /// The step goes from an edge to this end of it.
     pub(crate) end: Option<End>,
-    /// The step may follow `g` directly.
+    /// Whether the step may follow `g` directly.
     pub(crate) after_g: bool,
-    /// The step starts a stream; it is never part of the operands of an infix `and()` or `or()`.
+    /// Whether the step starts a stream. Such a step is never part of the operands of an infix `and()` or `or()`.
     pub(crate) starts: bool,
-    /// The step may stand between an edge step and the step to the edge's other end: one expand then binds both.
+    /// Whether the step may come between an edge step and the step to the other end: one expand then binds both.
     pub(crate) between_ends: bool,
-    /// The step keeps state over several traversers, without reducing them (unless its scope is local).
+    /// Whether the step keeps state over several traversers, without reducing them (unless its scope is local).
     pub(crate) stateful: bool,
-    /// The step may stop before it has seen every traverser.
+    /// Whether the step may stop before it has seen every traverser.
     pub(crate) stops_early: bool,
     /// The step applies this function to the current object, and takes no arguments.
     pub(crate) function: Option<Function>,
     pub(crate) local: Option<Local>,
     pub(crate) reduction: Option<Reduction>,
     pub(crate) children: Children,
-    /// One of the `has` family, which tests labels, ids and properties.
+    /// Whether the step belongs to the `has` family, which tests labels, ids and properties.
     pub(crate) has: bool,
-    /// `and`, `or`, `not`: joins conditions.
+    /// Whether the step joins conditions: `and`, `or`, `not`.
     pub(crate) connective: bool,
-    /// The step reads paths.
+    /// Whether the step reads paths.
     pub(crate) needs_path: bool,
 }
 

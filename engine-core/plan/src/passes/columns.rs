@@ -29,7 +29,7 @@ struct Scan {
     columns: Vec<(Str, Slot)>,
     /// Number of slots in use.
     slots: u32,
-    /// The operator that was rewritten last passes on the vertex and its columns.
+    /// Whether the operator that was rewritten last passes on the vertex and its columns.
     in_scope: bool,
 }
 

@@ -83,7 +83,7 @@ struct Ids {
     looked_up: Expr,
     /// The ids, if the query gives them as constants.
     known: Option<Vec<Str>>,
-    /// The look-up finds exactly the vertices that pass the condition.
+    /// Whether the look-up finds exactly the vertices that pass the condition.
     exact: bool,
 }
 
