@@ -20,6 +20,7 @@ import { Service } from "./service.mjs";
 const BUDGET_MIB = 512;
 const BESIDES_MIB = 384;
 const VERTICES = 20_000;
+const BATCH = 500;
 const IDLE_MS = 3_000;
 const SETTLE_MS = 30_000;
 const FLAGS = [
@@ -61,13 +62,14 @@ const samples = [];
 /** @type {string[]} */
 const failures = [];
 const rows = [];
-for (const query of [
-  `UNWIND range(1, ${VERTICES}) AS i CREATE (:Probe {k: i})`,
-  "CREATE INDEX FOR (p:Probe) ON (p.k)",
-  `MATCH (p:Probe) WHERE p.k < ${VERTICES} MATCH (q:Probe {k: p.k + 1}) CREATE (p)-[:NEXT]->(q)`,
-]) {
-  const { status, text } = await service.cypher(query);
-  if (status !== 200) throw new Error(`${query}: ${status} ${text}`);
+const statements = ["CREATE INDEX FOR (p:Probe) ON (p.k)"];
+for (let from = 0; from < VERTICES; from += BATCH)
+  statements.push(
+    `UNWIND range(${from}, ${from + BATCH - 1}) AS i CREATE (:Probe {k: i})-[:NEXT]->(:Next {k: i})`,
+  );
+for (const statement of statements) {
+  const { status, text } = await service.cypher(statement);
+  if (status !== 200) throw new Error(`${statement}: ${status} ${text}`);
 }
 const body = JSON.stringify({ query: "MATCH (p:Probe {k: 7})-->(q) RETURN q.k" });
 const probe = new Worker(new URL("./probe.mjs", import.meta.url), {
