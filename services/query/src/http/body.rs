@@ -11,6 +11,9 @@ use std::error::Error;
 use std::iter::successors;
 use tidegraph_types::ErrorCode;
 
+/// Most bytes of a body over the limit that are read for the sake of the answer.
+const MOST_DISCARDED: usize = 128 << 20;
+
 /// Named parameters of a request.
 #[derive(Debug, Default)]
 pub struct Fields(Map<String, Value>);
@@ -24,7 +27,7 @@ impl Fields {
     /// `BadRequest` if it cannot be read, has an unknown content type or does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
         let (parts, body) = request.into_parts();
-        refuse_large(&parts.headers, service.body_bytes)?;
+        let body = refuse_large(&parts.headers, body, service.body_bytes).await?;
         let mut fields = Map::new();
         add_form(&mut fields, parts.uri.query().unwrap_or_default().as_bytes());
         let bytes = read_all(body, service.body_bytes).await?;
@@ -121,21 +124,41 @@ fn add_form(fields: &mut Map<String, Value>, bytes: &[u8]) {
     }
 }
 
-/// Refuses a body whose `Content-Length` is over the limit, before reading it. `read_all` counts the bytes of all
-/// others.
-fn refuse_large(headers: &HeaderMap, limit_bytes: usize) -> Result<(), Failure> {
+/// Refuses a body whose `Content-Length` is over the limit. `read_all` counts the bytes of all others.
+async fn refuse_large(headers: &HeaderMap, body: Body, limit_bytes: usize) -> Result<Body, Failure> {
     let says = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-    if says.is_some_and(|bytes| bytes > limit_bytes as u64) {
-        return Err(errors::too_large(limit_bytes));
+    let too_many = says.map_or(0, |bytes| bytes.saturating_sub(limit_bytes as u64));
+    if too_many == 0 {
+        return Ok(body);
     }
-    Ok(())
+    // A client that expects `100 Continue` has not sent the body yet, and does not send it.
+    if !headers.contains_key(header::EXPECT) && too_many <= MOST_DISCARDED as u64 {
+        discard(body).await;
+    }
+    Err(errors::too_large(limit_bytes))
 }
 
-async fn read_all(body: Body, limit_bytes: usize) -> Result<bytes::Bytes, Failure> {
-    match Limited::new(body, limit_bytes).collect().await {
+async fn read_all(mut body: Body, limit_bytes: usize) -> Result<bytes::Bytes, Failure> {
+    match Limited::new(&mut body, limit_bytes).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(errors::too_large(limit_bytes)),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            discard(body).await;
+            Err(errors::too_large(limit_bytes))
+        }
         Err(error) => Err(unreadable(&*error)),
+    }
+}
+
+/// Reads the rest of a body and drops it, until the body's deadline. Most clients send their whole body before they read:
+/// if the connection closed earlier, they would find it broken and not see the answer.
+async fn discard(mut body: Body) {
+    let mut left = MOST_DISCARDED;
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, bytes::Bytes::len);
+        if bytes >= left {
+            return;
+        }
+        left -= bytes;
     }
 }
 
