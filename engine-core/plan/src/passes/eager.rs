@@ -47,11 +47,7 @@ impl Write {
     /// Describes an operator that writes itself, or one with a subplan that writes.
     fn of(op: &Op) -> Self {
         let reads = op.exprs().into_iter().any(reads_elements);
-        let change = |element: &Expr, what: Change| {
-            // The element alone reads nothing.
-            let element = element.clone();
-            WriteKind::Change { element, what }
-        };
+        let change = |element: &Expr, what: Change| WriteKind::Change { element: element.clone(), what };
         let kind = match op {
             Op::CreateVertex { .. } | Op::CreateEdge { .. } => WriteKind::Create,
             Op::SetProperties { element, properties, .. } => {

@@ -337,16 +337,16 @@ impl<'a> Generator<'a> {
     }
 
     fn list_value(&mut self) -> Expr {
-        let list = match (self.name_of(Kind::Edges), self.name_of(Kind::Path)) {
+        match (self.name_of(Kind::Edges), self.name_of(Kind::Path)) {
             (Some(edges), _) if self.coin(0.5) => {
                 let item = self.fresh("i");
                 let value = Expr::Property(item.clone(), random_key(self.rng).to_owned());
-                return Expr::Comprehension {
+                Expr::Comprehension {
                     name: item,
                     list: Box::new(Expr::Name(edges)),
                     filter: None,
                     value: Box::new(value),
-                };
+                }
             }
             (_, Some(path)) if self.coin(0.5) => Expr::Call("relationships", vec![Expr::Name(path)]),
             _ => {
@@ -359,10 +359,9 @@ impl<'a> Generator<'a> {
                 let value = Box::new(self.int(1));
                 self.subqueries = subqueries;
                 self.scope.truncate(outer);
-                return Expr::Comprehension { name: item, list: Box::new(list), filter, value };
+                Expr::Comprehension { name: item, list: Box::new(list), filter, value }
             }
-        };
-        list
+        }
     }
 
     fn ints(&mut self) -> Expr {
