@@ -30,6 +30,13 @@ const FORMS = {
     () => run("npm", ["test", "--", "--all", "--integration", "--cluster"]),
   ],
   simulation: [`worlds of the seeds ${SEEDS}`, () => run("npm", ["run", "simulate", "--", "--seeds", SEEDS])],
+  queries: [
+    "drawn queries against naive evaluators",
+    async () => {
+      await run("npm", ["run", "fuzz-queries", "--", "--queries", "200000"]);
+      await run("npm", ["run", "fuzz-queries", "--", "--queries", "20000", "--metamorphic"]);
+    },
+  ],
   features: ["every set of features compiles", everySetOfFeatures],
   miri: ["unsafe code under Miri", () => run("node", [join(root, "scripts", "miri.mjs")])],
 };

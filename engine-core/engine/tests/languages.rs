@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{modern, refused, run};
+use support::{empty, modern, refused, run};
 
 /// Checks rows in any order.
 fn check(cases: &[(&str, &[&str])]) {
@@ -293,4 +293,43 @@ fn what_is_wrong_is_named_with_its_place() {
             assert!(place.split(':').all(|n| n.parse::<u32>().is_ok()), "no line:column in {error}");
         }
     }
+}
+
+#[test]
+fn a_writing_clause_is_complete_before_the_next() {
+    let cases = [
+        // Two rows have the same node.
+        ("UNWIND [1, 2] AS i MATCH (n:N) SET n.b = n.a SET n.a = 3 RETURN DISTINCT n.a, n.b", "3 | 1"),
+        ("UNWIND [1, 2] AS i MATCH (n:N) SET n.b = n.a SET n.a = null RETURN DISTINCT n.a, n.b", "null | 1"),
+        // A node is `x` of one row and `y` of another.
+        ("MATCH (x), (y) WHERE id(x) <> id(y) SET x.c = 1 SET y.c = 2 RETURN DISTINCT x.c", "2"),
+        ("MATCH (x), (y) WHERE id(x) <> id(y) REMOVE x:N DETACH DELETE y RETURN count(*)", "2"),
+        ("MATCH (x), (y) WHERE id(x) <> id(y) SET x:P REMOVE y:P RETURN DISTINCT x:P", "false"),
+    ];
+    for (text, expected) in cases {
+        let database = empty();
+        run(&database, "CREATE (:N {a: 1})-[:R]->(:M {a: 1})");
+        assert_eq!(run(&database, text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn gremlin_filters_follow_connectives_inside_where() {
+    check(&[
+        ("g.V().where(__.not(out('knows')).has('age', 27)).values('name')", &["vadas"]),
+        ("g.V().where(__.and(out('knows'), out('created')).has('age', gt(28))).values('name')", &["marko"]),
+        (
+            "g.V().where(__.or(out('knows'), in('knows')).hasLabel('person').hasId('4')).values('name')",
+            &["josh"],
+        ),
+    ]);
+}
+
+#[test]
+fn gremlin_branches_that_count_need_a_traverser() {
+    check(&[
+        ("g.V().hasLabel('nothing').union(count(), out().count())", &[]),
+        ("g.V().hasLabel('nothing').choose(has('age'), count(), identity())", &[]),
+        ("g.V().hasLabel('person').union(count(), out('created').count())", &["4", "4"]),
+    ]);
 }

@@ -5,14 +5,16 @@
 //! traversers of all rows. A subplan works for each outer row, so that all rows are gathered into one before such a
 //! branch.
 
-use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, Scope, not, wrong_arguments};
+use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, Scope, call, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::compile::predicate::Operands;
 use crate::compile::reduce::{is_reducing, is_stateful};
 use crate::fault::Fault;
 use crate::names::{Children, End};
-use tidegraph_plan::{AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Op, Slot};
+use tidegraph_plan::{
+    AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Function, Op, Slot,
+};
 use tidegraph_types::Str;
 
 /// The slot of a list of all rows, and the slots that its items restore.
@@ -107,6 +109,9 @@ impl Compiler {
             empty_is_unbound: false,
         };
         flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
+        // Without a traverser no branch runs, not even one that counts.
+        let count = call(Function::Size, vec![Expr::Slot(list)]);
+        flow.filter(Expr::compare(Comparison::Greater, count, Expr::literal(0_i64)));
         Gathered { list, slots }
     }
 

@@ -38,8 +38,10 @@ impl Compiler {
     ) -> Result<()> {
         let at = Subject::current(flow, step)?;
         let modulated = step.name == StepName::Where && cursor.peek().is_some_and(|s| s.name == StepName::By);
+        // Inside of `where`, only steps with traversals find labels in another way.
+        let tests_object = step.name.properties().has || step.name == StepName::Is;
         if !modulated
-            && !flow.scope.inside_where
+            && (tests_object || !flow.scope.inside_where)
             && let Some(test) = self.step_test(step, &at, flow)?
         {
             flow.filter(test);

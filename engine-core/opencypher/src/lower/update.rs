@@ -289,13 +289,14 @@ impl<'a> Lowering<'a> {
         Ok(op)
     }
 
-    /// Writes one property, in the same operator as the previous write if that has the same element and cannot change
-    /// the value.
+    /// Writes one property, in the same operator as the previous write if that has the same element and neither can
+    /// change a value of the other, also for other rows with the same element.
     fn set_property(&mut self, mut op: Op, element: Expr, key: &Str, value: Expr) -> Result<Op> {
         let assignment = assignment(key, value);
         if let Op::SetProperties { element: before, properties, .. } = &mut op
             && *before == element
             && self.reads_no_element(&assignment.value)
+            && properties.iter().all(|before| self.reads_no_element(&before.value))
             && !properties.iter().any(|p| p.key == assignment.key)
         {
             properties.push(assignment);

@@ -2,14 +2,100 @@
 //!
 //! Rows flow in batches. Without a barrier, the reads of one batch would see the writes of the batch before. Each
 //! clause must see the graph as the previous clause left it. So an `Eager` goes between a read and a later write, and
-//! between a write and a later read, unless a barrier (aggregate, sort, top, tail, eager) is there already.
+//! between a write and a later read, unless a barrier (aggregate, sort, top, tail, eager) is there already. One goes
+//! between two writes as well, unless their rows may take turns without a difference.
 
-use crate::{Expr, Op, Plan};
+use crate::{Expr, Op, Plan, PropertyAssignment};
+use tidegraph_types::{Str, Value};
 
-#[derive(Clone, Copy, Default)]
+/// More writes in a row than this get a barrier, so that the comparison of each with all before it stays cheap.
+const MAX_WRITES: usize = 64;
+
+/// What happened since the last barrier.
+#[derive(Default)]
 struct Since {
     reads: bool,
     writes: bool,
+    /// The writes whose order matters to writes that are not deletions.
+    changes: Vec<Write>,
+}
+
+/// A write, as far as it matters to other writes.
+struct Write {
+    kind: WriteKind,
+    /// Whether it computes values from properties or labels of elements.
+    reads: bool,
+}
+
+enum WriteKind {
+    /// Creates elements, which no other row knows.
+    Create,
+    /// Changes an element.
+    Change { element: Expr, what: Change },
+    /// Deletes elements, or is a subplan that may do anything.
+    Any,
+}
+
+#[derive(PartialEq)]
+enum Change {
+    Properties(Vec<Str>),
+    AllProperties,
+    Labels(Vec<Str>),
+}
+
+impl Write {
+    /// Describes an operator that writes itself, or one with a subplan that writes.
+    fn of(op: &Op) -> Self {
+        let reads = op.exprs().into_iter().any(reads_elements);
+        let change = |element: &Expr, what: Change| WriteKind::Change { element: element.clone(), what };
+        let kind = match op {
+            Op::CreateVertex { .. } | Op::CreateEdge { .. } => WriteKind::Create,
+            Op::SetProperties { element, properties, .. } => {
+                change(element, keys(properties).map_or(Change::AllProperties, Change::Properties))
+            }
+            Op::SetPropertyMap { element, .. } => change(element, Change::AllProperties),
+            Op::SetLabels { element, add, remove, .. } => {
+                change(element, Change::Labels(add.iter().chain(remove).cloned().collect()))
+            }
+            _ => WriteKind::Any,
+        };
+        Self { kind, reads }
+    }
+
+    /// Whether the result may differ if the rows of both writes take turns.
+    fn disturbs(&self, later: &Self) -> bool {
+        match (&self.kind, &later.kind) {
+            (WriteKind::Create, WriteKind::Create) => false,
+            (WriteKind::Create, WriteKind::Change { .. }) => self.reads,
+            (WriteKind::Change { .. }, WriteKind::Create) => later.reads,
+            (WriteKind::Any, _) | (_, WriteKind::Any) => true,
+            (WriteKind::Change { element, what }, WriteKind::Change { element: other, what: later_what }) => {
+                // The same element gets both writes in the same order from each row.
+                self.reads || later.reads || (element != other && what.overlaps(later_what))
+            }
+        }
+    }
+}
+
+impl Change {
+    fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Labels(a), Self::Labels(b)) | (Self::Properties(a), Self::Properties(b)) => {
+                a.iter().any(|name| b.contains(name))
+            }
+            (Self::Labels(_), _) | (_, Self::Labels(_)) => false,
+            (Self::AllProperties, _) | (_, Self::AllProperties) => true,
+        }
+    }
+}
+
+/// Returns the keys of assignments; `None` if one is computed.
+fn keys(properties: &[PropertyAssignment]) -> Option<Vec<Str>> {
+    let key = |assignment: &PropertyAssignment| match &assignment.key {
+        Expr::Literal(Value::String(key)) => Some(key.clone()),
+        _ => None,
+    };
+    properties.iter().map(key).collect()
 }
 
 /// Inserts the barriers.
@@ -35,6 +121,7 @@ fn insert(op: &mut Op) -> Since {
         return Since::default();
     }
     let (mut own_reads, mut own_writes) = (reads(op), op.writes_itself());
+    let write = op.writes_itself().then(|| Write::of(op));
     let is_barrier = matches!(
         op,
         Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Eager { .. } | Op::Tail { .. }
@@ -52,9 +139,24 @@ fn insert(op: &mut Op) -> Since {
         since = Since::default();
     }
     if is_barrier {
-        return Since { reads: false, writes: false };
+        return Since::default();
     }
-    Since { reads: since.reads || own_reads, writes: since.writes || own_writes }
+    if own_writes {
+        let write = write.unwrap_or(Write { kind: WriteKind::Any, reads: true });
+        let any = matches!(write.kind, WriteKind::Any);
+        if since.changes.len() >= MAX_WRITES
+            || (any && since.writes)
+            || since.changes.iter().any(|earlier| earlier.disturbs(&write))
+        {
+            wrap(input);
+            since = Since::default();
+        }
+        // Elements that are created without reading disturb deletions only.
+        if write.reads || !matches!(write.kind, WriteKind::Create) {
+            since.changes.push(write);
+        }
+    }
+    Since { reads: since.reads || own_reads, writes: since.writes || own_writes, changes: since.changes }
 }
 
 fn subplan_reads(op: &Op) -> bool {

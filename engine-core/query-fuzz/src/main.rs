@@ -1,0 +1,94 @@
+//! Draws queries, gives them to the engine and to the reference evaluators, and prints what differs.
+
+use clap::{Parser, ValueEnum};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed};
+use tidegraph_query_fuzz::metamorphic;
+
+/// Compares answers of the engine with those of naive evaluators.
+#[derive(Parser, Debug)]
+#[command(name = "fuzz-queries")]
+struct Arguments {
+    /// Number of queries.
+    #[arg(long, default_value_t = 100_000)]
+    queries: u64,
+    /// The first seed. Each seed has a graph and 50 queries.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// The language to draw.
+    #[arg(long, value_enum, default_value_t = Choice::Both)]
+    language: Choice,
+    /// Compares answers of the engine with each other instead, on larger graphs.
+    #[arg(long)]
+    metamorphic: bool,
+    /// Number of threads.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Stops after this many differences.
+    #[arg(long, default_value_t = 20)]
+    differences: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+enum Choice {
+    Both,
+    Opencypher,
+    Gremlin,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let languages = match arguments.language {
+        Choice::Both => Languages::Both,
+        Choice::Opencypher => Languages::Cypher,
+        Choice::Gremlin => Languages::Gremlin,
+    };
+    let last = arguments.seed + arguments.queries.div_ceil(QUERIES_PER_SEED);
+    let next = AtomicU64::new(arguments.seed);
+    let work = || {
+        let mut outcome = Outcome::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= last || outcome.differences.len() >= arguments.differences {
+                return outcome;
+            }
+            let queries = QUERIES_PER_SEED.min(arguments.queries);
+            let found = if arguments.metamorphic {
+                metamorphic::run_seed(seed, queries)
+            } else {
+                run_seed(seed, queries, languages)
+            };
+            match found {
+                Ok(found) => {
+                    found.differences.iter().for_each(|difference| println!("{difference}\n"));
+                    outcome.add(found);
+                }
+                Err(error) => {
+                    eprintln!("seed {seed}: {error}");
+                    outcome.wrong.push(format!("seed {seed}: {error}"));
+                }
+            }
+        }
+    };
+    let mut all = Outcome::default();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..arguments.threads.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            all.add(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+    });
+    for reason in all.wrong.iter().take(10) {
+        println!("not compared: {reason}");
+    }
+    println!(
+        "{} queries compared ({} with rows, {} writes), {} skipped, {} without a defined answer, {} differences",
+        all.compared,
+        all.with_rows,
+        all.writes,
+        all.skipped,
+        all.wrong.len(),
+        all.differences.len()
+    );
+    if all.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
