@@ -8,9 +8,10 @@ mod support;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, rows};
+use tidegraph_apl::{Error, ScanCursor, VertexScan};
 use tidegraph_cluster::{Change, MapStore};
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
-use tidegraph_engine::{Database, Options, Parameters, Query};
+use tidegraph_engine::{Backend, Database, Options, Parameters, Query, ReadOptions};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_types::{ErrorCode, PartitionId, ShardId, Str};
 
@@ -358,4 +359,39 @@ fn a_worker_that_knows_no_version_does_not_answer_as_if_there_were_nothing() {
     fleet.start_sequencer();
     fleet.wait_until("it knows", |_| ask(&late, OpenCypher, "MATCH (a:A) RETURN a.n").is_ok());
     assert_eq!(rows(&late, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
+}
+
+/// APL-2: a node that drops a replica and restores it again in the same process refuses positions in the earlier store.
+#[test]
+fn a_scan_does_not_continue_in_a_replica_that_was_restored() {
+    let fleet = TestFleet::start(1, 2, 2, 64, NodeConfig::default());
+    let (database, worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Person {n: n})").unwrap();
+    let at = worker.snapshot(None).unwrap().at;
+    let scan = VertexScan { max_rows: 2, ..VertexScan::default() };
+    let reader = worker.reader(ReadOptions::default());
+    let next = reader.scan_vertices(at, &scan, ScanCursor::default(), &mut Vec::new()).unwrap().unwrap();
+    reader.scan_vertices(at, &scan, next, &mut Vec::new()).unwrap();
+    let partition = PartitionId(0);
+    // One node after the other, since the last replica that serves cannot be dropped.
+    for member in &fleet.members {
+        let node = member.id.clone();
+        let change = |change: Change| fleet.map.change(GRAPH, None, &[change]).unwrap();
+        change(Change::DropReplica { partition, node: node.clone() });
+        fleet.wait_until("the replica is given up", |_| member.node.replicas().is_empty());
+        change(Change::AddReplica { partition, node: node.clone() });
+        fleet.wait_until("the replica is restored", |fleet| {
+            let map = fleet.map.load(GRAPH, None).unwrap();
+            map.serving(partition).len() == 2 && member.node.replicas().iter().all(|(_, _, ready)| *ready)
+        });
+    }
+    fleet.wait_until("the other replica refuses", |_| {
+        match reader.scan_vertices(at, &scan, next, &mut Vec::new()) {
+            Err(Error::Unavailable(reason)) => reason.contains("restored"),
+            // The node has not heard yet that it serves.
+            Err(Error::NotHere { .. } | Error::WrongEpoch { .. } | Error::Behind { .. }) => false,
+            other => panic!("a position of another store was used: {other:?}"),
+        }
+    });
+    assert_eq!(rows(&database, OpenCypher, "MATCH (p:Person) RETURN count(p)"), ["[Long(100)]"]);
 }

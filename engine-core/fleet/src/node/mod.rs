@@ -104,7 +104,7 @@ pub struct NodeParts {
     pub objects: Arc<Objects>,
     /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Random numbers, for the jitter of map reloads.
+    /// Random numbers, for the jitter of map reloads and the ids of stores.
     pub random: Arc<dyn Random>,
     /// The local disk.
     pub disk: Arc<dyn Disk>,
@@ -129,6 +129,7 @@ pub(crate) struct Shared {
     pub log: Arc<dyn LogBackend>,
     pub objects: Arc<Objects>,
     pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
     disk: Arc<dyn Disk>,
     sharding: Sharding,
     /// One feed for each shard of the log.
@@ -304,7 +305,7 @@ impl StorageNode {
         service: &NodeService,
         watch: impl FnOnce(Arc<dyn MapStore>, &str) -> Result<MapWatch, tidegraph_cluster::Error>,
     ) -> Result<Self, Error> {
-        let NodeParts { graph, registration, map_store, log, objects, clock, random: _, disk } = parts;
+        let NodeParts { graph, registration, map_store, log, objects, clock, random, disk } = parts;
         if let Some(dir) = &config.spill_dir {
             disk.create_dir_all(dir)?;
         }
@@ -325,6 +326,7 @@ impl StorageNode {
             log,
             objects,
             clock,
+            random,
             disk,
             sharding,
             feeds: sharding.all().map(Feed::new).collect(),

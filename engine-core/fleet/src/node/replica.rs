@@ -15,6 +15,8 @@ use tidegraph_types::{Epoch, PartitionId, Version};
 pub(crate) struct Replica {
     pub partition: PartitionId,
     pub store: Arc<Store>,
+    /// Random id of the store, which positions of scans carry (APL-2). Never 0.
+    pub store_id: u64,
     applier: StoreApplier,
     applied: AtomicU64,
     /// Epoch of the newest record that was applied, or is being applied.
@@ -36,10 +38,17 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub fn new(partition: PartitionId, applier: StoreApplier, at: Position, now: Duration) -> Self {
+    pub fn new(
+        partition: PartitionId,
+        applier: StoreApplier,
+        store_id: u64,
+        at: Position,
+        now: Duration,
+    ) -> Self {
         Self {
             partition,
             store: applier.store.clone(),
+            store_id,
             applier,
             applied: AtomicU64::new(at.version.0),
             epoch: AtomicU64::new(at.epoch.0),
