@@ -41,6 +41,28 @@ pub use services::{
 };
 
 pub use tidegraph_types::RequestId;
+use tidegraph_wire::proto::call::Kind as Call;
 
 /// Version of the protocol that this build speaks.
 pub const PROTOCOL: u32 = 1;
+
+/// Returns whether a call may wait for the log. Such calls have only a share of a connection (`places`).
+fn is_commit(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Commit(_)
+            | Call::Intern(_)
+            | Call::Allocate(_)
+            | Call::Outcome(_)
+            | Call::WatchLoad(_)
+            | Call::EndLoad(_)
+            | Call::CommitLoad(_)
+    )
+}
+
+/// Returns the maximum number of unanswered calls of a connection, and how many of them may wait for the log. Both sides
+/// derive it from the limit in the welcome. The other places stay free for reads, so that they never queue behind commits.
+fn places(in_flight: u32) -> (usize, usize) {
+    let all = in_flight.max(2) as usize;
+    (all, all / 2)
+}

@@ -4,7 +4,7 @@
 //! themselves: see `tidegraph_wire::apl`.
 
 use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, Services};
-use crate::Error;
+use crate::{Error, is_commit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
@@ -54,6 +54,8 @@ pub(super) enum Cost {
     Large,
     /// Waits for something other than a processor.
     Waits,
+    /// Waits for the log, as long as the log does not answer. Never keeps a reader of a connection waiting.
+    Commits,
 }
 
 /// Rows that are read in less time than another thread takes to wake.
@@ -63,16 +65,9 @@ const SMALL_ROWS: usize = 128;
 pub(super) fn cost(call: &proto::Call) -> Cost {
     let Some(call::Kind::Apl(apl)) = &call.kind else {
         return match &call.kind {
+            Some(kind) if is_commit(kind) => Cost::Commits,
             Some(
-                call::Kind::Commit(_)
-                | call::Kind::Intern(_)
-                | call::Kind::Status(_)
-                | call::Kind::Tokens(_)
-                | call::Kind::Pin(_)
-                | call::Kind::WatchLoad(_)
-                | call::Kind::EndLoad(_)
-                | call::Kind::Outcome(_)
-                | call::Kind::CommitLoad(_),
+                call::Kind::Status(_) | call::Kind::Tokens(_) | call::Kind::Pin(_) | call::Kind::Newest(_),
             ) => Cost::Waits,
             // Must not queue behind the commits that wait for it.
             _ => Cost::Small,
