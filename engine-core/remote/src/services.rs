@@ -80,6 +80,8 @@ pub struct Newest {
     pub load: Version,
     /// No index or constraint was made or dropped after this version, up to the newest.
     pub schema: Version,
+    /// The highest token that the graph has at the newest version, or a higher one.
+    pub newest_token: Token,
 }
 
 /// A committed transaction.
@@ -89,6 +91,8 @@ pub struct Committed {
     pub version: Version,
     /// No index or constraint was made or dropped after this version, up to the transaction's.
     pub schema: Version,
+    /// The highest token that the graph has at the version, or a higher one; `None`: not known.
+    pub newest_token: Option<Token>,
 }
 
 /// A request to make a bulk load visible.

@@ -62,7 +62,8 @@ impl Commits for Log {
         }
         let mut log = self.0.lock();
         log.push((id, request));
-        Ok(Committed { version: Version(log.len() as u64), schema: Version(5) })
+        let newest_token = Some(Token(6));
+        Ok(Committed { version: Version(log.len() as u64), schema: Version(5), newest_token })
     }
     fn outcome(&self, id: RequestId, _: Version) -> Result<CommitOutcome, Error> {
         let log = self.0.lock();
@@ -76,7 +77,7 @@ impl Commits for Log {
         Ok(100..100 + count)
     }
     fn newest(&self) -> Result<Newest, Error> {
-        Ok(Newest { version: Version(7), epoch: Epoch(3), load: Version(2), schema: Version(5) })
+        Ok(newest())
     }
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
         Ok(vec![(Token(above.0 + 1), "name".into())])
@@ -105,6 +106,11 @@ impl Commits for Log {
             Some(written) => Err(Error::Conflict { read_version: Version(0), written }),
         }
     }
+}
+
+fn newest() -> Newest {
+    let (version, load, schema) = (Version(7), Version(2), Version(5));
+    Newest { version, epoch: Epoch(3), load, schema, newest_token: Token(6) }
 }
 
 fn made() -> Vec<MadeVertex> {
@@ -193,7 +199,8 @@ fn commits_travel_with_their_errors() {
     };
     let id = RequestId(7);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Unknown);
-    let committed = Committed { version: Version(1), schema: Version(5) };
+    let newest_token = Some(Token(6));
+    let committed = Committed { version: Version(1), schema: Version(5), newest_token };
     assert_eq!(commits.commit(id, request.clone()).unwrap(), committed);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Committed(Version(1)));
     assert_eq!(*log.0.lock(), [(id, request.clone())]);
@@ -204,8 +211,7 @@ fn commits_travel_with_their_errors() {
     ));
     assert_eq!(commits.intern(&["ab".into(), "".into()]).unwrap(), [Token(2), Token(0)]);
     assert_eq!(commits.allocate_sids(8).unwrap(), 100..108);
-    let newest = Newest { version: Version(7), epoch: Epoch(3), load: Version(2), schema: Version(5) };
-    assert_eq!(commits.newest().unwrap(), newest);
+    assert_eq!(commits.newest().unwrap(), newest());
     assert_eq!(commits.tokens(Token(4)).unwrap(), [(Token(5), "name".into())]);
     // The node does not have this service.
     let status = commits_node(&server).status(LONG);
@@ -321,7 +327,7 @@ fn whatever_is_sent_the_server_goes_on() {
 
 #[test]
 fn a_message_that_is_too_large_is_refused_before_it_is_sent() {
-    let config = ServerConfig { request_bytes: 1000, reply_bytes: 10, ..ServerConfig::default() };
+    let config = ServerConfig { request_bytes: 1000, reply_bytes: 16, ..ServerConfig::default() };
     let services =
         Services { commits: Some(Arc::new(Log::default())), status: Some(opened()), ..Services::default() };
     let server = server(config, Security::none(), services);
@@ -330,7 +336,7 @@ fn a_message_that_is_too_large_is_refused_before_it_is_sent() {
     let long = commits.intern(&[Str::from("x".repeat(2000))]);
     assert!(matches!(long, Err(Error::TooLarge { limit: 1000, .. })), "{long:?}");
     let answer = node.status(LONG);
-    assert!(matches!(answer, Err(Error::TooLarge { limit: 10, .. })), "{answer:?}");
+    assert!(matches!(answer, Err(Error::TooLarge { limit: 16, .. })), "{answer:?}");
     assert_eq!(commits.newest().unwrap().version, Version(7), "the connection is still good");
 }
 

@@ -232,8 +232,9 @@ fn commits(
                 // The id is passed beside the request.
                 request: None,
             };
-            let Committed { version, schema } = commits.commit(id, request)?;
-            reply::Kind::Commit(proto::CommitReply { version: version.0, schema: schema.0 })
+            let Committed { version, schema, newest_token } = commits.commit(id, request)?;
+            let newest_token = newest_token.map(|token| token.0);
+            reply::Kind::Commit(proto::CommitReply { version: version.0, schema: schema.0, newest_token })
         }
         call::Kind::Outcome(m) => {
             use proto::outcome_reply::State;
@@ -260,6 +261,7 @@ fn commits(
                 epoch: newest.epoch.0,
                 newest_load: newest.load.0,
                 schema: newest.schema.0,
+                newest_token: newest.newest_token.0,
             })
         }
         call::Kind::Tokens(m) => {
