@@ -3,7 +3,8 @@
 //! Roles: [`StorageNode`] starts and stops all threads; `reconciler.rs` holds the replicas that the map assigns;
 //! `heartbeat.rs` reports the state of the node to the map; `bring_up.rs` brings a replica from a checkpoint to
 //! the version of the others; `feed.rs` reads a shard of the log for all of its replicas; `checkpoints.rs`
-//! writes checkpoints; `service.rs` answers other processes; `pins.rs` keeps versions readable for them.
+//! writes checkpoints; `service.rs` answers other processes; `pins.rs` keeps versions readable for them;
+//! `supervision.rs` ends the node if one of its threads panics.
 //!
 //! Flow of a start: the node registers, and no reads are routed to it any more → it restores the
 //! replicas that the map assigns to it, as many at once as the configuration allows → each replica
@@ -19,6 +20,7 @@ mod pins;
 mod reconciler;
 mod replica;
 mod service;
+mod supervision;
 
 use crate::Error;
 use arc_swap::ArcSwap;
@@ -147,6 +149,8 @@ pub(crate) struct Shared {
     rejoining: AtomicBool,
     draining: AtomicBool,
     stopping: AtomicBool,
+    /// Why the node ended by itself.
+    failure: Mutex<Option<String>>,
     beats: AtomicU64,
 }
 
@@ -338,6 +342,7 @@ impl StorageNode {
             rejoining: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            failure: Mutex::default(),
             beats: AtomicU64::new(0),
         });
         service.attach(&shared);
@@ -380,7 +385,8 @@ impl StorageNode {
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        let thread = tidegraph_platform::spawn(name, work);
+        let (shared, of) = (self.shared.clone(), name.to_owned());
+        let thread = tidegraph_platform::spawn(name, move || shared.supervise(&of, work));
         let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
         self.threads.lock().push(thread);
         Ok(())
@@ -390,6 +396,12 @@ impl StorageNode {
     #[must_use]
     pub fn status(&self) -> serde_json::Value {
         service::status(&self.shared)
+    }
+
+    /// Returns why the node ended by itself, if it did: one of its threads panicked. The process should end too.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure.lock().clone()
     }
 
     /// Returns the lowest version that every replica here has applied.
@@ -409,10 +421,9 @@ impl StorageNode {
 
     /// Leaves the map and stops all threads.
     pub fn stop(&self) {
-        if self.shared.stopping.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        if let Err(error) = self.shared.set_node(NodeState::Gone) {
+        // A node that failed has left the map already.
+        let was_running = !self.shared.stopping.swap(true, Ordering::AcqRel);
+        if was_running && let Err(error) = self.shared.set_node(NodeState::Gone) {
             tracing::warn!(%error, "cannot tell the map that the node leaves");
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {

@@ -126,6 +126,7 @@ pub(super) fn status(shared: &Shared) -> Value {
         "nearEndOfLog": fed().count() > 0 && fed().all(|feed| feed.near_end),
         "logError": feeds.iter().find_map(|feed| feed.error.as_ref()),
         "keptVersion": shared.pins.oldest().map(|version| version.0),
+        "failure": *shared.failure.lock(),
         "diskFull": shared.disk_full.load(std::sync::atomic::Ordering::Relaxed),
         "replicas": replicas.collect::<Vec<_>>(),
     })
