@@ -60,8 +60,8 @@ fn is_commit(call: &Call) -> bool {
     )
 }
 
-/// Returns the maximum number of unanswered calls of a connection, and how many of them may wait for the log. Both sides
-/// derive it from the limit in the welcome. The other places stay free for reads, so that they never queue behind commits.
+/// Returns the maximum number of unanswered calls of a connection, and how many of them may wait for the log. Both
+/// sides derive it from the limit in the welcome. The other places stay free for reads, which never wait for commits.
 fn places(in_flight: u32) -> (usize, usize) {
     let all = in_flight.max(2) as usize;
     (all, all / 2)

@@ -1,8 +1,8 @@
 //! Supervision of a node's threads: a thread that panics ends the node, with the reason.
 //!
 //! A node that went on without its feed would report that it is alive, and answer nothing that is newer. So the node
-//! leaves the map, stops its other threads, heartbeats among them, and says why in its log and its status.
-//! The process ends too ([`StorageNode::failure`](super::StorageNode::failure)), and whoever started it starts it again.
+//! leaves the map, stops its other threads, heartbeats among them, and says why in its log and its status. The
+//! process ends too ([`StorageNode::failure`](super::StorageNode::failure)), and whoever started it starts it again.
 
 use super::Shared;
 use std::any::Any;

@@ -51,8 +51,8 @@ impl RemoteCatalog {
         Ok(())
     }
 
-    /// Makes sure that the cache has all tokens up to `token`, or with `None` all that the sequencer has. Call it before
-    /// a version that uses them is read.
+    /// Makes sure that the cache has all tokens up to `token`, or with `None` all that the sequencer has. Call it
+    /// before a version that uses them is read.
     ///
     /// # Errors
     /// [`tidegraph_remote::Error::Unavailable`] and other errors of the sequencer, if it does not give the names now.
@@ -76,8 +76,8 @@ impl RemoteCatalog {
     fn look<T>(&self, find: impl Fn(&Known) -> Option<T>) -> Option<T> {
         let found = find(&self.known.read());
         found.or_else(|| {
-            // Another worker may have added it a moment ago, after the version that is read. Knowing it saves a conflict;
-            // without it the answer is right for that version.
+            // Another worker may have added it a moment ago, after the version that is read. Knowing it saves a
+            // conflict; without it the answer is right for that version.
             if let Err(error) = self.refresh() {
                 tracing::debug!(%error, "cannot refresh the dictionary");
             }

@@ -300,8 +300,8 @@ impl Shared {
         })
     }
 
-    /// Notes a committed version, and that indexes and constraints did not change between `schema` and it. `token` is the
-    /// highest that the graph has at the version, if the caller knows it.
+    /// Notes a committed version, and that indexes and constraints did not change between `schema` and it. `token` is
+    /// the highest that the graph has at the version, if the caller knows it.
     ///
     /// # Errors
     /// Those of [`RemoteCatalog::cover`]; then the version is not read.

@@ -147,8 +147,8 @@ impl Connection {
         self.waiting.lock().gone.is_none()
     }
 
-    /// Sends a request. Its reply arrives in the mailbox under the tag. Waits up to `timeout` if too many are in flight;
-    /// commits have a share of the places, so a read never waits for them.
+    /// Sends a request. Its reply arrives in the mailbox under the tag. Waits up to `timeout` if too many are in
+    /// flight; commits have a share of the places, so a read never waits for them.
     pub fn start(
         self: &Arc<Self>,
         call: &proto::Call,

@@ -164,11 +164,11 @@ fn part_request(part: proto::PartitionCall) -> Result<PartRequest, Error> {
     Ok(PartRequest { partition: PartitionId(partition), at, request, store: part.store })
 }
 
-/// Asks a partition. If it is behind, waits up to `wait` and asks again. Returns the answer, and the id of the store that
-/// gave it.
+/// Asks a partition. If it is behind, waits up to `wait` and asks again. Returns the answer, and the id of the store
+/// that gave it.
 ///
-/// Holds APL-2: the node must hold the partition by the map of the caller's epoch, have applied the version, and continue
-/// from a position only in the store that gave it.
+/// Holds APL-2: the node must hold the partition by the map of the caller's epoch, have applied the version, and
+/// continue from a position only in the store that gave it.
 fn asked(
     node: &dyn Node,
     part: &PartRequest,

@@ -199,8 +199,8 @@ impl Connection {
                 drop(waiting);
                 return self.refuse(id, &format!("{of_commits} commits of the connection wait for the log"));
             }
-            // A client that exceeds the limit of the welcome is not read from. Some of these requests are no commits, so
-            // this does not last as long as the log does not answer.
+            // A client that exceeds the limit of the welcome is not read from. Some of these requests are no commits,
+            // so this does not last as long as the log does not answer.
             while waiting.requests.len() >= places {
                 self.room.wait(&mut waiting);
             }

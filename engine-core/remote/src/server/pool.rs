@@ -1,5 +1,5 @@
-//! Thread pools shared by all connections: one for requests that use a processor, a larger one for requests that wait, and
-//! one for commits.
+//! Thread pools shared by all connections: one for requests that use a processor, a larger one for requests that wait,
+//! and one for commits.
 //!
 //! Threads are started on demand, up to a limit. Further jobs wait in a queue of bounded length. If it is full, the
 //! connection that hands over a read waits too; a commit is refused, since the log may not answer for long.
