@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use tidegraph_apl::*;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    FleetClient, FleetConfig, Node, RouteMap, Routes, Security, Server, ServerConfig, Services,
+    FleetClient, FleetConfig, Node, RouteMap, Routes, Security, ServedPartition, Server, ServerConfig,
+    Services,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
 use tidegraph_types::*;
@@ -29,9 +30,9 @@ const BATCH: usize = 1024;
 struct Held(Vec<Option<Arc<Store>>>);
 
 impl Node for Held {
-    fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, Error> {
+    fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<ServedPartition, Error> {
         match &self.0[usize::from(partition.0)] {
-            Some(store) => Ok(store.clone()),
+            Some(store) => Ok(ServedPartition { apl: store.clone(), store: 1 }),
             None => Err(Error::NotHere { partition, epoch }),
         }
     }

@@ -8,11 +8,12 @@ mod support;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, rows};
+use tidegraph_apl::{Cursor, Error, Expand, Expansion, ScanCursor, VertexScan};
 use tidegraph_cluster::{Change, MapStore};
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
-use tidegraph_engine::{Database, Options, Parameters, Query};
+use tidegraph_engine::{Backend, Database, Options, Parameters, Query, ReadOptions};
 use tidegraph_fleet::NodeConfig;
-use tidegraph_types::{ErrorCode, PartitionId, ShardId, Str};
+use tidegraph_types::{Direction, ErrorCode, GuiHasher, PartitionId, ShardId, Str};
 
 const WRITES: &[&str] = &[
     "UNWIND range(0, 199) AS n CREATE (:Person {id: n, name: 'p' + toString(n), age: n % 50})",
@@ -358,4 +359,79 @@ fn a_worker_that_knows_no_version_does_not_answer_as_if_there_were_nothing() {
     fleet.start_sequencer();
     fleet.wait_until("it knows", |_| ask(&late, OpenCypher, "MATCH (a:A) RETURN a.n").is_ok());
     assert_eq!(rows(&late, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
+}
+
+/// APL-2: a node that drops a replica and restores it again in the same process refuses positions in the earlier store.
+#[test]
+fn a_scan_does_not_continue_in_a_replica_that_was_restored() {
+    let fleet = TestFleet::start(1, 2, 2, 64, NodeConfig::default());
+    let (database, worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 2999) AS n CREATE (:Person {n: n})").unwrap();
+    ask(&database, OpenCypher, "CREATE (:Hub {`~id`: 'hub'})").unwrap();
+    ask(&database, OpenCypher, "MATCH (h:Hub), (p:Person) CREATE (h)-[:KNOWS]->(p)").unwrap();
+    let at = worker.snapshot(None).unwrap().at;
+    let scan = VertexScan { max_rows: 2, ..VertexScan::default() };
+    let reader = worker.reader(ReadOptions::default());
+    let next = reader.scan_vertices(at, &scan, ScanCursor::default(), &mut Vec::new()).unwrap().unwrap();
+    reader.scan_vertices(at, &scan, next, &mut Vec::new()).unwrap();
+    // The same for a position among the edges of one vertex.
+    let (hub, expand) =
+        ([GuiHasher::with_bits(64).gui("hub")], Expand { max_rows: 20, ..Expand::all(Direction::Out) });
+    let expanded =
+        reader.expand(at, &expand, &hub, Cursor::default(), &mut Expansion::default()).unwrap().unwrap();
+    assert!(expanded.offset > 0 && expanded.replica > 0, "{expanded:?}");
+    reader.expand(at, &expand, &hub, expanded, &mut Expansion::default()).unwrap();
+    let partition = PartitionId(0);
+    // One node after the other, since the last replica that serves cannot be dropped.
+    for member in &fleet.members {
+        let node = member.id.clone();
+        let change = |change: Change| fleet.map.change(GRAPH, None, &[change]).unwrap();
+        change(Change::DropReplica { partition, node: node.clone() });
+        fleet.wait_until("the replica is given up", |_| member.node.replicas().is_empty());
+        change(Change::AddReplica { partition, node: node.clone() });
+        fleet.wait_until("the replica is restored", |fleet| {
+            let map = fleet.map.load(GRAPH, None).unwrap();
+            map.serving(partition).len() == 2 && member.node.replicas().iter().all(|(_, _, ready)| *ready)
+        });
+    }
+    let is_refused = |answer: Result<bool, Error>| match answer {
+        Err(Error::Unavailable(reason)) => reason.contains("restored"),
+        // The node has not heard yet that it serves.
+        Err(Error::NotHere { .. } | Error::WrongEpoch { .. } | Error::Behind { .. }) => false,
+        other => panic!("a position of another store was used: {other:?}"),
+    };
+    fleet.wait_until("the replica refuses", |_| {
+        let scanned = reader.scan_vertices(at, &scan, next, &mut Vec::new()).map(|next| next.is_some());
+        let rows = reader.expand(at, &expand, &hub, expanded, &mut Expansion::default());
+        is_refused(scanned) && is_refused(rows.map(|next| next.is_some()))
+    });
+    assert_eq!(rows(&database, OpenCypher, "MATCH (p:Person) RETURN count(p)"), ["[Long(3000)]"]);
+}
+
+/// A worker knows the names of each version that it reads, also if another worker made them and the sequencer is gone.
+#[test]
+fn names_are_known_without_a_sequencer() {
+    let mut fleet = TestFleet::start(2, 2, 2, 64, NodeConfig::default());
+    let (first, _) = fleet.worker();
+    let (second, worker) = fleet.worker();
+    let written = ask(&first, OpenCypher, "CREATE (:Person {`~id`: 'p', email: 'x'})").unwrap();
+    fleet.wait_until("the other worker hears of it", |_| worker.status().version >= written.version);
+    fleet.stop_sequencer();
+    let parameters = Parameters::default();
+    let at_least = |text| {
+        let query = Query { at_least: Some(written.version), ..Query::new(OpenCypher, text, &parameters) };
+        format!("{:?}", second.query(&query).unwrap().rows)
+    };
+    assert_eq!(at_least("MATCH (p:Person {email: 'x'}) RETURN count(p)"), "[[Long(1)]]");
+    let labels = at_least("MATCH (p) WHERE id(p) = 'p' RETURN labels(p), keys(p)");
+    assert!(labels.contains("Person") && labels.contains("email"), "{labels}");
+    // What no worker ever named is not in the graph.
+    assert_eq!(at_least("MATCH (p:Stranger) RETURN count(p)"), "[[Long(0)]]");
+    // A write that waits for the next sequencer finds the vertex too.
+    std::thread::scope(|scope| {
+        let text = "MERGE (p:Person {email: 'x'}) ON MATCH SET p.found = true RETURN id(p)";
+        let merging = scope.spawn(|| rows(&second, OpenCypher, text));
+        fleet.start_sequencer();
+        assert_eq!(merging.join().unwrap(), rows(&first, OpenCypher, "MATCH (p) RETURN id(p)"));
+    });
 }

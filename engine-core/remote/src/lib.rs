@@ -37,10 +37,32 @@ pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, Rou
 pub use security::{Security, SecurityConfig, TlsFiles};
 pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
-    CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, Node, Services, Status,
+    CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, Node, ServedPartition, Services, Status,
 };
 
 pub use tidegraph_types::RequestId;
+use tidegraph_wire::proto::call::Kind as Call;
 
 /// Version of the protocol that this build speaks.
 pub const PROTOCOL: u32 = 1;
+
+/// Returns whether a call may wait for the log. Such calls have only a share of a connection (`places`).
+fn is_commit(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Commit(_)
+            | Call::Intern(_)
+            | Call::Allocate(_)
+            | Call::Outcome(_)
+            | Call::WatchLoad(_)
+            | Call::EndLoad(_)
+            | Call::CommitLoad(_)
+    )
+}
+
+/// Returns the maximum number of unanswered calls of a connection, and how many of them may wait for the log. Both
+/// sides derive it from the limit in the welcome. The other places stay free for reads, which never wait for commits.
+fn places(in_flight: u32) -> (usize, usize) {
+    let all = in_flight.max(2) as usize;
+    (all, all / 2)
+}

@@ -9,17 +9,35 @@ use tidegraph_types::{
     CommitRequest, Epoch, Key, MadeSince, MadeVertex, PartitionId, RequestId, Str, Token, Version,
 };
 
+/// A partition that a node serves.
+#[derive(Clone)]
+pub struct ServedPartition {
+    /// Its data. The store has the partition as its partition 0, as cursors of scans show.
+    pub apl: Arc<dyn Apl>,
+    /// Random id of the store. A store that is restored anew has another id, even in the same process: positions in the
+    /// earlier store mean nothing to it (APL-2). Never 0.
+    pub store: u64,
+}
+
+impl std::fmt::Debug for ServedPartition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServedPartition").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
 /// The partitions of a node.
 pub trait Node: Send + Sync {
     /// Returns a partition, for a caller that routed by the map of `epoch` (APL-2). Must not wait.
-    ///
-    /// The store that is returned has that partition as its partition 0, as cursors of scans show.
     ///
     /// # Errors
     ///
     /// [`tidegraph_apl::Error::NotHere`] if the node does not hold the partition, [`tidegraph_apl::Error::WrongEpoch`]
     /// if its map is older than the caller's. Both make the caller load a newer map.
-    fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, tidegraph_apl::Error>;
+    fn partition(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+    ) -> Result<ServedPartition, tidegraph_apl::Error>;
 
     /// Returns the version that a partition of the node has applied; 0: unknown. A hint.
     fn applied(&self, _partition: PartitionId) -> Version {
@@ -62,6 +80,8 @@ pub struct Newest {
     pub load: Version,
     /// No index or constraint was made or dropped after this version, up to the newest.
     pub schema: Version,
+    /// The highest token that the graph has at the newest version, or a higher one.
+    pub newest_token: Token,
 }
 
 /// A committed transaction.
@@ -71,6 +91,8 @@ pub struct Committed {
     pub version: Version,
     /// No index or constraint was made or dropped after this version, up to the transaction's.
     pub schema: Version,
+    /// The highest token that the graph has at the version, or a higher one; `None`: not known.
+    pub newest_token: Option<Token>,
 }
 
 /// A request to make a bulk load visible.

@@ -15,7 +15,8 @@ use tidegraph_apl::{
 };
 use tidegraph_platform::{Clock, RealClock, RealRandom, SeededRandom};
 use tidegraph_remote::{
-    ClientConfig, FleetClient, FleetConfig, Node, RouteMap, Routes, Security, Server, ServerConfig, Services,
+    ClientConfig, FleetClient, FleetConfig, Node, RouteMap, Routes, Security, ServedPartition, Server,
+    ServerConfig, Services,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
 use tidegraph_types::{Direction, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Version};
@@ -46,6 +47,8 @@ struct Held {
     stuck: Mutex<bool>,
     freed: Condvar,
     asked: AtomicU64,
+    /// How often the stores were replaced by others.
+    restored: AtomicU64,
     clock: RealClock,
 }
 
@@ -57,7 +60,7 @@ impl Held {
 }
 
 impl Node for Held {
-    fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, Error> {
+    fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<ServedPartition, Error> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut stuck = self.stuck.lock();
         while *stuck {
@@ -68,7 +71,10 @@ impl Node for Held {
             return Err(Error::WrongEpoch { held, asked: epoch });
         }
         match self.stores.lock().get(&partition) {
-            Some(store) => Ok(store.clone()),
+            Some(store) => {
+                let store_id = self.restored.load(Ordering::Relaxed) + 1;
+                Ok(ServedPartition { apl: store.clone(), store: store_id })
+            }
             None => Err(Error::NotHere { partition, epoch: held }),
         }
     }
@@ -182,6 +188,7 @@ fn hold(node: usize, hasher: GuiHasher, graph: &TestGraph) -> Held {
         stuck: Mutex::new(false),
         freed: Condvar::new(),
         asked: AtomicU64::new(0),
+        restored: AtomicU64::new(0),
         clock: RealClock::new(),
     }
 }
@@ -286,6 +293,27 @@ fn a_scan_does_not_go_on_at_another_replica() {
     while !go_on(&mut found).contains("restarted") {
         std::thread::yield_now();
     }
+    // The query runs again as a whole.
+    agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
+}
+
+/// APL-2: a cursor is valid only for the store that returned it, also if the process goes on and restores the replica.
+#[test]
+fn a_scan_does_not_go_on_in_a_store_that_was_restored_anew() {
+    let test = Test::new(10, 64, &ServerConfig::default(), quick());
+    let apl = test.fleet.query(Some(LONG), None);
+    let scan = VertexScan { max_rows: 2, ..VertexScan::default() };
+    let scan_on = |from: ScanCursor| apl.scan_vertices(test.newest(), &scan, from, &mut Vec::new());
+    let scanned = scan_on(ScanCursor::default()).unwrap().unwrap();
+    assert!(scanned.replica > 0, "{scanned:?}");
+    scan_on(scanned).unwrap();
+    // Every node goes on under its address and in its run, but with other stores.
+    for (node, held) in test.held.iter().enumerate() {
+        *held.stores.lock() = hold(node, GuiHasher::default(), &test.graph).stores.into_inner();
+        held.restored.fetch_add(1, Ordering::Relaxed);
+    }
+    let error = scan_on(scanned).unwrap_err();
+    assert!(matches!(&error, Error::Unavailable(reason) if reason.contains("restored")), "{error}");
     // The query runs again as a whole.
     agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
 }

@@ -62,7 +62,8 @@ impl Commits for Log {
         }
         let mut log = self.0.lock();
         log.push((id, request));
-        Ok(Committed { version: Version(log.len() as u64), schema: Version(5) })
+        let newest_token = Some(Token(6));
+        Ok(Committed { version: Version(log.len() as u64), schema: Version(5), newest_token })
     }
     fn outcome(&self, id: RequestId, _: Version) -> Result<CommitOutcome, Error> {
         let log = self.0.lock();
@@ -76,7 +77,7 @@ impl Commits for Log {
         Ok(100..100 + count)
     }
     fn newest(&self) -> Result<Newest, Error> {
-        Ok(Newest { version: Version(7), epoch: Epoch(3), load: Version(2), schema: Version(5) })
+        Ok(newest())
     }
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
         Ok(vec![(Token(above.0 + 1), "name".into())])
@@ -105,6 +106,11 @@ impl Commits for Log {
             Some(written) => Err(Error::Conflict { read_version: Version(0), written }),
         }
     }
+}
+
+fn newest() -> Newest {
+    let (version, load, schema) = (Version(7), Version(2), Version(5));
+    Newest { version, epoch: Epoch(3), load, schema, newest_token: Token(6) }
 }
 
 fn made() -> Vec<MadeVertex> {
@@ -193,7 +199,8 @@ fn commits_travel_with_their_errors() {
     };
     let id = RequestId(7);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Unknown);
-    let committed = Committed { version: Version(1), schema: Version(5) };
+    let newest_token = Some(Token(6));
+    let committed = Committed { version: Version(1), schema: Version(5), newest_token };
     assert_eq!(commits.commit(id, request.clone()).unwrap(), committed);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Committed(Version(1)));
     assert_eq!(*log.0.lock(), [(id, request.clone())]);
@@ -204,8 +211,7 @@ fn commits_travel_with_their_errors() {
     ));
     assert_eq!(commits.intern(&["ab".into(), "".into()]).unwrap(), [Token(2), Token(0)]);
     assert_eq!(commits.allocate_sids(8).unwrap(), 100..108);
-    let newest = Newest { version: Version(7), epoch: Epoch(3), load: Version(2), schema: Version(5) };
-    assert_eq!(commits.newest().unwrap(), newest);
+    assert_eq!(commits.newest().unwrap(), newest());
     assert_eq!(commits.tokens(Token(4)).unwrap(), [(Token(5), "name".into())]);
     // The node does not have this service.
     let status = commits_node(&server).status(LONG);
@@ -321,7 +327,7 @@ fn whatever_is_sent_the_server_goes_on() {
 
 #[test]
 fn a_message_that_is_too_large_is_refused_before_it_is_sent() {
-    let config = ServerConfig { request_bytes: 1000, reply_bytes: 10, ..ServerConfig::default() };
+    let config = ServerConfig { request_bytes: 1000, reply_bytes: 16, ..ServerConfig::default() };
     let services =
         Services { commits: Some(Arc::new(Log::default())), status: Some(opened()), ..Services::default() };
     let server = server(config, Security::none(), services);
@@ -330,7 +336,7 @@ fn a_message_that_is_too_large_is_refused_before_it_is_sent() {
     let long = commits.intern(&[Str::from("x".repeat(2000))]);
     assert!(matches!(long, Err(Error::TooLarge { limit: 1000, .. })), "{long:?}");
     let answer = node.status(LONG);
-    assert!(matches!(answer, Err(Error::TooLarge { limit: 10, .. })), "{answer:?}");
+    assert!(matches!(answer, Err(Error::TooLarge { limit: 16, .. })), "{answer:?}");
     assert_eq!(commits.newest().unwrap().version, Version(7), "the connection is still good");
 }
 
@@ -364,6 +370,95 @@ fn requests_that_wait_are_bounded_and_do_not_hold_up_others() {
         for caller in callers.into_iter().chain([fourth]) {
             assert!(caller.join().unwrap().is_ok());
         }
+    });
+}
+
+/// A sequencer whose log does not answer until a test opens the gate.
+#[derive(Default)]
+struct Stalled {
+    gate: Gate,
+    log: Log,
+}
+
+impl Commits for Stalled {
+    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
+        self.gate.status();
+        self.log.commit(id, request)
+    }
+    fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
+        self.log.outcome(id, since)
+    }
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
+        self.log.intern(names)
+    }
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
+        self.log.allocate_sids(count)
+    }
+    fn newest(&self) -> Result<Newest, Error> {
+        self.log.newest()
+    }
+    fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
+        self.log.tokens(above)
+    }
+    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
+        self.log.watch_load(id, above)
+    }
+    fn end_load(&self, id: RequestId) -> Result<(), Error> {
+        self.log.end_load(id)
+    }
+    fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
+        self.log.commit_load(id, load)
+    }
+    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
+        self.log.report_load_collision(id, collision)
+    }
+}
+
+/// Commits take their places, wait for places, and give up; all the time the same connections answer everything else.
+#[test]
+fn reads_never_wait_for_commits() {
+    let stalled = Arc::new(Stalled::default());
+    let services = Services { commits: Some(stalled.clone()), status: Some(opened()), ..Services::default() };
+    // Ten commits run or wait at the server, and four are in flight on a connection.
+    let config = ServerConfig { committers: 2, in_flight: 8, ..ServerConfig::default() };
+    let server = server(config, Security::none(), services);
+    // A silent server would count as lost soon.
+    let config = ClientConfig { connections: 1, ping_ms: 100, dead_ms: 20_000, ..ClientConfig::default() };
+    let nodes: Vec<_> = (0..4).map(|_| node(&server, config.clone(), Security::none())).collect();
+    let answers_others = || {
+        for node in &nodes {
+            for _ in 0..20 {
+                assert_eq!(RemoteCommits::new(node.clone(), LONG).newest().unwrap().version, Version(7));
+                assert!(node.status(LONG).is_ok());
+            }
+        }
+    };
+    let commit = |number: usize, at_most: Duration| {
+        let commits = RemoteCommits::new(nodes[number % nodes.len()].clone(), at_most);
+        commits.commit(RequestId(number as u128), CommitRequest::default())
+    };
+    std::thread::scope(|scope| {
+        // These wait until the log answers, or are refused: four connections have 16 places, the server has ten.
+        let patient: Vec<_> = (0..16).map(|number| scope.spawn(move || commit(number, LONG))).collect();
+        let refused = || patient.iter().filter(|caller| caller.is_finished()).count();
+        let clock = RealClock::new();
+        while refused() < 6 || *stalled.gate.waiting.lock() < 2 {
+            assert!(clock.now() < LONG, "{} are refused", refused());
+            std::thread::yield_now();
+        }
+        answers_others();
+        // The client gives these up; the server has them still, or refuses them.
+        for number in 16..64 {
+            let answer = commit(number, Duration::from_millis(5));
+            assert!(matches!(answer, Err(Error::InDoubt(_) | Error::Unavailable(_))), "{answer:?}");
+        }
+        answers_others();
+        stalled.gate.open();
+        let answers: Vec<_> = patient.into_iter().map(|caller| caller.join().unwrap()).collect();
+        let committed = answers.iter().filter(|answer| answer.is_ok()).count();
+        let refused = answers.iter().filter(|answer| matches!(answer, Err(Error::Unavailable(_)))).count();
+        // Two fewer if the server's threads had not started yet.
+        assert!(committed + refused == 16 && (8..=10).contains(&committed), "{answers:?}");
     });
 }
 

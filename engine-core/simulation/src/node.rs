@@ -107,8 +107,8 @@ impl RunningNode {
 
     /// Reads a vertex at a version from this node's replica of the partition.
     pub fn read(&self, partition: PartitionId, at: At, list: Token, gui: Gui) -> Result<Seen, AplError> {
-        let apl = self.service.partition(partition, at.epoch)?;
-        see(&*apl, at, list, &[gui]).map(|seen| seen.into_iter().next().unwrap_or_default())
+        let served = self.service.partition(partition, at.epoch)?;
+        see(&*served.apl, at, list, &[gui]).map(|seen| seen.into_iter().next().unwrap_or_default())
     }
 }
 

@@ -378,6 +378,13 @@ impl Sequencer {
         self.shared.dictionary.name(token)
     }
 
+    /// The highest token. A token has its name before the first version that uses it.
+    #[must_use]
+    pub fn newest_token(&self) -> Token {
+        // All tokens are used if there is no next one.
+        self.shared.dictionary.next().map_or(Token(u32::MAX), |next| Token(next.0.saturating_sub(1)))
+    }
+
     /// The whole dictionary, in order of token.
     #[must_use]
     pub fn tokens(&self) -> Vec<(Token, Str)> {

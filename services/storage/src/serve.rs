@@ -17,6 +17,9 @@ use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric,
 use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsArgs};
 use tidegraph_types::Epoch;
 
+/// How often the process checks whether a signal or a failure ends it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum RoleArg {
     Storage,
@@ -121,12 +124,13 @@ impl Serve {
         Ok(Security::load(&SecurityConfig { token, tls })?)
     }
 
-    /// Runs until a signal ends it.
+    /// Runs until a signal or a failure of the node ends it.
     pub fn run(self) -> anyhow::Result<()> {
         if let Some(listen) = self.metrics_listen {
             count_for(listen)?;
         }
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let run_clock = clock.clone();
         let random: Arc<dyn Random> = Arc::new(RealRandom);
         let map_store: Arc<dyn MapStore> = self.map.open(&clock)?;
         let graph = self.map.graph.clone();
@@ -227,7 +231,15 @@ impl Serve {
             println!("node {} listens on {}", self.node, server.address());
         }
         let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
-        signals.forever().next();
+        let failure = loop {
+            if signals.pending().next().is_some() {
+                break None;
+            }
+            if let failure @ Some(_) = node.failure() {
+                break failure;
+            }
+            run_clock.sleep(LOOK_EVERY);
+        };
         tracing::info!("stopping");
         if let Some((candidate, mut maintenance)) = leading {
             maintenance.stop();
@@ -235,6 +247,9 @@ impl Serve {
         }
         node.stop();
         server.stop();
-        Ok(())
+        match failure {
+            None => Ok(()),
+            Some(reason) => Err(anyhow::anyhow!("the node ended by itself: {reason}")),
+        }
     }
 }

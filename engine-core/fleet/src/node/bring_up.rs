@@ -158,7 +158,9 @@ impl Shared {
 
     fn replica(&self, partition: PartitionId, store: Store, at: Position) -> Replica {
         let applier = StoreApplier { store: Arc::new(store), objects: self.objects.clone() };
-        Replica::new(partition, applier, at, self.clock.now())
+        // 0 means "no store".
+        let store_id = self.random.next_u64().max(1);
+        Replica::new(partition, applier, store_id, at, self.clock.now())
     }
 
     /// Lists the prefixes of a partition's checkpoints, the one with the newest manifest first.

@@ -119,7 +119,7 @@ pub(super) fn write_if_due(shared: &Arc<Shared>, replica: &Arc<Replica>, tasks: 
     }
     let (of, replica) = (shared.clone(), replica.clone());
     let busy = replica.clone();
-    let begun = tasks.spawn(format!("checkpoint {}", replica.partition), move || {
+    let begun = tasks.spawn(shared, format!("checkpoint {}", replica.partition), move || {
         match of.write_checkpoint(&replica) {
             Ok(version) => {
                 replica.checkpointed.store(version.0, Ordering::Relaxed);

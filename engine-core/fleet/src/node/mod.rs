@@ -3,7 +3,8 @@
 //! Roles: [`StorageNode`] starts and stops all threads; `reconciler.rs` holds the replicas that the map assigns;
 //! `heartbeat.rs` reports the state of the node to the map; `bring_up.rs` brings a replica from a checkpoint to
 //! the version of the others; `feed.rs` reads a shard of the log for all of its replicas; `checkpoints.rs`
-//! writes checkpoints; `service.rs` answers other processes; `pins.rs` keeps versions readable for them.
+//! writes checkpoints; `service.rs` answers other processes; `pins.rs` keeps versions readable for them;
+//! `supervision.rs` ends the node if one of its threads panics.
 //!
 //! Flow of a start: the node registers, and no reads are routed to it any more → it restores the
 //! replicas that the map assigns to it, as many at once as the configuration allows → each replica
@@ -19,6 +20,7 @@ mod pins;
 mod reconciler;
 mod replica;
 mod service;
+mod supervision;
 
 use crate::Error;
 use arc_swap::ArcSwap;
@@ -104,7 +106,7 @@ pub struct NodeParts {
     pub objects: Arc<Objects>,
     /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Random numbers, for the jitter of map reloads.
+    /// Random numbers, for the jitter of map reloads and the ids of stores.
     pub random: Arc<dyn Random>,
     /// The local disk.
     pub disk: Arc<dyn Disk>,
@@ -129,6 +131,7 @@ pub(crate) struct Shared {
     pub log: Arc<dyn LogBackend>,
     pub objects: Arc<Objects>,
     pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
     disk: Arc<dyn Disk>,
     sharding: Sharding,
     /// One feed for each shard of the log.
@@ -146,6 +149,8 @@ pub(crate) struct Shared {
     rejoining: AtomicBool,
     draining: AtomicBool,
     stopping: AtomicBool,
+    /// Why the node ended by itself.
+    failure: Mutex<Option<String>>,
     beats: AtomicU64,
 }
 
@@ -304,7 +309,7 @@ impl StorageNode {
         service: &NodeService,
         watch: impl FnOnce(Arc<dyn MapStore>, &str) -> Result<MapWatch, tidegraph_cluster::Error>,
     ) -> Result<Self, Error> {
-        let NodeParts { graph, registration, map_store, log, objects, clock, random: _, disk } = parts;
+        let NodeParts { graph, registration, map_store, log, objects, clock, random, disk } = parts;
         if let Some(dir) = &config.spill_dir {
             disk.create_dir_all(dir)?;
         }
@@ -325,6 +330,7 @@ impl StorageNode {
             log,
             objects,
             clock,
+            random,
             disk,
             sharding,
             feeds: sharding.all().map(Feed::new).collect(),
@@ -336,6 +342,7 @@ impl StorageNode {
             rejoining: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            failure: Mutex::default(),
             beats: AtomicU64::new(0),
         });
         service.attach(&shared);
@@ -378,7 +385,8 @@ impl StorageNode {
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        let thread = tidegraph_platform::spawn(name, work);
+        let (shared, of) = (self.shared.clone(), name.to_owned());
+        let thread = tidegraph_platform::spawn(name, move || shared.supervise(&of, work));
         let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
         self.threads.lock().push(thread);
         Ok(())
@@ -388,6 +396,12 @@ impl StorageNode {
     #[must_use]
     pub fn status(&self) -> serde_json::Value {
         service::status(&self.shared)
+    }
+
+    /// Returns why the node ended by itself, if it did: one of its threads panicked. The process should end too.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure.lock().clone()
     }
 
     /// Returns the lowest version that every replica here has applied.
@@ -407,10 +421,9 @@ impl StorageNode {
 
     /// Leaves the map and stops all threads.
     pub fn stop(&self) {
-        if self.shared.stopping.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        if let Err(error) = self.shared.set_node(NodeState::Gone) {
+        // A node that failed has left the map already.
+        let was_running = !self.shared.stopping.swap(true, Ordering::AcqRel);
+        if was_running && let Err(error) = self.shared.set_node(NodeState::Gone) {
             tracing::warn!(%error, "cannot tell the map that the node leaves");
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {

@@ -74,12 +74,18 @@ pub(super) enum Tasks {
 
 impl Tasks {
     /// Runs a task, or starts a thread for it. Returns false if the system gives no thread.
-    pub fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> bool {
+    pub fn spawn(
+        &mut self,
+        shared: &Arc<Shared>,
+        name: String,
+        work: impl FnOnce() + Send + 'static,
+    ) -> bool {
         let Self::Threads(threads) = self else {
             work();
             return true;
         };
-        match tidegraph_platform::spawn(name, work) {
+        let (of, thread) = (shared.clone(), name.clone());
+        match tidegraph_platform::spawn(name, move || of.supervise(&thread, work)) {
             Ok(thread) => {
                 threads.push(thread);
                 true
@@ -98,7 +104,7 @@ impl Tasks {
             return;
         }
         let of = shared.clone();
-        let begun = self.spawn(format!("restore {partition}"), move || {
+        let begun = self.spawn(shared, format!("restore {partition}"), move || {
             if let Err(error) = of.bring_up(partition) {
                 bring_up_failed(&of, partition, &error);
                 of.clock.sleep(RETRY_AFTER);
@@ -188,7 +194,7 @@ fn fill_indexes(shared: &Arc<Shared>, replica: &Arc<Replica>, tasks: &mut Tasks)
     }
     let (of, replica) = (shared.clone(), replica.clone());
     let busy = replica.clone();
-    let begun = tasks.spawn(format!("index {}", replica.partition), move || {
+    let begun = tasks.spawn(shared, format!("index {}", replica.partition), move || {
         if let Err(error) = replica.store.fill_indexes(&|| of.is_stopping() || replica.is_dropped()) {
             tracing::warn!(partition = %replica.partition, %error, "cannot fill an index; trying again soon");
         }

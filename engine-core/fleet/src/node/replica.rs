@@ -1,20 +1,24 @@
 //! One replica: the store of one partition, and the version that it has reached.
 
+use super::supervision::panic_text;
 use crate::Error;
 use parking_lot::{Condvar, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_engine::StoreApplier;
 use tidegraph_log::{Position, Record};
 use tidegraph_storage::Store;
-use tidegraph_types::{Epoch, PartitionId, Version};
+use tidegraph_types::{Epoch, ErrorCode, PartitionId, Version};
 
 /// A replica on this node.
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub partition: PartitionId,
     pub store: Arc<Store>,
+    /// Random id of the store, which positions of scans carry (APL-2). Never 0.
+    pub store_id: u64,
     applier: StoreApplier,
     applied: AtomicU64,
     /// Epoch of the newest record that was applied, or is being applied.
@@ -36,10 +40,17 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub fn new(partition: PartitionId, applier: StoreApplier, at: Position, now: Duration) -> Self {
+    pub fn new(
+        partition: PartitionId,
+        applier: StoreApplier,
+        store_id: u64,
+        at: Position,
+        now: Duration,
+    ) -> Self {
         Self {
             partition,
             store: applier.store.clone(),
+            store_id,
             applier,
             applied: AtomicU64::new(at.version.0),
             epoch: AtomicU64::new(at.epoch.0),
@@ -122,7 +133,13 @@ impl Replica {
         }
         // Set before the version becomes visible.
         self.epoch.fetch_max(record.epoch.0, Ordering::AcqRel);
-        if let Err(source) = self.applier.try_apply(record) {
+        // A defect that one record shows breaks the replica, which is restored again; the other replicas continue.
+        let applied = catch_unwind(AssertUnwindSafe(|| self.applier.try_apply(record)));
+        let applied = applied.unwrap_or_else(|panic| {
+            let text = format!("a defect: {}", panic_text(&*panic));
+            Err(tidegraph_engine::Error::new(ErrorCode::Internal, text))
+        });
+        if let Err(source) = applied {
             *self.broken.lock() = Some(source.to_string());
             return Err(Error::Apply { partition: self.partition, version: record.version, source });
         }

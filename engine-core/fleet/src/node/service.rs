@@ -6,8 +6,8 @@ use super::replica::Replica;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tidegraph_apl::{Apl, Error};
-use tidegraph_remote::{Commits, Node, RequestId, Services, Status};
+use tidegraph_apl::Error;
+use tidegraph_remote::{Commits, Node, RequestId, ServedPartition, Services, Status};
 use tidegraph_types::{Epoch, PartitionId, Version};
 
 /// The services of a node's server. It exists before the node, because a node
@@ -41,9 +41,9 @@ impl NodeService {
 }
 
 impl Node for NodeService {
-    fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, Error> {
+    fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<ServedPartition, Error> {
         match self.find(partition) {
-            Some(replica) => Ok(replica.store.clone()),
+            Some(replica) => Ok(ServedPartition { apl: replica.store.clone(), store: replica.store_id }),
             None => {
                 let held = self.0.get().map_or_else(Epoch::default, |shared| shared.watch.map().epoch());
                 if held < epoch {
@@ -126,6 +126,7 @@ pub(super) fn status(shared: &Shared) -> Value {
         "nearEndOfLog": fed().count() > 0 && fed().all(|feed| feed.near_end),
         "logError": feeds.iter().find_map(|feed| feed.error.as_ref()),
         "keptVersion": shared.pins.oldest().map(|version| version.0),
+        "failure": *shared.failure.lock(),
         "diskFull": shared.disk_full.load(std::sync::atomic::Ordering::Relaxed),
         "replicas": replicas.collect::<Vec<_>>(),
     })

@@ -103,7 +103,9 @@ impl Commits for SequencerService {
         };
         metric::commit(outcome, leading.now().saturating_sub(begun));
         let version = committed.map_err(to_remote_error)?;
-        Ok(Committed { version, schema: leading.sequencer().newest_schema() })
+        let sequencer = leading.sequencer();
+        let (schema, newest_token) = (sequencer.newest_schema(), Some(sequencer.newest_token()));
+        Ok(Committed { version, schema, newest_token })
     }
 
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
@@ -132,11 +134,12 @@ impl Commits for SequencerService {
     fn newest(&self) -> Result<Newest, Error> {
         let (leading, now) = self.leadership_now()?;
         self.loads.sweep(&leading, now);
-        // In this order: the answer names all loads and changes of the schema up to its version.
+        // In this order: the answer names all loads, changes of the schema and tokens up to its version.
         let version = leading.newest().map_err(to_remote_error)?;
         let sequencer = leading.sequencer();
         let (load, schema) = (sequencer.newest_load(), sequencer.newest_schema());
-        Ok(Newest { version, epoch: leading.epoch(), load, schema })
+        let newest_token = sequencer.newest_token();
+        Ok(Newest { version, epoch: leading.epoch(), load, schema, newest_token })
     }
 
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {

@@ -1,4 +1,7 @@
 //! Caches the graph's dictionary, and takes SIDs from the sequencer in ranges.
+//!
+//! The cache has all names of every version that this process reads ([`RemoteCatalog::cover`]), so an answer needs no
+//! sequencer: a name that the cache does not have is not in the graph at that version, and every token has its name.
 
 use super::sequencer::RemoteSequencer;
 use parking_lot::{Mutex, RwLock};
@@ -22,6 +25,7 @@ pub(super) struct RemoteCatalog {
 struct Known {
     by_name: FxHashMap<Str, Token>,
     by_token: FxHashMap<Token, Str>,
+    /// The cache has all tokens up to this one.
     highest: Token,
 }
 
@@ -47,10 +51,33 @@ impl RemoteCatalog {
         Ok(())
     }
 
+    /// Makes sure that the cache has all tokens up to `token`, or with `None` all that the sequencer has. Call it
+    /// before a version that uses them is read.
+    ///
+    /// # Errors
+    /// [`tidegraph_remote::Error::Unavailable`] and other errors of the sequencer, if it does not give the names now.
+    pub fn cover(&self, token: Option<Token>) -> Result<(), tidegraph_remote::Error> {
+        let is_covered = |token| token <= self.known.read().highest;
+        if token.is_some_and(is_covered) {
+            return Ok(());
+        }
+        self.refresh()?;
+        match token.filter(|token| !is_covered(*token)) {
+            None => Ok(()),
+            Some(token) => {
+                let highest = self.known.read().highest;
+                let text =
+                    format!("the sequencer has names up to token {highest}, the graph uses token {token}");
+                Err(tidegraph_remote::Error::Unavailable(text))
+            }
+        }
+    }
+
     fn look<T>(&self, find: impl Fn(&Known) -> Option<T>) -> Option<T> {
         let found = find(&self.known.read());
         found.or_else(|| {
-            // Another worker may have added it a moment ago.
+            // Another worker may have added it a moment ago, after the version that is read. Knowing it saves a
+            // conflict; without it the answer is right for that version.
             if let Err(error) = self.refresh() {
                 tracing::debug!(%error, "cannot refresh the dictionary");
             }
@@ -66,7 +93,11 @@ impl Catalog for RemoteCatalog {
 
     fn name(&self, token: Token) -> Str {
         let found = self.look(|known| known.by_token.get(&token).cloned());
-        found.unwrap_or_else(|| Str::from(format!("token {token}")))
+        found.unwrap_or_else(|| {
+            // Versions are covered before they are read, so this is a defect.
+            tracing::error!(%token, "a token in an answer has no name");
+            Str::from(format!("token {token}"))
+        })
     }
 
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {

@@ -107,13 +107,20 @@ impl Shared {
     pub(super) fn indexes(&self) -> Result<Vec<IndexState>, Error> {
         let (least, end) = (self.read_position().version, self.clock.now() + PATIENCE);
         loop {
-            match self.indexes_at(least) {
+            match self.indexes_at(least).and_then(|found| self.with_names(found)) {
                 Err(error) if error.code() == ErrorCode::Unavailable && self.clock.now() < end => {
                     self.clock.sleep(PAUSE);
                 }
                 other => return other,
             }
         }
+    }
+
+    /// Makes sure that the names of labels and keys are known: replicas may be ahead of the newest known version.
+    fn with_names(&self, found: Vec<IndexState>) -> Result<Vec<IndexState>, Error> {
+        let tokens = found.iter().flat_map(|index| [index.definition.label, index.definition.key]);
+        self.catalog.cover(Some(tokens.max().unwrap_or_default())).map_err(super::to_engine_error)?;
+        Ok(found)
     }
 
     /// Checks that every replica that answers has applied a version, and that one of each partition answers.

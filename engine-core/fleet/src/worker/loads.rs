@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_engine::{LoadCommitError, LoadHold};
-use tidegraph_remote::{CommitOutcome, Commits, Error, LoadRequest, LoadStep, RequestId};
+use tidegraph_remote::{CommitOutcome, Commits, Committed, Error, LoadRequest, LoadStep, RequestId};
 use tidegraph_txn::LoadCommit;
 use tidegraph_types::{ErrorCode, MadeVertex, Version};
 
@@ -119,8 +119,7 @@ impl LoadTracker {
         let begun = sequencer.watch_load(self.id, None)?;
         *made = MadeMeanwhile { since: begun.upto, upto: begun.upto, vertices: Vec::new() };
         // Later reads of the load see all vertices created up to here.
-        self.shared.note_version(begun.upto, begun.upto);
-        Ok(())
+        self.shared.note_version(begun.upto, begun.upto, None)
     }
 
     /// Asks for the vertices created since the last time.
@@ -259,7 +258,7 @@ impl LoadHold for FleetLoad {
         while go_on() && shared.gate.holds(version) && shared.applied_everywhere(version).is_err() {
             shared.clock.sleep(GATE_POLL);
         }
-        shared.note_own_commit(version, version);
+        shared.note_own_commit(Committed { version, schema: version, newest_token: None });
         Ok(version)
     }
 }

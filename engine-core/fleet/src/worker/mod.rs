@@ -5,12 +5,12 @@
 //! commits bulk loads; `pins.rs` has nodes keep the versions that long queries read.
 //!
 //! The read version is the newest one that this process knows: it learns of its own commits at once, and of others by
-//! asking the sequencer every few milliseconds. Without a sequencer, reads continue at the last known version. While
-//! replicas apply a bulk load, reads continue at the version before it, unless the caller asks for a later one or this
-//! process committed one.
+//! asking the sequencer every few milliseconds. A version counts as known only once this process has all names that the
+//! graph uses at it. Without a sequencer, reads continue at the last known version. While replicas apply a bulk load,
+//! reads continue at the version before it, unless the caller asks for a later one or this process committed one.
 //!
 //! What must never happen: a commit that is carried out twice (TXN-4), or acknowledged and lost; a read above the
-//! newest committed version.
+//! newest committed version, or at one whose names are not all known.
 
 mod catalog;
 mod indexes;
@@ -35,9 +35,11 @@ use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
 use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
 use tidegraph_engine::{Backend, BackendStatus, LoadHold, LoadOutcome, ReadOptions, Reader, Retry, Snapshot};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_remote::{CommitOutcome, Commits, FleetClient, FleetConfig, Network, RequestId, Security};
+use tidegraph_remote::{
+    CommitOutcome, Commits, Committed, FleetClient, FleetConfig, Network, Newest, RequestId, Security,
+};
 use tidegraph_storage::{Duplicate, IndexState};
-use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount, Version};
+use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount, Token, Version};
 
 /// Settings of a worker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -298,34 +300,48 @@ impl Shared {
         })
     }
 
-    /// Notes a committed version, and that indexes and constraints did not change between `schema` and it.
-    fn note_version(&self, version: Version, schema: Version) {
-        // Noted before the version can be read.
+    /// Notes a committed version, and that indexes and constraints did not change between `schema` and it. `token` is
+    /// the highest that the graph has at the version, if the caller knows it.
+    ///
+    /// # Errors
+    /// Those of [`RemoteCatalog::cover`]; then the version is not read.
+    fn note_version(
+        &self,
+        version: Version,
+        schema: Version,
+        token: Option<Token>,
+    ) -> Result<(), tidegraph_remote::Error> {
+        // Both before the version can be read.
+        self.catalog.cover(token)?;
         self.fleet.schema_known(schema, version);
         self.newest.fetch_max(version.0, Ordering::AcqRel);
         self.known.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Lets queries read at the newest version, and notes its load.
+    fn adopt(&self, newest: Newest) -> Result<(), tidegraph_remote::Error> {
+        // Before the version of the load can be read.
+        self.catalog.cover(Some(newest.newest_token))?;
+        if !self.gated || !self.known.load(Ordering::Acquire) || newest.load <= self.newest_version() {
+            // A reader may have read at the load's version: no later read may see an older one.
+            self.gate.open(newest.load);
+        }
+        // Noted before the load's version can be read.
+        self.gate.note(newest.load);
+        self.note_version(newest.version, newest.schema, Some(newest.newest_token))?;
+        self.epoch.fetch_max(newest.epoch.0, Ordering::AcqRel);
+        self.writable.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Asks the sequencer for the newest version.
     fn refresh_version(&self) {
-        match self.sequencer.call_once(|sequencer| sequencer.newest()) {
-            Ok(newest) => {
-                if !self.gated || !self.known.load(Ordering::Acquire) || newest.load <= self.newest_version()
-                {
-                    // A reader may have read at the load's version: no later read may see an older one.
-                    self.gate.open(newest.load);
-                }
-                // Noted before the load's version can be read.
-                self.gate.note(newest.load);
-                self.note_version(newest.version, newest.schema);
-                self.epoch.fetch_max(newest.epoch.0, Ordering::AcqRel);
-                self.writable.store(true, Ordering::Release);
-            }
-            Err(error) => {
-                if self.writable.swap(false, Ordering::AcqRel) {
-                    tracing::warn!(%error, "the sequencer does not answer; reads go on at the last version");
-                }
-            }
+        let newest = self.sequencer.call_once(|sequencer| sequencer.newest());
+        if let Err(error) = newest.and_then(|newest| self.adopt(newest))
+            && self.writable.swap(false, Ordering::AcqRel)
+        {
+            tracing::warn!(%error, "the sequencer does not answer; reads go on at the last version");
         }
     }
 
@@ -355,10 +371,23 @@ impl Shared {
         Version(self.newest.load(Ordering::Acquire))
     }
 
-    /// Notes a version that a caller of this process committed.
-    fn note_own_commit(&self, version: Version, schema: Version) {
-        self.note_version(version, schema);
+    /// Notes a version that a caller of this process committed. If its names are not known now, reads of this process
+    /// fail until they are: a caller must find what it wrote.
+    fn note_own_commit(&self, committed: Committed) {
+        let Committed { version, schema, newest_token } = committed;
+        if let Err(error) = self.note_version(version, schema, newest_token) {
+            tracing::warn!(%version, %error, "cannot get the names that the graph has at a version");
+        }
         self.own.fetch_max(version.0, Ordering::AcqRel);
+    }
+
+    /// Returns whether this process can read what its callers committed. If not, asks the sequencer once.
+    fn knows_own_commits(&self) -> bool {
+        let knows = || self.newest_version().0 >= self.own.load(Ordering::Acquire);
+        knows() || {
+            self.refresh_version();
+            knows()
+        }
     }
 
     /// Returns the version to read at, which is no older than the newest commit of this process.
@@ -404,6 +433,12 @@ impl Backend for Worker {
         if !self.shared.wait_for_first_version() {
             let message =
                 "the newest version of the graph is not known yet, because the sequencer does not answer";
+            let error = tidegraph_engine::Error::new(ErrorCode::Unavailable, message);
+            return Err(error.with_retry(Retry::Wait));
+        }
+        if !self.shared.knows_own_commits() {
+            let message =
+                "the names of the newest version are not known yet, because the sequencer does not answer";
             let error = tidegraph_engine::Error::new(ErrorCode::Unavailable, message);
             return Err(error.with_retry(Retry::Wait));
         }
@@ -454,7 +489,7 @@ impl Backend for Worker {
         }
         let id = random_id(&*self.shared.random);
         let committed = self.shared.sequencer.commit(id, &request).map_err(to_engine_error)?;
-        self.shared.note_own_commit(committed.version, committed.schema);
+        self.shared.note_own_commit(committed);
         Ok(committed.version)
     }
 

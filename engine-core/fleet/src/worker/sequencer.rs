@@ -92,7 +92,9 @@ impl RemoteSequencer {
             Err(error @ Error::Conflict { .. }) if asked_before.get() => {
                 match sequencer.outcome(id, request.read_version)? {
                     // The outcome does not say when the schema changed, so the commit counts as a change.
-                    CommitOutcome::Committed(version) => Ok(Ok(Committed { version, schema: version })),
+                    CommitOutcome::Committed(version) => {
+                        Ok(Ok(Committed { version, schema: version, newest_token: None }))
+                    }
                     CommitOutcome::Refused => Err(error),
                     CommitOutcome::Unknown => {
                         Ok(Err(Error::InDoubt("it was first sent too long ago".into())))

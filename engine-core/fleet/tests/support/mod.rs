@@ -127,6 +127,20 @@ impl TestFleet {
     /// Starts a node, assigns all partitions to it, and drops them from all others.
     pub fn hand_all_to(&mut self, name: &str) {
         self.join(name);
+        self.assign_all_to(name);
+        let node = self.members.last().unwrap().id.clone();
+        let partitions = self.graph.partitions;
+        for partition in partitions.all() {
+            let map = self.map.load(GRAPH, None).unwrap();
+            let others = map.replicas(partition).iter().map(|replica| replica.node.clone());
+            let drop = others.filter(|id| *id != node).map(|node| Change::DropReplica { partition, node });
+            self.map.change(GRAPH, None, &drop.collect::<Vec<_>>()).unwrap();
+        }
+    }
+
+    /// Assigns all partitions to the node that joined last, and waits until it serves them.
+    pub fn assign_all_to(&mut self, name: &str) {
+        assert_eq!(self.members.last().unwrap().id.as_str(), name);
         let node = self.members.last().unwrap().id.clone();
         let partitions = self.graph.partitions;
         for partition in partitions.all() {
@@ -136,12 +150,6 @@ impl TestFleet {
             let map = fleet.map.load(GRAPH, None).unwrap();
             partitions.all().all(|partition| map.serving(partition).iter().any(|(id, _)| **id == node))
         });
-        for partition in partitions.all() {
-            let map = self.map.load(GRAPH, None).unwrap();
-            let others = map.replicas(partition).iter().map(|replica| replica.node.clone());
-            let drop = others.filter(|id| *id != node).map(|node| Change::DropReplica { partition, node });
-            self.map.change(GRAPH, None, &drop.collect::<Vec<_>>()).unwrap();
-        }
     }
 
     /// Starts nodes with a graph of some partitions, and waits until all replicas serve.
@@ -256,6 +264,11 @@ impl TestFleet {
 
     /// Starts a node.
     pub fn join(&mut self, name: &str) {
+        self.join_with(name, Arc::new(self.log.clone()));
+    }
+
+    /// Starts a node that reads the log through `log`.
+    pub fn join_with(&mut self, name: &str, log: Arc<dyn LogBackend>) {
         let service = NodeService::default();
         let server = self.serve(name, service.services(None));
         let id = NodeId::new(name).unwrap();
@@ -270,7 +283,7 @@ impl TestFleet {
             graph: GRAPH.into(),
             registration,
             map_store: self.map.clone(),
-            log: Arc::new(self.log.clone()),
+            log,
             objects: self.objects.clone(),
             clock: self.node_clock.clone(),
             random: Arc::new(RealRandom),

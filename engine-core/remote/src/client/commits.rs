@@ -73,9 +73,11 @@ impl Commits for RemoteCommits {
             mutations: mutations.map_err(|error| Error::NotAllowed(error.to_string()))?,
         });
         match self.ask(call).map_err(in_doubt)? {
-            reply::Kind::Commit(reply) => {
-                Ok(Committed { version: Version(reply.version), schema: Version(reply.schema) })
-            }
+            reply::Kind::Commit(reply) => Ok(Committed {
+                version: Version(reply.version),
+                schema: Version(reply.schema),
+                newest_token: reply.newest_token.map(Token),
+            }),
             _ => other_kind(),
         }
     }
@@ -118,6 +120,7 @@ impl Commits for RemoteCommits {
                 epoch: Epoch(reply.epoch),
                 load: Version(reply.newest_load),
                 schema: Version(reply.schema),
+                newest_token: Token(reply.newest_token),
             }),
             _ => other_kind(),
         }

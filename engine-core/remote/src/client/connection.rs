@@ -7,7 +7,7 @@ use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
 use crate::link::{Link, LinkReader};
 use crate::outbox::Outbox;
 use crate::security::Security;
-use crate::{Error, PROTOCOL};
+use crate::{Error, PROTOCOL, is_commit, places};
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -23,11 +23,15 @@ pub(crate) struct Connection {
     outbox: Outbox,
     /// Maximum number of bytes of a request that the node accepts.
     request_bytes: u32,
-    in_flight: usize,
+    /// Maximum number of requests in flight, and how many of them may wait for the log.
+    places: (usize, usize),
     /// Number of the node's run.
     run: u64,
     waiting: Mutex<Waiting>,
+    /// Signals a free place.
     room: Condvar,
+    /// Signals a free place for a request that may wait for the log.
+    room_for_commits: Condvar,
     /// Number of requests in flight, read without the lock to find the least busy connection.
     load: AtomicUsize,
     next: AtomicU64,
@@ -37,9 +41,18 @@ pub(crate) struct Connection {
 
 #[derive(Default)]
 struct Waiting {
-    requests: FxHashMap<u64, (Arc<Mailbox>, u32)>,
+    requests: FxHashMap<u64, Sent>,
+    /// How many of the requests may wait for the log.
+    commits: usize,
     /// Why the connection is lost.
     gone: Option<Error>,
+}
+
+/// Where the reply to a request goes, and whether the request may wait for the log.
+struct Sent {
+    mailbox: Arc<Mailbox>,
+    tag: u32,
+    is_commit: bool,
 }
 
 /// A request in flight. Dropping it before the reply arrives cancels the request.
@@ -108,10 +121,11 @@ impl Connection {
             peer: address.to_owned(),
             outbox: Outbox::new(link, address.to_owned(), config.outbox_bytes),
             request_bytes: welcome.request_bytes,
-            in_flight: welcome.in_flight.max(1) as usize,
+            places: places(welcome.in_flight),
             run: welcome.run,
             waiting: Mutex::default(),
             room: Condvar::new(),
+            room_for_commits: Condvar::new(),
             load: AtomicUsize::new(0),
             next: AtomicU64::new(1),
             suspicions,
@@ -133,8 +147,8 @@ impl Connection {
         self.waiting.lock().gone.is_none()
     }
 
-    /// Sends a request. Its reply arrives in the mailbox under the tag. Waits up to
-    /// `timeout` if too many are in flight.
+    /// Sends a request. Its reply arrives in the mailbox under the tag. Waits up to `timeout` if too many are in
+    /// flight; commits have a share of the places, so a read never waits for them.
     pub fn start(
         self: &Arc<Self>,
         call: &proto::Call,
@@ -148,17 +162,23 @@ impl Connection {
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let frame = frame::encode(FrameKind::Call, id, call);
+        let is_commit = call.kind.as_ref().is_some_and(is_commit);
         {
+            let (places, of_commits) = self.places;
+            let room = if is_commit { &self.room_for_commits } else { &self.room };
             let mut waiting = self.waiting.lock();
-            while waiting.gone.is_none() && waiting.requests.len() >= self.in_flight {
-                if self.room.wait_for(&mut waiting, timeout).timed_out() {
+            while waiting.gone.is_none()
+                && (waiting.requests.len() >= places || is_commit && waiting.commits >= of_commits)
+            {
+                if room.wait_for(&mut waiting, timeout).timed_out() {
                     return Err(Error::Unavailable(format!("{} has too many requests in flight", self.peer)));
                 }
             }
             if let Some(error) = &waiting.gone {
                 return Err(error.clone());
             }
-            waiting.requests.insert(id, (mailbox.clone(), tag));
+            waiting.requests.insert(id, Sent { mailbox: mailbox.clone(), tag, is_commit });
+            waiting.commits += usize::from(is_commit);
             self.load.store(waiting.requests.len(), Ordering::Relaxed);
         }
         let ticket = Ticket { sent: Some((self.clone(), id)), run: self.run };
@@ -171,14 +191,16 @@ impl Connection {
         self.take(id).is_some()
     }
 
-    fn take(&self, id: u64) -> Option<(Arc<Mailbox>, u32)> {
+    fn take(&self, id: u64) -> Option<Sent> {
         let mut waiting = self.waiting.lock();
-        let taken = waiting.requests.remove(&id);
+        let taken = waiting.requests.remove(&id)?;
+        waiting.commits -= usize::from(taken.is_commit);
         self.load.store(waiting.requests.len(), Ordering::Relaxed);
-        if waiting.requests.len() + 1 == self.in_flight {
-            self.room.notify_one();
+        self.room.notify_one();
+        if waiting.commits < self.places.1 {
+            self.room_for_commits.notify_one();
         }
-        taken
+        Some(taken)
     }
 
     fn read(&self, mut reader: FrameReader<LinkReader>, clock: &dyn Clock, dead: Duration) {
@@ -208,11 +230,13 @@ impl Connection {
         let lost = {
             let mut waiting = self.waiting.lock();
             waiting.gone = Some(error.clone());
+            waiting.commits = 0;
             self.load.store(0, Ordering::Relaxed);
             std::mem::take(&mut waiting.requests)
         };
         self.room.notify_all();
-        for (mailbox, tag) in lost.into_values() {
+        self.room_for_commits.notify_all();
+        for Sent { mailbox, tag, .. } in lost.into_values() {
             mailbox.put(Reply { tag, content: Err(error.clone()) });
         }
     }
@@ -221,7 +245,7 @@ impl Connection {
         match frame.kind {
             FrameKind::Reply => {
                 // The request may have been cancelled meanwhile.
-                if let Some((mailbox, tag)) = self.take(frame.id) {
+                if let Some(Sent { mailbox, tag, .. }) = self.take(frame.id) {
                     mailbox.put(Reply { tag, content: Ok(frame.payload) });
                 }
                 Ok(())

@@ -46,11 +46,20 @@ struct Part {
     pin: Option<Pin>,
 }
 
-/// A replica during one run of its node.
+/// A replica during one run of its node, until it is restored again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pin {
     pub address: Arc<str>,
     pub run: u64,
+    /// Id of the replica's store; 0: not known yet.
+    pub store: u64,
+}
+
+impl Pin {
+    /// Returns whether both name a replica of the same run of the same node.
+    fn is_of_same_run(&self, other: &Self) -> bool {
+        self.address == other.address && self.run == other.run
+    }
 }
 
 /// A request to a partition, and the only replica that can answer it, if there is one.
@@ -246,7 +255,9 @@ impl<'q> Gather<'q> {
     fn send_to(&mut self, node: Arc<RemoteNode>, parts: Vec<usize>) -> Result<(), AplError> {
         let calls = parts.iter().map(|number| {
             let part = &self.parts[*number];
-            proto::PartitionCall { partition: part.partition.0.into(), request: Some(part.request.clone()) }
+            let store = part.pin.as_ref().map_or(0, |pin| pin.store);
+            let request = Some(part.request.clone());
+            proto::PartitionCall { partition: part.partition.0.into(), request, store }
         });
         let kind = call::Kind::Apl(proto::PartitionsCall { parts: calls.collect() });
         let call = proto::Call { remaining_us: self.query.remaining_us(), kind: Some(kind) };
@@ -255,9 +266,10 @@ impl<'q> Gather<'q> {
         let sent = self.shared.clock.now();
         match node.start(&call, &self.mailbox, tag, timeout) {
             Ok(ticket) => {
-                let pin = Pin { address: node.address().into(), run: ticket.run() };
-                let is_other =
-                    |part: &usize| self.parts[*part].pin.as_ref().is_some_and(|wanted| *wanted != pin);
+                let pin = Pin { address: node.address().into(), run: ticket.run(), store: 0 };
+                let is_other = |part: &usize| {
+                    self.parts[*part].pin.as_ref().is_some_and(|wanted| !wanted.is_of_same_run(&pin))
+                };
                 if parts.iter().any(is_other) {
                     return Err(cursor_lost(&node));
                 }
@@ -285,9 +297,11 @@ impl<'q> Gather<'q> {
             Ok(reply::Kind::Apl(reply)) if reply.answers.len() == parts.len() => {
                 self.shared.hedges.note(self.class, took);
                 self.shared.node(&by.address).note_applied(Version(reply.applied), now);
-                for (part, answer) in parts.into_iter().zip(reply.answers) {
+                // A node of an earlier release gives no ids.
+                let stores = reply.stores.into_iter().chain(std::iter::repeat(0));
+                for ((part, answer), store) in parts.into_iter().zip(reply.answers).zip(stores) {
                     match AnyAnswer::decode(answer) {
-                        Ok(answer) => self.answered(part, answer, &by)?,
+                        Ok(answer) => self.answered(part, answer, Pin { store, ..by.clone() })?,
                         Err(error) => self.failed(&[part], &Error::garbage(error))?,
                     }
                 }
@@ -314,7 +328,7 @@ impl<'q> Gather<'q> {
         }
     }
 
-    fn answered(&mut self, number: usize, answer: AnyAnswer, by: &Pin) -> Result<(), AplError> {
+    fn answered(&mut self, number: usize, answer: AnyAnswer, by: Pin) -> Result<(), AplError> {
         let part = &mut self.parts[number];
         if part.answer.is_some() {
             return Ok(());
@@ -337,7 +351,7 @@ impl<'q> Gather<'q> {
                 AplError::Overdue | AplError::Cancelled | AplError::TooLarge { .. } => Err(error),
             },
             answer => {
-                part.answer = Some(Answered { answer, by: by.clone() });
+                part.answer = Some(Answered { answer, by });
                 Ok(())
             }
         }

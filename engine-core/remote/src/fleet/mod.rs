@@ -6,8 +6,9 @@
 //! that; `gather.rs` asks partitions until each is answered; `statistics.rs` merges counts.
 //!
 //! A position inside a partition (a cursor) is valid only at the replica that gave it, because replicas lay out the
-//! same data differently. So a cursor names its replica (APL-2). If that replica is lost, the request fails, and the
-//! whole query can be run again. Every other request moves to another replica, unnoticed by the caller.
+//! same data differently. So a cursor names its replica and the id of its store (APL-2). If that replica is lost or
+//! restored again, the request fails, and the whole query can be run again. Every other request moves to another
+//! replica, unnoticed by the caller.
 
 mod apl;
 mod expand;

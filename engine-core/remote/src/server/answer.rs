@@ -3,8 +3,8 @@
 //! A frontier is processed in pieces, between which the request checks whether it was cancelled. APL requests dispatch
 //! themselves: see `tidegraph_wire::apl`.
 
-use crate::Error;
 use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, Services};
+use crate::{Error, is_commit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
@@ -54,6 +54,8 @@ pub(super) enum Cost {
     Large,
     /// Waits for something other than a processor.
     Waits,
+    /// Waits for the log, as long as the log does not answer. Never keeps a reader of a connection waiting.
+    Commits,
 }
 
 /// Rows that are read in less time than another thread takes to wake.
@@ -63,16 +65,9 @@ const SMALL_ROWS: usize = 128;
 pub(super) fn cost(call: &proto::Call) -> Cost {
     let Some(call::Kind::Apl(apl)) = &call.kind else {
         return match &call.kind {
+            Some(kind) if is_commit(kind) => Cost::Commits,
             Some(
-                call::Kind::Commit(_)
-                | call::Kind::Intern(_)
-                | call::Kind::Status(_)
-                | call::Kind::Tokens(_)
-                | call::Kind::Pin(_)
-                | call::Kind::WatchLoad(_)
-                | call::Kind::EndLoad(_)
-                | call::Kind::Outcome(_)
-                | call::Kind::CommitLoad(_),
+                call::Kind::Status(_) | call::Kind::Tokens(_) | call::Kind::Pin(_) | call::Kind::Newest(_),
             ) => Cost::Waits,
             // Must not queue behind the commits that wait for it.
             _ => Cost::Small,
@@ -128,52 +123,73 @@ fn partitions(
     wait: Option<Duration>,
 ) -> Option<Result<reply::Kind, Error>> {
     let mut answers = Vec::with_capacity(call.parts.len());
+    let mut stores = Vec::with_capacity(call.parts.len());
     let mut last = None;
     for part in call.parts {
-        let answer = match part_request(part) {
-            Ok((partition, at, request)) => {
-                last = Some(partition);
-                match asked(node, partition, at, &request, context, wait) {
+        let (answer, store) = match part_request(part) {
+            Ok(part) => {
+                last = Some(part.partition);
+                match asked(node, &part, context, wait) {
                     Err(AplError::Behind { .. }) if wait.is_none() => return None,
-                    Err(error) => AnyAnswer::Failed(error),
-                    Ok(answer) => answer,
+                    Err(error) => (AnyAnswer::Failed(error), 0),
+                    Ok(answered) => answered,
                 }
             }
             Err(error) => return Some(Err(error)),
         };
+        stores.push(store);
         match answer.encode() {
             Ok(message) => answers.push(message),
             Err(error) => return Some(Err(Error::Unavailable(error.to_string()))),
         }
     }
     let applied = last.map_or(0, |partition| node.applied(partition).0);
-    Some(Ok(reply::Kind::Apl(proto::PartitionsReply { answers, applied })))
+    Some(Ok(reply::Kind::Apl(proto::PartitionsReply { answers, applied, stores })))
 }
 
-fn part_request(part: proto::PartitionCall) -> Result<(PartitionId, At, AnyRequest), Error> {
+/// A request to one partition.
+struct PartRequest {
+    partition: PartitionId,
+    at: At,
+    request: AnyRequest,
+    /// Id of the store that gave the position from which the request continues; 0: it has none.
+    store: u64,
+}
+
+fn part_request(part: proto::PartitionCall) -> Result<PartRequest, Error> {
     let partition = u16::try_from(part.partition)
         .map_err(|_| Error::garbage(format!("partition {} is out of range", part.partition)))?;
     let request = part.request.ok_or_else(|| Error::garbage("a part has no request"))?;
     let (at, request) = AnyRequest::decode(request).map_err(Error::garbage)?;
-    Ok((PartitionId(partition), at, request))
+    Ok(PartRequest { partition: PartitionId(partition), at, request, store: part.store })
 }
 
-/// Asks a partition. If it is behind, waits up to `wait` and asks again.
+/// Asks a partition. If it is behind, waits up to `wait` and asks again. Returns the answer, and the id of the store
+/// that gave it.
 ///
-/// Holds APL-2: the node must hold the partition by the map of the caller's epoch, and have applied the version.
+/// Holds APL-2: the node must hold the partition by the map of the caller's epoch, have applied the version, and
+/// continue from a position only in the store that gave it.
 fn asked(
     node: &dyn Node,
-    partition: PartitionId,
-    at: At,
-    request: &AnyRequest,
+    part: &PartRequest,
     context: &RequestContext<'_>,
     wait: Option<Duration>,
-) -> Result<AnyAnswer, AplError> {
+) -> Result<(AnyAnswer, u64), AplError> {
+    let (partition, at) = (part.partition, part.at);
     context.check()?;
-    let apl = node.partition(partition, at.epoch)?;
     let check = || context.check();
     let allowance = Allowance { max_rows: MOST_ROWS, piece_rows: PIECE, check: &check };
-    let behind = match request.call(apl.as_ref(), at, &allowance) {
+    let ask = || {
+        let served = node.partition(partition, at.epoch)?;
+        if part.store != 0 && part.store != served.store {
+            let reason = format!(
+                "the replica of partition {partition} was restored during a scan, which cannot continue"
+            );
+            return Err(AplError::Unavailable(reason));
+        }
+        Ok((part.request.call(served.apl.as_ref(), at, &allowance)?, served.store))
+    };
+    let behind = match ask() {
         Err(error @ AplError::Behind { .. }) => error,
         other => return other,
     };
@@ -181,9 +197,8 @@ fn asked(
     if !node.wait_for(partition, at.version, context.remaining(wait)) {
         return Err(behind);
     }
-    // The partition may have moved away meanwhile.
-    let apl = node.partition(partition, at.epoch)?;
-    request.call(apl.as_ref(), at, &allowance)
+    // The partition may have moved away or been restored meanwhile.
+    ask()
 }
 
 fn commits(
@@ -217,8 +232,9 @@ fn commits(
                 // The id is passed beside the request.
                 request: None,
             };
-            let Committed { version, schema } = commits.commit(id, request)?;
-            reply::Kind::Commit(proto::CommitReply { version: version.0, schema: schema.0 })
+            let Committed { version, schema, newest_token } = commits.commit(id, request)?;
+            let newest_token = newest_token.map(|token| token.0);
+            reply::Kind::Commit(proto::CommitReply { version: version.0, schema: schema.0, newest_token })
         }
         call::Kind::Outcome(m) => {
             use proto::outcome_reply::State;
@@ -245,6 +261,7 @@ fn commits(
                 epoch: newest.epoch.0,
                 newest_load: newest.load.0,
                 schema: newest.schema.0,
+                newest_token: newest.newest_token.0,
             })
         }
         call::Kind::Tokens(m) => {

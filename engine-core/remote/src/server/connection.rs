@@ -5,7 +5,7 @@ use super::answer::{self, Cost, RequestContext};
 use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
 use crate::link::{Link, LinkReader};
 use crate::outbox::Outbox;
-use crate::{Error, PROTOCOL};
+use crate::{Error, PROTOCOL, places};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
@@ -25,9 +25,18 @@ const HELLO_BYTES: u32 = 16 << 10;
 struct Connection {
     shared: Arc<Shared>,
     outbox: Outbox,
-    /// Unanswered requests, and whether each was cancelled.
-    waiting: Mutex<FxHashMap<u64, Arc<AtomicBool>>>,
+    waiting: Mutex<Waiting>,
+    /// Signals that a request was answered.
     room: Condvar,
+}
+
+/// The unanswered requests of a connection.
+#[derive(Default)]
+struct Waiting {
+    /// Whether each was cancelled.
+    requests: FxHashMap<u64, Arc<AtomicBool>>,
+    /// How many of them may wait for the log.
+    commits: usize,
 }
 
 /// Serves a connection until it ends.
@@ -84,7 +93,12 @@ fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr
     });
     let ended = connection.listen(&mut reader);
     // The answers to unanswered requests have no receiver any more.
-    connection.waiting.lock().values().for_each(|cancelled| cancelled.store(true, Ordering::Relaxed));
+    connection
+        .waiting
+        .lock()
+        .requests
+        .values()
+        .for_each(|cancelled| cancelled.store(true, Ordering::Relaxed));
     if let Err(error) = &ended {
         // A peer that broke the protocol may still read why the connection ends.
         let _ = connection.outbox.send(goodbye(Reason::Garbage, &error.to_string()));
@@ -160,7 +174,7 @@ impl Connection {
             match frame.kind {
                 FrameKind::Call => self.call(frame.id, frame.payload)?,
                 FrameKind::Cancel => {
-                    if let Some(cancelled) = self.waiting.lock().get(&frame.id) {
+                    if let Some(cancelled) = self.waiting.lock().requests.get(&frame.id) {
                         cancelled.store(true, Ordering::Relaxed);
                         self.shared.counters.cancelled.fetch_add(1, Ordering::Relaxed);
                     }
@@ -174,23 +188,32 @@ impl Connection {
 
     fn call(self: &Arc<Self>, id: u64, payload: Bytes) -> Result<(), Error> {
         let call = proto::Call::decode(payload.clone()).map_err(Error::garbage)?;
+        let cost = answer::cost(&call);
+        let is_commit = cost == Cost::Commits;
         let cancelled = Arc::new(AtomicBool::new(false));
         {
+            let (places, of_commits) = places(self.shared.config.in_flight);
             let mut waiting = self.waiting.lock();
-            // A client that exceeds the limit of the welcome is not read from.
-            while waiting.len() >= self.shared.config.in_flight.max(1) as usize {
+            // A client does not count a commit that it gave up, which may wait here still.
+            if is_commit && waiting.commits >= of_commits {
+                drop(waiting);
+                return self.refuse(id, &format!("{of_commits} commits of the connection wait for the log"));
+            }
+            // A client that exceeds the limit of the welcome is not read from. Some of these requests are no commits,
+            // so this does not last as long as the log does not answer.
+            while waiting.requests.len() >= places {
                 self.room.wait(&mut waiting);
             }
-            if waiting.insert(id, cancelled.clone()).is_some() {
+            if waiting.requests.insert(id, cancelled.clone()).is_some() {
                 return Err(Error::garbage(format!("request {id} was sent twice")));
             }
+            waiting.commits += usize::from(is_commit);
         }
         let deadline = match call.remaining_us {
             0 => None,
             remaining => Some(self.shared.clock.now().saturating_add(Duration::from_micros(remaining))),
         };
-        let request = Request { connection: self.clone(), id, payload, deadline, cancelled };
-        let cost = answer::cost(&call);
+        let request = Request { connection: self.clone(), id, payload, deadline, cancelled, is_commit };
         match cost {
             Cost::Small => {
                 self.shared.counters.at_once.fetch_add(1, Ordering::Relaxed);
@@ -205,8 +228,21 @@ impl Connection {
                 }
             }),
             Cost::Waits => self.shared.waiting.run(move || request.finish(call, None)),
+            Cost::Commits => {
+                let pool = &self.shared.committing;
+                if let Err(request) = pool.try_run(request, move |request| request.finish(call, None)) {
+                    let text = format!("{} commits of all connections wait for the log", pool.capacity());
+                    request.send(&failure(&Error::Unavailable(text)));
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Refuses a request that was not counted, since too many wait. The caller sends it again.
+    fn refuse(&self, id: u64, reason: &str) -> Result<(), Error> {
+        let refusal = failure(&Error::Unavailable(reason.to_owned()));
+        self.outbox.send(frame::encode(FrameKind::Reply, id, &refusal))
     }
 }
 
@@ -218,6 +254,7 @@ struct Request {
     payload: Bytes,
     deadline: Option<Duration>,
     cancelled: Arc<AtomicBool>,
+    is_commit: bool,
 }
 
 impl Request {
@@ -265,7 +302,11 @@ impl Request {
         };
         self.connection.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
         metric::call();
-        self.connection.waiting.lock().remove(&self.id);
+        {
+            let mut waiting = self.connection.waiting.lock();
+            waiting.requests.remove(&self.id);
+            waiting.commits -= usize::from(self.is_commit);
+        }
         self.connection.room.notify_one();
         // If the connection is lost, the answer has no receiver.
         let _ = self.connection.outbox.send(frame);

@@ -2,13 +2,15 @@
 //!
 //! Roles: the acceptor thread accepts; each connection has a thread that reads (`connection.rs`) and answers requests
 //! that cost less than waking another thread; `pool.rs` has threads for the others, few for work and more for requests
-//! that wait; `answer.rs` calls the [`Services`].
+//! that wait and for commits; `answer.rs` calls the [`Services`].
 //!
 //! Memory is bounded by the number of connections, the bytes of a request, the unanswered
 //! requests of a connection, the bytes of an answer, and the bytes that wait to be sent.
-//! If a peer sends more, the server stops reading from it until there is room.
+//! If a peer sends more, the server stops reading from it until there is room. Commits have a share of these places;
+//! beyond it, a commit is refused at once.
 //!
-//! Must never: crash on what a peer sends. Whatever the bytes are, only that connection ends, with a reason.
+//! Must never: crash on what a peer sends. Whatever the bytes are, only that connection ends, with a reason. And the
+//! reader of a connection must never wait for a commit: the log may not answer for long, and reads and pings go on.
 
 mod answer;
 mod connection;
@@ -55,8 +57,11 @@ pub struct ServerConfig {
     pub outbox_bytes: usize,
     /// Threads for requests that use a processor; 0: one for each processor.
     pub workers: usize,
-    /// Threads for requests that wait: commits, and reads of a version that is not applied yet.
+    /// Threads for requests that wait: reads of a version that is not applied yet, and questions to the sequencer.
     pub waiters: usize,
+    /// Threads for commits and other requests that wait for the log. Four times as many wait for a thread; further ones
+    /// are refused, and the caller sends them again.
+    pub committers: usize,
     /// How long a request waits for a version that is not applied yet, in milliseconds.
     pub behind_ms: u64,
     /// Silence after which a peer counts as lost, in milliseconds.
@@ -78,6 +83,7 @@ impl Default for ServerConfig {
             outbox_bytes: 8 << 20,
             workers: 0,
             waiters: 64,
+            committers: 64,
             behind_ms: 100,
             silence_ms: 30_000,
             stuck_ms: 10_000,
@@ -107,6 +113,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     working: Pool,
     waiting: Pool,
+    committing: Pool,
     stopping: AtomicBool,
     /// Number of this run. Cursors of another run are not valid (APL-2).
     run: u64,
@@ -153,6 +160,7 @@ impl Server {
         let shared = Arc::new(Shared {
             working: Pool::new("remote-work", workers),
             waiting: Pool::new("remote-wait", config.waiters),
+            committing: Pool::new("remote-commit", config.committers),
             config,
             security,
             services,

@@ -1,9 +1,10 @@
-//! Thread pools shared by all connections: one for requests that use a processor, a larger one for requests that wait.
+//! Thread pools shared by all connections: one for requests that use a processor, a larger one for requests that wait,
+//! and one for commits.
 //!
-//! Threads are started on demand, up to a limit. Further jobs wait in a queue of bounded length; if it is full, the
-//! connection that hands over a job waits too.
+//! Threads are started on demand, up to a limit. Further jobs wait in a queue of bounded length. If it is full, the
+//! connection that hands over a read waits too; a commit is refused, since the log may not answer for long.
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -42,13 +43,40 @@ impl Pool {
         Self { name, most: most.max(1), shared: Arc::default() }
     }
 
+    /// Returns the number of jobs that run and wait at most.
+    pub fn capacity(&self) -> usize {
+        5 * self.most
+    }
+
     /// Hands a job to a thread. Waits while all threads are busy and the queue is full.
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state.lock();
-        while state.jobs.len() >= 4 * self.most {
+        while self.is_full(&state) {
             self.shared.room.wait(&mut state);
         }
-        state.jobs.push_back(Box::new(job));
+        self.add(state, Box::new(job));
+    }
+
+    /// Hands a request to a thread that does `job`. Returns the request if all threads are busy and the queue is full.
+    pub fn try_run<R: Send + 'static>(
+        &self,
+        request: R,
+        job: impl FnOnce(R) + Send + 'static,
+    ) -> Result<(), R> {
+        let state = self.shared.state.lock();
+        if self.is_full(&state) {
+            return Err(request);
+        }
+        self.add(state, Box::new(move || job(request)));
+        Ok(())
+    }
+
+    fn is_full(&self, state: &State) -> bool {
+        state.jobs.len() >= 4 * self.most
+    }
+
+    fn add(&self, mut state: MutexGuard<'_, State>, job: Job) {
+        state.jobs.push_back(job);
         if state.idle >= state.jobs.len() || state.started >= self.most {
             drop(state);
             self.shared.work.notify_one();
