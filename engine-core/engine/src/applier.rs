@@ -41,7 +41,10 @@ impl StoreApplier {
             Body::Commit { mutations, .. } => self.store.apply(record.version, mutations),
             Body::Load { segments, .. } => {
                 let mut load = self.store.begin_load(record.version);
-                self.for_each_batch(segments, |batch| load.apply(batch))?;
+                self.for_each_batch(segments, |batch, keeps_values| {
+                    load.keep_values(keeps_values);
+                    load.apply(batch);
+                })?;
                 load.finish();
             }
             Body::Tokens { .. } | Body::EpochStart | Body::Reserve { .. } => {}
@@ -53,12 +56,13 @@ impl StoreApplier {
 }
 
 impl StoreApplier {
-    /// Passes the mutations of segments to `each`: one kind after the other, and those of one partition in order.
+    /// Passes the mutations of segments to `each`, with whether elements keep their single values: one kind after the
+    /// other, and those of one partition in order.
     /// Blocks of several partitions are read and passed together, so that they can be applied in parallel.
     fn for_each_batch(
         &self,
         segments: &[String],
-        mut each: impl FnMut(&[Mutation]),
+        mut each: impl FnMut(&[Mutation], bool),
     ) -> Result<(), crate::Error> {
         segments.chunk_by(|a, b| Kind::of(a) == Kind::of(b)).try_for_each(|phase| {
             let lanes: Vec<&[String]> = phase.chunk_by(|a, b| lane_of(a) == lane_of(b)).collect();
@@ -82,11 +86,12 @@ impl StoreApplier {
                     })
                     .collect();
                 drop(sender);
-                while let Ok(mut batch) = blocks.recv() {
+                while let Ok((mut batch, keeps_values)) = blocks.recv() {
+                    // The segments of a load agree on `keeps_values`.
                     (1..readers * BLOCKS_AHEAD)
                         .map_while(|_| blocks.try_recv().ok())
-                        .for_each(|mut more| batch.append(&mut more));
-                    each(&batch);
+                        .for_each(|(mut more, _)| batch.append(&mut more));
+                    each(&batch, keeps_values);
                 }
                 reading.into_iter().try_for_each(|reader| {
                     reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -96,16 +101,20 @@ impl StoreApplier {
     }
 
     /// Sends the mutations of one partition's segments, in order; returns `false` if the receiver is gone.
-    fn read_lane(&self, lane: &[String], sender: &Sender<Vec<Mutation>>) -> Result<bool, crate::Error> {
+    fn read_lane(
+        &self,
+        lane: &[String],
+        sender: &Sender<(Vec<Mutation>, bool)>,
+    ) -> Result<bool, crate::Error> {
         for segment in lane {
             let mut reader = SegmentReader::open(&self.objects, segment)?;
-            let partition = reader.header().partition;
+            let (partition, keeps_values) = (reader.header().partition, reader.header().keeps_values);
             if !self.is_of_store(partition) {
                 continue;
             }
             while let Some(mut block) = reader.next_block()? {
                 block.retain(|mutation| self.is_here(mutation, partition));
-                if sender.send(block).is_err() {
+                if sender.send((block, keeps_values)).is_err() {
                     return Ok(false);
                 }
             }

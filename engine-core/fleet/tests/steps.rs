@@ -145,7 +145,8 @@ fn a_load_in_steps_is_as_in_one_process_once_and_twice() {
             assert!(matches!(again, Ahead::Ended { state: LoadState::Completed, .. }), "{again:?}");
         }
         let left: Vec<_> = fleet.objects.list("ingest/").unwrap().into_iter().map(|o| o.path).collect();
-        assert!(left.iter().all(|path| path.ends_with("/report.json")), "{left:?}");
+        let is_kept = |path: &String| path.ends_with("/report.json") || path.ends_with("/asked");
+        assert!(left.iter().all(is_kept), "{left:?}");
         for database in [&database, &one] {
             ask(database, OpenCypher, "MATCH (a:Person {n: 3}) DETACH DELETE a").unwrap();
         }
@@ -339,4 +340,45 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
     let given_up = steps(&fleet).abandon("l", "States.Timeout", "").unwrap();
     assert_eq!(given_up, first);
     drop(gone);
+}
+
+#[test]
+fn a_load_whose_segments_another_process_removes_is_not_committed() {
+    let home = tempfile::tempdir().unwrap();
+    write_files(home.path(), 50);
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    let mut ahead = steps(&fleet).begin("l", spec(home.path()), None).unwrap();
+    let round = loop {
+        let two = [steps(&fleet), steps(&fleet)];
+        ahead = match ahead {
+            Ahead::Work { stage, round, tasks } => {
+                work(&two, "l", stage, round, &tasks);
+                two[0].next("l", stage, round).unwrap()
+            }
+            Ahead::Commit { round } => break round,
+            Ahead::Ended { .. } => panic!("{ahead:?}"),
+        };
+    };
+    let objects = &fleet.objects;
+    let read = [objects.list("jobs/").unwrap(), objects.list("ingest/l/").unwrap()].concat();
+    let read: Vec<_> =
+        read.into_iter().map(|object| (objects.get(&object.path).unwrap(), object.path)).collect();
+    let given_up = steps(&fleet).abandon("l", "States.Timeout", "too long").unwrap();
+    assert!(matches!(given_up, Ahead::Ended { state: LoadState::Failed, .. }), "{given_up:?}");
+    assert_eq!(objects.list("loads/").unwrap(), []);
+    // Restores what a process has read that began to commit before the load was abandoned.
+    for (bytes, path) in read {
+        objects.put(&path, bytes).unwrap();
+    }
+    let refused = steps(&fleet).commit("l", round).unwrap();
+    assert!(matches!(refused, Ahead::Ended { state: LoadState::Failed, .. }), "{refused:?}");
+    // Replicas go on.
+    ask(&database, OpenCypher, "CREATE (:After)").unwrap();
+    fleet.wait_until("it is seen", |_| rows(&database, OpenCypher, READS[0]) == ["[Long(1)]"]);
+    // A later attempt to remove the segments of a committed load finds them kept.
+    write_files(&home.path().join("other"), 20);
+    let (state, _) = load(&fleet, "other", spec(&home.path().join("other")));
+    assert_eq!(state, LoadState::Completed);
+    assert!(!objects.put_new("ingest/other/asked", "removed").unwrap());
 }

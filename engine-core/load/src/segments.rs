@@ -166,6 +166,8 @@ pub struct SegmentWriter {
     load_id: String,
     /// Prefix of the numbers of segments, if several processes write segments of one load.
     writer: String,
+    /// Whether single values that elements have stay when the load is applied.
+    keeps_values: bool,
     partitions: PartitionCount,
     hasher: GuiHasher,
     budget_bytes: usize,
@@ -190,6 +192,7 @@ impl SegmentWriter {
             graph: graph.to_owned(),
             load_id: load_id.to_owned(),
             writer: String::new(),
+            keeps_values: false,
             partitions,
             hasher,
             budget_bytes,
@@ -204,6 +207,14 @@ impl SegmentWriter {
     #[must_use]
     pub fn named(mut self, writer: &str) -> Self {
         self.writer = format!("{writer}-");
+        self
+    }
+
+    /// Says whether elements keep the single-cardinality values that they have when the load is applied. Otherwise the
+    /// load's values replace them.
+    #[must_use]
+    pub fn keeping_values(mut self, keeps: bool) -> Self {
+        self.keeps_values = keeps;
         self
     }
 
@@ -344,6 +355,7 @@ impl SegmentWriter {
             partition: id,
             partition_count: self.partitions,
             load_id: self.load_id.clone(),
+            keeps_values: self.keeps_values,
         };
         let failed = |source| Error::Segment { object: object.clone(), source };
         // A tag and a length are before each mutation.

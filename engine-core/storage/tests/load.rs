@@ -15,8 +15,8 @@ use tidegraph_platform::{ManualClock, Objects, RealDisk};
 use tidegraph_storage::checkpoint::restore_newest;
 use tidegraph_storage::{CheckpointMeta, LoadOutcome, MemoryBudget, Store, StoreConfig};
 use tidegraph_types::{
-    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite, Sid, Str,
-    Token, Value, Version,
+    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, IndexDefinition, Mutation, PartitionCount,
+    PropertyWrite, Sid, Str, Token, Value, Version,
 };
 
 fn gui(id: &str) -> Gui {
@@ -383,5 +383,66 @@ fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
         // A quarter of the used bytes and 1 MiB may be free. Without closing holes it was half.
         let most = (all - free) / 4 + (1 << 20);
         assert!(partitions > 1 || free <= most, "{free} bytes of {all} are free");
+    }
+}
+
+#[test]
+fn a_load_that_keeps_values_replaces_only_those_of_constraints() {
+    let write = |key, value| PropertyWrite { key: Token(key), cardinality: Cardinality::Single, value };
+    let made = |id: &str, properties| Mutation::CreateVertex {
+        gui: gui(id),
+        id: id.into(),
+        labels: vec![Token(1)],
+        properties,
+    };
+    let index = IndexDefinition { name: "c".into(), label: Token(9), key: Token(6), unique: true };
+    for keeps in [true, false] {
+        let store = Store::new(StoreConfig::new(Arc::new(ManualClock::default())));
+        let set = PropertyWrite { cardinality: Cardinality::Set, ..write(5, Value::Long(1)) };
+        let old =
+            vec![write(3, Value::Long(1)), write(4, Value::string("old")), set, write(6, Value::Long(1))];
+        let define = Mutation::DefineIndex { index: index.clone() };
+        store.apply(Version(1), &[define, made("a", old), vertex("b"), edge(1, Some("e"), "a", "b")]);
+        store.publish(Version(1));
+        let set = PropertyWrite { cardinality: Cardinality::Set, ..write(5, Value::Long(2)) };
+        // Key 3 changes its type, and key 7 is new.
+        let new = vec![
+            write(3, Value::string("new")),
+            write(4, Value::string("new")),
+            set,
+            write(6, Value::Long(2)),
+            write(7, Value::Long(2)),
+        ];
+        let there = Edge { sid: Sid(1), source: gui("a"), target: gui("b"), label: Token(2) };
+        let mut load = store.begin_load(Version(2));
+        load.keep_values(keeps);
+        load.apply(&[
+            made("a", new),
+            Mutation::SetEdgeProperty { edge: there, key: Token(3), value: Value::Long(2) },
+            Mutation::SetEdgeProperty { edge: there, key: Token(4), value: Value::Long(2) },
+        ]);
+        load.finish();
+        store.publish(Version(2));
+        let at = At { version: Version(2), epoch: Epoch(0) };
+        let (mut rows, mut edges) = (VertexRows::default(), EdgeRows::default());
+        let read = VertexRead { properties: Projection::All, ..VertexRead::default() };
+        store.vertices(at, &read, &[gui("a")], &mut rows).unwrap();
+        let mut found: Vec<(u32, Value)> =
+            rows.cells_of(0).iter().map(|cell| (cell.key.0, cell.value.clone())).collect();
+        found.sort_by_key(|(key, _)| *key);
+        let (number, text) = (Value::Long(1), |text| Value::string(text));
+        let expected = [
+            (3, if keeps { number } else { text("new") }),
+            (4, text(if keeps { "old" } else { "new" })),
+            (5, Value::Long(1)),
+            (5, Value::Long(2)),
+            (6, Value::Long(2)),
+            (7, Value::Long(2)),
+        ];
+        assert_eq!(found, expected);
+        store.edges(at, &EdgeRead { ids: false, properties: Projection::All }, &[there], &mut edges).unwrap();
+        let mut found: Vec<_> = edges.cells.iter().map(|cell| (cell.key.0, cell.value.as_i64())).collect();
+        found.sort_unstable();
+        assert_eq!(found, [(3, Some(if keeps { 1 } else { 2 })), (4, Some(2))]);
     }
 }

@@ -325,7 +325,11 @@ impl Committer {
         let checked = self.check_version(compared).and_then(|()| {
             let other = || self.keys.conflict(&load.read_keys, read_version);
             let collision = || self.created.collision(compared, &group.records, &*load.vertices);
-            match self.keys.load_conflict(read_version).or_else(other).or_else(collision) {
+            let changed = self
+                .keys
+                .load_conflict(read_version)
+                .and_then(|may| self.created.change(read_version, may, &group.records, &*load.vertices));
+            match changed.or_else(other).or_else(collision) {
                 Some(written) => Err(Error::Conflict { read_version, written }),
                 None => Ok(()),
             }

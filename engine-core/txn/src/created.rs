@@ -1,4 +1,4 @@
-//! Vertices that transactions create while a bulk load runs.
+//! What transactions create and change while a bulk load runs, as far as loads depend on it.
 //!
 //! A load gives each new vertex the GUI of its id's hash, if no vertex had that GUI at its read version. A transaction
 //! that commits meanwhile may give the same GUI to another id; then the load must not be committed. So the committer
@@ -8,18 +8,40 @@
 //! A load in another process compares most of these vertices by itself before it commits ([`CreatedVertices::above`]),
 //! so that the committer, for which all writers wait, asks only about the last ones. Vertices that all loads have
 //! compared are forgotten.
+//!
+//! A load also depends on the vertices and edge ids that it found, or did not find, at its read version. So the
+//! committer records which vertices transactions delete and which edge ids they take, and a load in this process is
+//! refused only if it met one of them. [`Key`](tidegraph_types::Key)s cannot tell that: a load meets millions.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_log::{Body, Record};
-use tidegraph_types::{Gui, MadeSince, MadeVertex, Mutation, Str, Version};
+use tidegraph_types::{Gui, GuiHasher, MadeSince, MadeVertex, Mutation, Str, Version};
 
 /// The vertices that a load creates.
 pub trait NewVertices: Send + fmt::Debug {
     /// Returns the first of the given versions that gave a GUI of the load to another id,
     /// or may have. All writers wait for this call.
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version>;
+
+    /// Returns the first of the given versions whose change concerns the load, or may concern it. Without an own
+    /// implementation every change may. All writers wait for this call.
+    fn depends_on(&self, changes: &mut dyn Iterator<Item = (Version, LoadChange)>) -> Option<Version> {
+        changes.next().map(|(version, _)| version)
+    }
+}
+
+/// A change of data that a bulk load checks its input against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadChange {
+    /// A vertex was deleted.
+    Deleted(Gui),
+    /// An edge got an id that the user chose, with this hash.
+    EdgeId(Gui),
+    /// An id got a salted GUI, or another load was committed.
+    Any,
 }
 
 /// Makes the committer record the vertices that transactions create, until it is dropped. A load gets one before it
@@ -47,19 +69,50 @@ pub(crate) struct CreatedVertices {
     /// Vertices of all versions above this one are recorded; `None` while no load runs.
     since: Option<Version>,
     vertices: Vec<(Version, Gui, Str)>,
+    /// Changes of all versions above `changes_since`, in order.
+    changes: VecDeque<(Version, LoadChange)>,
+    changes_since: Version,
 }
+
+/// Maximum number of changes that are recorded; they take 24 bytes each.
+const MOST_CHANGES: usize = 1 << 20;
 
 impl CreatedVertices {
     /// Starts recording for a load; `version` is the newest applied one.
     pub fn begin(&mut self, version: Version) {
-        self.since.get_or_insert(version);
+        if self.since.is_none() {
+            (self.since, self.changes_since) = (Some(version), version);
+        }
     }
 
     /// Records the vertices that a durable record creates.
     pub fn note(&mut self, record: &Record) {
         if self.since.is_some() {
             self.vertices.extend(vertices(record).map(|(gui, id)| (record.version, gui, id.clone())));
+            self.changes.extend(changes(record));
+            while self.changes.len() > MOST_CHANGES
+                && let Some((version, _)) = self.changes.pop_front()
+            {
+                self.changes_since = version;
+            }
         }
+    }
+
+    /// A version after `read_version` whose change concerns the load, or may. `may` is the newest version with such a
+    /// change. `before` are the records of the group before the load's.
+    pub fn change(
+        &self,
+        read_version: Version,
+        may: Version,
+        before: &[Record],
+        load: &dyn NewVertices,
+    ) -> Option<Version> {
+        if self.since.is_none() || self.changes_since > read_version {
+            return Some(may);
+        }
+        let first = self.changes.partition_point(|(version, _)| *version <= read_version);
+        let pending = before.iter().flat_map(changes);
+        load.depends_on(&mut self.changes.range(first..).copied().chain(pending))
     }
 
     /// Stops recording: no load runs.
@@ -106,6 +159,25 @@ impl CreatedVertices {
             before.iter().flat_map(|record| vertices(record).map(|(gui, id)| (record.version, gui, id)));
         load.collision(&mut noted.chain(pending))
     }
+}
+
+/// The changes of a record that loads depend on.
+fn changes(record: &Record) -> impl Iterator<Item = (Version, LoadChange)> {
+    let (mutations, load) = match &record.body {
+        Body::Commit { mutations, .. } => (mutations.as_slice(), None),
+        Body::Load { .. } => (&[][..], Some(LoadChange::Any)),
+        _ => (&[][..], None),
+    };
+    let of_commit = mutations.iter().filter_map(|mutation| match mutation {
+        Mutation::DeleteVertex { gui, .. } => Some(LoadChange::Deleted(*gui)),
+        // All bits of the hash of an edge's id count, however many those of vertices have.
+        Mutation::CreateEdge { id: Some(id), .. } => {
+            Some(LoadChange::EdgeId(GuiHasher::default().edge_id(id)))
+        }
+        Mutation::AddException { .. } => Some(LoadChange::Any),
+        _ => None,
+    });
+    of_commit.chain(load).map(|change| (record.version, change))
 }
 
 /// The vertices that a transaction creates or adds to.

@@ -202,6 +202,21 @@ impl Key {
         Key(xxhash_rust::xxh3::xxh3_64(&bytes).max(1))
     }
 
+    /// Key of something of which a graph has few: 32 bits of a hash behind 32 bits that are set.
+    fn of_schema(kind: u64, a: u64, b: u64) -> Key {
+        Key(Self::SCHEMA_BITS | (Self::of(kind, a, b).0 & !Self::SCHEMA_BITS))
+    }
+
+    const SCHEMA_BITS: u64 = 0xffff_ffff_0000_0000;
+
+    /// Whether this is the key of the set of indexes or of constraints, or of all values of a constraint. A graph has
+    /// few of them, so the sequencer can remember them for longer than other keys. One in four billion other keys is
+    /// taken for one of them, which does no harm.
+    #[must_use]
+    pub fn is_of_schema(self) -> bool {
+        self.0 & Self::SCHEMA_BITS == Self::SCHEMA_BITS
+    }
+
     /// Key of the existence of a vertex with a GUI.
     #[must_use]
     pub fn existence(gui: Gui) -> Key {
@@ -248,7 +263,7 @@ impl Key {
     /// Key of the set of indexes. A transaction that creates or drops an index reads and writes it.
     #[must_use]
     pub fn schema() -> Key {
-        Self::of(9, 0, 0)
+        Self::of_schema(9, 0, 0)
     }
 
     /// Key of a value of a uniqueness constraint. Equal values have equal keys.
@@ -262,13 +277,13 @@ impl Key {
     /// Key of the set of constraints. A transaction that writes vertices reads it.
     #[must_use]
     pub fn constraints() -> Key {
-        Self::of(12, 0, 0)
+        Self::of_schema(12, 0, 0)
     }
 
     /// Key of all values of a uniqueness constraint. Transactions write it; only bulk loads read it.
     #[must_use]
     pub fn any_unique(label: Token, key: Token) -> Key {
-        Self::of(11, u64::from(label.0) << 32 | u64::from(key.0), 0)
+        Self::of_schema(11, u64::from(label.0) << 32 | u64::from(key.0), 0)
     }
 }
 

@@ -41,6 +41,9 @@ pub struct SegmentHeader {
     pub partition_count: PartitionCount,
     /// Id of the load that wrote the segment.
     pub load_id: String,
+    /// Whether elements keep the single-cardinality values that they have when the segment is applied. Otherwise the
+    /// segment's values replace them.
+    pub keeps_values: bool,
 }
 
 /// Writes one segment.
@@ -74,6 +77,7 @@ impl<W: Write> SegmentWriter<W> {
             partition: u32::from(header.partition.0),
             partition_count: u32::from(header.partition_count.get()),
             load_id: header.load_id.clone(),
+            keeps_values: header.keeps_values,
         }))?;
         Ok(writer)
     }
@@ -266,6 +270,7 @@ fn decode_header(header: proto::SegmentHeader) -> Result<SegmentHeader, Error> {
         partition: PartitionId(partition.ok_or(range("partition", header.partition))?),
         partition_count,
         load_id: header.load_id,
+        keeps_values: header.keeps_values,
     })
 }
 
@@ -293,6 +298,7 @@ mod tests {
             partition: PartitionId(3),
             partition_count: PartitionCount::new(4).unwrap(),
             load_id: "load-1".into(),
+            keeps_values: false,
         }
     }
 

@@ -10,7 +10,7 @@ use tidegraph_apl::At;
 use tidegraph_load::Options;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
 use tidegraph_load::source::{Access, Source};
-use tidegraph_txn::{LoadCommit, NewVertices};
+use tidegraph_txn::{LoadChange, LoadCommit, NewVertices};
 use tidegraph_types::{Epoch, ErrorCode, Gui, Key, Str, Version};
 
 /// How often a load is checked again after a conflict with a transaction.
@@ -36,6 +36,20 @@ impl NewVertices for Loaded {
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
         for (version, gui, id) in made {
             if self.0.collides(gui, id) {
+                return Some(version);
+            }
+        }
+        None
+    }
+
+    fn depends_on(&self, changes: &mut dyn Iterator<Item = (Version, LoadChange)>) -> Option<Version> {
+        let concerns = |change| match change {
+            LoadChange::Deleted(gui) => self.0.has_vertex(gui),
+            LoadChange::EdgeId(hash) => self.0.has_edge_id(hash),
+            LoadChange::Any => true,
+        };
+        for (version, change) in changes {
+            if concerns(change) {
                 return Some(version);
             }
         }

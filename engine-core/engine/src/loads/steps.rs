@@ -234,7 +234,10 @@ impl Ingest {
             first_asked: None,
             vertices: Box::new(super::runner::Loaded(vertex_ids)),
         };
-        self.objects.put(&asked_path(load_id), Vec::new())?;
+        if self.fate(load_id, Fate::Commit)? == Fate::Removed {
+            let message = "another process ended the load and removes its segments";
+            return self.fail(&job, Error::new(ErrorCode::Cancelled, message));
+        }
         match hold.commit(commit, &|| true) {
             Ok(version) => self.completed(&steps, &job, &outcome, Some(version)),
             Err(LoadCommitError { error, open: false }) if error.retry() == Retry::NewerVersion => {
@@ -360,20 +363,33 @@ impl Ingest {
             _ => LoadState::Failed,
         };
         // After an attempt to commit, the segments stay for a day: another process may still commit them.
-        let was_asked = match self.objects.head(&asked_path(job.id())) {
-            Ok(_) => true,
-            Err(error) if error.code() == ErrorCode::NotFound => false,
-            Err(error) => return Err(error.into()),
-        };
-        if !was_asked {
+        if self.fate(job.id(), Fate::Removed)? == Fate::Removed {
+            let fate = fate_path(job.id());
             for folder in [SEGMENTS, FOLDER] {
                 for object in self.objects.list(&format!("{folder}/{}/", job.id()))? {
-                    self.objects.delete(&object.path)?;
+                    // This one stays, for a commit that begins later.
+                    if object.path != fate {
+                        self.objects.delete(&object.path)?;
+                    }
                 }
             }
         }
         job.end(state, Some(error.to_string()), self.clock.wall());
         self.over(job)
+    }
+
+    /// Decides the fate of a load's segments, unless another process has decided it, and returns the decision.
+    ///
+    /// The first process that creates the object decides. So a load is never committed without its segments,
+    /// whatever processes do at the same time.
+    fn fate(&self, load_id: &str, wanted: Fate) -> Result<Fate, Error> {
+        let path = fate_path(load_id);
+        if self.objects.put_new(&path, wanted.word())? {
+            return Ok(wanted);
+        }
+        // An earlier release wrote an empty object before a commit.
+        let decided = self.objects.get(&path)?;
+        Ok(if *decided == *Fate::Removed.word().as_bytes() { Fate::Removed } else { Fate::Commit })
     }
 
     /// Writes the report and the job of a load that has ended.
@@ -447,7 +463,26 @@ fn report_path(load_id: &str) -> String {
     format!("{FOLDER}/{load_id}/report.json")
 }
 
-/// Path of the object that exists after the first attempt to commit the load.
-fn asked_path(load_id: &str) -> String {
+/// What happens to the segments of a load. Decided once, see [`Ingest::fate`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// They may be committed, so they stay.
+    Commit,
+    /// They are removed, so they are never committed.
+    Removed,
+}
+
+impl Fate {
+    /// Returns the content of the object.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// Path of the object that holds the fate of the load's segments.
+fn fate_path(load_id: &str) -> String {
     format!("{FOLDER}/{load_id}/asked")
 }

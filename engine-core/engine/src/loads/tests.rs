@@ -201,3 +201,112 @@ fn the_drop_folder_is_left_by_no_link() {
     assert!(!outside.join("report.json").exists() && !outside.join("_REPORT.json").exists());
     assert_eq!(database.loads().list(10, true).len(), 2);
 }
+
+/// Runs a load of files into a graph. Calls `meanwhile`, with the folder of the files, after the load has read all of
+/// them and before it commits.
+fn load_beside(
+    database: &Database,
+    spec: &LoadSpec,
+    files: &[(&str, &str)],
+    meanwhile: impl FnOnce(&Path),
+) -> LoadStatus {
+    let home = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        std::fs::write(home.path().join(name), text).expect("written");
+    }
+    let held = database.loads().shared.commit.lock();
+    let spec = LoadSpec { sources: vec![format!("file://{}", home.path().display())], ..spec.clone() };
+    let id = database.loads().submit(spec).expect("taken");
+    // The feed counts are complete once all files have been read.
+    loop {
+        let status = database.loads().status(&id).expect("known");
+        assert!(!status.overall.state.is_final(), "it has not been let through: {status:?}");
+        if status.feed_count == [("LOAD_COMPLETED", files.len() as u64)] {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    meanwhile(home.path());
+    drop(held);
+    database.loads().wait(&id).expect("known")
+}
+
+const OLD_AND_NEW: &str = "MATCH (a {p: 1})-[r]->() RETURN id(a), a.n, r.w ORDER BY id(a)";
+
+/// A load beside transactions that set `n` of an old and of a new vertex, and `w` of an old edge.
+fn values_after_a_load(spec: &LoadSpec, files: &[(&str, &str)]) -> Vec<Vec<Value>> {
+    let database = Database::open(Options::default()).expect("a graph");
+    run(&database, "CREATE (a:P {`~id`: 'old', p: 1})-[:L {`~id`: 'e'}]->(:Z {`~id`: 'z', n: 0, w: 0})");
+    let meanwhile = [
+        "MATCH (a) WHERE id(a) = 'old' AND a.n IS NULL SET a.n = 5",
+        "MATCH (z:Z) CREATE (a:P {`~id`: 'new', p: 1, n: 6})-[:L {w: 1}]->(z)",
+        "MATCH (a)-[r:L]->() WHERE id(a) = 'old' AND r.w IS NULL SET r.w = 7",
+    ];
+    let meanwhile = |_: &Path| meanwhile.iter().for_each(|text| _ = run(&database, text));
+    let status = load_beside(&database, spec, files, meanwhile);
+    assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+    let added = run(&database, "MATCH (a) WHERE id(a) IN ['old', 'new'] RETURN sum(a.m)");
+    assert_eq!(added, [[Value::Long(4)]], "values that only the load has are added");
+    run(&database, OLD_AND_NEW)
+}
+
+#[test]
+fn a_load_keeps_the_values_that_transactions_wrote_meanwhile() {
+    let row = |id: &str, n: i64, w: i64| vec![Value::string(id), Value::Long(n), Value::Long(w)];
+    let mut spec = LoadSpec::new(vec![], Some(Dialect::OPENCYPHER));
+    let files = [
+        ("v.csv", ":ID,n:Long,m:Long,:LABEL\nold,70,2,P\nnew,71,2,P\n"),
+        ("e.csv", ":ID,:START_ID,:END_ID,:TYPE,w:Long\ne,old,z,L,72\n"),
+    ];
+    spec.user_provided_edge_ids = true;
+    assert_eq!(values_after_a_load(&spec, &files), [row("new", 6, 1), row("old", 5, 7)]);
+    let files = [
+        ("v.csv", "~id,n:Long(single),m:Long(single),~label\nold,70,2,P\nnew,71,2,P\n"),
+        ("e.csv", "~id,~from,~to,~label,w:Long\ne,old,z,L,72\n"),
+    ];
+    let mut spec = LoadSpec::new(vec![], Some(Dialect::GREMLIN));
+    assert_eq!(values_after_a_load(&spec, &files), [row("new", 6, 1), row("old", 5, 7)]);
+    // With this setting, the user wants the values of the load.
+    spec.update_single_cardinality_properties = true;
+    assert_eq!(values_after_a_load(&spec, &files), [row("new", 71, 1), row("old", 70, 72)]);
+}
+
+#[test]
+fn a_load_is_read_again_only_for_a_change_of_what_it_met() {
+    let database = Database::open(Options::default()).expect("a graph");
+    run(&database, "UNWIND ['a', 'b', 'c', 'd'] AS id CREATE (:Old {`~id`: id})");
+    let spec = LoadSpec::new(vec![], Some(Dialect::OPENCYPHER));
+    let nodes = ("v.csv", ":ID,:LABEL\nd,P\nx,P\n");
+    let edges = |round: &str| format!(":ID,:START_ID,:END_ID,:TYPE\n{round},a,x,L\n");
+    let load = |name: &str, changes: &[&str]| {
+        let (first, again) = (edges(&format!("{name}-1")), edges(&format!("{name}-2")));
+        load_beside(&database, &spec, &[nodes, ("e.csv", &first)], |folder| {
+            changes.iter().for_each(|text| _ = run(&database, text));
+            // A load that reads its files again finds another edge.
+            std::fs::write(folder.join("e.csv"), again).expect("written");
+        })
+    };
+    let status = load(
+        "s",
+        &[
+            "MATCH (a) WHERE id(a) = 'b' DETACH DELETE a",
+            "MATCH (c) WHERE id(c) = 'c' CREATE (c)-[:L {`~id`: 'other'}]->(c)",
+            "MATCH (a) WHERE id(a) = 'a' SET a.n = 1",
+        ],
+    );
+    assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+    let found =
+        |id: &str| run(&database, &format!("MATCH ()-[r:L]->() WHERE id(r) = '{id}' RETURN count(r)"));
+    assert_eq!((found("s-1"), found("s-2")), (vec![vec![Value::Long(1)]], vec![vec![Value::Long(0)]]));
+    // A vertex that it merged into, and an edge id that it took.
+    let taken = "MATCH (c) WHERE id(c) = 'c' CREATE (c)-[:L {`~id`: 'u-1'}]->(c)";
+    for (name, change) in [("t", "MATCH (d) WHERE id(d) = 'd' DETACH DELETE d"), ("u", taken)] {
+        let status = load(name, &[change]);
+        assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+        assert_eq!(found(&format!("{name}-2")), [[Value::Long(1)]], "it was read again");
+    }
+    // The end of an edge.
+    let status = load("w", &["MATCH (a) WHERE id(a) = 'a' DETACH DELETE a"]);
+    assert_eq!(status.overall.state, LoadState::Failed, "{status:?}");
+    assert_eq!(status.errors[0]["errorCode"], "FROM_OR_TO_VERTEX_ARE_MISSING", "{status:?}");
+}

@@ -39,6 +39,11 @@ pub(super) enum End {
 impl Load<'_> {
     pub(super) fn edge_rows(&mut self, file: usize, rows: Vec<EdgeRow>) -> Result<(), Stop> {
         let ends = self.find_vertices(rows.iter().flat_map(|r| [&r.from, &r.to]))?;
+        for found in ends.values() {
+            if let Found::Present(gui) = found {
+                self.ids.insert_end(*gui);
+            }
+        }
         let mut resolved = Vec::with_capacity(rows.len());
         for row in rows {
             self.count_edge(file, row.properties.len());

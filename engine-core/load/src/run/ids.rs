@@ -5,7 +5,7 @@
 //! gets a salted GUI and an entry in `moved`, which holds the id itself. Ids that have a salted GUI in the graph are in
 //! `moved` as well. Collisions are a handful among billions of ids, so `moved` stays small.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use tidegraph_types::{Gui, GuiHasher, Str};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -18,34 +18,55 @@ pub(super) struct Ids {
     seen: FxHashMap<u64, u64>,
     moved: FxHashMap<Str, Gui>,
     edges: FxHashMap<u64, u64>,
+    /// Vertices of the graph that edges of the load have as ends.
+    ends: FxHashSet<u64>,
 }
 
 /// The vertices that a load has met: GUI and second hash of the id, 16 bytes each. The commit of a load checks them
-/// against the vertices that transactions created meanwhile.
+/// against the vertices that transactions created meanwhile. A load in one process also has the ends and the ids of its
+/// edges, which the commit checks against what transactions deleted and created.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct VertexIds(FxHashMap<u64, u64>);
+pub struct VertexIds {
+    seen: FxHashMap<u64, u64>,
+    ends: FxHashSet<u64>,
+    edges: FxHashMap<u64, u64>,
+    /// Whether `ends` and `edges` are known. They are not if several processes ran the load.
+    has_edges: bool,
+}
 
 impl VertexIds {
     /// Adds the vertices of a part of the load.
     pub(super) fn extend(&mut self, seen: impl IntoIterator<Item = (u64, u64)>) {
-        self.0.extend(seen);
+        self.seen.extend(seen);
     }
 
     /// Returns the GUIs.
     pub fn guis(&self) -> impl Iterator<Item = Gui> {
-        self.0.keys().map(|gui| Gui(*gui))
+        self.seen.keys().map(|gui| Gui(*gui))
     }
 
     /// Whether the load has another id under this GUI.
     #[must_use]
     pub fn collides(&self, gui: Gui, id: &str) -> bool {
-        self.0.get(&gui.0).is_some_and(|check| *check != check_of(id))
+        self.seen.get(&gui.0).is_some_and(|check| *check != check_of(id))
+    }
+
+    /// Whether the load has met a vertex with this GUI, as a row or as the end of an edge, or may have.
+    #[must_use]
+    pub fn has_vertex(&self, gui: Gui) -> bool {
+        !self.has_edges || self.seen.contains_key(&gui.0) || self.ends.contains(&gui.0)
+    }
+
+    /// Whether the load has met an edge id with this hash, or may have.
+    #[must_use]
+    pub fn has_edge_id(&self, hash: Gui) -> bool {
+        !self.has_edges || self.edges.contains_key(&hash.0)
     }
 }
 
 impl fmt::Debug for VertexIds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "VertexIds({})", self.0.len())
+        write!(f, "VertexIds({})", self.seen.len())
     }
 }
 
@@ -63,7 +84,13 @@ pub(super) enum EdgeId {
 
 impl Ids {
     pub fn new(hasher: GuiHasher) -> Self {
-        Self { hasher, seen: FxHashMap::default(), moved: FxHashMap::default(), edges: FxHashMap::default() }
+        Self {
+            hasher,
+            seen: FxHashMap::default(),
+            moved: FxHashMap::default(),
+            edges: FxHashMap::default(),
+            ends: FxHashSet::default(),
+        }
     }
 
     /// Returns the GUI of a vertex that the load has met.
@@ -108,7 +135,12 @@ impl Ids {
 
     /// Returns what the commit of the load needs.
     pub fn into_vertices(self) -> VertexIds {
-        VertexIds(self.seen)
+        VertexIds { seen: self.seen, ends: self.ends, edges: self.edges, has_edges: true }
+    }
+
+    /// Adds a vertex of the graph that an edge of the load has as an end.
+    pub fn insert_end(&mut self, gui: Gui) {
+        self.ends.insert(gui.0);
     }
 
     /// Adds a new edge id.

@@ -33,7 +33,7 @@ pub use ids::VertexIds;
 pub use report::{Counts, FileReport, FileState, Outcome, Status};
 pub use target::{Control, Found, LoadTarget, Progress};
 
-use crate::dialect::{Dialect, Rules};
+use crate::dialect::{Dialect, OnConflict, Rules};
 use crate::error::Error;
 use crate::header::FileKind;
 use crate::options::Options;
@@ -277,12 +277,15 @@ impl<'a> Load<'a> {
             files_total: to_read().count(),
             ..Progress::default()
         };
+        let config = context.config;
+        let on_conflict = config.dialect.rules().on_conflict(config.update_single_cardinality_properties);
         Ok(Self {
             context,
             files,
             names,
             tally: Tally { progress, ..Tally::default() },
-            writer,
+            // A transaction may write a value after the load has looked for one.
+            writer: writer.keeping_values(on_conflict != OnConflict::Replace),
             ids: Ids::new(context.target.hasher()),
             sids: 0..0,
             waiting: waiting::WaitingRows::default(),

@@ -43,6 +43,8 @@ pub(crate) struct Writer<'t> {
     /// Whether the batch is a load. A load that touches much is reclaimed by one sweep instead of one note for each
     /// record.
     pub bulk: bool,
+    /// Whether single values that elements have stay, except those of these keys.
+    pub keeps: Option<&'t [Token]>,
     pub tally: &'t mut Tally,
 }
 
@@ -119,7 +121,10 @@ impl Open<'_> {
         let (pages, view) = self.pages(&guard);
         if before.is_some_and(|place| pages.is_present(view, place)) {
             self.add_labels(w, gui, labels);
-            let writes: SmallVec<[&PropertyWrite; 8]> = properties.iter().collect();
+            let mut writes: SmallVec<[&PropertyWrite; 8]> = properties.iter().collect();
+            if let Some(replaced) = w.keeps {
+                self.leave_present(gui, replaced, &mut writes);
+            }
             self.set_properties(w, gui, &writes);
             return false;
         }
@@ -268,6 +273,21 @@ impl Open<'_> {
         self.partition.distinct.note(writes.iter().map(|write| (write.key, &write.value)));
         self.change_vertex(w, gui, |pages, view, version, place| {
             pages.write_all(view, version, place, writes)
+        });
+    }
+
+    /// Removes the writes of single values that the vertex has in the newest version, except of the keys in `replaced`.
+    fn leave_present(&mut self, gui: Gui, replaced: &[Token], writes: &mut SmallVec<[&PropertyWrite; 8]>) {
+        let guard = pin();
+        let Some((_, place)) = self.present_slot(gui, &guard) else { return };
+        if !self.bring(place, &guard) {
+            return;
+        }
+        let (pages, view) = self.pages(&guard);
+        writes.retain(|write| {
+            write.cardinality != Cardinality::Single
+                || replaced.contains(&write.key)
+                || !pages.has_value(view, place, write.key)
         });
     }
 
@@ -420,7 +440,11 @@ impl Open<'_> {
     pub fn set_edge_property(&mut self, w: &mut Writer<'_>, edge: &Edge, key: Token, value: &Value) {
         let guard = pin();
         if self.edge_place(edge.sid, &guard).is_some() {
+            let keeps = w.keeps.is_some();
             return self.change_edge(w, edge.sid, |pages, view, version, place| {
+                if keeps && pages.has_value(view, place, key) {
+                    return Changed::No;
+                }
                 pages.write(view, version, place, key, Cardinality::Single, value)
             });
         }

@@ -84,6 +84,22 @@ impl PageWriter {
         Content { entries }
     }
 
+    /// Returns whether the newest version has a value of a key.
+    pub fn has_value(&self, view: TableView<'_>, place: RowPlace, key: Token) -> bool {
+        let page = view.page(place.page());
+        let set = page.set();
+        let may_overflow = match set.find(key) {
+            Some(at) if set.columns[usize::from(at)].shape.column != ColumnType::Elsewhere => return true,
+            Some(_) => true,
+            None => set.irregular,
+        };
+        let overflow = page.overflows().filter(|_| may_overflow).and_then(|overflows| {
+            // SAFETY: as in `id`.
+            unsafe { overflow_at(overflows[place.row()].load(Ordering::Relaxed)) }
+        });
+        overflow.is_some_and(|overflow| overflow.find(key).is_some())
+    }
+
     /// Writes one value.
     pub fn write(
         &mut self,

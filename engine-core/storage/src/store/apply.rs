@@ -20,7 +20,7 @@ impl Store {
         debug_assert!(version >= *applied, "version {version} comes after {applied}");
         *applied = version;
         let mut tally = Tally::default();
-        let mut writer = Writer { version, bulk: false, tally: &mut tally };
+        let mut writer = Writer { version, bulk: false, keeps: None, tally: &mut tally };
         let mut rest = mutations;
         while let Some((first, more)) = rest.split_first() {
             rest = more;

@@ -52,6 +52,8 @@ pub struct LoadOutcome {
 pub struct BulkLoad<'s> {
     store: &'s Store,
     version: Version,
+    /// Whether single values that elements have stay.
+    keeps: bool,
     /// Collected links, by partition.
     waiting: Vec<PendingLinks>,
     waiting_links: usize,
@@ -82,6 +84,7 @@ impl Store {
         BulkLoad {
             store: self,
             version,
+            keeps: false,
             waiting: self.partitions.iter().map(|_| PendingLinks::default()).collect(),
             waiting_links: 0,
             most_waiting: self.most_waiting(0),
@@ -109,10 +112,20 @@ impl Store {
 }
 
 impl BulkLoad<'_> {
+    /// Says whether the load keeps the single-cardinality values that elements have. Otherwise it replaces them.
+    ///
+    /// The load replaces values under uniqueness constraints in both cases: it has checked its own values, together
+    /// with the labels that it adds, and not those that a transaction wrote meanwhile (TXN-3).
+    pub fn keep_values(&mut self, keeps: bool) {
+        self.keeps = keeps;
+    }
+
     /// Applies mutations in order.
     pub fn apply(&mut self, mutations: &[Mutation]) {
         let mut tally = Tally::default();
-        let mut w = Writer { version: self.version, bulk: true, tally: &mut tally };
+        let replaced = self.store.keys_of_constraints();
+        let keeps = self.keeps.then_some(replaced.as_slice());
+        let mut w = Writer { version: self.version, bulk: true, keeps, tally: &mut tally };
         let mut rest = mutations;
         while let Some(first) = rest.first() {
             // A run of one kind may be reordered, but kinds keep their order.
@@ -145,7 +158,7 @@ impl BulkLoad<'_> {
         let (version, wrote) = (self.version, self.wrote || self.waiting_links > 0);
         let work = |(partition, waiting): (&Partition, &mut PendingLinks)| {
             let mut tally = Tally::default();
-            let w = Writer { version, bulk: true, tally: &mut tally };
+            let w = Writer { version, bulk: true, keeps: None, tally: &mut tally };
             let mut open = partition.open();
             if !waiting.is_empty() {
                 open.load_links(&w, waiting);
@@ -186,10 +199,10 @@ impl BulkLoad<'_> {
             }
         }
         let works = store.partitions.iter().zip(of_partition).filter(|(_, some)| !some.is_empty()).collect();
-        let version = w.version;
+        let (version, keeps) = (w.version, w.keeps);
         let done = run_parallel(run.len() / ITEMS_PER_THREAD, works, |(partition, some)| {
             let mut tally = Tally::default();
-            let mut w = Writer { version, bulk: true, tally: &mut tally };
+            let mut w = Writer { version, bulk: true, keeps, tally: &mut tally };
             let created = store.load_vertices(&mut w, partition, &some);
             (tally, created, some.len() as u64)
         });
@@ -217,7 +230,7 @@ impl BulkLoad<'_> {
         if store.config.scope.is_some() {
             // The edge that has an id may be in another store; the load made sure that no edge has it.
             let tally = &mut Tally::default();
-            let w = Writer { version, bulk: true, tally };
+            let w = Writer { version, bulk: true, keeps: None, tally };
             let mut open = store.partitions[0].open();
             for new in &edges {
                 let home = new.id_hash.filter(|hash| store.holds(Gui(*hash)));
@@ -316,7 +329,7 @@ impl Store {
         pending: &mut PendingLinks,
     ) {
         let mut tally = Tally::default();
-        let mut w = Writer { version, bulk: true, tally: &mut tally };
+        let mut w = Writer { version, bulk: true, keeps: None, tally: &mut tally };
         let mut open = self.partitions[number].open();
         for group in some.chunks(GROUP) {
             let group = || group.iter().map(|index| &edges[*index as usize]);
@@ -357,7 +370,7 @@ impl Open<'_> {
     /// Takes the edge ids that hash to this partition. Returns the edges whose id may be taken already.
     fn take_edge_ids(&mut self, version: Version, edges: &[NewEdge<'_>], some: &[u32]) -> Vec<u32> {
         let mut tally = Tally::default();
-        let w = Writer { version, bulk: true, tally: &mut tally };
+        let w = Writer { version, bulk: true, keeps: None, tally: &mut tally };
         let mut taken = Vec::new();
         for group in some.chunks(GROUP) {
             let guard = &pin();

@@ -111,6 +111,15 @@ impl Store {
         self.indexes.list().iter().map(state).collect()
     }
 
+    /// Returns the property keys of all uniqueness constraints, filled or not, so that all replicas return the same.
+    pub(super) fn keys_of_constraints(&self) -> Vec<Token> {
+        if self.indexes.is_empty() {
+            return Vec::new();
+        }
+        let list = self.indexes.list();
+        list.iter().filter(|index| index.definition.unique).map(|index| index.definition.key).collect()
+    }
+
     /// Creates an index, to be filled. Its first version is `since`.
     pub(crate) fn define_index(&self, definition: &IndexDefinition, since: Version) {
         self.indexes.define(definition, self.partitions.len(), since);

@@ -1,6 +1,7 @@
 //! Loads beside transactions.
 
 use super::*;
+use crate::LoadChange;
 
 /// The new vertices of a load.
 #[derive(Debug)]
@@ -55,6 +56,58 @@ fn a_load_whose_gui_went_to_another_id_is_refused() {
     }
     // The same id twice is one vertex. Vertices that existed at the load's version are checked by the load itself.
     sequencer.commit_load(&watch, load_of(base, &vertices[..3])).unwrap();
+}
+
+/// The vertices of a load that knows which changes concern it.
+#[derive(Debug)]
+struct Narrow(Gui);
+
+impl NewVertices for Narrow {
+    fn collision(&self, _: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
+        None
+    }
+
+    fn depends_on(&self, changes: &mut dyn Iterator<Item = (Version, LoadChange)>) -> Option<Version> {
+        let concerns = |change| change == LoadChange::Deleted(self.0) || change == LoadChange::Any;
+        for (version, change) in changes {
+            if concerns(change) {
+                return Some(version);
+            }
+        }
+        None
+    }
+}
+
+#[test]
+fn a_load_is_refused_for_changes_that_concern_it() {
+    let (sequencer, _) = in_memory();
+    let early = sequencer.commit(request(Version(0), &[], &[(1, 1)])).unwrap();
+    let delete = |gui: u64| {
+        let mutations = vec![Mutation::DeleteVertex { gui: Gui(gui), edges_left: false }];
+        sequencer.commit(CommitRequest { mutations, ..request(Version(0), &[], &[]) }).unwrap()
+    };
+    delete(50);
+    let watch = sequencer.begin_load();
+    let load = |read_version| {
+        let vertices = Box::new(Narrow(Gui(7)));
+        sequencer.commit_load(&watch, LoadCommit { vertices, ..load_of(read_version, &[]) })
+    };
+    // What happened before the watch began is not known.
+    assert!(is_conflict(load(early)));
+    let base = sequencer.version();
+    for gui in 100..200 {
+        delete(gui);
+    }
+    let first = load(base).unwrap();
+    // Another load concerns every load.
+    assert!(is_conflict(load(base)));
+    let deleted = delete(7);
+    delete(8);
+    match load(first) {
+        Err(Error::Conflict { written, .. }) => assert_eq!(written, deleted),
+        other => panic!("{other:?}"),
+    }
+    load(deleted).unwrap();
 }
 
 /// Shows TXN-2.
@@ -143,4 +196,32 @@ fn what_is_made_during_loads_can_be_asked_for_in_pieces() {
     assert!(is_conflict(sequencer.commit_load(&watch, load_of(base, &[]))));
     let compared = LoadCommit { compared: versions[2], ..load_of(base, &[]) };
     sequencer.commit_load(&watch, compared).unwrap();
+}
+
+/// Shows that a load ends beside writes of more keys than are remembered.
+#[test]
+fn a_load_meets_no_conflict_with_keys_that_it_never_read() {
+    let config = SequencerConfig { remembered_keys: 10, ..SequencerConfig::default() };
+    let applier = Box::new(Numbers::default());
+    let sequencer = Sequencer::start(config, Box::new(MemoryLog::default()), Recovered::default(), applier);
+    sequencer.commit(request(Version(0), &[], &[(1, 1)])).unwrap();
+    let watch = sequencer.begin_load();
+    let base = sequencer.version();
+    for n in 0..100 {
+        sequencer.commit(request(sequencer.version(), &[], &[(1_000 + n, 1)])).unwrap();
+    }
+    let any_unique = Key::any_unique(Token(1), Token(2));
+    let load = |read_version| LoadCommit {
+        read_keys: vec![Key::constraints(), any_unique],
+        ..load_of(read_version, &[])
+    };
+    let loaded = sequencer.commit_load(&watch, load(base)).unwrap();
+    // What it did read still counts, however many keys were written after that.
+    sequencer
+        .commit(CommitRequest { write_keys: vec![any_unique], ..request(loaded, &[], &[(1, 2)]) })
+        .unwrap();
+    for n in 0..100 {
+        sequencer.commit(request(sequencer.version(), &[], &[(1_000 + n, 1)])).unwrap();
+    }
+    assert!(is_conflict(sequencer.commit_load(&watch, load(loaded))));
 }

@@ -275,8 +275,8 @@ impl<'a> Steps<'a> {
     /// [`Error::Objects`] if the store fails.
     pub fn clear(&self) -> Result<(), Error> {
         for object in self.objects.list(&format!("{FOLDER}/{}/", self.plan.load_id))? {
-            // The report of the load can be asked for later.
-            if !object.path.ends_with("/report.json") {
+            // The report of the load can be asked for later. A process that was paused finds the fate of the segments.
+            if !["/report.json", "/asked"].iter().any(|name| object.path.ends_with(name)) {
                 self.objects.delete(&object.path)?;
             }
         }
