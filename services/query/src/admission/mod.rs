@@ -7,7 +7,8 @@
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
 //! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose
 //! text it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking
-//! pool. An inline write is committed without a thread that waits for it.
+//! pool, whose priority is below that of the threads that read sockets. An inline write is committed without a thread
+//! that waits for it.
 //!
 //! An answer keeps its memory, and its slot if it has one, until the last of its bytes is sent or its client is gone:
 //! clients that do not read cannot make the service hold more than its budget for all queries ([`MemoryPool`]).
@@ -18,6 +19,7 @@
 mod held;
 mod list;
 mod output;
+mod priority;
 #[cfg(test)]
 mod tests;
 
@@ -410,5 +412,9 @@ fn written(
 async fn on_own_thread(
     work: impl FnOnce() -> Result<Written, Error> + Send + 'static,
 ) -> Result<Written, Error> {
+    let work = || {
+        priority::lower();
+        work()
+    };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::defect(error)))
 }
