@@ -9,6 +9,7 @@ export type ErrorKind =
   | "conflict"
   | "throttled"
   | "unavailable"
+  | "unknown"
   | "timeout"
   | "corrupt"
   | "internal";

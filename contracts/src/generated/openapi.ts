@@ -498,6 +498,11 @@ export interface components {
             settings?: {
                 [key: string]: string;
             };
+            /** @description memory of all running queries and of the answers that are not sent yet */
+            queryMemory?: {
+                usedBytes: number;
+                limitBytes: number;
+            };
         };
         FleetStatus: {
             mapEpoch: number;
@@ -721,9 +726,14 @@ export interface components {
                 "application/json": components["schemas"]["loader-cancelled.schema"];
             };
         };
-        /** @description the request failed as a whole; nothing of it was written */
+        /**
+         * @description The request failed as a whole; nothing of it was written. The one exception is the code
+         *     `CommitOutcomeUnknownException` (status 520): it is not known whether the write was committed.
+         */
         Error: {
             headers: {
+                /** @description seconds after which a request that was refused because of the load may be sent again */
+                "Retry-After"?: number;
                 [name: string]: unknown;
             };
             content: {

@@ -158,7 +158,7 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// `ConcurrentModification` with [`Retry::NewerVersion`](crate::Retry::NewerVersion) if another transaction wrote
-    /// what this one read; then nothing is committed, now or later. `Unavailable` leaves open whether the changes were
+    /// what this one read; then nothing is committed, now or later. `CommitOutcomeUnknown` leaves open whether the changes were
     /// committed. Other codes if the request cannot be committed as it is.
     fn commit(&self, request: CommitRequest) -> Result<Version, Error>;
 

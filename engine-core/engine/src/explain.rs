@@ -1,7 +1,7 @@
 //! Explains a text: shows the plans that it becomes, without running it.
 
 use crate::query::{Deadline, schema_command, with_deep_stack};
-use crate::{Database, Error, Language};
+use crate::{Database, Error, Language, Parameters, Query};
 use tidegraph_plan::passes::Trace;
 
 impl Database {
@@ -22,7 +22,9 @@ impl Database {
         with_deep_stack(text, || {
             let mut printed = String::new();
             let deadline = Deadline::new(&*self.clock, self.options.query_timeout(), None);
-            self.plan_anew(language, text, &deadline, |plan, knowledge| {
+            let parameters = Parameters::default();
+            let query = Query::new(language, text, &parameters);
+            self.plan_anew(&query, &deadline, |plan, knowledge| {
                 let trace = Trace::of(plan, knowledge)?;
                 printed = trace.to_string();
                 Ok(trace.optimized().clone())

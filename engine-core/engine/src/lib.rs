@@ -54,4 +54,4 @@ pub use options::Options;
 pub use principal::Principal;
 pub use query::{Answer, InlineLimits, Language, PendingAnswer, Query};
 pub use tidegraph_apl as apl;
-pub use tidegraph_exec::Parameters;
+pub use tidegraph_exec::{MemoryPool, Parameters, PoolExhausted, Reservation};

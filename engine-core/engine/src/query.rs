@@ -19,7 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{Catalog, Expand};
-use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
+use tidegraph_exec::{
+    Context, Entropy, Execution, Interrupt, Limits, Memory, Parameters, Reservation, Stop, View,
+};
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::passes::{Instances, Knowledge, optimize};
 use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
@@ -54,6 +56,8 @@ pub struct Query<'a> {
     pub read_only: bool,
     /// Who asks.
     pub principal: &'a Principal,
+    /// The request's part of the memory that all requests share. It keeps what the rows of the answer take.
+    pub memory: Option<&'a Arc<Reservation>>,
 }
 
 impl<'a> Query<'a> {
@@ -85,6 +89,7 @@ impl<'a> Query<'a> {
             at_least: None,
             read_only: false,
             principal,
+            memory: None,
         }
     }
 
@@ -109,6 +114,8 @@ pub struct Answer {
     pub rows: Vec<Vec<Value>>,
     /// The version that a read saw or a write made.
     pub version: Version,
+    /// Whether the request changed the graph.
+    pub wrote: bool,
 }
 
 /// An answer that is valid once its writes are committed.
@@ -290,7 +297,8 @@ impl Database {
     /// (`UnsupportedOperation`); it writes and the request may only read (`MethodNotAllowed`); a parameter or an
     /// operand does not fit; a constraint would break; a limit was reached (`TimeLimitExceeded`, `QueryLimitExceeded`);
     /// transactions kept conflicting (`ConcurrentModification`); the caller cancelled; the graph cannot be read or
-    /// written now (`Unavailable`). Only after `Unavailable` it is open whether writes were committed.
+    /// written now (`Unavailable`). Only after `CommitOutcomeUnknown` it is open whether writes were
+    /// committed.
     pub fn query(&self, query: &Query<'_>) -> Result<Answer, Error> {
         let _span =
             tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
@@ -307,7 +315,7 @@ impl Database {
             self.snapshot_for(query.at_least, &deadline)?;
             return self.schema(&command, &deadline);
         }
-        let planned = self.plan(query.language, query.text, &deadline)?;
+        let planned = self.plan(query, &deadline)?;
         query.ensure_allowed(planned.writes)?;
         if let Some(answer) = self.write_at_applied_version(&planned, query, &deadline) {
             return answer;
@@ -328,7 +336,7 @@ impl Database {
             let error = match self.execute(&planned, query, &deadline, self.limits(), &snapshot, catalog) {
                 Ok(PendingAnswer { answer, commit: None }) => return Ok(answer),
                 Ok(PendingAnswer { answer, commit: Some(request) }) => match self.backend.commit(request) {
-                    Ok(version) => return Ok(Answer { version, ..answer }),
+                    Ok(version) => return Ok(Answer { version, wrote: true, ..answer }),
                     // Only a conflict rules out that the writes were committed.
                     Err(error) if error.retry() == Retry::NewerVersion => error,
                     Err(error) => return Err(error),
@@ -376,7 +384,7 @@ impl Database {
             return None;
         };
         match self.backend.commit(request) {
-            Ok(version) => Some(Ok(Answer { version, ..answer })),
+            Ok(version) => Some(Ok(Answer { version, wrote: true, ..answer })),
             Err(error) if error.retry() == Retry::NewerVersion => {
                 planned.applied.failed();
                 None
@@ -477,28 +485,24 @@ impl Database {
         (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
     }
 
-    fn plan(
-        &self,
-        language: Language,
-        text: &str,
-        deadline: &Deadline<'_>,
-    ) -> Result<Arc<CachedPlan>, Error> {
-        if let Some(cached) = self.cached(language, text) {
+    fn plan(&self, query: &Query<'_>, deadline: &Deadline<'_>) -> Result<Arc<CachedPlan>, Error> {
+        if let Some(cached) = self.cached(query.language, query.text) {
             return Ok(cached);
         }
-        self.plan_anew(language, text, deadline, |plan, knowledge| optimize(plan, knowledge, |_, _| {}))
+        self.plan_anew(query, deadline, |plan, knowledge| optimize(plan, knowledge, |_, _| {}))
     }
 
     /// Plans a text and puts the plan into the cache, in place of an earlier one.
     pub(crate) fn plan_anew(
         &self,
-        language: Language,
-        text: &str,
+        query: &Query<'_>,
         deadline: &Deadline<'_>,
         optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
     ) -> Result<Arc<CachedPlan>, Error> {
         let go_on = || deadline.check().is_ok();
-        let limits = &PlanLimits::new(self.options.query_memory_bytes, &go_on);
+        let take = |bytes| query.memory.is_none_or(|memory| memory.grow_to(bytes).is_ok());
+        let limits = &PlanLimits::new(self.options.query_memory_bytes, &go_on).taking(&take);
+        let (language, text) = (query.language, query.text);
         let compiled = match language {
             Language::Gremlin => tidegraph_gremlin::compile_within(text, limits),
             Language::OpenCypher => tidegraph_opencypher::compile_within(text, limits),
@@ -547,9 +551,15 @@ impl Database {
         let view = View::new(&*apl, catalog, at, planned.writes);
         let entropy = PlatformEntropy(&*self.random);
         let mut context = Context::new(view, query.parameters, limits, deadline, &entropy, self.clock.wall());
+        context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
         context.deleted_is_error = query.language == Language::OpenCypher;
         let (rows, summary) = Execution::new(&planned.plan, context)?.run()?;
-        let answer = Answer { columns: planned.columns.clone(), rows, version: at.version };
+        let answer = Answer {
+            columns: planned.columns.clone(),
+            rows,
+            version: at.version,
+            wrote: summary.commit.is_some(),
+        };
         Ok(PendingAnswer { answer, commit: summary.commit })
     }
 }

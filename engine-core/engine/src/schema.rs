@@ -357,6 +357,7 @@ impl Database {
             columns: columns.iter().map(|name| Str::from(*name)).collect(),
             rows: indexes.iter().filter_map(row).collect(),
             version,
+            wrote: false,
         })
     }
 }
@@ -396,5 +397,5 @@ fn text(text: &str) -> Value {
 }
 
 fn nothing(version: Version) -> Answer {
-    Answer { columns: [].into(), rows: vec![], version }
+    Answer { columns: [].into(), rows: vec![], version, wrote: true }
 }

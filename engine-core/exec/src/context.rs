@@ -6,9 +6,10 @@
 //! What must never happen: this crate reads a clock or draws a random number itself. The caller provides both, so that
 //! a simulation can control them.
 
-use crate::{Error, Result, View};
+use crate::{Error, Reservation, Result, View};
 use jiff::Timestamp;
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_types::{Str, Value};
 
@@ -101,25 +102,41 @@ pub struct Memory {
     used: Cell<u64>,
     peak: Cell<u64>,
     limit_bytes: u64,
+    /// The request's part of the memory that all requests share.
+    shared: Option<Arc<Reservation>>,
 }
 
 impl Memory {
     /// Makes an empty account with a limit.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
-        Self { used: Cell::new(0), peak: Cell::new(0), limit_bytes }
+        Self::drawing(limit_bytes, None)
+    }
+
+    /// Makes an empty account whose memory also counts in a reservation. The reservation keeps what the account held
+    /// at its end, so that the caller can keep the rows of the answer.
+    #[must_use]
+    pub fn drawing(limit_bytes: u64, shared: Option<Arc<Reservation>>) -> Self {
+        if let Some(shared) = &shared {
+            shared.shrink_to(0);
+        }
+        Self { used: Cell::new(0), peak: Cell::new(0), limit_bytes, shared }
     }
 
     /// Charges memory.
     ///
     /// # Errors
     ///
-    /// [`Error::Memory`] if the account would exceed its limit; then nothing is charged.
+    /// [`Error::Memory`] if the account would exceed its limit, [`Error::AllMemory`] if all requests together would
+    /// exceed theirs; then nothing is charged.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let used = self.used.get().saturating_add(bytes as u64);
         if used > self.limit_bytes {
             let (limit_bytes, held_bytes) = (self.limit_bytes, self.used.get());
             return Err(Error::Memory { limit_bytes, held_bytes, asked_bytes: bytes as u64 });
+        }
+        if let Some(shared) = &self.shared {
+            shared.grow_to(used)?;
         }
         self.used.set(used);
         self.peak.set(self.peak.get().max(used));
@@ -130,7 +147,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Memory`] if the account would exceed its limit.
+    /// The same as [`Memory::charge`].
     pub fn ensure(&self, bytes: usize) -> Result<()> {
         self.charge(bytes)?;
         self.release(bytes);
@@ -146,6 +163,9 @@ impl Memory {
     /// Releases memory.
     pub fn release(&self, bytes: usize) {
         self.used.set(self.used.get().saturating_sub(bytes as u64));
+        if let Some(shared) = &self.shared {
+            shared.shrink_to(self.used.get());
+        }
     }
 
     /// Returns the bytes in use.

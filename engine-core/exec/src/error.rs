@@ -28,6 +28,9 @@ pub enum Error {
         /// Bytes that it needed in addition.
         asked_bytes: u64,
     },
+    /// All requests of the process together would hold more memory than their limit.
+    #[error(transparent)]
+    AllMemory(#[from] crate::PoolExhausted),
     /// The answer would have more rows than the limit.
     #[error(
         "the answer has more than {limit} rows, its limit: filter or aggregate, limit the rows, or raise the limit"
@@ -128,6 +131,7 @@ impl Error {
             Self::Value(e) => e.code(),
             Self::Stopped(Stop::Cancelled) => ErrorCode::Cancelled,
             Self::Stopped(Stop::TimedOut { .. }) => ErrorCode::TimeLimitExceeded,
+            Self::AllMemory(error) => error.code(),
             Self::Memory { .. } | Self::Rows { .. } => ErrorCode::QueryLimitExceeded,
             Self::Type { .. }
             | Self::NotStorable { .. }

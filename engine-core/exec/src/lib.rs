@@ -17,6 +17,7 @@ pub mod context;
 pub mod error;
 pub mod execution;
 mod op;
+mod pool;
 pub mod value;
 pub mod view;
 
@@ -24,6 +25,7 @@ pub use batch::{Batch, Column};
 pub use context::{Context, Entropy, Interrupt, Limits, Memory, NeverInterrupted, Parameters, Stop};
 pub use error::Error;
 pub use execution::{Execution, Summary};
+pub use pool::{MemoryPool, PoolExhausted, Reservation, SMALL_BYTES};
 pub use view::View;
 
 /// Result of this crate.

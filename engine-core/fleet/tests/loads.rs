@@ -145,9 +145,9 @@ fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
             // There is no sequencer, or the query conflicted with the load on every attempt.
             Err(error) => {
                 let kind = error.code().kind();
-                assert!(matches!(kind, Kind::Unavailable | Kind::Conflict), "m{n}: {error}");
+                assert!(matches!(kind, Kind::Unavailable | Kind::Unknown | Kind::Conflict), "m{n}: {error}");
                 // After such an error the outcome of the commit may be unknown.
-                in_doubt |= kind == Kind::Unavailable;
+                in_doubt |= kind == Kind::Unknown;
                 continue;
             }
         }

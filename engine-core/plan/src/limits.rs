@@ -25,6 +25,9 @@ pub enum Stopped {
         /// The memory limit of the request.
         limit_bytes: u64,
     },
+    /// All queries of the service together use the memory that they may use.
+    #[error("all queries together use their memory (--query-memory-total): send the query again later")]
+    AllMemory,
 }
 
 impl Stopped {
@@ -34,6 +37,7 @@ impl Stopped {
         match self {
             Self::Interrupted => ErrorCode::Cancelled,
             Self::Memory { .. } => ErrorCode::QueryLimitExceeded,
+            Self::AllMemory => ErrorCode::MemoryLimitExceeded,
         }
     }
 }
@@ -50,6 +54,8 @@ impl Stopped {
 pub struct Limits<'a> {
     go_on: &'a dyn Fn() -> bool,
     limit_bytes: u64,
+    /// Takes memory that all requests share; returns whether there is room for this many bytes of this request.
+    take: Option<&'a dyn Fn(u64) -> bool>,
     used_bytes: Cell<u64>,
     steps: Cell<usize>,
 }
@@ -58,7 +64,15 @@ impl<'a> Limits<'a> {
     /// Makes limits: `limit_bytes` bounds the memory. Planning calls `go_on` often, and ends if it returns `false`.
     #[must_use]
     pub fn new(limit_bytes: u64, go_on: &'a dyn Fn() -> bool) -> Self {
-        Self { go_on, limit_bytes, used_bytes: Cell::new(0), steps: Cell::new(0) }
+        Self { go_on, limit_bytes, take: None, used_bytes: Cell::new(0), steps: Cell::new(0) }
+    }
+
+    /// Takes the memory also from what all requests share. `take` returns whether there is room for this many bytes of
+    /// this request.
+    #[must_use]
+    pub fn taking(mut self, take: &'a dyn Fn(u64) -> bool) -> Self {
+        self.take = Some(take);
+        self
     }
 
     /// Returns limits that are never reached, for texts of the program itself.
@@ -80,11 +94,14 @@ impl<'a> Limits<'a> {
     /// Counts memory that is about to be used, and one step of work.
     ///
     /// # Errors
-    /// [`Stopped::Memory`] over the limit, and those of [`Limits::spend`].
+    /// [`Stopped::Memory`] over the limit, [`Stopped::AllMemory`] over that of all requests, and those of [`Limits::spend`].
     pub fn charge(&self, bytes: usize) -> Result<(), Stopped> {
         let used = self.used_bytes.get().saturating_add(bytes as u64);
         if used > self.limit_bytes {
             return Err(Stopped::Memory { limit_bytes: self.limit_bytes });
+        }
+        if self.take.is_some_and(|take| !take(used)) {
+            return Err(Stopped::AllMemory);
         }
         self.used_bytes.set(used);
         self.spend(1)

@@ -28,6 +28,12 @@ pub const VERSION: &str = "tidegraph_version";
 pub const MEMORY: &str = "tidegraph_memory_bytes";
 /// Bytes of properties in the local file because they do not fit into memory.
 pub const SPILLED: &str = "tidegraph_spilled_bytes";
+/// Memory of all running queries and unsent answers.
+pub const QUERY_MEMORY: &str = "tidegraph_query_memory_bytes";
+/// Limit of that memory.
+pub const QUERY_MEMORY_LIMIT: &str = "tidegraph_query_memory_limit_bytes";
+/// How often a query could not have the memory that it needed because of that limit.
+pub const QUERY_MEMORY_REFUSALS: &str = "tidegraph_query_memory_refusals_total";
 /// 1 while the process accepts commits, otherwise 0.
 pub const WRITABLE: &str = "tidegraph_writable";
 
@@ -92,6 +98,13 @@ pub fn memory_use(memory: u64, spilled: u64) {
     gauge!(SPILLED).set(spilled as f64);
 }
 
+/// Sets the memory of all queries, its limit, and the number of refusals since the start.
+pub fn query_memory(used: u64, limit: u64, refusals: u64) {
+    gauge!(QUERY_MEMORY).set(used as f64);
+    gauge!(QUERY_MEMORY_LIMIT).set(limit as f64);
+    counter!(QUERY_MEMORY_REFUSALS).absolute(refusals);
+}
+
 /// Sets the version of a replica.
 pub fn replica(partition: u16, version: u64) {
     gauge!(VERSION, "partition" => partition.to_string()).set(version as f64);
@@ -112,6 +125,9 @@ pub fn describe() {
         Unit::Bytes,
         "properties in the local file, because they did not fit into memory"
     );
+    describe_gauge!(QUERY_MEMORY, Unit::Bytes, "memory of all running queries and unsent answers");
+    describe_gauge!(QUERY_MEMORY_LIMIT, Unit::Bytes, "limit of the memory of all queries");
+    describe_counter!(QUERY_MEMORY_REFUSALS, "queries that could not have memory because of that limit");
     describe_gauge!(WRITABLE, "1 while commits are taken");
 }
 

@@ -45,6 +45,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
     fn a_key_that_every_user_can_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("key.pem");

@@ -44,7 +44,7 @@ pub use tidegraph_types::RequestId;
 use tidegraph_wire::proto::call::Kind as Call;
 
 /// Version of the protocol that this build speaks.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Returns whether a call may wait for the log. Such calls have only a share of a connection (`places`).
 fn is_commit(call: &Call) -> bool {

@@ -454,7 +454,7 @@ impl Committer {
             match answer {
                 Answer::Version { record, reply } => {
                     let version = group.records[record].version;
-                    reply.send(if record < applied { Ok(version) } else { Err(self.stopped()) });
+                    reply.send(if record < applied { Ok(version) } else { Err(self.in_doubt()) });
                 }
                 Answer::Tokens { tokens, reply } => reply.send(Ok(tokens)),
             }
@@ -471,7 +471,7 @@ impl Committer {
             }
             error => {
                 self.stop("a restart shows whether the last transactions were committed", error);
-                self.stopped()
+                self.in_doubt()
             }
         };
         requests.into_iter().for_each(|request| request.refuse(error.clone()));
@@ -488,8 +488,16 @@ impl Committer {
     }
 
     fn stopped(&self) -> Error {
-        let reason = self.shared.stopped.lock().clone();
-        Error::Unavailable { reason: reason.unwrap_or_else(|| cause(GOING_DOWN)) }
+        Error::Unavailable { reason: self.stop_reason() }
+    }
+
+    /// The error of a request that was handed to the log before the sequencer stopped.
+    fn in_doubt(&self) -> Error {
+        Error::InDoubt { reason: self.stop_reason() }
+    }
+
+    fn stop_reason(&self) -> Cause {
+        self.shared.stopped.lock().clone().unwrap_or_else(|| cause(GOING_DOWN))
     }
 }
 

@@ -3,7 +3,7 @@
 use tidegraph_log::Cause;
 use tidegraph_types::{ErrorCode, RequestId, Version};
 
-/// An error of the sequencer. [`Error::Unavailable`] and [`Error::Forgotten`] leave open whether the transaction was
+/// An error of the sequencer. [`Error::InDoubt`] and [`Error::Forgotten`] leave open whether the transaction was
 /// committed; after every other error it was not.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -59,7 +59,14 @@ pub enum Error {
         /// The newest version whose request ids are forgotten.
         forgotten: Version,
     },
-    /// Writes are not possible now, or no longer.
+    /// The transaction was handed to the log, and the log did not tell whether it has it.
+    #[error("it is not known whether the transaction was committed: {reason}")]
+    InDoubt {
+        /// Why.
+        #[source]
+        reason: Cause,
+    },
+    /// Writes are not possible now, or no longer. The transaction was not committed.
     #[error("writes are not possible: {reason}")]
     Unavailable {
         /// Why.
@@ -77,8 +84,13 @@ impl Error {
             Self::TooLarge { .. } | Self::DictionaryFull { .. } => ErrorCode::QueryLimitExceeded,
             Self::NotStorable { .. } => ErrorCode::InvalidArgument,
             Self::FutureVersion { .. } => ErrorCode::Internal,
-            Self::Forgotten { .. } | Self::Unavailable { .. } => ErrorCode::Unavailable,
+            Self::Forgotten { .. } | Self::InDoubt { .. } => ErrorCode::CommitOutcomeUnknown,
+            Self::Unavailable { .. } => ErrorCode::Unavailable,
         }
+    }
+
+    pub(crate) fn in_doubt(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::InDoubt { reason: cause(reason) }
     }
 
     pub(crate) fn unavailable(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {

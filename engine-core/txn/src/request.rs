@@ -48,7 +48,7 @@ pub(crate) enum Reply<T> {
     Callback(Callback<T>),
 }
 
-/// The callback of a caller that does not wait. It always runs; if the request is dropped, with [`Error::Unavailable`].
+/// The callback of a caller that does not wait. It always runs; if the request is dropped, with [`Error::InDoubt`].
 pub(crate) struct Callback<T>(Option<OnAnswer<T>>);
 
 impl<T> Callback<T> {
@@ -65,7 +65,7 @@ impl<T> Callback<T> {
 
 impl<T> Drop for Callback<T> {
     fn drop(&mut self) {
-        self.call(Err(Error::unavailable(LOST)));
+        self.call(Err(Error::in_doubt(LOST)));
     }
 }
 
@@ -75,7 +75,7 @@ impl<T> std::fmt::Debug for Callback<T> {
     }
 }
 
-const LOST: &str = "the sequencer stopped before it answered";
+pub(crate) const LOST: &str = "the sequencer stopped before it answered";
 
 /// Result of making a caller lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

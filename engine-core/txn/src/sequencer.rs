@@ -519,7 +519,11 @@ impl Sequencer {
             match words.recv() {
                 Ok(Wakeup::Answer(answer)) => return answer,
                 Ok(Wakeup::Lead) => lead = true,
-                Err(_) => return Err(self.gone()),
+                // The leader panicked between taking the request and answering it.
+                Err(_) => {
+                    let reason = self.stop_reason().unwrap_or_else(|| cause(request::LOST));
+                    return Err(Error::InDoubt { reason });
+                }
             }
         }
     }
@@ -565,7 +569,7 @@ impl Sequencer {
             }
         };
         if served.is_err() {
-            // The state of log and graph is now unknown. The callers of this group get `Error::Unavailable`.
+            // The state of log and graph is now unknown. The callers of this group get `Error::InDoubt`.
             tracing::error!("the sequencer stops because of a defect");
             self.shared.stopped.lock().get_or_insert_with(|| cause(DEFECT));
         }

@@ -17,6 +17,8 @@ pub enum Kind {
     Throttled,
     /// The service is stopping, is behind, or cannot write; try again later.
     Unavailable,
+    /// It is not known whether the request changed something: look before it is sent again.
+    Unknown,
     /// The request took longer than allowed.
     Timeout,
     /// Stored bytes are damaged.
@@ -81,6 +83,8 @@ codes! {
     TimeLimitExceeded => "TimeLimitExceededException", Timeout, 408;
     /// The query needed more memory or rows than its limit.
     QueryLimitExceeded => "QueryLimitExceededException", Throttled, 400;
+    /// All queries together needed more memory than their limit.
+    MemoryLimitExceeded => "MemoryLimitExceededException", Throttled, 503;
     /// The query was cancelled.
     Cancelled => "CancelledByUserException", Invalid, 499;
     /// Too many requests at once.
@@ -89,6 +93,8 @@ codes! {
     LoadQueueFull => "MaxConcurrentLoadLimitBreachedException", Throttled, 400;
     /// Writes are stopped (the disk is full or failing), or the service is stopping.
     Unavailable => "ServiceUnavailableException", Unavailable, 503;
+    /// It is not known whether a write was committed. The status is one that SDKs do not retry.
+    CommitOutcomeUnknown => "CommitOutcomeUnknownException", Unknown, 520;
     /// Stored bytes are damaged.
     Corrupt => "CorruptDataException", Corrupt, 500;
     /// A defect of Tidegraph.

@@ -13,6 +13,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Conflict => "conflict",
         Kind::Throttled => "throttled",
         Kind::Unavailable => "unavailable",
+        Kind::Unknown => "unknown",
         Kind::Timeout => "timeout",
         Kind::Corrupt => "corrupt",
         Kind::Internal => "internal",

@@ -75,7 +75,7 @@ impl From<tidegraph_engine::Error> for Error {
     fn from(error: tidegraph_engine::Error) -> Self {
         let message = format!("{}: {error}", error.code().as_str());
         match error.code().kind() {
-            Kind::Unavailable | Kind::Timeout | Kind::Conflict => Self::Unavailable(message),
+            Kind::Unavailable | Kind::Unknown | Kind::Timeout | Kind::Conflict => Self::Unavailable(message),
             Kind::Internal => Self::Defect(message),
             _ => Self::Invalid(message),
         }

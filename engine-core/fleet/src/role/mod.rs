@@ -65,7 +65,7 @@ fn to_remote_error(error: tidegraph_txn::Error) -> Error {
         error @ (Txn::TooLarge { .. } | Txn::DictionaryFull { .. }) => Error::Limit(error.to_string()),
         error @ Txn::NotStorable { .. } => Error::NotAllowed(error.to_string()),
         // The caller sends the request again, to this sequencer or the next one, and learns whether it is committed.
-        error @ Txn::Unavailable { .. } => Error::InDoubt(error.to_string()),
+        error @ (Txn::Unavailable { .. } | Txn::InDoubt { .. }) => Error::InDoubt(error.to_string()),
         other => Error::NotAllowed(other.to_string()),
     }
 }
@@ -98,7 +98,9 @@ impl Commits for SequencerService {
         let outcome = match &committed {
             Ok(_) => "committed",
             Err(tidegraph_txn::Error::Conflict { .. }) => "conflict",
-            Err(tidegraph_txn::Error::Unavailable { .. }) => "unavailable",
+            Err(tidegraph_txn::Error::Unavailable { .. } | tidegraph_txn::Error::InDoubt { .. }) => {
+                "unavailable"
+            }
             Err(_) => "refused",
         };
         metric::commit(outcome, leading.now().saturating_sub(begun));

@@ -420,6 +420,16 @@ fn to_engine_error(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
     tidegraph_engine::Error::caused_by(code, error)
 }
 
+/// The error of a transaction: the client must know whether it may have been committed.
+fn to_commit_error(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
+    match error {
+        tidegraph_remote::Error::InDoubt(_) => {
+            tidegraph_engine::Error::caused_by(ErrorCode::CommitOutcomeUnknown, error)
+        }
+        error => to_engine_error(error),
+    }
+}
+
 impl Backend for Worker {
     fn partitions(&self) -> PartitionCount {
         self.shared.graph.partitions
@@ -488,7 +498,7 @@ impl Backend for Worker {
             return Ok(request.read_version);
         }
         let id = random_id(&*self.shared.random);
-        let committed = self.shared.sequencer.commit(id, &request).map_err(to_engine_error)?;
+        let committed = self.shared.sequencer.commit(id, &request).map_err(to_commit_error)?;
         self.shared.note_own_commit(committed);
         Ok(committed.version)
     }

@@ -7,19 +7,27 @@
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
 //! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose
 //! text it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking
-//! pool. An inline write is committed without a thread that waits for it.
+//! pool, whose priority is below that of the threads that read sockets. An inline write is committed without a thread
+//! that waits for it.
+//!
+//! An answer keeps its memory, and its slot if it has one, until the last of its bytes is sent or its client is gone:
+//! clients that do not read cannot make the service hold more than its budget for all queries ([`MemoryPool`]).
 //!
 //! What must never happen: a try that holds up the other connections of its thread for longer than `INLINE` allows; a
 //! query that keeps running although its caller has gone.
 
+mod held;
 mod list;
 mod output;
+mod priority;
 #[cfg(test)]
 mod tests;
 
 pub use list::RunningQuery;
 pub use output::Output;
 
+use bytes::Bytes;
+use held::Held;
 use list::{Entry, RunningQueries};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,8 +35,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegraph_engine::{
-    Answer, Database, InlineLimits, Language, Parameters, PendingAnswer, Principal, Query,
+    Answer, Database, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer, PoolExhausted,
+    Principal, Query, Reservation,
 };
+use tidegraph_platform::memory::machine_bytes;
 use tidegraph_types::{CommitRequest, ErrorCode, Version};
 use tokio::sync::Semaphore;
 
@@ -43,6 +53,9 @@ pub const INLINE: InlineLimits = InlineLimits {
 /// Largest answer that is written on such a thread. Writing this many bytes takes about as long as [`INLINE`] allows.
 const INLINE_ANSWER_BYTES: usize = 512 << 10;
 
+/// Memory for all queries where the system does not report how much it has.
+const MEMORY_OF_UNKNOWN_MACHINE_BYTES: u64 = 1 << 30;
+
 /// Limits of queries.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -52,11 +65,18 @@ pub struct Limits {
     pub concurrent_queries: usize,
     /// Number of queries that wait; others are refused.
     pub queued_queries: usize,
+    /// Memory of all queries and of all answers that are not sent yet, in bytes.
+    pub memory_total_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { query_timeout: Duration::from_secs(120), concurrent_queries: 64, queued_queries: 4_096 }
+        Self {
+            query_timeout: Duration::from_secs(120),
+            concurrent_queries: 64,
+            queued_queries: 4_096,
+            memory_total_bytes: machine_bytes().map_or(MEMORY_OF_UNKNOWN_MACHINE_BYTES, |all| all / 4),
+        }
     }
 }
 
@@ -82,7 +102,12 @@ pub struct Request {
 }
 
 impl Request {
-    fn query<'a>(&'a self, limits: &Limits, cancel: Option<&'a Arc<AtomicBool>>) -> Query<'a> {
+    fn query<'a>(
+        &'a self,
+        limits: &Limits,
+        cancel: Option<&'a Arc<AtomicBool>>,
+        memory: &'a Arc<Reservation>,
+    ) -> Query<'a> {
         let longest = limits.query_timeout;
         Query {
             language: self.language,
@@ -93,6 +118,7 @@ impl Request {
             at_least: self.at_least,
             read_only: self.read_only,
             principal: &self.principal,
+            memory: Some(memory),
         }
     }
 }
@@ -100,8 +126,8 @@ impl Request {
 /// An answer in the form of its protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Written {
-    /// The bytes that the protocol's writer produced.
-    pub body: Vec<u8>,
+    /// The bytes that the protocol's writer produced. They hold their memory and their slot until they are dropped.
+    pub body: Bytes,
     /// The version that a read saw or a write made.
     pub version: Version,
 }
@@ -121,6 +147,9 @@ pub enum Error {
         /// Number of waiting queries.
         waiting: usize,
     },
+    /// All queries and unsent answers together hold as much memory as they may.
+    #[error(transparent)]
+    Memory(#[from] PoolExhausted),
     /// The engine refused the query or failed.
     #[error(transparent)]
     Query(#[from] tidegraph_engine::Error),
@@ -149,12 +178,14 @@ pub struct Admission {
     waiting: AtomicUsize,
     running: Arc<RunningQueries>,
     accepted: AtomicU64,
+    memory: Arc<MemoryPool>,
 }
 
 impl Admission {
     /// Makes the admission of a database.
     #[must_use]
     pub fn new(database: Arc<Database>, limits: Limits) -> Arc<Self> {
+        let memory = MemoryPool::new(limits.memory_total_bytes);
         let slots = Arc::new(Semaphore::new(limits.concurrent_queries));
         Arc::new(Self {
             database,
@@ -163,6 +194,7 @@ impl Admission {
             waiting: AtomicUsize::new(0),
             running: Arc::default(),
             accepted: AtomicU64::new(0),
+            memory,
         })
     }
 
@@ -176,6 +208,12 @@ impl Admission {
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Returns the memory of all queries and unsent answers.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryPool {
+        &self.memory
     }
 
     /// Returns the waiting and running queries. Queries that end within [`INLINE`] are not among them.
@@ -201,14 +239,17 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateId`] and [`Error::QueueFull`] if the query is refused; [`Error::Query`] if the engine fails;
+    /// [`Error::DuplicateId`], [`Error::QueueFull`] and [`Error::Memory`] if the query is refused; [`Error::Query`] if the engine fails;
     /// [`Error::Write`] if `write` fails on an output without a limit; [`Error::Defect`] if a thread panics.
     pub async fn run(
         self: &Arc<Self>,
         request: Request,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<Written, Error> {
-        match self.try_inline(&request, &write) {
+        let memory = self.memory.reserve();
+        // Its first bytes: a query that cannot have them is refused before it starts.
+        memory.grow_to(1)?;
+        match self.try_inline(&request, &memory, &write) {
             Attempt::Finished(result) => result,
             Attempt::Commits(commit, body) => {
                 let committed = self.commit(commit).await;
@@ -216,13 +257,22 @@ impl Admission {
                     |error: &tidegraph_engine::Error| error.code() == ErrorCode::ConcurrentModification;
                 if matches!(&committed, Err(Error::Query(error)) if lost(error)) {
                     // The next try must read the transaction that this one lost against.
-                    return self.run_in_slot(request, write).await;
+                    return self.run_in_slot(request, memory, write).await;
                 }
                 self.accepted.fetch_add(1, Ordering::Relaxed);
-                Ok(Written { body, version: committed? })
+                Ok(Written { body: body.into_bytes(Held::default()), version: committed? })
             }
-            Attempt::Answered(answer) => on_own_thread(move || written(&request, &answer, write)).await,
-            Attempt::NotInline => self.run_in_slot(request, write).await,
+            Attempt::Answered(answer) => {
+                let admission = self.clone();
+                on_own_thread(move || {
+                    let output = Output::of(admission.memory.reserve(), answer.wrote);
+                    // Held while the rows are.
+                    let _rows = memory;
+                    written(&request, &answer, output, Held::default(), write)
+                })
+                .await
+            }
+            Attempt::NotInline => self.run_in_slot(request, memory, write).await,
         }
     }
 
@@ -230,23 +280,26 @@ impl Admission {
     fn try_inline(
         &self,
         request: &Request,
+        memory: &Arc<Reservation>,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
     ) -> Attempt {
         // `run_in_slot` refuses the id of another running query.
         if self.running.contains(&request.id) {
             return Attempt::NotInline;
         }
-        let attempt = || match self.database.query_inline(&request.query(&self.limits, None), INLINE) {
+        let attempt = || match self.database.query_inline(&request.query(&self.limits, None, memory), INLINE)
+        {
             None => Attempt::NotInline,
             Some(Err(error)) => Attempt::Finished(Err(error.into())),
             Some(Ok(PendingAnswer { answer, commit })) => {
-                let mut output = Output::up_to(INLINE_ANSWER_BYTES);
+                let mut output = Output::up_to(INLINE_ANSWER_BYTES, self.memory.reserve());
                 match (write(request, &answer, &mut output), commit) {
                     (Ok(()), None) => {
-                        let written = Written { body: output.into_bytes(), version: answer.version };
+                        let body = output.into_bytes(Held::default());
+                        let written = Written { body, version: answer.version };
                         Attempt::Finished(Ok(written))
                     }
-                    (Ok(()), Some(commit)) => Attempt::Commits(commit, output.into_bytes()),
+                    (Ok(()), Some(commit)) => Attempt::Commits(commit, output),
                     (Err(_), None) => Attempt::Answered(answer),
                     (Err(_), Some(_)) => Attempt::NotInline,
                 }
@@ -275,6 +328,7 @@ impl Admission {
     async fn run_in_slot(
         self: &Arc<Self>,
         request: Request,
+        memory: Arc<Reservation>,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<Written, Error> {
         let cancel = Arc::new(AtomicBool::new(false));
@@ -298,12 +352,14 @@ impl Admission {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         let admission = self.clone();
         on_own_thread(move || {
-            // Held until the thread ends, which may be after the caller has gone.
-            let _held = (slot, listed);
+            // On the list until the thread ends, which may be after the caller has gone.
+            let _listed = listed;
             let _span =
                 tracing::info_span!("request", id = request.id, principal = %request.principal).entered();
-            let answer = admission.database.query(&request.query(&admission.limits, Some(&cancel)))?;
-            written(&request, &answer, write)
+            let query = request.query(&admission.limits, Some(&cancel), &memory);
+            let answer = admission.database.query(&query)?;
+            let output = Output::of(admission.memory.reserve(), answer.wrote);
+            written(&request, &answer, output, Held::of(slot), write)
         })
         .await
     }
@@ -314,7 +370,7 @@ enum Attempt {
     /// The query is done.
     Finished(Result<Written, Error>),
     /// A write whose answer holds once the transaction has committed.
-    Commits(CommitRequest, Vec<u8>),
+    Commits(CommitRequest, Output),
     /// An answer that is too large to be written on this thread.
     Answered(Answer),
     /// The query has to run in a slot.
@@ -342,15 +398,23 @@ impl Drop for WaitingPlace<'_> {
 fn written(
     request: &Request,
     answer: &Answer,
+    mut output: Output,
+    held: Held,
     write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
 ) -> Result<Written, Error> {
-    let mut output = Output::unlimited();
-    write(request, answer, &mut output).map_err(Error::Write)?;
-    Ok(Written { body: output.into_bytes(), version: answer.version })
+    write(request, answer, &mut output).map_err(|error| match output::exhausted(&error) {
+        Some(exhausted) => Error::Memory(exhausted),
+        None => Error::Write(error),
+    })?;
+    Ok(Written { body: output.into_bytes(held), version: answer.version })
 }
 
 async fn on_own_thread(
     work: impl FnOnce() -> Result<Written, Error> + Send + 'static,
 ) -> Result<Written, Error> {
+    let work = || {
+        priority::lower();
+        work()
+    };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::defect(error)))
 }

@@ -48,7 +48,7 @@ async fn a_waiting_query_is_listed_and_runs_when_a_slot_is_free() {
     assert_eq!(listed.principal.to_string(), "arn:aws:iam::1:user/ada");
     assert_eq!((admission.running(), admission.accepted()), (vec![listed], 0));
     drop(slot);
-    assert_eq!(waiting.await.unwrap().body, b"Long(1);");
+    assert_eq!(waiting.await.unwrap().body, "Long(1);");
     assert_eq!((admission.running(), admission.accepted()), (vec![], 1));
 }
 
@@ -105,7 +105,7 @@ async fn a_known_text_needs_no_slot_unless_its_answer_is_long() {
     let _slot = admission.slots.clone().try_acquire_owned().unwrap();
     let mut inline = pin!(admission.run(request("two", "RETURN 1 AS one"), write));
     let Poll::Ready(answer) = poll_once(inline.as_mut()).await else { panic!("it waits for a slot") };
-    assert_eq!(answer.unwrap().body, b"Long(1);");
+    assert_eq!(answer.unwrap().body, "Long(1);");
     assert_eq!(admission.accepted(), 3);
     let long =
         |_: &Request, _: &Answer, output: &mut Output| output.write_all(&vec![b'x'; INLINE_ANSWER_BYTES + 1]);
@@ -119,4 +119,17 @@ async fn what_the_writer_reports_is_the_source_of_the_error() {
     let fail = |_: &Request, _: &Answer, _: &mut Output| Err(io::Error::other("no room"));
     let error = admission.run(request("one", "RETURN 1"), fail).await.unwrap_err();
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no room");
+}
+
+#[tokio::test]
+async fn an_answer_holds_its_slot_and_its_memory_until_it_is_dropped() {
+    let admission = admission(Limits { concurrent_queries: 1, ..Limits::default() });
+    let answer = admission.run(request("one", "RETURN 1 AS one"), write).await.unwrap();
+    assert_eq!(admission.slots.available_permits(), 0);
+    assert!(admission.memory().used_bytes() > 0);
+    let part = answer.body.slice(0..2);
+    drop(answer);
+    assert_eq!(admission.slots.available_permits(), 0);
+    drop(part);
+    assert_eq!((admission.slots.available_permits(), admission.memory().used_bytes()), (1, 0));
 }

@@ -47,6 +47,11 @@ pub struct Listen {
     /// Memory limit of a query, in bytes.
     #[arg(long, default_value_t = Options::default().query_memory_bytes)]
     query_memory_bytes: u64,
+    /// Memory limit of all queries and unsent answers together: bytes, an amount with a unit (`2GiB`), or a part of the
+    /// memory of the machine or container (`25%`). Queries beyond it are refused with status 503. Default: 25%, or 1 GiB
+    /// where the system does not report its memory.
+    #[arg(long, env = "TIDEGRAPH_QUERY_MEMORY_TOTAL")]
+    query_memory_total: Option<MemorySize>,
     /// Largest number of rows in an answer.
     #[arg(long, default_value_t = Options::default().query_rows)]
     query_rows: u64,
@@ -179,12 +184,15 @@ impl Listen {
     ///
     /// If a place that loads may read is neither a folder nor a bucket.
     pub fn limits(&self) -> anyhow::Result<Limits> {
+        let defaults = admission::Limits::default();
+        let memory_total = self.query_memory_total.map(MemorySize::bytes).transpose()?;
         Ok(Limits {
             body_bytes: self.body_bytes,
             queries: admission::Limits {
                 query_timeout: Duration::from_millis(self.query_timeout_ms),
                 concurrent_queries: self.concurrent_queries,
-                ..admission::Limits::default()
+                memory_total_bytes: memory_total.unwrap_or(defaults.memory_total_bytes),
+                ..defaults
             },
             load_from: Allowed::parse(&self.load_from).context("--load-from")?,
         })

@@ -1,7 +1,7 @@
 //! Failures as answers, with Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
 
 use crate::admission;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tidegraph_platform::{Random, RealRandom};
@@ -65,6 +65,7 @@ impl From<admission::Error> for Failure {
             other => other,
         };
         let code = match &error {
+            Error::Memory(error) => error.code(),
             Error::DuplicateId { .. } => ErrorCode::InvalidParameter,
             Error::QueueFull { .. } => ErrorCode::TooManyRequests,
             Error::Query(error) => error.code(),
@@ -88,6 +89,14 @@ impl From<tidegraph_engine::Error> for Failure {
 /// Whether a failure is one of the service rather than of the request.
 fn is_logged(code: ErrorCode) -> bool {
     matches!(code.kind(), Kind::Internal | Kind::Corrupt)
+}
+
+/// Seconds after which a request may be sent again that was refused because of the load.
+const RETRY_AFTER_S: &str = "1";
+
+/// Whether a request was refused only because of others at the same time.
+fn waits(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::MemoryLimitExceeded | ErrorCode::TooManyRequests)
 }
 
 /// Returns the failure for a body over the limit.
@@ -121,11 +130,12 @@ impl IntoResponse for Failure {
             message: &self.message,
         };
         let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-        let allow = self.allow.map(|methods| [(header::ALLOW, methods)]);
+        let allow = self.allow.map(|methods| [(header::ALLOW, HeaderValue::from_static(methods))]);
         let body = serde_json::to_vec(&body).unwrap_or_default();
-        match allow {
-            Some(allow) => (status, headers, allow, body).into_response(),
-            None => (status, headers, body).into_response(),
-        }
+        let retry_after =
+            waits(self.code).then_some([(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S))]);
+        let mut response = (status, headers, body).into_response();
+        response.headers_mut().extend(allow.into_iter().chain(retry_after).flatten());
+        response
     }
 }

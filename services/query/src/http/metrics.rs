@@ -42,6 +42,8 @@ pub(super) async fn get(State(service): State<Service>) -> Response {
         return Failure::new(ErrorCode::NotFound, "this process collects no metrics").into_response();
     };
     let status = service.database.status();
+    let memory = service.admission.memory();
+    metric::query_memory(memory.used_bytes(), memory.limit_bytes(), memory.refusals());
     metric::health(status.version, status.memory_bytes, status.spilled_bytes, status.writable);
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
 }

@@ -26,6 +26,7 @@ pub use token::with_token;
 
 use crate::admission::{self, Admission};
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware;
@@ -121,6 +122,6 @@ async fn not_yet(request: Request) -> Failure {
 }
 
 /// Returns an answer with a body of a JSON type.
-fn json(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
+fn json(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
 }

@@ -9,7 +9,7 @@ use tidegraph_types::ErrorCode;
 
 /// `GET /status`: answers with Neptune's fields, and with Tidegraph's own under `tidegraph`.
 pub async fn get(State(service): State<Service>) -> Json<serde_json::Value> {
-    let status = service.database.status();
+    let (status, memory) = (service.database.status(), service.admission.memory());
     Json(json!({
         "status": if status.writable { "healthy" } else { "recovery" },
         "startTime": service.started.to_string(),
@@ -21,6 +21,7 @@ pub async fn get(State(service): State<Service>) -> Json<serde_json::Value> {
         "features": {},
         "settings": { "clusterQueryTimeoutInMs": service.admission.limits().query_timeout.as_millis().to_string() },
         "tidegraph": status,
+        "queryMemory": { "usedBytes": memory.used_bytes(), "limitBytes": memory.limit_bytes() },
     }))
 }
 

@@ -53,6 +53,8 @@ impl Configuration {
         };
         let mut limits = limits;
         limits.queries.query_timeout = Duration::from_millis(timeout_ms);
+        let total = limits.queries.memory_total_bytes;
+        limits.queries.memory_total_bytes = found.number("QUERY_MEMORY_TOTAL_BYTES", total)?;
         let access = found.access()?;
         let responses = match found.text("RESPONSES").as_deref() {
             None | Some("stream") => Responses::Stream,
