@@ -176,7 +176,7 @@ fn after_a_failure_of_the_log_it_goes_on_under_the_next_epoch() {
     let before = commit(&a.leadership().unwrap(), 1).unwrap();
     world.log.set_away(true);
     let refused = commit(&a.leadership().unwrap(), 2).unwrap_err();
-    assert_eq!(refused.code(), tidegraph_types::ErrorCode::Unavailable);
+    assert_eq!(refused.code(), tidegraph_types::ErrorCode::CommitOutcomeUnknown);
     pass(&[&a], 20, &[&a]);
     assert_eq!(a.epoch(), None);
     world.log.set_away(false);
