@@ -25,6 +25,7 @@ const IDLE_MS = 3_000;
 const SETTLE_MS = 30_000;
 const FLAGS = [
   ...["--query-timeout-ms", "3000", "--query-memory-bytes", String(256 << 20)],
+  ...["--query-memory-total", `${BUDGET_MIB}MiB`],
   ...["--head-timeout-ms", "2000", "--body-timeout-ms", "3000", "--idle-timeout-ms", "3000"],
   ...["--write-timeout-ms", "3000", "--connections", "512", "--concurrent-queries", "16"],
 ];
