@@ -32,6 +32,8 @@ import { isInterrupted, run } from "./run.mjs";
 export async function runParts(title, parts, { all, before }) {
   /** @type {string[]} */
   const summary = [];
+  /** @type {string[]} */
+  const failures = [];
   let failed = 0;
   /** @type {(Part & { hash: string })[]} */
   const due = [];
@@ -70,14 +72,17 @@ export async function runParts(title, parts, { all, before }) {
         continue;
       }
       console.log(`\n── ${part.title}`);
-      const ok = await timed(part.title, () => (part.waits ? withOutputAtEnd(part) : part.act(run)));
+      const ok = await timed(part.title, () =>
+        part.waits ? withOutputAtEnd(part, failures) : part.act(run),
+      );
       if (!ok) continue;
       notePassed(markOf(part), part.hash);
       part.passed?.();
     }
   };
   await Promise.all([runLane(due.filter(({ waits }) => !waits)), runLane(due.filter(({ waits }) => waits))]);
-  console.log(`\n${title}\n${summary.join("\n")}`);
+  // What failed is repeated last: it may stand far above, and often only the end of an output is kept.
+  console.log(`\n${[...failures, title, ...summary].join("\n")}`);
   if (failed > 0) process.exitCode = 1;
 }
 
@@ -90,16 +95,35 @@ function markOf(part) {
  * Runs a part and prints its output at the end, so that it does not mix with the output of the part beside it.
  *
  * @param {Part} part
+ * @param {string[]} failures what it says of its failure is added to these lines
  */
-async function withOutputAtEnd(part) {
+async function withOutputAtEnd(part, failures) {
   const folder = mkdtempSync(join(tmpdir(), "tidegraph-part-"));
   const file = join(folder, "output.txt");
   const output = openSync(file, "w");
   try {
     await part.act((program, args, options) => run(program, args, { ...options, output }));
+  } catch (error) {
+    failures.push(`── why ${part.title} failed`, ...failureIn(readFileSync(file, "utf8")), "");
+    throw error;
   } finally {
     closeSync(output);
     console.log(`\n── what ${part.title} printed\n${readFileSync(file, "utf8")}`);
     rmSync(folder, { recursive: true });
   }
+}
+
+/** The most lines of an output that are repeated. */
+const FAILURE_LINES = 60;
+
+/**
+ * Returns the lines of an output that tell a failure: those that the test runner of Node.js lists as failing, else the
+ * last ones.
+ *
+ * @param {string} output
+ */
+function failureIn(output) {
+  const lines = output.trimEnd().split("\n");
+  const listed = lines.findIndex((line) => line.includes("failing tests:"));
+  return listed >= 0 ? lines.slice(listed, listed + FAILURE_LINES) : lines.slice(-FAILURE_LINES);
 }
