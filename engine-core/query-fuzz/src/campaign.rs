@@ -14,6 +14,9 @@ use std::sync::Arc;
 use tidegraph_engine::{Database, Error, Language, Options, Parameters, Query};
 use tidegraph_types::Value;
 
+/// The part of the queries that write.
+const WRITES: f64 = 0.15;
+
 /// Number of queries for one graph.
 pub const QUERIES_PER_SEED: u64 = 50;
 
@@ -36,7 +39,7 @@ impl fmt::Display for Drawn {
 }
 
 impl Drawn {
-    fn language(&self) -> Language {
+    pub(crate) fn language(&self) -> Language {
         match self {
             Self::Cypher(_) => Language::OpenCypher,
             Self::Gremlin(_) => Language::Gremlin,
@@ -52,28 +55,28 @@ impl Drawn {
         }
     }
 
-    fn has_bags(&self) -> bool {
+    pub(crate) fn has_bags(&self) -> bool {
         match self {
             Self::Cypher(query) => query.has_bags(),
             Self::Gremlin(traversal) => traversal.has_bags(),
         }
     }
 
-    fn is_ordered(&self) -> bool {
+    pub(crate) fn is_ordered(&self) -> bool {
         match self {
             Self::Cypher(query) => query.is_ordered(),
             Self::Gremlin(traversal) => traversal.is_ordered(),
         }
     }
 
-    fn evaluate(&self, graph: &mut Graph) -> Result<Vec<Vec<Val>>, Stop> {
+    pub(crate) fn evaluate(&self, graph: &mut Graph) -> Result<Vec<Vec<Val>>, Stop> {
         match self {
             Self::Cypher(query) => cypher::evaluate::run(query, graph),
             Self::Gremlin(traversal) => gremlin::evaluate::run(traversal, graph),
         }
     }
 
-    fn smaller(&self) -> Vec<Self> {
+    pub(crate) fn smaller(&self) -> Vec<Self> {
         match self {
             Self::Cypher(query) => cypher::shrink::smaller(query).into_iter().map(Self::Cypher).collect(),
             Self::Gremlin(traversal) => traversal.smaller().into_iter().map(Self::Gremlin).collect(),
@@ -174,7 +177,7 @@ pub fn create(graph: &Graph) -> Result<Arc<Database>, Error> {
 }
 
 /// Reads the whole graph of an engine.
-fn read(database: &Database) -> Result<Graph, Error> {
+pub(crate) fn read(database: &Database) -> Result<Graph, Error> {
     let nodes = ask(database, Language::OpenCypher, "MATCH (n) RETURN n")?;
     let edges = ask(database, Language::OpenCypher, "MATCH ()-[r]->() RETURN r")?;
     Ok(Graph::from_answers(&nodes, &edges))
@@ -235,7 +238,7 @@ fn different(mut got: Vec<String>, mut expected: Vec<String>, ordered: bool) -> 
     (got != expected).then(|| Compared::Different { got: in_text(&got), expected: in_text(&expected) })
 }
 
-fn in_text(rows: &[String]) -> String {
+pub(crate) fn in_text(rows: &[String]) -> String {
     const SHOWN: usize = 12;
     let more = if rows.len() > SHOWN { format!(" and {} more", rows.len() - SHOWN) } else { String::new() };
     format!("{} rows: {}{more}", rows.len(), rows[..rows.len().min(SHOWN)].join("; "))
@@ -258,7 +261,7 @@ pub fn run_seed(seed: u64, queries: u64, languages: Languages) -> Result<Outcome
     }
     let mut outcome = Outcome::default();
     for _ in 0..queries {
-        let query = draw(&mut rng, languages, &graph);
+        let query = draw(&mut rng, languages, &graph, WRITES);
         match compare(&database, &graph, &query) {
             Compared::Same { rows } => {
                 outcome.compared += 1;
@@ -282,8 +285,9 @@ pub fn run_seed(seed: u64, queries: u64, languages: Languages) -> Result<Outcome
     Ok(outcome)
 }
 
-fn draw(rng: &mut ChaCha8Rng, languages: Languages, graph: &Graph) -> Drawn {
-    let writes = rng.random_bool(0.15);
+/// Draws a query that writes with a certain probability.
+pub(crate) fn draw(rng: &mut ChaCha8Rng, languages: Languages, graph: &Graph, writes: f64) -> Drawn {
+    let writes = rng.random_bool(writes);
     let gremlin = match languages {
         Languages::Both => rng.random_bool(0.5),
         Languages::Cypher => false,
@@ -354,7 +358,7 @@ fn shrink(seed: u64, graph: &Graph, query: &Drawn, answers: (String, String)) ->
     }
 }
 
-fn smaller_graphs(graph: &Graph) -> Vec<Graph> {
+pub(crate) fn smaller_graphs(graph: &Graph) -> Vec<Graph> {
     let mut out = vec![];
     for (index, _) in graph.live_nodes() {
         let mut graph = graph.clone();

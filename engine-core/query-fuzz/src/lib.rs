@@ -3,12 +3,14 @@
 //! Roles: [`graph`] draws small graphs; [`cypher`] and [`gremlin`] each draw queries as trees, write them as text, and
 //! evaluate the trees in the most naive way; [`campaign`] gives each query to the engine and to the evaluator, compares
 //! the answers (and the graphs after a write), and makes a query that differs smaller; [`metamorphic`] compares answers
-//! of the engine with each other, on graphs that are too large for the evaluators.
+//! of the engine with each other, on graphs that are too large for the evaluators; [`concurrent`] runs statements beside
+//! each other and compares them with every serial order.
 //!
 //! Everything is drawn from a seed, so a seed replays a run. The evaluators share no code with the engine: they use its
 //! values only to read its answers.
 
 pub mod campaign;
+pub mod concurrent;
 pub mod cypher;
 pub mod graph;
 pub mod gremlin;

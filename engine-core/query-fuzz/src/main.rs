@@ -4,7 +4,7 @@ use clap::{Parser, ValueEnum};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed};
-use tidegraph_query_fuzz::metamorphic;
+use tidegraph_query_fuzz::{concurrent, metamorphic};
 
 /// Compares answers of the engine with those of naive evaluators.
 #[derive(Parser, Debug)]
@@ -22,6 +22,10 @@ struct Arguments {
     /// Compares answers of the engine with each other instead, on larger graphs.
     #[arg(long)]
     metamorphic: bool,
+    /// Runs two or three statements beside each other and compares them with every serial order; each seed is one round
+    /// of them.
+    #[arg(long, conflicts_with = "metamorphic")]
+    concurrent: bool,
     /// Number of threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -39,6 +43,9 @@ enum Choice {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.concurrent {
+        return run_rounds(&arguments);
+    }
     let languages = match arguments.language {
         Choice::Both => Languages::Both,
         Choice::Opencypher => Languages::Cypher,
@@ -91,4 +98,34 @@ fn main() -> ExitCode {
         all.differences.len()
     );
     if all.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one round of concurrent statements for each seed.
+fn run_rounds(arguments: &Arguments) -> ExitCode {
+    let mut all = concurrent::Outcome::default();
+    let mut failed = false;
+    for seed in arguments.seed..arguments.seed.saturating_add(arguments.queries) {
+        match concurrent::run_seed(seed) {
+            Ok(found) => {
+                found.anomalies.iter().for_each(|anomaly| println!("{anomaly}"));
+                all.add(found);
+            }
+            Err(error) => {
+                eprintln!("seed {seed}: {error}");
+                failed = true;
+            }
+        }
+        if all.anomalies.len() >= arguments.differences {
+            break;
+        }
+    }
+    println!(
+        "{} rounds compared ({} overlap, {} commits refused), {} skipped, {} anomalies",
+        all.rounds,
+        all.overlapping,
+        all.conflicts,
+        all.skipped,
+        all.anomalies.len()
+    );
+    if failed || !all.anomalies.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

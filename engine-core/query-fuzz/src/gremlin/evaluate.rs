@@ -87,6 +87,8 @@ impl Writer<'_> {
                     crate::cypher::evaluate::set_property(self.graph, of, key, value.clone());
                 }
             }
+            // No traverser asks for the other vertex, so it need not exist.
+            Step::AddE(..) if traversers.is_empty() => {}
             Step::AddE(label, to, id) => {
                 let other = self.graph.live_nodes().find(|(_, node)| node.id == *id).map(|(index, _)| index);
                 let other = other.ok_or_else(|| Stop::Wrong(format!("no vertex {id}")))?;
