@@ -35,7 +35,12 @@ const FORMS = {
     async () => {
       await run("npm", ["run", "fuzz-queries", "--", "--queries", "200000"]);
       await run("npm", ["run", "fuzz-queries", "--", "--queries", "20000", "--metamorphic"]);
+      await run("npm", ["run", "fuzz-queries", "--", "--queries", "100000", "--concurrent"]);
     },
+  ],
+  fuzz: [
+    "ten minutes of made-up bytes for each reader of foreign bytes",
+    () => run("npm", ["run", "fuzz", "--", "--seconds", "600"]),
   ],
   features: ["every set of features compiles", everySetOfFeatures],
   miri: ["unsafe code under Miri", () => run("node", [join(root, "scripts", "miri.mjs")])],

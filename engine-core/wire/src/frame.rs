@@ -63,6 +63,13 @@ pub fn parse_header(header: [u8; HEADER_BYTES]) -> (u32, u32) {
     (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
 }
 
+/// Whether a checksum is the expected one. A build for fuzzing takes every checksum: bytes that a fuzzer changed would
+/// not get further than here otherwise.
+#[must_use]
+pub fn is_intact(found: u32, expected: u32) -> bool {
+    cfg!(fuzzing) || found == expected
+}
+
 /// Reads frames one after the other. Wrap a file in a `BufReader` if its reads are expensive.
 #[derive(Debug)]
 pub struct FrameReader<R> {
@@ -132,7 +139,7 @@ impl<R: Read> FrameReader<R> {
             });
         }
         let crc = crc32c::crc32c(&self.buffer);
-        if crc != expected {
+        if !is_intact(crc, expected) {
             return Err(Error::BadChecksum { offset, expected, found: crc });
         }
         self.offset += HEADER_BYTES as u64 + u64::from(length);

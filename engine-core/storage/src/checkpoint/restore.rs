@@ -11,6 +11,7 @@ use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegraph_platform::{ObjectError, Objects, metric};
+use tidegraph_wire::frame::is_intact;
 
 /// Adjacent chunks are read together, up to this number of bytes.
 const READ_BYTES: u64 = 8 << 20;
@@ -162,7 +163,7 @@ impl PartitionSource<'_> {
         let (start, own) = (self.entry.directory_offset, self.own());
         let bytes = self.read(own, start..self.entry.objects.first().map_or(start, |own| own.bytes))?;
         let found = crc32c::crc32c(&bytes);
-        if found != self.entry.directory_crc32c {
+        if !is_intact(found, self.entry.directory_crc32c) {
             let reason = format!(
                 "its directory has checksum {found:08x} instead of {:08x}",
                 self.entry.directory_crc32c
@@ -227,7 +228,7 @@ impl PartitionSource<'_> {
                 let start = (entry.offset - first.offset) as usize;
                 let chunk = &bytes[start..start + entry.length as usize];
                 let found = crc32c::crc32c(chunk);
-                if found != entry.crc32c {
+                if !is_intact(found, entry.crc32c) {
                     let reason =
                         format!("the chunk has checksum {found:08x} instead of {:08x}", entry.crc32c);
                     return Err(damaged(object, entry.offset, reason));

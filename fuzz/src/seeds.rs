@@ -1,0 +1,181 @@
+//! Writes the first inputs of every target: texts of the languages' scenarios, golden files, and encoded requests.
+//!
+//! Writes to `TARGET/` in the folder that `TIDEGRAPH_SEEDS` names. Runs in the root of the repository. It is a target
+//! itself, because programs that are instrumented need the fuzzer's symbols.
+#![no_main]
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tidegraph_platform::Objects;
+use tidegraph_storage::CheckpointMeta;
+use tidegraph_types::Token;
+use tidegraph_wire::Message;
+use tidegraph_wire::proto::{AplRequest, Call, PartitionCall, PartitionsCall, call};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+libfuzzer_sys::fuzz_target!(
+    init: end(std::env::var("TIDEGRAPH_SEEDS").map_err(Into::into).and_then(|to| write_all(Path::new(&to)))),
+    |_input: &[u8]| {}
+);
+
+/// Ends the process before the fuzzer starts.
+fn end(written: Result<()>) {
+    if let Err(error) = &written {
+        eprintln!("cannot write the first inputs: {error}");
+    }
+    std::process::exit(written.is_err().into());
+}
+
+fn write_all(folder: &Path) -> Result<()> {
+    let opencypher = texts(Path::new("engine-core/engine/tests/scenarios/opencypher"))?;
+    let gremlin = texts(Path::new("engine-core/engine/tests/scenarios/gremlin"))?;
+    write(folder, "http", bodies(&opencypher, &gremlin))?;
+    write(folder, "opencypher", opencypher.into_iter().map(String::into_bytes))?;
+    write(folder, "gremlin", gremlin.into_iter().map(String::into_bytes))?;
+    write(folder, "csv", tables()?)?;
+    write(folder, "log", golden(|name| name.starts_with("log-") && name.ends_with(".bin"))?)?;
+    write(folder, "segment", golden(|name| name.starts_with("segment-") && name.ends_with(".bin"))?)?;
+    write(folder, "checkpoint", [checkpoint()?])?;
+    let requests = requests()?;
+    write(folder, "call", requests.iter().filter_map(|request| call_of(request)))?;
+    write(folder, "apl", requests)
+}
+
+fn write(folder: &Path, target: &str, inputs: impl IntoIterator<Item = Vec<u8>>) -> Result<()> {
+    let folder = folder.join(target);
+    fs::create_dir_all(&folder)?;
+    for (number, input) in inputs.into_iter().enumerate() {
+        fs::write(folder.join(format!("seed-{number:04}")), input)?;
+    }
+    Ok(())
+}
+
+/// Returns the files below a folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() { all.extend(files(&path)?) } else { all.push(path) }
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// Returns the texts of scenarios: what stands between `"""`, and the first column of examples.
+fn texts(folder: &Path) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    for file in files(folder)? {
+        let content = fs::read_to_string(file)?;
+        texts.extend(content.split("\"\"\"").skip(1).step_by(2).map(|text| text.trim().to_owned()));
+        let mut in_examples = false;
+        for line in content.lines().map(str::trim) {
+            in_examples =
+                line.starts_with("Examples:") || in_examples && (line.is_empty() || line.starts_with('|'));
+            if let Some(row) = line.strip_prefix('|').filter(|_| in_examples) {
+                let cell = row.replace("\\|", "\u{0}");
+                let first = cell.split('|').next().unwrap_or_default().replace('\u{0}', "|");
+                texts.push(first.trim().to_owned());
+            }
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    texts.sort();
+    texts.dedup();
+    Ok(texts)
+}
+
+/// Returns bodies of requests. Their first byte chooses path and content type: see the target `http`.
+fn bodies(opencypher: &[String], gremlin: &[String]) -> Vec<Vec<u8>> {
+    const STEP: usize = 20;
+    let body = |choice: u8, json: serde_json::Value| [vec![choice], json.to_string().into_bytes()].concat();
+    let parameters = serde_json::json!({"n": 1, "s": "x", "l": [1.5, null, true], "m": {"k": [{}]}});
+    let queries = opencypher.iter().step_by(STEP);
+    let steps = gremlin.iter().step_by(STEP);
+    let mut bodies: Vec<Vec<u8>> = queries
+        .map(|text| body(0, serde_json::json!({"query": text, "parameters": parameters.to_string()})))
+        .chain(steps.map(|text| body(1, serde_json::json!({"gremlin": text}))))
+        .collect();
+    bodies.push(b"\x04query=RETURN%20%24n%20AS%20n&parameters=%7B%22n%22%3A1%7D".to_vec());
+    bodies.push(b"\x05gremlin=g.V%28%29.count%28%29".to_vec());
+    bodies.push(b"\x07cancelQuery=true&queryId=x&silent=true".to_vec());
+    let load = serde_json::json!({
+        "source": "s3://bucket/prefix/", "format": "csv", "region": "eu-west-1", "iamRoleArn": "arn:aws:iam::1:role/x",
+        "mode": "AUTO", "failOnError": "TRUE", "parallelism": "HIGH", "queueRequest": true, "dependencies": ["x"],
+        "parserConfiguration": {"allowEmptyStrings": true}, "userProvidedEdgeIds": false,
+    });
+    bodies.push(body(2, load));
+    bodies
+}
+
+/// Returns files for the target `csv`, behind the byte that chooses their name and the options.
+fn tables() -> Result<Vec<Vec<u8>>> {
+    let mut tables = Vec::new();
+    for file in files(Path::new("integration-tests/data"))? {
+        let choice = match file.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => 0,
+            Some("gz") => 1,
+            Some("bz2") => 2,
+            _ => continue,
+        };
+        for options in [0, 4, 8, 12] {
+            // The low bits choose the name by their remainder.
+            let first = (0..3).map(|more| options + more).find(|byte| byte % 3 == choice).unwrap_or(choice);
+            tables.push([vec![first], fs::read(&file)?].concat());
+        }
+    }
+    tables.push(b"\x03~id,~label,a:Int,b:Date(single),c:String[],d:Double(set),e\\:x:Bool\n1,A;B,1,2024-01-01,x;y\\;z,1e3,true\n".to_vec());
+    tables.push(
+        b"\x09:ID(s),:LABEL,p:ID,n:int,t:DateTime,l:string[]\n\"1\",A;B,7,2,2024-01-01T00:00:00Z,a;b\n"
+            .to_vec(),
+    );
+    tables.push(b"\x09:ID,:START_ID,:END_ID,:TYPE,w:float\n1,a,b,T,1.5\n".to_vec());
+    Ok(tables)
+}
+
+/// Returns golden files.
+fn golden(wanted: impl Fn(&str) -> bool) -> Result<Vec<Vec<u8>>> {
+    let all = files(Path::new("contracts/golden"))?;
+    let named = |path: &&PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(&wanted);
+    Ok(all.iter().filter(named).map(fs::read).collect::<std::result::Result<_, _>>()?)
+}
+
+/// Returns the requests of the golden file.
+fn requests() -> Result<Vec<Vec<u8>>> {
+    let file: serde_json::Value = serde_json::from_slice(&fs::read("contracts/golden/apl-v1.json")?)?;
+    let mut all = Vec::new();
+    for kind in ["requests", "answers"] {
+        for one in file[kind].as_array().into_iter().flatten() {
+            let text = one["bytes"].as_str().ok_or("a request without bytes")?;
+            let bytes: std::result::Result<Vec<u8>, _> =
+                (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16)).collect();
+            all.push(bytes?);
+        }
+    }
+    Ok(all)
+}
+
+/// Returns a request as a call of another process, if it is a request.
+fn call_of(request: &[u8]) -> Option<Vec<u8>> {
+    let request = AplRequest::decode(request).ok().filter(|request| request.kind.is_some())?;
+    let part = PartitionCall { partition: 0, request: Some(request), ..PartitionCall::default() };
+    let parts = PartitionsCall { parts: vec![part], ..PartitionsCall::default() };
+    Some(Call { kind: Some(call::Kind::Apl(parts)), ..Call::default() }.encode_to_vec())
+}
+
+/// Returns a checkpoint as the target of this name reads it.
+fn checkpoint() -> Result<Vec<u8>> {
+    let objects = Objects::memory()?;
+    let meta = CheckpointMeta {
+        graph: "people".into(),
+        next_sid: 900,
+        tokens: (1..).map(Token).zip(["A", "B", "T", "p", "q", "w"].map(Into::into)).collect(),
+        ..CheckpointMeta::default()
+    };
+    let manifest = tidegraph_fuzz::store().checkpoint(tidegraph_fuzz::VERSION, &objects, "c", meta)?;
+    let bytes = objects.get(&manifest.object)?;
+    let partition = objects.get(&manifest.partitions[0].objects[0].path)?;
+    let length = u16::try_from(bytes.len())?.to_le_bytes();
+    Ok([&length[..], &bytes[..], &partition[..]].concat())
+}
