@@ -1,5 +1,6 @@
 //! Heartbeats of nodes: that a node is alive, and the version of each of its replicas. They do not change the map.
 
+use crate::{Node, NodeId, PartitionMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,6 +20,61 @@ pub struct Heartbeat {
     pub used_bytes: u64,
     /// The applied version of each of its replicas.
     pub applied: AppliedVersions,
+    /// Replicas that answer reads and cannot apply their next record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stuck: Vec<StuckReplica>,
+}
+
+/// A replica that cannot apply its next record.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StuckReplica {
+    /// Its partition.
+    pub partition: PartitionId,
+    /// The version of the record.
+    pub version: Version,
+    /// Why the record cannot be applied.
+    pub reason: String,
+}
+
+/// Heartbeats of all nodes of a graph.
+pub type Heartbeats = BTreeMap<NodeId, Heartbeat>;
+
+/// Returns the record that no replica of a partition can apply, if each node that answers reads of the partition
+/// reports a record that it cannot apply. If they report several, it is the last one: the others can be applied.
+#[must_use]
+pub fn record_that_none_applies<'b>(
+    map: &PartitionMap,
+    beats: &'b Heartbeats,
+    partition: PartitionId,
+) -> Option<&'b StuckReplica> {
+    let mut last: Option<&StuckReplica> = None;
+    for (id, node) in map.serving(partition) {
+        let beat = current_beat(beats, id, node)?;
+        let stuck = beat.stuck.iter().find(|stuck| stuck.partition == partition)?;
+        last = last.filter(|last| last.version >= stuck.version).or(Some(stuck));
+    }
+    last
+}
+
+/// Whether a node other than `without` answers reads of a partition and has applied a version, by its last heartbeat.
+#[must_use]
+pub fn is_applied_elsewhere(
+    map: &PartitionMap,
+    beats: &Heartbeats,
+    partition: PartitionId,
+    version: Version,
+    without: Option<&NodeId>,
+) -> bool {
+    map.serving(partition).into_iter().filter(|(id, _)| Some(*id) != without).any(|(id, node)| {
+        let applied = current_beat(beats, id, node).and_then(|beat| beat.applied.0.get(&partition));
+        applied.is_some_and(|applied| *applied >= version)
+    })
+}
+
+/// Returns the heartbeat of a node, unless an earlier process of the node sent it.
+fn current_beat<'b>(beats: &'b Heartbeats, id: &NodeId, node: &Node) -> Option<&'b Heartbeat> {
+    beats.get(id).filter(|beat| beat.generation == node.generation)
 }
 
 impl Heartbeat {
