@@ -166,6 +166,73 @@ mod tests {
         AppliedVersions(pairs.iter().map(|(p, v)| (PartitionId(*p), Version(*v))).collect())
     }
 
+    /// A map with partition 0 on serving nodes of generation 1, and their heartbeats: the applied version of each, and
+    /// whether it is stuck at the next one.
+    fn fleet(nodes: &[(u64, bool)]) -> (std::sync::Arc<PartitionMap>, Heartbeats) {
+        use crate::{Change, Graph, MapStore, MemoryMap, NodeState, Registration, ReplicaState, Role};
+        let (store, partition) = (MemoryMap::default(), PartitionId(0));
+        let partitions = tidegraph_types::PartitionCount::new(1).unwrap();
+        let graph = Graph { name: "g".into(), partitions, shards: 1, replication_factor: 2, hash_bits: 64 };
+        store.create_graph(&graph).unwrap();
+        let mut beats = Heartbeats::new();
+        for (number, (version, is_stuck)) in nodes.iter().enumerate() {
+            let id = NodeId::new(&format!("n{number}")).unwrap();
+            let (endpoint, zone, roles) = (format!("10.0.0.{number}:1"), "z".into(), [Role::Storage].into());
+            let node = Registration { id: id.clone(), zone, endpoint, capacity_bytes: 0, roles };
+            let replica = |state| Change::SetReplica { partition, node: id.clone(), state };
+            let changes = [
+                Change::Register(node),
+                Change::SetNode { node: id.clone(), state: NodeState::Up },
+                Change::AddReplica { partition, node: id.clone() },
+                replica(ReplicaState::CatchingUp),
+                replica(ReplicaState::Serving),
+            ];
+            changes.into_iter().for_each(|change| {
+                store.change("g", None, &[change]).unwrap();
+            });
+            let stuck = StuckReplica { partition, version: Version(version + 1), reason: "?".into() };
+            let beat = Heartbeat {
+                generation: 1,
+                counter: 1,
+                disk_full: false,
+                used_bytes: 0,
+                applied: applied(&[(0, *version)]),
+                stuck: is_stuck.then_some(stuck).into_iter().collect(),
+            };
+            beats.insert(id, beat);
+        }
+        (store.load("g", None).unwrap(), beats)
+    }
+
+    #[test]
+    fn a_record_is_one_that_none_applies_if_all_serving_nodes_report_it() {
+        let found = |nodes: &[(u64, bool)]| {
+            let (map, beats) = fleet(nodes);
+            record_that_none_applies(&map, &beats, PartitionId(0)).map(|stuck| stuck.version.0)
+        };
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[(9, true)]), Some(10));
+        assert_eq!(found(&[(9, true), (9, true)]), Some(10));
+        assert_eq!(found(&[(9, true), (9, false)]), None);
+        // The second replica has applied the record of the first.
+        assert_eq!(found(&[(9, true), (11, true)]), Some(12));
+        // The heartbeat of an earlier process says nothing.
+        let (map, mut beats) = fleet(&[(9, true)]);
+        beats.values_mut().for_each(|beat| beat.generation = 0);
+        assert_eq!(record_that_none_applies(&map, &beats, PartitionId(0)), None);
+    }
+
+    #[test]
+    fn a_version_is_applied_elsewhere_if_another_serving_node_reports_it() {
+        let (map, beats) = fleet(&[(9, true), (10, false)]);
+        let is_applied = |version, without: Option<&str>| {
+            let without = without.map(|id| NodeId::new(id).unwrap());
+            is_applied_elsewhere(&map, &beats, PartitionId(0), Version(version), without.as_ref())
+        };
+        assert!(is_applied(10, None) && is_applied(10, Some("n0")));
+        assert!(!is_applied(11, None) && !is_applied(10, Some("n1")));
+    }
+
     #[test]
     fn replicas_of_one_version_stand_together() {
         let text = applied(&[(0, 7), (1, 7), (2, 7), (4, 7), (3, 6)]).to_text();
