@@ -506,7 +506,7 @@ export interface components {
         };
         FleetStatus: {
             mapEpoch: number;
-            /** @description version of a record that no replica of a partition can apply, so that writes are stopped; null if there is none */
+            /** @description version of a record that no replica can apply, so that writes are stopped; null if there is none */
             haltedVersion?: number | null;
             nodes: {
                 id: string;

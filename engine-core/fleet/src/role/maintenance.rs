@@ -1,5 +1,6 @@
 //! The periodic work that a graph needs once: trimming the log, removing segments of loads that the log no longer
-//! names, marking nodes as lost, and stopping writes at a record that no replica can apply. The process that holds the sequencer's lease does it.
+//! names, marking nodes as lost, and stopping writes at a record that no replica can apply. The process that holds the
+//! sequencer's lease does it.
 
 use super::failure_detector::FailureDetector;
 use crate::Error;

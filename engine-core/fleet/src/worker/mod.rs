@@ -139,7 +139,8 @@ struct Shared {
     /// Whether any version is known. Without one the worker must not answer as if the graph were empty.
     known: AtomicBool,
     epoch: AtomicU64,
-    /// Version of a record that no replica can apply, by the last answer of the sequencer; 0: none. Reads stay below it.
+    /// Version of a record that no replica can apply, by the last answer of the sequencer; 0: none. Reads stay below
+    /// it.
     halted: AtomicU64,
     writable: AtomicBool,
     stopping: AtomicBool,
