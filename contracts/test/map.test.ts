@@ -61,6 +61,8 @@ const items = {
 test("items of the daemons are accepted", () => {
   for (const item of Object.values(items)) assert.equal(mapItemProblem(item), undefined);
   assert.equal(mapItemProblem({ ...items.beat, applied: "" }), undefined);
+  const stuck = [{ partition: 0, version: 4712, reason: "a segment is missing" }];
+  assert.equal(mapItemProblem({ ...items.beat, stuck }), undefined);
   assert.equal(mapItemProblem({ ...items.partition, replicas: {} }), undefined);
 });
 

@@ -97,7 +97,14 @@ fn measure(store: &dyn MapStore, clock: &dyn Clock, usage: &dyn Fn() -> Usage) {
         counter += 1;
         let held = known.held_by(&ids[0]).map(|(partition, _)| (partition, Version(1_000_000 + counter)));
         let applied = AppliedVersions(held.collect());
-        let beat = Heartbeat { generation: 1, counter, disk_full: false, used_bytes: 1 << 38, applied };
+        let beat = Heartbeat {
+            generation: 1,
+            counter,
+            disk_full: false,
+            used_bytes: 1 << 38,
+            applied,
+            stuck: vec![],
+        };
         store.heartbeat("large", &ids[0], &beat).expect("it is noted");
     });
     let claim = Claim {

@@ -506,6 +506,8 @@ export interface components {
         };
         FleetStatus: {
             mapEpoch: number;
+            /** @description version of a record that no replica can apply, so that writes are stopped; null if there is none */
+            haltedVersion?: number | null;
             nodes: {
                 id: string;
                 zone: string;

@@ -67,7 +67,9 @@ mod watch;
 
 pub use change::{Change, MOST_ITEMS};
 pub use error::{Cause, Error};
-pub use heartbeat::{AppliedVersions, Heartbeat};
+pub use heartbeat::{
+    AppliedVersions, Heartbeat, Heartbeats, StuckReplica, is_applied_elsewhere, record_that_none_applies,
+};
 pub use lease::{Claim, Election, ElectionConfig, ElectionState, Lease, SEQUENCER, Tenure};
 pub use map::PartitionMap;
 pub use memory::MemoryMap;

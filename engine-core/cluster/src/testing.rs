@@ -232,7 +232,9 @@ fn signs_of_life_are_no_changes(store: &dyn MapStore) {
     let epoch = store.change(name, None, &[register(1)]).unwrap();
     assert!(store.heartbeats(name).unwrap().is_empty());
     let applied = AppliedVersions((0..4).map(|p| (PartitionId(p), Version(u64::from(p) / 2))).collect());
-    let beat = Heartbeat { generation: 1, counter: 1, disk_full: false, used_bytes: 7, applied };
+    let reason = "a segment is missing".to_owned();
+    let stuck = vec![crate::StuckReplica { partition: PartitionId(0), version: Version(1), reason }];
+    let beat = Heartbeat { generation: 1, counter: 1, disk_full: false, used_bytes: 7, applied, stuck };
     store.heartbeat(name, &id(1), &beat).unwrap();
     let next = Heartbeat { generation: 2, counter: 0, disk_full: true, ..beat.clone() };
     store.heartbeat(name, &id(1), &next).unwrap();

@@ -53,6 +53,14 @@ pub enum Error {
         /// Why.
         source: tidegraph_engine::Error,
     },
+    /// A replica that is brought up can apply no further record.
+    #[error("the replica of partition {partition} broke: {reason}")]
+    Broken {
+        /// The partition.
+        partition: PartitionId,
+        /// Why.
+        reason: String,
+    },
     /// The map notes a checkpoint whose manifest does not exist.
     #[error("the checkpoint of partition {partition} at {prefix} is gone")]
     CheckpointGone {

@@ -36,6 +36,11 @@ pub const QUERY_MEMORY_LIMIT: &str = "tidegraph_query_memory_limit_bytes";
 pub const QUERY_MEMORY_REFUSALS: &str = "tidegraph_query_memory_refusals_total";
 /// 1 while the process accepts commits, otherwise 0.
 pub const WRITABLE: &str = "tidegraph_writable";
+/// On the sequencer: version of the record that no replica of a partition can apply, so that writes are stopped; 0 if
+/// there is none.
+pub const HALTED_VERSION: &str = "tidegraph_halted_version";
+/// On a storage node: 1 if the replica of a partition cannot apply its next record, otherwise 0. Label `partition`.
+pub const REPLICA_STUCK: &str = "tidegraph_replica_stuck";
 
 /// Kinds of refused input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,9 +110,15 @@ pub fn query_memory(used: u64, limit: u64, refusals: u64) {
     counter!(QUERY_MEMORY_REFUSALS).absolute(refusals);
 }
 
-/// Sets the version of a replica.
-pub fn replica(partition: u16, version: u64) {
+/// Sets the version of a replica, and whether it cannot apply its next record.
+pub fn replica(partition: u16, version: u64, is_stuck: bool) {
     gauge!(VERSION, "partition" => partition.to_string()).set(version as f64);
+    gauge!(REPLICA_STUCK, "partition" => partition.to_string()).set(f64::from(u8::from(is_stuck)));
+}
+
+/// Sets the version of the record that stops writes; 0 if none does.
+pub fn halted(version: u64) {
+    gauge!(HALTED_VERSION).set(version as f64);
 }
 
 /// Describes all metrics to the recorder. Call it once, after the recorder was installed.
@@ -129,6 +140,8 @@ pub fn describe() {
     describe_gauge!(QUERY_MEMORY_LIMIT, Unit::Bytes, "limit of the memory of all queries");
     describe_counter!(QUERY_MEMORY_REFUSALS, "queries that could not have memory because of that limit");
     describe_gauge!(WRITABLE, "1 while commits are taken");
+    describe_gauge!(HALTED_VERSION, "version of the record that no replica can apply, which stops writes");
+    describe_gauge!(REPLICA_STUCK, "1 if a replica cannot apply its next record");
 }
 
 /// Bounds of the histograms in seconds: from a point read to a query that reaches its time limit.

@@ -72,6 +72,9 @@ pub enum Error {
     /// The load is not committed.
     #[error("the sequencer does not know the load: {0}")]
     LoadUnknown(String),
+    /// Writes are stopped, because no replica of a partition can apply a record of the log. Nothing was committed.
+    #[error("{0}")]
+    Halted(String),
     /// The deadline has passed.
     #[error("the deadline of the request has passed")]
     Overdue,
@@ -125,6 +128,7 @@ impl Error {
             Self::InDoubt(_) => Reason::InDoubt,
             Self::NotSequencer(_) => Reason::NotSequencer,
             Self::LoadUnknown(_) => Reason::LoadUnknown,
+            Self::Halted(_) => Reason::Halted,
             Self::Overdue | Self::Cancelled => Reason::Stopped,
             Self::Lost { .. }
             | Self::Unreachable { .. }
@@ -140,6 +144,7 @@ impl Error {
             | Self::InDoubt(text)
             | Self::NotSequencer(text)
             | Self::LoadUnknown(text)
+            | Self::Halted(text)
             | Self::Unavailable(text) => text.clone(),
             other => other.to_string(),
         };
@@ -162,6 +167,7 @@ impl Error {
             Reason::InDoubt => Self::InDoubt(text),
             Reason::NotSequencer => Self::NotSequencer(text),
             Reason::LoadUnknown => Self::LoadUnknown(text),
+            Reason::Halted => Self::Halted(text),
             Reason::Stopped => Self::Overdue,
         }
     }

@@ -82,6 +82,8 @@ pub struct Newest {
     pub schema: Version,
     /// The highest token that the graph has at the newest version, or a higher one.
     pub newest_token: Token,
+    /// Version of a record that no replica of a partition can apply. Readers stay below it.
+    pub halted: Option<Version>,
 }
 
 /// A committed transaction.

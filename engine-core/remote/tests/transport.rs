@@ -110,7 +110,7 @@ impl Commits for Log {
 
 fn newest() -> Newest {
     let (version, load, schema) = (Version(7), Version(2), Version(5));
-    Newest { version, epoch: Epoch(3), load, schema, newest_token: Token(6) }
+    Newest { version, epoch: Epoch(3), load, schema, newest_token: Token(6), halted: Some(Version(8)) }
 }
 
 fn made() -> Vec<MadeVertex> {

@@ -223,6 +223,7 @@ fn nodes_that_say_nothing_are_lost_whatever_they_were() {
             disk_full: false,
             used_bytes: 0,
             applied: crate::AppliedVersions::default(),
+            stuck: vec![],
         };
         store.heartbeat(&graph, &id(n), &beat).unwrap();
     };

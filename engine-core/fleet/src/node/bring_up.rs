@@ -1,7 +1,7 @@
 //! Brings a replica up: restores a checkpoint, catches up with the log, and joins the feed of its shard.
 
 use super::feed::JoinResult;
-use super::replica::Replica;
+use super::replica::{Broken, Replica};
 use super::{Shared, prefix_of};
 use crate::Error;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tidegraph_engine::StoreApplier;
 use tidegraph_log::{Follower, Position};
 use tidegraph_platform::metric;
 use tidegraph_storage::{Scope, Store, StoreConfig, checkpoint};
-use tidegraph_types::{GuiHasher, PartitionId};
+use tidegraph_types::{GuiHasher, PartitionId, Version};
 
 /// Longest wait for the next record.
 const POLL: Duration = Duration::from_millis(20);
@@ -21,6 +21,8 @@ pub(super) struct BringUp {
     pub partition: PartitionId,
     began: Duration,
     stage: Stage,
+    /// The record at which the replica here is stuck. It answers reads until the new one has applied the record.
+    stuck_at: Option<Version>,
 }
 
 enum Stage {
@@ -34,7 +36,7 @@ enum Stage {
 
 impl BringUp {
     pub fn new(partition: PartitionId, now: Duration) -> Self {
-        Self { partition, began: now, stage: Stage::New }
+        Self { partition, began: now, stage: Stage::New, stuck_at: None }
     }
 }
 
@@ -57,12 +59,28 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes a replica as far as possible without waiting for the log.
+    /// Takes a replica as far as possible without waiting for the log. After an error the replica is given up.
     pub(super) fn advance(&self, bring_up: &mut BringUp) -> Result<Progress, Error> {
+        self.advance_stages(bring_up).inspect_err(|_| self.abandon(bring_up))
+    }
+
+    fn abandon(&self, bring_up: &BringUp) {
+        if let Stage::CatchingUp { replica, .. } | Stage::Fed { replica } = &bring_up.stage {
+            self.give_up(replica);
+        }
+    }
+
+    fn advance_stages(&self, bring_up: &mut BringUp) -> Result<Progress, Error> {
         let partition = bring_up.partition;
         loop {
             match &mut bring_up.stage {
                 Stage::New => {
+                    bring_up.stuck_at = self.get(partition).and_then(|replica| replica.stuck_at());
+                    if bring_up.stuck_at.is_some() {
+                        let replica = Arc::new(self.restored(partition)?);
+                        bring_up.stage = Stage::CatchingUp { replica, log: None };
+                        continue;
+                    }
                     // The map may still say that a replica serves which was given up: the change failed, or its answer
                     // was lost.
                     let map = self.watch.map();
@@ -77,33 +95,82 @@ impl Shared {
                 Stage::CatchingUp { .. } | Stage::Fed { .. }
                     if self.is_stopping() || !self.is_wanted(partition) =>
                 {
+                    if bring_up.stuck_at.is_some() {
+                        self.abandon(bring_up);
+                    }
                     return Ok(Progress::Finished);
                 }
                 Stage::CatchingUp { replica, log } => {
-                    if !self.catch_up(replica, log)? {
-                        return Ok(Progress::Pending);
+                    match self.catch_up(replica, log) {
+                        // The next stage handles a record that cannot be applied.
+                        Err(Error::Apply { .. }) | Ok(true) => {}
+                        Ok(false) => return Ok(Progress::Pending),
+                        Err(error) => return Err(error),
                     }
                     let replica = replica.clone();
-                    self.insert(replica.clone());
+                    if bring_up.stuck_at.is_none() {
+                        self.insert(replica.clone());
+                    }
                     // A restored store has its indexes defined, but empty.
                     replica.store.fill_indexes(&|| self.is_stopping())?;
                     bring_up.stage = Stage::Fed { replica };
                 }
                 // It was given up in the meantime, for example because the log was trimmed above its version.
                 Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::Finished),
-                Stage::Fed { .. } if !self.feed_of(partition).status().near_end => {
-                    return Ok(Progress::Pending);
-                }
                 Stage::Fed { replica } => {
-                    // FLT-1: from here on the replica answers reads. It is fed, so it lacks no record.
+                    match replica.broken() {
+                        Some(broken) => self.check_is_last(partition, bring_up.stuck_at, broken)?,
+                        None if !self.feed_of(partition).status().near_end => return Ok(Progress::Pending),
+                        None if bring_up.stuck_at.is_some_and(|record| replica.applied() < record) => {
+                            return Ok(Progress::Pending);
+                        }
+                        None => {}
+                    }
+                    // FLT-1: from here on the replica answers reads. It is fed, so it lacks no record; or it is stuck,
+                    // and answers for the versions before its next record.
                     replica.set_ready();
-                    self.set_state(partition, ReplicaState::Serving)?;
+                    if bring_up.stuck_at.is_some() {
+                        self.insert(replica.clone());
+                    }
+                    self.mark_serving(partition)?;
                     let took_ms = (self.clock.now() - bring_up.began).as_millis() as u64;
                     tracing::info!(%partition, version = %replica.applied(), took_ms, "a replica serves");
                     return Ok(Progress::Finished);
                 }
             }
         }
+    }
+
+    /// Fails unless a broken replica is to serve at its last version: it replaces no other one, and no other replica
+    /// that answers reads has applied the record.
+    fn check_is_last(
+        &self,
+        partition: PartitionId,
+        stuck_at: Option<Version>,
+        broken: Broken,
+    ) -> Result<(), Error> {
+        let Broken { record, reason } = broken;
+        let is_last = match record {
+            Some(record) if stuck_at.is_none() => !self.is_applied_elsewhere(partition, record)?,
+            _ => false,
+        };
+        if !is_last {
+            return Err(Error::Broken { partition, reason });
+        }
+        tracing::error!(%partition, reason, "a replica serves at the version before a record that it cannot apply");
+        Ok(())
+    }
+
+    /// Tells the map that a replica serves, unless the map says that it answers reads.
+    fn mark_serving(&self, partition: PartitionId) -> Result<(), Error> {
+        let map = self.watch.map();
+        let held = map.replicas(partition).iter().find(|replica| replica.node == self.id);
+        match held.map(|replica| replica.state) {
+            Some(state) if state.answers() => return Ok(()),
+            Some(ReplicaState::Restoring) => self.set_state(partition, ReplicaState::CatchingUp)?,
+            _ => {}
+        }
+        self.set_state(partition, ReplicaState::Serving)
     }
 
     /// Restores the newest complete checkpoint, or an empty store if there is none.

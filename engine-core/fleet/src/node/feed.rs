@@ -96,7 +96,7 @@ impl Feed {
     }
 
     pub fn leave(&self, replica: &Replica) {
-        self.state.lock().fed.retain(|fed| fed.partition != replica.partition);
+        self.state.lock().fed.retain(|fed| fed.store_id != replica.store_id);
     }
 
     pub fn status(&self) -> FeedStatus {
@@ -196,7 +196,7 @@ impl Feed {
         for error in failed {
             tracing::error!(%error, "a replica cannot apply a record");
         }
-        // A broken replica is restored again; the others continue without it.
+        // A broken replica is fed no longer; the others continue without it.
         state.fed.retain(|replica| replica.broken().is_none() && !replica.is_dropped());
         state.at = Some(Position { version: record.version, epoch: record.epoch });
     }

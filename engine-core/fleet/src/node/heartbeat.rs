@@ -2,10 +2,23 @@
 //! as lost (FLT-4), and leaves if its disk is full.
 
 use super::Shared;
+use super::replica::Replica;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_cluster::{AppliedVersions, Heartbeat, NodeState};
+use tidegraph_cluster::{AppliedVersions, Heartbeat, NodeState, StuckReplica};
 use tidegraph_platform::metric;
+
+/// Maximum number of stuck replicas that a heartbeat reports. One is enough to stop writes.
+const MAX_STUCK: usize = 16;
+/// Maximum number of characters of the reason of a stuck replica.
+const MAX_REASON_CHARS: usize = 500;
+
+/// Returns the report of a replica that answers reads and cannot apply its next record.
+fn stuck_report(replica: &Replica) -> Option<StuckReplica> {
+    let version = replica.stuck_at()?;
+    let reason = replica.broken()?.reason.chars().take(MAX_REASON_CHARS).collect();
+    Some(StuckReplica { partition: replica.partition, version, reason })
+}
 
 /// Sends heartbeats until the node stops.
 pub(super) fn run(shared: &Arc<Shared>) {
@@ -26,11 +39,12 @@ pub(super) fn send(shared: &Shared) {
         disk_full: shared.disk_full.load(Ordering::Relaxed),
         used_bytes: replicas.iter().map(|replica| replica.store.memory_use().in_memory).sum(),
         applied: AppliedVersions(applied),
+        stuck: replicas.iter().filter_map(|replica| stuck_report(replica)).take(MAX_STUCK).collect(),
     };
     let spilled = replicas.iter().map(|replica| replica.store.memory_use().spilled).sum();
     metric::memory_use(beat.used_bytes, spilled);
     for replica in &replicas {
-        metric::replica(replica.partition.0, replica.applied().0);
+        metric::replica(replica.partition.0, replica.applied().0, replica.stuck_at().is_some());
     }
     match shared.map_store.heartbeat(&shared.graph.name, &shared.id, &beat) {
         Ok(()) => rejoin_if_gone(shared),

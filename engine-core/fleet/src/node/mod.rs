@@ -40,6 +40,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_cluster::{
     Change, Graph, MapStore, MapWatch, NodeId, NodeState, Registration, ReplicaState, WatchConfig,
+    is_applied_elsewhere,
 };
 use tidegraph_log::{Body, LogBackend, Record};
 use tidegraph_platform::{Clock, Disk, Objects, Random};
@@ -192,12 +193,16 @@ impl Shared {
         all
     }
 
+    /// Adds a replica. It replaces a stuck one.
     fn insert(&self, replica: Arc<Replica>) {
-        self.replicas.rcu(|old| {
+        let old = self.replicas.rcu(|old| {
             let mut new = FxHashMap::clone(old);
             new.insert(replica.partition, replica.clone());
             new
         });
+        if let Some(old) = old.get(&replica.partition).filter(|old| old.store_id != replica.store_id) {
+            old.mark_dropped();
+        }
     }
 
     /// Gives a replica up. Readers that hold it can continue to read.
@@ -206,9 +211,18 @@ impl Shared {
         self.feed_of(replica.partition).leave(replica);
         self.replicas.rcu(|old| {
             let mut new = FxHashMap::clone(old);
-            new.remove(&replica.partition);
+            // Another replica may have replaced it.
+            if new.get(&replica.partition).is_some_and(|held| held.store_id == replica.store_id) {
+                new.remove(&replica.partition);
+            }
             new
         });
+    }
+
+    /// Whether another node answers reads of a partition and has applied a version.
+    pub fn is_applied_elsewhere(&self, partition: PartitionId, version: Version) -> Result<bool, Error> {
+        let beats = self.map_store.heartbeats(&self.graph.name)?;
+        Ok(is_applied_elsewhere(&self.watch.map(), &beats, partition, version, Some(&self.id)))
     }
 
     /// Whether the map assigns a partition to this node.

@@ -17,6 +17,8 @@ use tidegraph_types::PartitionId;
 const STEP: Duration = Duration::from_millis(100);
 /// Pause after a replica could not be brought up, before the next attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Pause between two attempts to restore a stuck replica. The stuck one answers reads meanwhile.
+const STUCK_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Records examined per step when old versions are freed: a few milliseconds of work.
 const RECLAIMED_AT_ONCE: usize = 50_000;
 
@@ -55,7 +57,7 @@ impl ReplicaReconciler {
         let tasks = &mut self.tasks;
         reconcile(shared, tasks);
         shared.pins.expire(shared.clock.now());
-        for replica in shared.all() {
+        for replica in shared.all().into_iter().filter(|replica| replica.broken().is_none()) {
             replica.store.reclaim(RECLAIMED_AT_ONCE);
             fill_indexes(shared, &replica, tasks);
             super::checkpoints::write_if_due(shared, &replica, tasks);
@@ -136,8 +138,8 @@ impl Tasks {
 
 fn bring_up_failed(shared: &Shared, partition: PartitionId, error: &crate::Error) {
     tracing::error!(%partition, %error, "cannot bring a replica up; trying again soon");
-    if let Some(replica) = shared.get(partition) {
-        shared.give_up(&replica);
+    if let Some(stuck) = shared.get(partition) {
+        stuck.postpone_retry(shared.clock.now());
     }
 }
 
@@ -151,7 +153,13 @@ fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
         if !wanted.contains(&replica.partition) {
             tracing::info!(partition = %replica.partition, "the map takes a replica from this node");
             shared.give_up(&replica);
-        } else if let Some(reason) = replica.broken() {
+        } else if let Some(broken) = replica.broken() {
+            // What brings a replica up decides whether it serves although it is broken.
+            let is_coming_up = !replica.is_ready() && bringing_up.contains(&replica.partition);
+            if is_coming_up || stays_stuck(shared, &replica) {
+                continue;
+            }
+            let reason = broken.reason;
             tracing::error!(partition = %replica.partition, reason, "a replica broke and is restored again");
             if let Err(error) = shared.set_state(replica.partition, ReplicaState::Restoring) {
                 tracing::warn!(%error, "cannot tell the map that a replica is restored again");
@@ -168,13 +176,32 @@ fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
     }
     for partition in wanted {
         let mut bringing_up = shared.bringing_up.lock();
-        let is_new = shared.get(partition).is_none() && !bringing_up.contains(&partition);
+        let held = shared.get(partition);
+        let is_new = held.is_none_or(|held| {
+            held.stuck_at().is_some() && held.is_retry_due(shared.clock.now(), STUCK_RETRY_AFTER)
+        }) && !bringing_up.contains(&partition);
         if !is_new || bringing_up.len() >= shared.config.restores_at_once.max(1) {
             continue;
         }
         bringing_up.insert(partition);
         drop(bringing_up);
         tasks.begin_bring_up(shared, partition);
+    }
+}
+
+/// Whether a broken replica goes on to answer reads at its last version: as long as no other replica that answers reads
+/// has applied the record. If none can, writes stop, and these are the newest reads that are left.
+fn stays_stuck(shared: &Shared, replica: &Replica) -> bool {
+    let Some(version) = replica.stuck_at() else { return false };
+    if !replica.is_check_due(shared.clock.now(), shared.config.beat) {
+        return true;
+    }
+    match shared.is_applied_elsewhere(replica.partition, version) {
+        Ok(is_applied) => !is_applied,
+        Err(error) => {
+            tracing::warn!(partition = %replica.partition, %error, "cannot read heartbeats; a stuck replica stays");
+            true
+        }
     }
 }
 

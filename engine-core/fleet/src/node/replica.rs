@@ -12,6 +12,14 @@ use tidegraph_log::{Position, Record};
 use tidegraph_storage::Store;
 use tidegraph_types::{Epoch, ErrorCode, PartitionId, Version};
 
+/// Why a replica can apply no further record.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    /// The record that cannot be applied; `None`: the log skipped a record.
+    pub record: Option<Version>,
+    pub reason: String,
+}
+
 /// A replica on this node.
 #[derive(Debug)]
 pub(crate) struct Replica {
@@ -28,7 +36,11 @@ pub(crate) struct Replica {
     /// Whether the node gave it up.
     dropped: AtomicBool,
     /// Why it can apply no further record.
-    broken: Mutex<Option<String>>,
+    broken: Mutex<Option<Broken>>,
+    /// When the node last asked whether another replica has applied the record at which this one is stuck.
+    checked_at: Mutex<Option<Duration>>,
+    /// When the node last tried to restore the replica while it was stuck.
+    retried_at: Mutex<Option<Duration>>,
     /// Number of readers that wait for a version.
     waiting: Mutex<usize>,
     reached: Condvar,
@@ -57,6 +69,8 @@ impl Replica {
             ready: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             broken: Mutex::default(),
+            checked_at: Mutex::default(),
+            retried_at: Mutex::default(),
             waiting: Mutex::default(),
             reached: Condvar::new(),
             checkpointed: AtomicU64::new(at.version.0),
@@ -114,8 +128,42 @@ impl Replica {
         self.reached.notify_all();
     }
 
-    pub fn broken(&self) -> Option<String> {
+    pub fn broken(&self) -> Option<Broken> {
         self.broken.lock().clone()
+    }
+
+    fn set_broken(&self, record: Option<Version>, reason: String) {
+        *self.broken.lock() = Some(Broken { record, reason });
+        // Readers that wait for a later version ask another replica. They hold this lock while they compare versions.
+        drop(self.waiting.lock());
+        self.reached.notify_all();
+    }
+
+    /// Returns the record that it cannot apply, if it answers reads and cannot apply its next record.
+    pub fn stuck_at(&self) -> Option<Version> {
+        if self.is_ready() { self.broken.lock().as_ref()?.record } else { None }
+    }
+
+    /// Returns true once in each `period`, for a stuck replica.
+    pub fn is_check_due(&self, now: Duration, period: Duration) -> bool {
+        let mut checked_at = self.checked_at.lock();
+        let is_due = checked_at.is_none_or(|checked_at| now.saturating_sub(checked_at) >= period);
+        if is_due {
+            *checked_at = Some(now);
+        }
+        is_due
+    }
+
+    /// Returns whether a stuck replica has waited for `pause` since [`Replica::postpone_retry`]. The first call
+    /// begins the wait.
+    pub fn is_retry_due(&self, now: Duration, pause: Duration) -> bool {
+        let since = *self.retried_at.lock().get_or_insert(now);
+        now.saturating_sub(since) >= pause
+    }
+
+    /// Begins to wait for the next attempt to restore a stuck replica.
+    pub fn postpone_retry(&self, now: Duration) {
+        *self.retried_at.lock() = Some(now);
     }
 
     /// Applies the record that follows the last one, and ignores records that were applied before. A later record
@@ -128,7 +176,7 @@ impl Replica {
             let (partition, applied, next) = (self.partition, self.applied(), record.version);
             let error = Error::Gap { partition, applied, next };
             // The replica could never continue: it has to be restored.
-            *self.broken.lock() = Some(error.to_string());
+            self.set_broken(None, error.to_string());
             return Err(error);
         }
         // Set before the version becomes visible.
@@ -140,7 +188,7 @@ impl Replica {
             Err(tidegraph_engine::Error::new(ErrorCode::Internal, text))
         });
         if let Err(source) = applied {
-            *self.broken.lock() = Some(source.to_string());
+            self.set_broken(Some(record.version), source.to_string());
             return Err(Error::Apply { partition: self.partition, version: record.version, source });
         }
         self.applied.store(record.version.0, Ordering::Release);
@@ -158,7 +206,8 @@ impl Replica {
         }
         let mut waiting = self.waiting.lock();
         *waiting += 1;
-        let missing = |_: &mut usize| self.applied() < version && !self.is_dropped();
+        let missing =
+            |_: &mut usize| self.applied() < version && !self.is_dropped() && self.broken.lock().is_none();
         self.reached.wait_while_for(&mut waiting, missing, at_most);
         *waiting -= 1;
         self.applied() >= version

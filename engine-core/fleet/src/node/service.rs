@@ -115,7 +115,8 @@ pub(super) fn status(shared: &Shared) -> Value {
             "memoryBytes": memory.in_memory,
             "spilledBytes": memory.spilled,
             "indexes": indexes,
-            "error": replica.broken(),
+            "stuckAt": replica.stuck_at().map(|version| version.0),
+            "error": replica.broken().map(|broken| broken.reason),
         })
     });
     json!({

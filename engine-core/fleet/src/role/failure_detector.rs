@@ -81,7 +81,7 @@ mod tests {
     fn beat(map: &MemoryMap, n: usize, counter: u64) {
         let generation = map.load(GRAPH, None).unwrap().node(&id(n)).unwrap().generation;
         let applied = AppliedVersions::default();
-        let beat = Heartbeat { generation, counter, disk_full: false, used_bytes: 0, applied };
+        let beat = Heartbeat { generation, counter, disk_full: false, used_bytes: 0, applied, stuck: vec![] };
         map.heartbeat(GRAPH, &id(n), &beat).unwrap();
     }
 

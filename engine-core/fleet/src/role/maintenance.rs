@@ -1,16 +1,17 @@
 //! The periodic work that a graph needs once: trimming the log, removing segments of loads that the log no longer
-//! names, and marking nodes as lost. The process that holds the sequencer's lease does it.
+//! names, marking nodes as lost, and stopping writes at a record that no replica can apply. The process that holds the
+//! sequencer's lease does it.
 
 use super::failure_detector::FailureDetector;
 use crate::Error;
-use crate::sequencing::Candidate;
+use crate::sequencing::{Candidate, Leadership};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_cluster::{Change, MapStore, NodeState};
-use tidegraph_platform::{Clock, Objects};
+use tidegraph_cluster::{Change, MapStore, NodeState, is_applied_elsewhere, record_that_none_applies};
+use tidegraph_platform::{Clock, Objects, metric};
 use tidegraph_types::{PartitionCount, Version};
 
 /// Settings of the leader's maintenance.
@@ -136,8 +137,12 @@ impl State {
     fn step(&mut self) {
         let Some(leading) = self.candidate.leadership() else {
             self.failure_detector.clear();
+            metric::halted(0);
             return;
         };
+        if let Err(error) = self.check_replicas(&leading) {
+            tracing::warn!(%error, "cannot find out whether replicas apply all records");
+        }
         if let Err(error) = self.find_lost() {
             tracing::warn!(%error, "cannot find out which nodes are lost");
         }
@@ -159,6 +164,23 @@ impl State {
             tracing::warn!(%change, "a node sends no heartbeats");
             self.map_store.change(&self.graph, None, &[change])?;
         }
+        Ok(())
+    }
+
+    /// Stops commits while there is a record that no replica of its partition can apply. They go on once a replica that
+    /// answers reads has applied it: until then restarting nodes say nothing about the record.
+    fn check_replicas(&self, leading: &Leadership) -> Result<(), tidegraph_cluster::Error> {
+        let map = self.map_store.load(&self.graph, None)?;
+        let beats = self.map_store.heartbeats(&self.graph)?;
+        let found =
+            self.partitions.all().filter_map(|partition| record_that_none_applies(&map, &beats, partition));
+        let known = leading.halted();
+        let still = known
+            .as_deref()
+            .filter(|stuck| !is_applied_elsewhere(&map, &beats, stuck.partition, stuck.version, None));
+        let first = found.chain(still).min_by_key(|stuck| stuck.version);
+        metric::halted(first.map_or(0, |stuck| stuck.version.0));
+        leading.halt(first.cloned());
         Ok(())
     }
 

@@ -52,6 +52,17 @@ impl SequencerService {
     }
 }
 
+/// Fails if no replica can apply a record of the log: what is committed after it could not be read.
+fn check_halted(leading: &Leadership) -> Result<(), Error> {
+    let Some(stuck) = leading.halted() else { return Ok(()) };
+    let (partition, version, reason) = (stuck.partition, stuck.version, &stuck.reason);
+    Err(Error::Halted(format!(
+        "writes are stopped, because no replica of partition {partition} can apply the record of version {version}: \
+         {reason}. Reads go on at version {}",
+        version.0.saturating_sub(1)
+    )))
+}
+
 /// Converts an error of the sequencer to one for other processes.
 fn to_remote_error(error: tidegraph_txn::Error) -> Error {
     use tidegraph_txn::Error as Txn;
@@ -82,6 +93,7 @@ impl SequencerService {
         requests: Vec<(RequestId, CommitRequest)>,
     ) -> Result<Vec<Result<Version, Error>>, Error> {
         let leading = self.leadership()?;
+        check_halted(&leading)?;
         let known = |(id, request)| CommitRequest { request: Some(id), ..request };
         let requests = requests.into_iter().map(known).collect();
         let answers = leading.sequencer().commit_together(requests);
@@ -93,6 +105,7 @@ impl Commits for SequencerService {
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
         let request = CommitRequest { request: Some(id), ..request };
         let leading = self.leadership()?;
+        check_halted(&leading)?;
         let begun = leading.now();
         let committed = leading.sequencer().commit(request);
         let outcome = match &committed {
@@ -126,11 +139,15 @@ impl Commits for SequencerService {
     }
 
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
-        self.leadership()?.sequencer().intern(names).map_err(to_remote_error)
+        let leading = self.leadership()?;
+        check_halted(&leading)?;
+        leading.sequencer().intern(names).map_err(to_remote_error)
     }
 
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
-        self.leadership()?.sequencer().hand_out_sids(count).map_err(to_remote_error)
+        let leading = self.leadership()?;
+        check_halted(&leading)?;
+        leading.sequencer().hand_out_sids(count).map_err(to_remote_error)
     }
 
     fn newest(&self) -> Result<Newest, Error> {
@@ -141,7 +158,8 @@ impl Commits for SequencerService {
         let sequencer = leading.sequencer();
         let (load, schema) = (sequencer.newest_load(), sequencer.newest_schema());
         let newest_token = sequencer.newest_token();
-        Ok(Newest { version, epoch: leading.epoch(), load, schema, newest_token })
+        let halted = leading.halted().map(|stuck| stuck.version);
+        Ok(Newest { version, epoch: leading.epoch(), load, schema, newest_token, halted })
     }
 
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
@@ -153,7 +171,10 @@ impl Commits for SequencerService {
         let (leading, now) = self.leadership_now()?;
         self.loads.sweep(&leading, now);
         match above {
-            None => self.loads.begin(&leading, now, id),
+            None => {
+                check_halted(&leading)?;
+                self.loads.begin(&leading, now, id)
+            }
             Some(above) => self.loads.made_since(&leading, now, id, above),
         }
     }
@@ -165,6 +186,7 @@ impl Commits for SequencerService {
 
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
         let (leading, now) = self.leadership_now()?;
+        check_halted(&leading)?;
         self.loads.commit(&leading, now, id, load)
     }
 

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_cluster::{Claim, Election, ElectionConfig, ElectionState, Lease, MapStore, SEQUENCER, Tenure};
+use tidegraph_cluster::{
+    Claim, Election, ElectionConfig, ElectionState, Lease, MapStore, SEQUENCER, StuckReplica, Tenure,
+};
 use tidegraph_platform::Clock;
 use tidegraph_txn::{Error, Sequencer, SequencerConfig};
 use tidegraph_types::{Epoch, Version};
@@ -55,9 +57,32 @@ impl Default for CandidateConfig {
 pub struct Leadership {
     sequencer: Arc<Sequencer>,
     tenure: Arc<Tenure>,
+    /// The record that no replica can apply.
+    halted: Arc<ArcSwapOption<StuckReplica>>,
 }
 
 impl Leadership {
+    /// Stops commits because no replica of a partition can apply a record, or with `None` lets them go on.
+    pub fn halt(&self, record: Option<StuckReplica>) {
+        match (&record, &*self.halted.load()) {
+            (Some(stuck), None) => tracing::error!(
+                partition = %stuck.partition, version = %stuck.version, reason = stuck.reason,
+                "no replica can apply a record: writes stop"
+            ),
+            (None, Some(stuck)) => {
+                tracing::warn!(version = %stuck.version, "a record was applied: writes go on")
+            }
+            _ => {}
+        }
+        self.halted.store(record.map(Arc::new));
+    }
+
+    /// Returns the record that no replica of a partition can apply. Nothing may be committed after it.
+    #[must_use]
+    pub fn halted(&self) -> Option<Arc<StuckReplica>> {
+        self.halted.load_full()
+    }
+
     /// Returns the sequencer. What it acknowledges is in the log.
     #[must_use]
     pub fn sequencer(&self) -> &Arc<Sequencer> {
@@ -325,7 +350,11 @@ impl Shared {
         match ended {
             Ok(Ok(sequencer)) if epoch == now.epoch() => {
                 tracing::info!(%epoch, version = %sequencer.version(), "took over as the sequencer");
-                self.leading.store(Some(Arc::new(Leadership { sequencer, tenure: taken })));
+                self.leading.store(Some(Arc::new(Leadership {
+                    sequencer,
+                    tenure: taken,
+                    halted: Arc::default(),
+                })));
             }
             Ok(Ok(_)) => {}
             Ok(Err(TakeoverError::Failed(error))) => {

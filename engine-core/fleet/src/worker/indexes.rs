@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_apl::{
     Apl, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows, VertexScan,
@@ -99,7 +100,13 @@ impl Shared {
                 json!({ "partition": partition.0, "replicas": replicas })
             })
             .collect();
-        json!({ "mapEpoch": map.epoch().0, "nodes": nodes, "partitions": partitions })
+        let halted = self.halted.load(Ordering::Acquire);
+        json!({
+            "mapEpoch": map.epoch().0,
+            "haltedVersion": (halted > 0).then_some(halted),
+            "nodes": nodes,
+            "partitions": partitions,
+        })
     }
 
     /// Returns all indexes as of the newest known version or a later one. An index is complete if it is on every

@@ -139,6 +139,9 @@ struct Shared {
     /// Whether any version is known. Without one the worker must not answer as if the graph were empty.
     known: AtomicBool,
     epoch: AtomicU64,
+    /// Version of a record that no replica can apply, by the last answer of the sequencer; 0: none. Reads stay below
+    /// it.
+    halted: AtomicU64,
     writable: AtomicBool,
     stopping: AtomicBool,
     /// How long a query waits for the first known version.
@@ -293,6 +296,7 @@ impl Shared {
             gated: !config.version_every.is_zero(),
             known: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
+            halted: AtomicU64::new(0),
             writable: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             first_patience: patience.min(FIRST_VERSION_WITHIN),
@@ -321,6 +325,15 @@ impl Shared {
 
     /// Lets queries read at the newest version, and notes its load.
     fn adopt(&self, newest: Newest) -> Result<(), tidegraph_remote::Error> {
+        let halted = newest.halted.unwrap_or_default();
+        if self.halted.swap(halted.0, Ordering::AcqRel) != halted.0 {
+            match newest.halted {
+                Some(record) => {
+                    tracing::error!(%record, "no replica can apply a record: reads stay below it")
+                }
+                None => tracing::warn!("reads go on at the newest version"),
+            }
+        }
         // Before the version of the load can be read.
         self.catalog.cover(Some(newest.newest_token))?;
         if !self.gated || !self.known.load(Ordering::Acquire) || newest.load <= self.newest_version() {
@@ -390,12 +403,21 @@ impl Shared {
         }
     }
 
-    /// Returns the version to read at, which is no older than the newest commit of this process.
+    /// Returns a version, or the last one before a record that no replica can apply.
+    fn below_halt(&self, version: Version) -> Version {
+        match self.halted.load(Ordering::Acquire) {
+            0 => version,
+            halted => version.min(Version(halted - 1)),
+        }
+    }
+
+    /// Returns the version to read at, which is no older than the newest commit of this process, unless no replica can
+    /// apply that commit.
     fn read_position(&self) -> At {
         let newest = self.newest_version();
         let before = self.gate.before(newest);
         let own = self.own.load(Ordering::Acquire);
-        let version = if before.0 < own { newest } else { before };
+        let version = self.below_halt(if before.0 < own { newest } else { before });
         At { version, epoch: Epoch::default() }
     }
 }
@@ -454,12 +476,12 @@ impl Backend for Worker {
         }
         let mut at = self.shared.read_position();
         if let Some(asked) = at_least.filter(|asked| *asked > at.version) {
-            at.version = self.shared.newest_version();
+            at.version = self.shared.below_halt(self.shared.newest_version());
             if asked > at.version {
                 // The caller says that it is committed. The sequencer is asked,
                 // since nodes would wait for a missing version.
                 self.shared.refresh_version();
-                at.version = self.shared.newest_version();
+                at.version = self.shared.below_halt(self.shared.newest_version());
             }
             if asked > at.version {
                 return Err(tidegraph_apl::Error::Behind { applied: at.version, asked }.into());
@@ -565,7 +587,8 @@ impl Backend for Worker {
         BackendStatus {
             version: Version(self.shared.newest.load(Ordering::Acquire)),
             epoch: Epoch(self.shared.epoch.load(Ordering::Acquire)),
-            writable: self.shared.writable.load(Ordering::Acquire),
+            writable: self.shared.writable.load(Ordering::Acquire)
+                && self.shared.halted.load(Ordering::Acquire) == 0,
             ..BackendStatus::default()
         }
     }

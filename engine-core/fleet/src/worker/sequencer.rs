@@ -89,7 +89,7 @@ impl RemoteSequencer {
         let asked_before = Cell::new(false);
         let committed = self.call(|sequencer| match sequencer.commit(id, request.clone()) {
             // A sequencer that took over in between may not know the earlier attempt.
-            Err(error @ Error::Conflict { .. }) if asked_before.get() => {
+            Err(error @ (Error::Conflict { .. } | Error::Halted(_))) if asked_before.get() => {
                 match sequencer.outcome(id, request.read_version)? {
                     // The outcome does not say when the schema changed, so the commit counts as a change.
                     CommitOutcome::Committed(version) => {

@@ -10,7 +10,7 @@ use tidegraph_cluster::{
     Candidate as Place, Change, Claim, Graph, MapStore, MemoryMap, NodeId, Registration, Role, place,
 };
 use tidegraph_engine::{Answer, Database, Language, Options, Parameters, Query};
-use tidegraph_fleet::role::{CheckpointRecovery, SequencerService};
+use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode, Worker, WorkerConfig, WorkerParts};
 use tidegraph_log::testing::{SharedLog, SharedShard, SharedShards};
@@ -247,6 +247,23 @@ impl TestFleet {
         service.attach(&candidate);
         self.wait_until("there is a sequencer", |_| candidate.leadership().is_some());
         self.sequencer = Some((server, candidate));
+    }
+
+    /// Starts the maintenance of the process that is the sequencer.
+    pub fn maintain(&self) -> LeaderMaintenance {
+        let (_, candidate) = self.sequencer.as_ref().unwrap();
+        let config = MaintenanceConfig { lost_after: PATIENCE, step: Duration::from_millis(100) };
+        let (partitions, map, objects) = (self.graph.partitions, self.map.clone(), self.objects.clone());
+        LeaderMaintenance::start(
+            GRAPH,
+            partitions,
+            map,
+            objects,
+            candidate.clone(),
+            self.clock.clone(),
+            config,
+        )
+        .unwrap()
     }
 
     /// Stops the sequencer.

@@ -121,6 +121,7 @@ impl Commits for RemoteCommits {
                 load: Version(reply.newest_load),
                 schema: Version(reply.schema),
                 newest_token: Token(reply.newest_token),
+                halted: (reply.halted > 0).then_some(Version(reply.halted)),
             }),
             _ => other_kind(),
         }

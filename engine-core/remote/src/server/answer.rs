@@ -262,6 +262,7 @@ fn commits(
                 newest_load: newest.load.0,
                 schema: newest.schema.0,
                 newest_token: newest.newest_token.0,
+                halted: newest.halted.unwrap_or_default().0,
             })
         }
         call::Kind::Tokens(m) => {

@@ -157,7 +157,8 @@ fn little_is_read_when_little_changed() {
         spent(&|| assert_eq!(store.load(graph, Some(&known)).unwrap().epoch(), Epoch(known.epoch().0 + 1)));
     assert!(requests == 1 && units <= 1.0, "{requests} requests, {units} units");
     let applied = AppliedVersions((0..1024).map(|p| (PartitionId(p), Version(9))).collect());
-    let beat = Heartbeat { generation: 1, counter: 1, disk_full: false, used_bytes: 0, applied };
+    let beat =
+        Heartbeat { generation: 1, counter: 1, disk_full: false, used_bytes: 0, applied, stuck: vec![] };
     let writes = store.usage().write_units;
     store.heartbeat(graph, &id(1), &beat).unwrap();
     assert!(store.usage().write_units - writes <= 1.0);
