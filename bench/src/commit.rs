@@ -55,6 +55,7 @@ impl Counters {
             write_keys: keys,
             mutations: vec![set(a), set(b)],
             request: None,
+            first_asked: None,
         }
     }
 }

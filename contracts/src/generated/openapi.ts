@@ -48,6 +48,12 @@ export interface paths {
                      *     `ServiceUnavailableException`, and the client can send the request again.
                      */
                     "Tidegraph-Version"?: components["parameters"]["AtLeast"];
+                    /**
+                     * @description A key of the client for one write. A write that is sent again with its key, because its answer was lost, is
+                     *     committed once. The answer to a repeat has the header `Idempotent-Replayed` and no rows. Another request with
+                     *     the key is answered `IdempotencyKeyReusedException`. Reads ignore the key.
+                     */
+                    "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 };
                 path?: never;
                 cookie?: never;
@@ -702,6 +708,7 @@ export interface components {
         OpenCypher: {
             headers: {
                 "Tidegraph-Version": components["headers"]["Version"];
+                "Idempotent-Replayed": components["headers"]["Replayed"];
                 [name: string]: unknown;
             };
             content: {
@@ -712,6 +719,7 @@ export interface components {
         Gremlin: {
             headers: {
                 "Tidegraph-Version": components["headers"]["Version"];
+                "Idempotent-Replayed": components["headers"]["Replayed"];
                 [name: string]: unknown;
             };
             content: {
@@ -750,6 +758,12 @@ export interface components {
          *     `ServiceUnavailableException`, and the client can send the request again.
          */
         AtLeast: number;
+        /**
+         * @description A key of the client for one write. A write that is sent again with its key, because its answer was lost, is
+         *     committed once. The answer to a repeat has the header `Idempotent-Replayed` and no rows. Another request with
+         *     the key is answered `IdempotencyKeyReusedException`. Reads ignore the key.
+         */
+        IdempotencyKey: string;
         /** @description whether to list the failed and the skipped files */
         Details: components["schemas"]["Switch"];
         /** @description whether to list the refused rows */
@@ -761,6 +775,8 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /** @description present if an earlier request with the same `Idempotency-Key` was committed, and this one did nothing */
+        Replayed: "true";
         /** @description the version of the graph that was read or that a write created */
         Version: number;
     };
@@ -813,6 +829,12 @@ export interface components {
                          *     `ServiceUnavailableException`, and the client can send the request again.
                          */
                         "Tidegraph-Version"?: components["parameters"]["AtLeast"];
+                        /**
+                         * @description A key of the client for one write. A write that is sent again with its key, because its answer was lost, is
+                         *     committed once. The answer to a repeat has the header `Idempotent-Replayed` and no rows. Another request with
+                         *     the key is answered `IdempotencyKeyReusedException`. Reads ignore the key.
+                         */
+                        "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                     };
                     path?: never;
                     cookie?: never;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, Statistics};
 use tidegraph_storage::{Duplicate, IndexState, Pin, Store};
 use tidegraph_txn::{LoadCommit, LoadWatch, Sequencer};
-use tidegraph_types::{CommitRequest, Epoch, GuiHasher, Mutation, PartitionCount, Str, Version};
+use tidegraph_types::{CommitRequest, Epoch, GuiHasher, Mutation, PartitionCount, RequestId, Str, Version};
 
 /// Options of the reads of one request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +28,34 @@ pub struct ReadOptions<'a> {
 
 /// Receives the result of a commit. It must not wait: the results of other commits come after it.
 pub type CommitCallback = Box<dyn FnOnce(Result<Version, Error>) + Send>;
+
+/// The key under which a client repeats a request, and what the request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequestKey {
+    /// Id that is made from the key and the request ([`RequestId::of_key`]).
+    pub id: RequestId,
+    /// A version that the client saw before it first sent the key.
+    pub first_asked: Version,
+}
+
+/// A request that was committed earlier under a key, with the version of its commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Earlier {
+    /// The same request.
+    Same(Version),
+    /// Another request.
+    OtherRequest(Version),
+}
+
+/// Result of a commit under a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyedCommit {
+    /// This call committed the transaction, at this version.
+    Committed(Version),
+    /// A request was committed under the key before, so this one was not. A commit that was sent twice because its first
+    /// answer was lost may count as such a request.
+    Earlier(Earlier),
+}
 
 /// A version to read. The version stays readable while this lives.
 #[derive(Debug)]
@@ -161,6 +189,23 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// what this one read; then nothing is committed, now or later. `CommitOutcomeUnknown` leaves open whether the changes were
     /// committed. Other codes if the request cannot be committed as it is.
     fn commit(&self, request: CommitRequest) -> Result<Version, Error>;
+
+    /// Returns what was committed under the key of a client. `None` if nothing is known; [`Backend::commit_keyed`] then
+    /// decides.
+    ///
+    /// # Errors
+    ///
+    /// `CommitOutcomeUnknown` if a request may have been committed so long ago that its key is forgotten; `Unavailable`
+    /// if the sequencer does not answer.
+    fn outcome_of_key(&self, key: RequestKey) -> Result<Option<Earlier>, Error>;
+
+    /// Commits as [`Backend::commit`] does, unless a request was committed under the key before. The changes must not
+    /// be empty.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Backend::commit`] and of [`Backend::outcome_of_key`].
+    fn commit_keyed(&self, request: CommitRequest, key: RequestKey) -> Result<KeyedCommit, Error>;
 
     /// Commits as [`Backend::commit`] does, and passes the result to `done`, which must not wait. The call itself waits
     /// for the disk only if [`Backend::may_wait`].
@@ -311,6 +356,29 @@ impl Backend for Local {
     fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
         self.check_room_for(&request)?;
         Ok(self.sequencer.commit(request)?)
+    }
+
+    fn outcome_of_key(&self, key: RequestKey) -> Result<Option<Earlier>, Error> {
+        match self.sequencer.outcome_of_key(key.id, key.first_asked) {
+            Ok(found) => Ok(found.map(Earlier::Same)),
+            Err(tidegraph_txn::Error::KeyReused { version }) => Ok(Some(Earlier::OtherRequest(version))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn commit_keyed(&self, request: CommitRequest, key: RequestKey) -> Result<KeyedCommit, Error> {
+        self.check_room_for(&request)?;
+        let (request_id, first_asked) = (Some(key.id), Some(key.first_asked));
+        match self.sequencer.commit(CommitRequest { request: request_id, first_asked, ..request }) {
+            Ok(version) => Ok(KeyedCommit::Committed(version)),
+            Err(tidegraph_txn::Error::Repeated { version }) => {
+                Ok(KeyedCommit::Earlier(Earlier::Same(version)))
+            }
+            Err(tidegraph_txn::Error::KeyReused { version }) => {
+                Ok(KeyedCommit::Earlier(Earlier::OtherRequest(version)))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn commit_later(&self, request: CommitRequest, done: CommitCallback) {

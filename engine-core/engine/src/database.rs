@@ -371,6 +371,40 @@ fn log_sync_interval(millis: u64) -> Result<Duration, Error> {
     Ok(Duration::from_millis(millis))
 }
 
+/// Most versions below the checkpoint that a start reads for the ids of requests that are sent again (TXN-4).
+const ASKED_AGAIN: u64 = 4_096;
+
+/// Notes the requests of records at or below the checkpoint, as far as the log still has them (TXN-4). Nothing else
+/// needs these records, so a damaged one only limits what is known.
+fn note_requests(recovered: &mut Recovered, log: &mut dyn LogStore) {
+    recovered.forgotten = recovered.version;
+    let next = recovered.version.next();
+    let asked_again = Version(next.0.saturating_sub(ASKED_AGAIN).max(1));
+    let Some(first) = log.first().map(|first| first.max(asked_again)).filter(|first| *first < next) else {
+        return;
+    };
+    let mut below = Recovered::default();
+    let records = match log.read_from(first) {
+        Ok(records) => records,
+        Err(error) => return tracing::warn!(%error, "keys of requests below the checkpoint are forgotten"),
+    };
+    for record in records {
+        match record {
+            Ok(record) if record.version < next => below.note(&record),
+            Ok(_) => break,
+            Err(error) => {
+                return tracing::warn!(%error, "keys of requests below the checkpoint are forgotten");
+            }
+        }
+    }
+    // A log that ends before the checkpoint lost records, and requests with them.
+    if below.version != recovered.version {
+        return;
+    }
+    recovered.requests = below.requests;
+    recovered.forgotten = Version(first.0 - 1);
+}
+
 /// Applies the log from the checkpoint on. Returns the state that the sequencer
 /// continues from, and the loads in the log.
 fn replay(
@@ -384,9 +418,9 @@ fn replay(
         epoch: manifest.map_or(Epoch::default(), |m| m.epoch),
         next_sid: manifest.map_or(Sid(1), |m| Sid(m.next_sid)),
         tokens: manifest.map_or_else(Vec::<(Token, Str)>::new, |m| m.tokens.clone()),
-        forgotten: manifest.map_or(Version::default(), |m| m.version),
         ..Recovered::default()
     };
+    note_requests(&mut recovered, log);
     let records = log.read_from(recovered.version.next()).map_err(|error| match error {
         tidegraph_log::Error::Trimmed { first, .. } => {
             let message = format!(

@@ -44,8 +44,8 @@ mod schema;
 
 pub use applier::StoreApplier;
 pub use backend::{
-    Backend, BackendStatus, CommitCallback, LoadCommitError, LoadHold, LoadOutcome, ReadOptions, Reader,
-    Snapshot,
+    Backend, BackendStatus, CommitCallback, Earlier, KeyedCommit, LoadCommitError, LoadHold, LoadOutcome,
+    ReadOptions, Reader, RequestKey, Snapshot,
 };
 pub use database::{Database, Status};
 pub use error::{Error, Retry};

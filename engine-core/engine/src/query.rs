@@ -12,8 +12,11 @@
 //! serves others too: it gives up at its limits without having changed anything, and the caller uses `query` instead.
 //! The writes of an inline request are committed by [`Database::commit_later`], for which no thread waits.
 
-use crate::backend::{BackendStatus, CommitCallback, ReadOptions, Reader, Snapshot};
+use crate::backend::{
+    BackendStatus, CommitCallback, Earlier, KeyedCommit, ReadOptions, Reader, RequestKey, Snapshot,
+};
 use crate::{Database, Error, Principal, Retry};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -26,7 +29,7 @@ use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::passes::{Instances, Knowledge, optimize};
 use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_types::{CommitRequest, Direction, ErrorCode, Str, Token, Value, Version};
+use tidegraph_types::{CommitRequest, Direction, ErrorCode, RequestId, Str, Token, Value, Version};
 
 /// A query language.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +57,11 @@ pub struct Query<'a> {
     pub at_least: Option<Version>,
     /// Whether the request may only read. A text that may write is then refused, whether or not it would write.
     pub read_only: bool,
+    /// Key under which the caller repeats the request, if it did not get the answer: the writes are then committed once.
+    /// A key is known for a limited number of commits. After that a repeat is a new request, unless `at_least` is a version
+    /// that the caller saw before it first sent the key: then a repeat that comes too late is refused. Requests that do
+    /// not write ignore the key, and so do commands of the schema.
+    pub key: Option<&'a str>,
     /// Who asks.
     pub principal: &'a Principal,
     /// The request's part of the memory that all requests share. It keeps what the rows of the answer take.
@@ -88,6 +96,7 @@ impl<'a> Query<'a> {
             cancel: None,
             at_least: None,
             read_only: false,
+            key: None,
             principal,
             memory: None,
         }
@@ -116,6 +125,9 @@ pub struct Answer {
     pub version: Version,
     /// Whether the request changed the graph.
     pub wrote: bool,
+    /// Whether an earlier request with the same key had changed the graph, and this one did nothing. There are no rows
+    /// then, because they are not kept; the version is that of the earlier request.
+    pub repeated: bool,
 }
 
 /// An answer that is valid once its writes are committed.
@@ -317,9 +329,48 @@ impl Database {
         }
         let planned = self.plan(query, &deadline)?;
         query.ensure_allowed(planned.writes)?;
-        if let Some(answer) = self.write_at_applied_version(&planned, query, &deadline) {
+        let key = query.key.filter(|_| planned.writes).map(|key| self.request_key(query, key));
+        if let Some(answer) = self.repeated(&planned, key)? {
+            return Ok(answer);
+        }
+        let answer = self.run_planned(&planned, query, key, &deadline);
+        let may_be_repeat = match &answer {
+            // It may have seen, or failed because of, what the same request wrote meanwhile.
+            Ok(answer) => !answer.wrote,
+            Err(error) => !matches!(error.code(), ErrorCode::Cancelled | ErrorCode::TimeLimitExceeded),
+        };
+        if !may_be_repeat {
             return answer;
         }
+        match self.repeated(&planned, key) {
+            Ok(Some(repeated)) => Ok(repeated),
+            Err(error) if error.code() == ErrorCode::CommitOutcomeUnknown => Err(error),
+            _ => answer,
+        }
+    }
+
+    fn request_key(&self, query: &Query<'_>, key: &str) -> RequestKey {
+        // In any order that the client sends them in.
+        let parameters: BTreeMap<_, _> = query.parameters.iter().collect();
+        // Written with types and quotes, so that different requests have different texts.
+        let request = format_args!("{:?} {:?} {parameters:?}", query.language, query.text);
+        let caller = query.principal.to_string();
+        let first_asked = query.at_least.unwrap_or_else(|| self.backend.status().version);
+        RequestKey { id: RequestId::of_key(&caller, key, request), first_asked }
+    }
+
+    /// Runs a planned request, again after each conflict and each loss of a replica, and commits its writes.
+    fn run_planned(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        key: Option<RequestKey>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Error> {
+        if let Some(answer) = self.write_at_applied_version(planned, query, key, deadline) {
+            return answer;
+        }
+        let clock = &*self.clock;
         let (mut conflicts, mut losses) = (0, 0);
         let mut same: Option<Snapshot> = None;
         loop {
@@ -328,19 +379,21 @@ impl Database {
                 // The next attempt must see the writes that the last one conflicted with.
                 None if conflicts > 0 && self.backend.has_replicas() => {
                     let BackendStatus { version, .. } = self.backend.status();
-                    self.snapshot_for(Some(query.at_least.unwrap_or_default().max(version)), &deadline)?
+                    self.snapshot_for(Some(query.at_least.unwrap_or_default().max(version)), deadline)?
                 }
-                None => self.snapshot_for(query.at_least, &deadline)?,
+                None => self.snapshot_for(query.at_least, deadline)?,
             };
             let catalog = self.backend.catalog();
-            let error = match self.execute(&planned, query, &deadline, self.limits(), &snapshot, catalog) {
+            let error = match self.execute(planned, query, deadline, self.limits(), &snapshot, catalog) {
                 Ok(PendingAnswer { answer, commit: None }) => return Ok(answer),
-                Ok(PendingAnswer { answer, commit: Some(request) }) => match self.backend.commit(request) {
-                    Ok(version) => return Ok(Answer { version, wrote: true, ..answer }),
-                    // Only a conflict rules out that the writes were committed.
-                    Err(error) if error.retry() == Retry::NewerVersion => error,
-                    Err(error) => return Err(error),
-                },
+                Ok(PendingAnswer { answer, commit: Some(request) }) => {
+                    match self.commit_answer(answer, request, key) {
+                        Ok(answer) => return Ok(answer),
+                        // Only a conflict rules out that the writes were committed.
+                        Err(error) if error.retry() == Retry::NewerVersion => error,
+                        Err(error) => return Err(error),
+                    }
+                }
                 Err(error) => error,
             };
             match error.retry() {
@@ -350,6 +403,10 @@ impl Database {
                     let most_us = 50_u64 << conflicts.min(8);
                     clock.sleep(Duration::from_micros(self.random.next_u64() % most_us));
                     conflicts += 1;
+                    // The transaction that won may be the same request.
+                    if let Some(answer) = self.repeated(planned, key)? {
+                        return Ok(answer);
+                    }
                 }
                 Retry::OtherReplica if self.backend.has_replicas() && losses < MAX_REPLICA_RETRIES => {
                     deadline.ensure()?;
@@ -371,6 +428,7 @@ impl Database {
         &self,
         planned: &CachedPlan,
         query: &Query<'_>,
+        key: Option<RequestKey>,
         deadline: &Deadline<'_>,
     ) -> Option<Result<Answer, Error>> {
         if !planned.writes || !planned.applied.allows() {
@@ -383,14 +441,37 @@ impl Database {
             planned.applied.failed();
             return None;
         };
-        match self.backend.commit(request) {
-            Ok(version) => Some(Ok(Answer { version, wrote: true, ..answer })),
+        match self.commit_answer(answer, request, key) {
+            Ok(answer) => Some(Ok(answer)),
             Err(error) if error.retry() == Retry::NewerVersion => {
                 planned.applied.failed();
                 None
             }
             Err(error) => Some(Err(error)),
         }
+    }
+
+    /// Commits the writes of an answer, once for each key.
+    fn commit_answer(
+        &self,
+        answer: Answer,
+        request: CommitRequest,
+        key: Option<RequestKey>,
+    ) -> Result<Answer, Error> {
+        let Some(key) = key else {
+            return Ok(Answer { version: self.backend.commit(request)?, wrote: true, ..answer });
+        };
+        match self.backend.commit_keyed(request, key)? {
+            KeyedCommit::Committed(version) => Ok(Answer { version, wrote: true, ..answer }),
+            KeyedCommit::Earlier(earlier) => answer_of_earlier(answer.columns, earlier),
+        }
+    }
+
+    /// Returns the answer of a request whose key was committed before.
+    fn repeated(&self, planned: &CachedPlan, key: Option<RequestKey>) -> Result<Option<Answer>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        let earlier = self.backend.outcome_of_key(key)?;
+        earlier.map(|earlier| answer_of_earlier(planned.columns.clone(), earlier)).transpose()
     }
 
     /// Returns the snapshot to read; waits for `at_least` if this process has not reached it.
@@ -433,6 +514,10 @@ impl Database {
         let planned = self.cached(query.language, query.text).filter(|planned| planned.inline.allows())?;
         if let Err(error) = query.ensure_allowed(planned.writes) {
             return Some(Err(error));
+        }
+        if planned.writes && query.key.is_some() {
+            // The key is looked up first, which may wait.
+            return None;
         }
         let allowed = query.timeout.unwrap_or(Duration::MAX);
         if allowed.min(self.options.query_timeout()) <= limits.time {
@@ -559,8 +644,22 @@ impl Database {
             rows,
             version: at.version,
             wrote: summary.commit.is_some(),
+            repeated: false,
         };
         Ok(PendingAnswer { answer, commit: summary.commit })
+    }
+}
+
+fn answer_of_earlier(columns: Arc<[Str]>, earlier: Earlier) -> Result<Answer, Error> {
+    match earlier {
+        Earlier::Same(version) => Ok(Answer { columns, rows: vec![], version, wrote: true, repeated: true }),
+        Earlier::OtherRequest(version) => Err(Error::new(
+            ErrorCode::IdempotencyKeyReused,
+            format!(
+                "the idempotency key belongs to another request, which was committed as version {version}: \
+                 a repeat has the same text and parameters, and every other request has a key of its own"
+            ),
+        )),
     }
 }
 

@@ -207,7 +207,14 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
     };
     let write_keys = if unique { vec![Key::schema(), Key::constraints()] } else { read_keys.clone() };
     let mutations = vec![mutation];
-    backend.commit(CommitRequest { read_version, read_keys, write_keys, mutations, request: None })
+    backend.commit(CommitRequest {
+        read_version,
+        read_keys,
+        write_keys,
+        mutations,
+        request: None,
+        first_asked: None,
+    })
 }
 
 impl Database {
@@ -358,6 +365,7 @@ impl Database {
             rows: indexes.iter().filter_map(row).collect(),
             version,
             wrote: false,
+            repeated: false,
         })
     }
 }
@@ -397,5 +405,5 @@ fn text(text: &str) -> Value {
 }
 
 fn nothing(version: Version) -> Answer {
-    Answer { columns: [].into(), rows: vec![], version, wrote: true }
+    Answer { columns: [].into(), rows: vec![], version, wrote: true, repeated: false }
 }

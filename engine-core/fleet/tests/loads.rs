@@ -281,6 +281,7 @@ fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
         write_keys: vec![],
         mutations: vec![Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }],
         request: None,
+        first_asked: None,
     };
     sequencer.commit(RequestId(u128::from_le_bytes([number; 16])), request).unwrap().version
 }

@@ -99,6 +99,7 @@ fn obey(leading: &Leadership, words: &[&str]) -> Result<String, String> {
                 write_keys: vec![Key(key)],
                 mutations: vec![Mutation::AddException { id: id.to_string().into(), gui: Gui(key) }],
                 request: Some(RequestId(u128::from(id))),
+                first_asked: None,
             };
             Ok(format!("committed {id} {}", sequencer.commit(request).map_err(failed)?))
         }

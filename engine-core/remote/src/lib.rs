@@ -37,7 +37,8 @@ pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, Rou
 pub use security::{Security, SecurityConfig, TlsFiles};
 pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
-    CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, Node, ServedPartition, Services, Status,
+    CommitOutcome, Commits, Committed, Earlier, LoadRequest, LoadStep, Newest, Node, ServedPartition,
+    Services, Status,
 };
 
 pub use tidegraph_types::RequestId;

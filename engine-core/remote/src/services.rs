@@ -67,6 +67,8 @@ pub enum CommitOutcome {
     Committed(Version),
     /// It will never be committed.
     Refused,
+    /// Another request with its key is committed at this version.
+    OtherRequest(Version),
 }
 
 /// The newest versions that the sequencer committed.
@@ -95,6 +97,17 @@ pub struct Committed {
     pub schema: Version,
     /// The highest token that the graph has at the version, or a higher one; `None`: not known.
     pub newest_token: Option<Token>,
+    /// What was committed earlier under the key of the client; `None` if this call committed the transaction.
+    pub earlier: Option<Earlier>,
+}
+
+/// A request that was committed earlier, under the key of a client. The version of [`Committed`] is its version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Earlier {
+    /// The same request.
+    Same,
+    /// Another request: the transaction is not committed.
+    OtherRequest,
 }
 
 /// A request to make a bulk load visible.
@@ -145,6 +158,15 @@ pub trait Commits: Send + Sync {
     ///
     /// The errors of [every method](Commits#errors).
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error>;
+
+    /// Returns the outcome of a request whose id is made from a key of the client. `since` is a version that the client
+    /// saw before it first sent the key. [`CommitOutcome::Refused`] means only that this process does not have it:
+    /// [`Commits::commit`] finds what another one committed.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [every method](Commits#errors).
+    fn outcome_of_key(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error>;
 
     /// Returns the tokens of names, and makes those that are missing. They are durable when this returns.
     ///

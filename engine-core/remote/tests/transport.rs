@@ -14,8 +14,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    ClientConfig, CommitOutcome, Commits, Committed, Error, LoadRequest, LoadStep, Newest, RemoteCommits,
-    RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services, Status, TlsFiles,
+    ClientConfig, CommitOutcome, Commits, Committed, Earlier, Error, LoadRequest, LoadStep, Newest,
+    RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services, Status,
+    TlsFiles,
 };
 use tidegraph_types::{
     CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, Mutation, PropertyWrite, Str, Token, Value,
@@ -61,14 +62,18 @@ impl Commits for Log {
             return Err(Error::Conflict { read_version: Version(99), written: Version(100) });
         }
         let mut log = self.0.lock();
+        let earlier = request.first_asked.map(|_| Earlier::OtherRequest);
         log.push((id, request));
         let newest_token = Some(Token(6));
-        Ok(Committed { version: Version(log.len() as u64), schema: Version(5), newest_token })
+        Ok(Committed { version: Version(log.len() as u64), schema: Version(5), newest_token, earlier })
     }
     fn outcome(&self, id: RequestId, _: Version) -> Result<CommitOutcome, Error> {
         let log = self.0.lock();
         let found = log.iter().position(|(known, _)| *known == id);
         Ok(found.map_or(CommitOutcome::Unknown, |at| CommitOutcome::Committed(Version(at as u64 + 1))))
+    }
+    fn outcome_of_key(&self, _: RequestId, since: Version) -> Result<CommitOutcome, Error> {
+        Ok(CommitOutcome::OtherRequest(since))
     }
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
         Ok(names.iter().map(|name| Token(name.len() as u32)).collect())
@@ -196,14 +201,24 @@ fn commits_travel_with_their_errors() {
         write_keys: vec![Key(3)],
         mutations: vec![Mutation::SetVertexProperty { gui: Gui(9), write }],
         request: None,
+        first_asked: None,
     };
     let id = RequestId(7);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Unknown);
     let newest_token = Some(Token(6));
-    let committed = Committed { version: Version(1), schema: Version(5), newest_token };
+    let committed = Committed { version: Version(1), schema: Version(5), newest_token, earlier: None };
     assert_eq!(commits.commit(id, request.clone()).unwrap(), committed);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Committed(Version(1)));
     assert_eq!(*log.0.lock(), [(id, request.clone())]);
+    let other = CommitOutcome::OtherRequest(Version(3));
+    assert_eq!(commits.outcome_of_key(id, Version(3)).unwrap(), other);
+    let keyed = CommitRequest { first_asked: Some(Version(4)), ..request.clone() };
+    let earlier = Some(Earlier::OtherRequest);
+    assert_eq!(
+        commits.commit(RequestId(8), keyed.clone()).unwrap(),
+        Committed { version: Version(2), earlier, ..committed }
+    );
+    assert_eq!(log.0.lock()[1], (RequestId(8), keyed));
     let late = CommitRequest { read_version: Version(99), ..request };
     assert!(matches!(
         commits.commit(id, late),
@@ -387,6 +402,9 @@ impl Commits for Stalled {
     }
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
         self.log.outcome(id, since)
+    }
+    fn outcome_of_key(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
+        self.log.outcome_of_key(id, since)
     }
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
         self.log.intern(names)

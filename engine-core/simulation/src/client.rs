@@ -329,7 +329,7 @@ impl Client {
                 self.finish(now, Ended::Acknowledged, Some(version), &mut out);
             }
             // Too long ago: the sequencer has forgotten it.
-            NodeReply::Outcome(Ok(CommitOutcome::Unknown)) => {
+            NodeReply::Outcome(Ok(CommitOutcome::Unknown | CommitOutcome::OtherRequest(_))) => {
                 self.finish(now, Ended::Unknown, None, &mut out)
             }
             NodeReply::Committed(Err(_))

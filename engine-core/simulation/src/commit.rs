@@ -76,5 +76,12 @@ pub(crate) fn request(
         write_keys.extend(touched(&edge));
         mutations.push(Mutation::DeleteEdge { edge, id: None });
     }
-    CommitRequest { read_version: work.read_at, read_keys, write_keys, mutations, request: None }
+    CommitRequest {
+        read_version: work.read_at,
+        read_keys,
+        write_keys,
+        mutations,
+        request: None,
+        first_asked: None,
+    }
 }

@@ -8,13 +8,13 @@
 //! [`CommittedRequests::undo_group`] takes them back if the log refuses the group; [`CommittedRequests::keep_group`]
 //! keeps them.
 
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use tidegraph_types::{RequestId, Version};
 
 #[derive(Debug)]
 pub(crate) struct CommittedRequests {
-    by_id: FxHashMap<RequestId, Version>,
+    /// Ordered, so that ids of one key are neighbours.
+    by_id: BTreeMap<RequestId, Version>,
     /// In order of version.
     order: VecDeque<(Version, RequestId)>,
     limit: usize,
@@ -28,6 +28,8 @@ pub(crate) struct CommittedRequests {
 pub(crate) enum RequestStatus {
     /// It was committed, at this version.
     Committed(Version),
+    /// Another request with its key was committed, at this version.
+    KeyReused(Version),
     /// It was not committed above this version, the floor.
     NotCommittedAbove(Version),
 }
@@ -36,7 +38,7 @@ impl CommittedRequests {
     /// Starts with committed requests in order of version; ids of versions up to `floor` are unknown.
     pub fn new(limit: usize, floor: Version, committed: Vec<(Version, RequestId)>) -> Self {
         let mut remembered =
-            Self { by_id: FxHashMap::default(), order: VecDeque::new(), limit, floor, pending: 0 };
+            Self { by_id: BTreeMap::new(), order: VecDeque::new(), limit, floor, pending: 0 };
         for (version, id) in committed {
             remembered.add(id, version);
             remembered.keep_group();
@@ -48,6 +50,19 @@ impl CommittedRequests {
         self.by_id.get(&id).map_or(RequestStatus::NotCommittedAbove(self.floor), |version| {
             RequestStatus::Committed(*version)
         })
+    }
+
+    /// Looks up a request whose id is made from a key of its caller.
+    pub fn look_up_key(&self, id: RequestId) -> RequestStatus {
+        match self.look_up(id) {
+            RequestStatus::NotCommittedAbove(floor) => {
+                let other = self.by_id.range(id.of_same_key()).next();
+                other.map_or(RequestStatus::NotCommittedAbove(floor), |(_, version)| {
+                    RequestStatus::KeyReused(*version)
+                })
+            }
+            known => known,
+        }
     }
 
     pub fn add(&mut self, id: RequestId, version: Version) {

@@ -84,13 +84,27 @@ enum Waiting {
 
 /// The answer to a caller once the group is durable.
 enum Answer {
-    Version { record: usize, reply: Reply<Version> },
-    Tokens { tokens: Vec<Token>, reply: Reply<Vec<Token>> },
+    Version {
+        record: usize,
+        reply: Reply<Version>,
+    },
+    /// The record is that of an earlier request with the same key.
+    Repeated {
+        record: usize,
+        reply: Reply<Version>,
+    },
+    Tokens {
+        tokens: Vec<Token>,
+        reply: Reply<Vec<Token>>,
+    },
 }
 
 impl From<Waiting> for Answer {
     fn from(waiting: Waiting) -> Self {
         match waiting {
+            Waiting::Again { record, request, reply, .. } if request.first_asked.is_some() => {
+                Self::Repeated { record, reply }
+            }
             Waiting::Commit { record, reply, .. }
             | Waiting::Again { record, reply, .. }
             | Waiting::Load { record, reply, .. }
@@ -126,15 +140,15 @@ impl Committer {
                 Request::Stop { reply } => stop = Some(reply),
                 Request::Trim { below, reply } => trims.push((below, reply)),
                 Request::Sync { reply } => syncs.push(reply),
-                Request::Outcome { id, since, reply } => outcomes.push((id, since, reply)),
+                Request::Outcome { id, since, by_key, reply } => outcomes.push((id, since, by_key, reply)),
                 request => requests.push(request),
             }
         }
         if !requests.is_empty() {
             self.serve(requests);
         }
-        for (id, since, reply) in outcomes {
-            reply.send(self.outcome(id, since));
+        for (id, since, by_key, reply) in outcomes {
+            reply.send(self.outcome(id, since, by_key));
         }
         if !syncs.is_empty() {
             self.sync(syncs);
@@ -181,12 +195,14 @@ impl Committer {
     }
 
     /// The version of a committed request that read at version `since` or later; see [`Sequencer::outcome`].
-    fn outcome(&self, request: RequestId, since: Version) -> Result<Option<Version>, Error> {
+    fn outcome(&self, request: RequestId, since: Version, by_key: bool) -> Result<Option<Version>, Error> {
         if self.shared.stopped.lock().is_some() {
             return Err(self.stopped());
         }
-        match self.committed_requests.look_up(request) {
+        let known = &self.committed_requests;
+        match if by_key { known.look_up_key(request) } else { known.look_up(request) } {
             RequestStatus::Committed(version) => Ok(Some(version)),
+            RequestStatus::KeyReused(version) => Err(Error::KeyReused { version }),
             RequestStatus::NotCommittedAbove(forgotten) if forgotten <= since => Ok(None),
             RequestStatus::NotCommittedAbove(forgotten) => {
                 Err(Error::Forgotten { request, read_version: since, forgotten })
@@ -265,7 +281,11 @@ impl Committer {
         }
         let read_version = request.read_version;
         if let Some(id) = request.request {
-            match self.committed_requests.look_up(id) {
+            let by_key = request.first_asked.is_some();
+            // A request that is run again reads at a newer version, but may have been committed since it was first sent.
+            let since = request.first_asked.unwrap_or(read_version);
+            let known = &self.committed_requests;
+            match if by_key { known.look_up_key(id) } else { known.look_up(id) } {
                 RequestStatus::Committed(version) if version > self.version => {
                     let of = |record: &Record| record.version == version;
                     let record = group.records.iter().position(of).unwrap_or_default();
@@ -273,11 +293,15 @@ impl Committer {
                     return;
                 }
                 RequestStatus::Committed(version) => {
-                    reply.send(Ok(version));
+                    reply.send(if by_key { Err(Error::Repeated { version }) } else { Ok(version) });
                     return;
                 }
-                RequestStatus::NotCommittedAbove(forgotten) if forgotten > read_version => {
-                    reply.send(Err(Error::Forgotten { request: id, read_version, forgotten }));
+                RequestStatus::KeyReused(version) => {
+                    reply.send(Err(Error::KeyReused { version }));
+                    return;
+                }
+                RequestStatus::NotCommittedAbove(forgotten) if forgotten > since => {
+                    reply.send(Err(Error::Forgotten { request: id, read_version: since, forgotten }));
                     return;
                 }
                 RequestStatus::NotCommittedAbove(_) => {}
@@ -318,7 +342,7 @@ impl Committer {
                     reply.send(Err(Error::Forgotten { request: id, read_version: first_asked, forgotten }));
                     return;
                 }
-                RequestStatus::NotCommittedAbove(_) => {}
+                RequestStatus::KeyReused(_) | RequestStatus::NotCommittedAbove(_) => {}
             }
         }
         let compared = load.compared.max(read_version);
@@ -455,6 +479,11 @@ impl Committer {
                 Answer::Version { record, reply } => {
                     let version = group.records[record].version;
                     reply.send(if record < applied { Ok(version) } else { Err(self.in_doubt()) });
+                }
+                Answer::Repeated { record, reply } => {
+                    let version = group.records[record].version;
+                    let known = if record < applied { Error::Repeated { version } } else { self.in_doubt() };
+                    reply.send(Err(known));
                 }
                 Answer::Tokens { tokens, reply } => reply.send(Ok(tokens)),
             }

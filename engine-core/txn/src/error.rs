@@ -4,7 +4,7 @@ use tidegraph_log::Cause;
 use tidegraph_types::{ErrorCode, RequestId, Version};
 
 /// An error of the sequencer. [`Error::InDoubt`] and [`Error::Forgotten`] leave open whether the transaction was
-/// committed; after every other error it was not.
+/// committed, and [`Error::Repeated`] says that it was; after every other error it was not.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -48,16 +48,29 @@ pub enum Error {
     },
     /// The request may have been committed so long ago that its id is forgotten. It is not committed now.
     #[error(
-        "it is no longer known whether request {request} was committed: it read at version {read_version}, \
-         and ids are known only for versions after {forgotten}"
+        "it is no longer known whether request {request} was committed: it was first sent at version \
+         {read_version} or later, and ids are known only for versions after {forgotten}"
     )]
     Forgotten {
         /// Id of the request.
         request: RequestId,
-        /// The version at which it read.
+        /// The version at which it read, or one that existed before it was first sent.
         read_version: Version,
         /// The newest version whose request ids are forgotten.
         forgotten: Version,
+    },
+    /// An earlier transaction with the same key and request was committed, so this one was not. What this one read and
+    /// computed is not what was committed.
+    #[error("a request with the same key was committed as version {version}")]
+    Repeated {
+        /// The version of that commit.
+        version: Version,
+    },
+    /// Another request with the same key was committed.
+    #[error("the key belongs to another request, which was committed as version {version}")]
+    KeyReused {
+        /// The version of that commit.
+        version: Version,
     },
     /// The transaction was handed to the log, and the log did not tell whether it has it.
     #[error("it is not known whether the transaction was committed: {reason}")]
@@ -84,6 +97,7 @@ impl Error {
             Self::TooLarge { .. } | Self::DictionaryFull { .. } => ErrorCode::QueryLimitExceeded,
             Self::NotStorable { .. } => ErrorCode::InvalidArgument,
             Self::FutureVersion { .. } => ErrorCode::Internal,
+            Self::Repeated { .. } | Self::KeyReused { .. } => ErrorCode::IdempotencyKeyReused,
             Self::Forgotten { .. } | Self::InDoubt { .. } => ErrorCode::CommitOutcomeUnknown,
             Self::Unavailable { .. } => ErrorCode::Unavailable,
         }

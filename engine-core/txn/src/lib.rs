@@ -50,6 +50,7 @@
 //!     write_keys: vec![Key(7)],
 //!     mutations: vec![Mutation::AddException { id, gui: Gui(7) }],
 //!     request: None,
+//!     first_asked: None,
 //! };
 //! let version = sequencer.commit(request(Version(0), "a".into()))?;
 //! // Version 1 is the record that starts the epoch.

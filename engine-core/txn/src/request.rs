@@ -135,6 +135,8 @@ pub(crate) enum Request {
     Outcome {
         id: RequestId,
         since: Version,
+        /// Whether the id is made from a key of the caller.
+        by_key: bool,
         reply: Reply<Option<Version>>,
     },
     Trim {

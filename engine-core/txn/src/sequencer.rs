@@ -184,11 +184,12 @@ impl Sequencer {
     /// Commits a transaction; returns its version, which can be read from then on. Waits for the log.
     ///
     /// A request without mutations gets its read version at once. A request whose id was committed before gets the
-    /// version of that commit (TXN-4).
+    /// version of that commit (TXN-4), or [`Error::Repeated`] if the id is made from a key of the caller.
     ///
     /// # Errors
     /// [`Error::Conflict`] if something that the transaction read was written since (TXN-2): run it again.
     /// [`Error::TooLarge`], [`Error::NotStorable`] and [`Error::FutureVersion`] if the request can never be committed.
+    /// [`Error::Repeated`] and [`Error::KeyReused`] if a request with its key was committed.
     /// [`Error::Forgotten`] if the id may belong to a commit that is too old to know. [`Error::Unavailable`] if the log
     /// does not take the record; only then may the transaction be committed all the same.
     pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
@@ -293,7 +294,16 @@ impl Sequencer {
     /// [`Error::Forgotten`] if the request may have been committed so long ago that its id is forgotten;
     /// [`Error::Unavailable`] if the sequencer has stopped.
     pub fn outcome(&self, id: RequestId, since: Version) -> Result<Option<Version>, Error> {
-        self.ask(|reply| Request::Outcome { id, since, reply })
+        self.ask(|reply| Request::Outcome { id, since, by_key: false, reply })
+    }
+
+    /// Looks up a request whose id is made from a key of the caller, as [`Sequencer::outcome`] does. `since` is a
+    /// version that the caller saw before it first sent the key.
+    ///
+    /// # Errors
+    /// Those of [`Sequencer::outcome`]; [`Error::KeyReused`] if another request with the key was committed.
+    pub fn outcome_of_key(&self, id: RequestId, since: Version) -> Result<Option<Version>, Error> {
+        self.ask(|reply| Request::Outcome { id, since, by_key: true, reply })
     }
 
     /// Writes a record that changes nothing, which proves that the log takes records of this epoch; returns its

@@ -53,6 +53,7 @@ fn request(read: Version, read_keys: &[u64], writes: &[(u64, i64)]) -> CommitReq
         write_keys: writes.iter().map(|(k, _)| Key(*k)).collect(),
         mutations: writes.iter().map(|(k, n)| set(*k, *n)).collect(),
         request: None,
+        first_asked: None,
     }
 }
 
@@ -131,6 +132,7 @@ fn anomaly_phantom() {
         mutations: vec![set(gui, 1)],
         read_version: Version(0),
         request: None,
+        first_asked: None,
     };
     sequencer.commit(make(1)).unwrap();
     assert!(is_conflict(sequencer.commit(make(2))));

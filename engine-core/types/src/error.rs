@@ -79,6 +79,8 @@ codes! {
     RequestTooLarge => "RequestTooLargeException", Invalid, 413;
     /// Another transaction changed what this one read.
     ConcurrentModification => "ConcurrentModificationException", Conflict, 409;
+    /// The request's idempotency key belongs to another request.
+    IdempotencyKeyReused => "IdempotencyKeyReusedException", Invalid, 422;
     /// The query ran longer than its limit.
     TimeLimitExceeded => "TimeLimitExceededException", Timeout, 408;
     /// The query needed more memory or rows than its limit.

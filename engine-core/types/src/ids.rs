@@ -54,6 +54,39 @@ impl RequestId {
     pub fn of_text(text: &str) -> Self {
         Self(xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
     }
+
+    /// Returns the id of a request that its caller named by a key. The upper half tells the keys of all callers apart,
+    /// the lower half the requests that were sent with one key.
+    ///
+    /// `request` must be the same text for the same request, in every process of the graph.
+    #[must_use]
+    pub fn of_key(caller: &str, key: &str, request: fmt::Arguments<'_>) -> Self {
+        let hash = |text: fmt::Arguments<'_>| {
+            let mut hasher = HashedText(xxhash_rust::xxh3::Xxh3::new());
+            // The hasher takes every text.
+            let _ = fmt::write(&mut hasher, text);
+            hasher.0.digest()
+        };
+        let upper = hash(format_args!("{caller:?}{key:?}"));
+        Self(u128::from(upper) << 64 | u128::from(hash(request)))
+    }
+
+    /// Returns the ids that share this one's key; see [`RequestId::of_key`].
+    #[must_use]
+    pub fn of_same_key(self) -> std::ops::RangeInclusive<Self> {
+        let lower = u128::from(u64::MAX);
+        Self(self.0 & !lower)..=Self(self.0 | lower)
+    }
+}
+
+/// Hashes text as it is written, so that a long request is never copied.
+struct HashedText(xxhash_rust::xxh3::Xxh3);
+
+impl fmt::Write for HashedText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
+    }
 }
 
 id!(

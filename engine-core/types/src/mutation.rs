@@ -300,6 +300,9 @@ pub struct CommitRequest {
     pub mutations: Vec<Mutation>,
     /// Id by which the sequencer recognises the request if it is sent again (TXN-4); `None` if it never is.
     pub request: Option<RequestId>,
+    /// Set if `request` is made from a key of the caller ([`RequestId::of_key`]): a version that the caller saw before
+    /// it first sent the key. The request is then repeated by running it again, at another `read_version`.
+    pub first_asked: Option<Version>,
 }
 
 /// A vertex that a transaction created or extended while a bulk load ran.

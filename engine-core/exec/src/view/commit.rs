@@ -66,6 +66,7 @@ impl View<'_> {
                 write_keys,
                 mutations,
                 request: None,
+                first_asked: None,
             }),
             counters,
         ))

@@ -20,7 +20,9 @@ use std::time::Duration;
 use tidegraph_cluster::MapStore;
 use tidegraph_log::{LogBackend, LogStore};
 use tidegraph_platform::{Objects, metric};
-use tidegraph_remote::{CommitOutcome, Commits, Committed, Error, LoadRequest, LoadStep, Newest, RequestId};
+use tidegraph_remote::{
+    CommitOutcome, Commits, Committed, Earlier, Error, LoadRequest, LoadStep, Newest, RequestId,
+};
 use tidegraph_storage::Manifest;
 use tidegraph_types::{CommitRequest, Epoch, MadeSince, PartitionCount, Sid, Str, Token, Version};
 
@@ -109,7 +111,7 @@ impl Commits for SequencerService {
         let begun = leading.now();
         let committed = leading.sequencer().commit(request);
         let outcome = match &committed {
-            Ok(_) => "committed",
+            Ok(_) | Err(tidegraph_txn::Error::Repeated { .. }) => "committed",
             Err(tidegraph_txn::Error::Conflict { .. }) => "conflict",
             Err(tidegraph_txn::Error::Unavailable { .. } | tidegraph_txn::Error::InDoubt { .. }) => {
                 "unavailable"
@@ -117,10 +119,14 @@ impl Commits for SequencerService {
             Err(_) => "refused",
         };
         metric::commit(outcome, leading.now().saturating_sub(begun));
-        let version = committed.map_err(to_remote_error)?;
+        let (version, earlier) = match committed {
+            Err(tidegraph_txn::Error::Repeated { version }) => (version, Some(Earlier::Same)),
+            Err(tidegraph_txn::Error::KeyReused { version }) => (version, Some(Earlier::OtherRequest)),
+            committed => (committed.map_err(to_remote_error)?, None),
+        };
         let sequencer = leading.sequencer();
         let (schema, newest_token) = (sequencer.newest_schema(), Some(sequencer.newest_token()));
-        Ok(Committed { version, schema, newest_token })
+        Ok(Committed { version, schema, newest_token, earlier })
     }
 
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
@@ -133,6 +139,16 @@ impl Commits for SequencerService {
         match leading.sequencer().outcome(id, since) {
             Ok(Some(version)) => Ok(CommitOutcome::Committed(version)),
             Ok(None) => Ok(CommitOutcome::Refused),
+            Err(tidegraph_txn::Error::Forgotten { .. }) => Ok(CommitOutcome::Unknown),
+            Err(error) => Err(to_remote_error(error)),
+        }
+    }
+
+    fn outcome_of_key(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
+        match self.leadership()?.sequencer().outcome_of_key(id, since) {
+            Ok(Some(version)) => Ok(CommitOutcome::Committed(version)),
+            Ok(None) => Ok(CommitOutcome::Refused),
+            Err(tidegraph_txn::Error::KeyReused { version }) => Ok(CommitOutcome::OtherRequest(version)),
             Err(tidegraph_txn::Error::Forgotten { .. }) => Ok(CommitOutcome::Unknown),
             Err(error) => Err(to_remote_error(error)),
         }

@@ -244,7 +244,7 @@ impl LoadHold for FleetLoad {
             match shared.sequencer.call(|sequencer| sequencer.outcome(tracker.id, first_asked)) {
                 Ok(CommitOutcome::Committed(version)) => break version,
                 Ok(CommitOutcome::Refused) => return Err(to_engine_error(error).into()),
-                Ok(CommitOutcome::Unknown) => {
+                Ok(CommitOutcome::Unknown | CommitOutcome::OtherRequest(_)) => {
                     return Err(LoadCommitError { error: to_engine_error(error), open: true });
                 }
                 Err(unanswered) if go_on() => {
@@ -258,7 +258,7 @@ impl LoadHold for FleetLoad {
         while go_on() && shared.gate.holds(version) && shared.applied_everywhere(version).is_err() {
             shared.clock.sleep(GATE_POLL);
         }
-        shared.note_own_commit(Committed { version, schema: version, newest_token: None });
+        shared.note_own_commit(Committed { version, schema: version, newest_token: None, earlier: None });
         Ok(version)
     }
 }

@@ -33,7 +33,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
 use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
-use tidegraph_engine::{Backend, BackendStatus, LoadHold, LoadOutcome, ReadOptions, Reader, Retry, Snapshot};
+use tidegraph_engine::{
+    Backend, BackendStatus, Earlier, KeyedCommit, LoadHold, LoadOutcome, ReadOptions, Reader, RequestKey,
+    Retry, Snapshot,
+};
 use tidegraph_platform::{Clock, Random};
 use tidegraph_remote::{
     CommitOutcome, Commits, Committed, FleetClient, FleetConfig, Network, Newest, RequestId, Security,
@@ -387,7 +390,7 @@ impl Shared {
     /// Notes a version that a caller of this process committed. If its names are not known now, reads of this process
     /// fail until they are: a caller must find what it wrote.
     fn note_own_commit(&self, committed: Committed) {
-        let Committed { version, schema, newest_token } = committed;
+        let Committed { version, schema, newest_token, earlier: _ } = committed;
         if let Err(error) = self.note_version(version, schema, newest_token) {
             tracing::warn!(%version, %error, "cannot get the names that the graph has at a version");
         }
@@ -525,6 +528,40 @@ impl Backend for Worker {
         Ok(committed.version)
     }
 
+    fn outcome_of_key(&self, key: RequestKey) -> Result<Option<Earlier>, tidegraph_engine::Error> {
+        let RequestKey { id, first_asked } = key;
+        let found = self.shared.sequencer.call(|sequencer| sequencer.outcome_of_key(id, first_asked));
+        match found.map_err(to_engine_error)? {
+            CommitOutcome::Committed(version) => Ok(Some(Earlier::Same(version))),
+            CommitOutcome::OtherRequest(version) => Ok(Some(Earlier::OtherRequest(version))),
+            CommitOutcome::Refused => Ok(None),
+            CommitOutcome::Unknown => {
+                let message = format!(
+                    "it is no longer known whether a request with this key was committed since version {first_asked}"
+                );
+                Err(tidegraph_engine::Error::new(ErrorCode::CommitOutcomeUnknown, message))
+            }
+        }
+    }
+
+    fn commit_keyed(
+        &self,
+        request: CommitRequest,
+        key: RequestKey,
+    ) -> Result<KeyedCommit, tidegraph_engine::Error> {
+        let request = CommitRequest { first_asked: Some(key.first_asked), ..request };
+        let committed = self.shared.sequencer.commit(key.id, &request).map_err(to_commit_error)?;
+        self.shared.note_own_commit(committed);
+        let version = committed.version;
+        Ok(match committed.earlier {
+            None => KeyedCommit::Committed(version),
+            Some(tidegraph_remote::Earlier::Same) => KeyedCommit::Earlier(Earlier::Same(version)),
+            Some(tidegraph_remote::Earlier::OtherRequest) => {
+                KeyedCommit::Earlier(Earlier::OtherRequest(version))
+            }
+        })
+    }
+
     fn totals(&self) -> (u64, u64) {
         let statistics = self.shared.fleet.query(None, None).counts();
         (statistics.vertices, statistics.edges)
@@ -575,7 +612,7 @@ impl Backend for Worker {
         Ok(match outcome.map_err(to_engine_error)? {
             CommitOutcome::Committed(version) => LoadOutcome::Visible(version),
             CommitOutcome::Refused => LoadOutcome::NotVisible,
-            CommitOutcome::Unknown => LoadOutcome::Unknown,
+            CommitOutcome::Unknown | CommitOutcome::OtherRequest(_) => LoadOutcome::Unknown,
         })
     }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{Lease, MapStore, SEQUENCER};
 use tidegraph_platform::Clock;
-use tidegraph_remote::{CommitOutcome, Commits, Committed, Error, FleetClient, RemoteCommits, RequestId};
+use tidegraph_remote::{
+    CommitOutcome, Commits, Committed, Earlier, Error, FleetClient, RemoteCommits, RequestId,
+};
 use tidegraph_types::CommitRequest;
 
 /// Pause before the lease is read again.
@@ -90,12 +92,16 @@ impl RemoteSequencer {
         let committed = self.call(|sequencer| match sequencer.commit(id, request.clone()) {
             // A sequencer that took over in between may not know the earlier attempt.
             Err(error @ (Error::Conflict { .. } | Error::Halted(_))) if asked_before.get() => {
-                match sequencer.outcome(id, request.read_version)? {
-                    // The outcome does not say when the schema changed, so the commit counts as a change.
-                    CommitOutcome::Committed(version) => {
-                        Ok(Ok(Committed { version, schema: version, newest_token: None }))
-                    }
-                    CommitOutcome::Refused => Err(error),
+                match sequencer.outcome(id, request.first_asked.unwrap_or(request.read_version))? {
+                    // The outcome does not say when the schema changed, so the commit counts as a change. Under a key of
+                    // the client it may be the commit of another process.
+                    CommitOutcome::Committed(version) => Ok(Ok(Committed {
+                        version,
+                        schema: version,
+                        newest_token: None,
+                        earlier: request.first_asked.map(|_| Earlier::Same),
+                    })),
+                    CommitOutcome::Refused | CommitOutcome::OtherRequest(_) => Err(error),
                     CommitOutcome::Unknown => {
                         Ok(Err(Error::InDoubt("it was first sent too long ago".into())))
                     }

@@ -2,7 +2,7 @@
 
 use super::RemoteNode;
 use crate::Error;
-use crate::services::{CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest};
+use crate::services::{CommitOutcome, Commits, Committed, Earlier, LoadRequest, LoadStep, Newest};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +60,22 @@ fn made(columns: proto::MadeVertices) -> Result<Vec<MadeVertex>, Error> {
         .collect())
 }
 
+impl RemoteCommits {
+    fn ask_outcome(&self, id: RequestId, since: Version, by_key: bool) -> Result<CommitOutcome, Error> {
+        use proto::outcome_reply::State;
+        let call = proto::OutcomeCall { request_id: id.0.to_le_bytes().to_vec(), since: since.0, by_key };
+        match self.ask(call::Kind::Outcome(call))? {
+            reply::Kind::Outcome(reply) => Ok(match reply.state() {
+                State::Unknown => CommitOutcome::Unknown,
+                State::Committed => CommitOutcome::Committed(Version(reply.version)),
+                State::Refused => CommitOutcome::Refused,
+                State::OtherRequest => CommitOutcome::OtherRequest(Version(reply.version)),
+            }),
+            _ => other_kind(),
+        }
+    }
+}
+
 impl Commits for RemoteCommits {
     /// Without an answer the outcome of the transaction is unknown: [`Error::InDoubt`].
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
@@ -71,9 +87,15 @@ impl Commits for RemoteCommits {
             read_keys: keys(&request.read_keys),
             write_keys: keys(&request.write_keys),
             mutations: mutations.map_err(|error| Error::NotAllowed(error.to_string()))?,
+            first_asked: request.first_asked.map(|version| version.0),
         });
         match self.ask(call).map_err(in_doubt)? {
             reply::Kind::Commit(reply) => Ok(Committed {
+                earlier: match reply.earlier() {
+                    proto::commit_reply::Earlier::None => None,
+                    proto::commit_reply::Earlier::Same => Some(Earlier::Same),
+                    proto::commit_reply::Earlier::Other => Some(Earlier::OtherRequest),
+                },
                 version: Version(reply.version),
                 schema: Version(reply.schema),
                 newest_token: reply.newest_token.map(Token),
@@ -83,16 +105,11 @@ impl Commits for RemoteCommits {
     }
 
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
-        use proto::outcome_reply::State;
-        let call = proto::OutcomeCall { request_id: id.0.to_le_bytes().to_vec(), since: since.0 };
-        match self.ask(call::Kind::Outcome(call))? {
-            reply::Kind::Outcome(reply) => Ok(match reply.state() {
-                State::Unknown => CommitOutcome::Unknown,
-                State::Committed => CommitOutcome::Committed(Version(reply.version)),
-                State::Refused => CommitOutcome::Refused,
-            }),
-            _ => other_kind(),
-        }
+        self.ask_outcome(id, since, false)
+    }
+
+    fn outcome_of_key(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
+        self.ask_outcome(id, since, true)
     }
 
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {

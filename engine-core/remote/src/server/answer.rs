@@ -3,7 +3,7 @@
 //! A frontier is processed in pieces, between which the request checks whether it was cancelled. APL requests dispatch
 //! themselves: see `tidegraph_wire::apl`.
 
-use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, Services};
+use crate::services::{CommitOutcome, Committed, Earlier, LoadRequest, LoadStep, Node, Services};
 use crate::{Error, is_commit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -231,17 +231,31 @@ fn commits(
                 mutations: tidegraph_wire::mutation::decode_all(m.mutations).map_err(Error::garbage)?,
                 // The id is passed beside the request.
                 request: None,
+                first_asked: m.first_asked.map(Version),
             };
-            let Committed { version, schema, newest_token } = commits.commit(id, request)?;
+            let Committed { version, schema, newest_token, earlier } = commits.commit(id, request)?;
             let newest_token = newest_token.map(|token| token.0);
-            reply::Kind::Commit(proto::CommitReply { version: version.0, schema: schema.0, newest_token })
+            let earlier = match earlier {
+                None => proto::commit_reply::Earlier::None,
+                Some(Earlier::Same) => proto::commit_reply::Earlier::Same,
+                Some(Earlier::OtherRequest) => proto::commit_reply::Earlier::Other,
+            };
+            reply::Kind::Commit(proto::CommitReply {
+                version: version.0,
+                schema: schema.0,
+                newest_token,
+                earlier: earlier.into(),
+            })
         }
         call::Kind::Outcome(m) => {
             use proto::outcome_reply::State;
-            let (state, version) = match commits.outcome(request_id(&m.request_id)?, Version(m.since))? {
+            let (id, since) = (request_id(&m.request_id)?, Version(m.since));
+            let found = if m.by_key { commits.outcome_of_key(id, since) } else { commits.outcome(id, since) };
+            let (state, version) = match found? {
                 CommitOutcome::Unknown => (State::Unknown, 0),
                 CommitOutcome::Committed(version) => (State::Committed, version.0),
                 CommitOutcome::Refused => (State::Refused, 0),
+                CommitOutcome::OtherRequest(version) => (State::OtherRequest, version.0),
             };
             reply::Kind::Outcome(proto::OutcomeReply { state: state.into(), version })
         }

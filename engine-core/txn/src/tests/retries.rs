@@ -210,3 +210,76 @@ fn an_epoch_that_is_not_above_the_logs_is_refused() {
         assert_eq!(sequencer.prove().is_ok(), good, "{epoch}");
     }
 }
+
+/// The request `text` under `key`, first sent after version `since`.
+fn keyed(key: &str, text: &str, since: Version, request: CommitRequest) -> CommitRequest {
+    let id = RequestId::of_key("ann", key, format_args!("{text}"));
+    CommitRequest { request: Some(id), first_asked: Some(since), ..request }
+}
+
+fn id_of(request: &CommitRequest) -> RequestId {
+    request.request.unwrap()
+}
+
+/// Shows TXN-4.
+#[test]
+fn a_request_that_runs_again_under_its_key_is_committed_once() {
+    let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
+    let first = keyed("k", "add 1", Version(0), request(Version(0), &[1], &[(1, 1)]));
+    let id = id_of(&first);
+    assert_eq!(sequencer.outcome_of_key(id, Version(0)).unwrap(), None);
+    let version = sequencer.commit(first).unwrap();
+    assert_eq!(sequencer.outcome_of_key(id, Version(0)).unwrap(), Some(version));
+    // It was run again, and read what it wrote the first time: another transaction with the same id.
+    let again = keyed("k", "add 1", Version(0), request(version, &[1], &[(1, 2)]));
+    assert!(matches!(sequencer.commit(again), Err(Error::Repeated { version: found }) if found == version));
+    let other = keyed("k", "add 2", Version(0), request(version, &[1], &[(1, 3)]));
+    let reused = sequencer.outcome_of_key(id_of(&other), Version(0));
+    assert!(matches!(reused, Err(Error::KeyReused { version: found }) if found == version), "{reused:?}");
+    let reused = sequencer.commit(other);
+    assert!(matches!(reused, Err(Error::KeyReused { version: found }) if found == version), "{reused:?}");
+    assert_eq!(numbers.read(1, sequencer.version()), 1);
+    // Another key, and the same key of another caller.
+    sequencer.commit(keyed("l", "add 1", Version(0), request(version, &[1], &[(1, 2)]))).unwrap();
+    let of_bob = RequestId::of_key("bob", "k", format_args!("add 1"));
+    assert_eq!(sequencer.outcome_of_key(of_bob, Version(0)).unwrap(), None);
+}
+
+/// Shows TXN-4.
+#[test]
+fn repeats_in_one_group_are_told_apart_from_the_commit() {
+    let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
+    let base = sequencer.prove().unwrap();
+    let ask = |text, number| keyed("k", text, base, request(base, &[], &[(1, number)]));
+    let answers = sequencer.commit_together(vec![ask("a", 1), ask("a", 2), ask("b", 3)]);
+    let version = base.next();
+    assert_eq!(answers[0].as_ref().unwrap(), &version);
+    assert!(matches!(answers[1], Err(Error::Repeated { version: found }) if found == version), "{answers:?}");
+    assert!(
+        matches!(answers[2], Err(Error::KeyReused { version: found }) if found == version),
+        "{answers:?}"
+    );
+    assert_eq!((sequencer.version(), numbers.read(1, version)), (version, 1));
+}
+
+/// Shows TXN-4.
+#[test]
+fn a_forgotten_key_is_not_taken_for_a_new_one() {
+    let config = SequencerConfig { remembered_requests: 3, ..SequencerConfig::default() };
+    let (sequencer, numbers) = start(config, MemoryLog::default(), Recovered::default());
+    let base = sequencer.prove().unwrap();
+    let first = keyed("k", "a", base, request(base, &[], &[(1, 1)]));
+    let id = id_of(&first);
+    sequencer.commit(first).unwrap();
+    for id in 0..4 {
+        sequencer.commit(known_as(id, request(base, &[], &[(2, 0)]))).unwrap();
+    }
+    // It is run again at the newest version, and that does not make it new.
+    let newest = sequencer.version();
+    let again = sequencer.commit(keyed("k", "a", base, request(newest, &[], &[(1, 2)])));
+    assert!(matches!(again, Err(Error::Forgotten { read_version, .. }) if read_version == base), "{again:?}");
+    assert!(matches!(sequencer.outcome_of_key(id, base), Err(Error::Forgotten { .. })));
+    assert_eq!(numbers.read(1, sequencer.version()), 1);
+    // A client that saw the newest version before it sent the key knows that it was never committed.
+    sequencer.commit(keyed("l", "a", newest, request(newest, &[], &[(1, 3)]))).unwrap();
+}

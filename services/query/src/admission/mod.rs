@@ -97,6 +97,8 @@ pub struct Request {
     pub at_least: Option<Version>,
     /// Whether the query may only read.
     pub read_only: bool,
+    /// Key under which the caller repeats the query; see [`Query::key`].
+    pub key: Option<String>,
     /// Who asks.
     pub principal: Principal,
 }
@@ -117,6 +119,7 @@ impl Request {
             cancel,
             at_least: self.at_least,
             read_only: self.read_only,
+            key: self.key.as_deref(),
             principal: &self.principal,
             memory: Some(memory),
         }
@@ -130,6 +133,8 @@ pub struct Written {
     pub body: Bytes,
     /// The version that a read saw or a write made.
     pub version: Version,
+    /// Whether an earlier query with the same key had written, and this one did nothing.
+    pub repeated: bool,
 }
 
 /// Why a query has no answer.
@@ -260,7 +265,7 @@ impl Admission {
                     return self.run_in_slot(request, memory, write).await;
                 }
                 self.accepted.fetch_add(1, Ordering::Relaxed);
-                Ok(Written { body: body.into_bytes(Held::default()), version: committed? })
+                Ok(Written { body: body.into_bytes(Held::default()), version: committed?, repeated: false })
             }
             Attempt::Answered(answer) => {
                 let admission = self.clone();
@@ -296,7 +301,7 @@ impl Admission {
                 match (write(request, &answer, &mut output), commit) {
                     (Ok(()), None) => {
                         let body = output.into_bytes(Held::default());
-                        let written = Written { body, version: answer.version };
+                        let written = Written { body, version: answer.version, repeated: answer.repeated };
                         Attempt::Finished(Ok(written))
                     }
                     (Ok(()), Some(commit)) => Attempt::Commits(commit, output),
@@ -406,7 +411,7 @@ fn written(
         Some(exhausted) => Error::Memory(exhausted),
         None => Error::Write(error),
     })?;
-    Ok(Written { body: output.into_bytes(held), version: answer.version })
+    Ok(Written { body: output.into_bytes(held), version: answer.version, repeated: answer.repeated })
 }
 
 async fn on_own_thread(

@@ -19,6 +19,7 @@ fn request(id: &str, text: &str) -> Request {
         timeout: None,
         at_least: None,
         read_only: false,
+        key: None,
         principal: Principal::Iam("arn:aws:iam::1:user/ada".into()),
     }
 }

@@ -156,11 +156,12 @@ impl AllowedClients {
 
     fn cors(&self) -> CorsLayer {
         let version = HeaderName::from_static("tidegraph-version");
+        let (key, replayed) = (super::idempotency::KEY, super::idempotency::REPLAYED);
         CorsLayer::new()
             .allow_origin(AllowOrigin::list(self.origins.iter().filter_map(PageOrigin::header)))
             .allow_methods([Method::GET, Method::POST, Method::DELETE])
-            .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, version.clone()])
-            .expose_headers([version, header::RETRY_AFTER])
+            .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, version.clone(), key])
+            .expose_headers([version, replayed, header::RETRY_AFTER])
             .allow_private_network(true)
             .max_age(PREFLIGHT_MAX_AGE)
     }

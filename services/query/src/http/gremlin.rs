@@ -2,7 +2,7 @@
 
 use super::body::Fields;
 use super::queries::{self, Origin};
-use super::{Failure, Service, bookmark, json};
+use super::{Failure, Service, bookmark, idempotency, json};
 use crate::admission::{self, Output};
 use crate::json::graphson::{TypedColumn, UntypedColumn};
 use crate::json::input;
@@ -36,6 +36,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
     let at_least = bookmark::at_least(&headers)?;
+    let key = idempotency::key(&headers)?;
     let text = fields.required("gremlin")?;
     if let Some(language) = fields.text("language")?
         && !matches!(language.as_str(), "gremlin-lang" | "gremlin-groovy")
@@ -57,6 +58,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         timeout: origin.timeout(&fields)?,
         at_least,
         read_only: origin.read_only,
+        key,
         principal: origin.principal,
     };
     let written = service
@@ -64,6 +66,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         .run(asked, move |asked, answer, output| Ok(message(&asked.id, answer, typed, output)?));
     let written = written.await.map_err(|error| queries::failure(error, &id))?;
     let response = json(StatusCode::OK, if typed { TYPED } else { UNTYPED }, written.body);
+    let response = idempotency::with_repeated(response, written.repeated);
     Ok(bookmark::with_version(response, written.version))
 }
 

@@ -12,6 +12,7 @@ mod body;
 mod bookmark;
 mod errors;
 mod gremlin;
+mod idempotency;
 mod loader;
 mod metrics;
 mod opencypher;

@@ -2,7 +2,7 @@
 
 use super::body::Fields;
 use super::queries::{self, Origin};
-use super::{Failure, Service, bookmark, json};
+use super::{Failure, Service, bookmark, idempotency, json};
 use crate::admission;
 use crate::json::{input, plain};
 use axum::extract::{Request, State};
@@ -30,6 +30,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
     let at_least = bookmark::at_least(&headers)?;
+    let key = idempotency::key(&headers)?;
     let text = fields.required("query")?;
     if fields.text("explain")?.is_some() {
         return Err(Failure::new(ErrorCode::UnsupportedOperation, "not supported yet: explain"));
@@ -44,6 +45,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         timeout: origin.timeout(&fields)?,
         at_least,
         read_only: origin.read_only,
+        key,
         principal: origin.principal,
     };
     let id = asked.id.clone();
@@ -53,5 +55,6 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     });
     let written = written.await.map_err(|error| queries::failure(error, &id))?;
     let response = json(StatusCode::OK, "application/json", written.body);
+    let response = idempotency::with_repeated(response, written.repeated);
     Ok(bookmark::with_version(response, written.version))
 }
