@@ -199,7 +199,7 @@ export const ABUSES = [
   },
   {
     name: "bodies",
-    what: "nested JSON, JSON that is none, parameters of 15 MB, bodies over the limit, unknown paths and methods",
+    what: "nested JSON, invalid JSON, parameters of 15 MB, bodies over the limit, unknown paths and methods",
     expect: [200, 400, 404, 405, 413, 431],
     run: async (service) => {
       const deep = `${'{"query":"RETURN 1","parameters":'}${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
@@ -248,7 +248,7 @@ export const ABUSES = [
   },
   {
     name: "odd-files",
-    what: "a compressed field of 200 MB, a row of a million columns, a .gz that is none, values out of range",
+    what: "a compressed field of 200 MB, a row of a million columns, a .gz that is not gzip, values out of range",
     expect: [200, 400],
     run: async (service) => {
       /** @param {string} name @param {string | Buffer} bytes */

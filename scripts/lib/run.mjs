@@ -75,7 +75,7 @@ export function isInterrupted() {
  * @returns {Promise<void>}
  */
 export function run(program, args, options = {}) {
-  if (program === "cargo" && !claimed) {
+  if (program === "cargo" && options.env?.CARGO_TARGET_DIR === undefined && !claimed) {
     claimed = true;
     claimTargetDir();
   }

@@ -302,8 +302,8 @@ pub enum Op {
     Coalesce { input: Box<Op>, branches: Vec<Op> },
     /// For each row, the rows of the first branch whose condition is true, or else of `otherwise`, if there is one.
     Choose { input: Box<Op>, branches: Vec<Branch>, otherwise: Option<Box<Op>> },
-    /// Runs the body in rounds. The body reads and writes the same slots. Stateful operators in the body (distinct,
-    /// slice) keep their state over all rounds.
+    /// Runs the body in rounds. The body reads and writes the same slots. A distinct in the body holds over all
+    /// rounds; a slice counts the rows of each round.
     Repeat {
         /// The input.
         input: Box<Op>,

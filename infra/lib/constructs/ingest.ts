@@ -192,7 +192,7 @@ export class Ingest extends Construct {
     // that.
     role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
     role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
-    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Files that people drop, under names of theirs.");
+    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Users name the files that they drop.");
     const change = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
     const prefixes = ["ingest", "loads", "jobs"];
     const below = prefixes.map((prefix) => `${data.bucketArn}/${prefix}/*`);
@@ -209,13 +209,7 @@ export class Ingest extends Construct {
     role.addToPolicy(statement("List", ["s3:ListBucket"], [drop.bucketArn]));
     const below = ["drop", "reports"].map((prefix) => `${drop.bucketArn}/${prefix}/*`);
     role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], below));
-    explainBelow(
-      role,
-      drop,
-      drop.bucketArn,
-      "/drop/*",
-      "Marks and files that people drop, under names of theirs.",
-    );
+    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Users name the files and marks that they drop.");
     explainBelow(
       role,
       drop,

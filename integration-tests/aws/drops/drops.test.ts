@@ -288,7 +288,7 @@ test("a load whose functions are killed is complete all the same", {
   assert.equal(await value("MATCH (n:Killed) RETURN count(n)"), rows);
 });
 
-test("a load that somebody stops is settled: it is told to have failed, nothing of it is seen, and another attempt loads it", async () => {
+test("a load whose execution is stopped is reported as failed, leaves nothing visible, and is loaded by the next attempt", async () => {
   const rows = 50_000;
   const known = new Set((await executions("ingest")).map(({ executionArn }) => executionArn));
   await dropped("stopped", { "rows.csv": manyVertices("s", rows, "Stopped") });

@@ -4,10 +4,10 @@
 //! are also yielded; the body runs over the remaining rows at once; then the conditions written after the body are
 //! tested in the same way. The rows of a round are yielded before the next round begins.
 //!
-//! If the body needs all rows of a round (a sample, a sort, an aggregate), the first round begins after all input was
+//! If the body needs all rows of a round (a sample, a sort, an aggregate, a slice), the first round begins after all input was
 //! read: the division of the input into batches must not change the result.
 //!
-//! The rows of the body keep the repeat's own origins, so state inside the body lasts over rounds and input batches. A
+//! The rows of the body keep the repeat's own origins, so a distinct inside the body holds over rounds and input batches. A
 //! condition is a subplan whose origins are the rows that it tests.
 
 use super::apply::Subplan;
@@ -44,7 +44,11 @@ pub(super) struct Repeat<'p> {
 fn gathers(body: &Op) -> bool {
     let mut op = Some(body);
     while let Some(now) = op {
-        if matches!(now, Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. }) {
+        let needs_all = matches!(
+            now,
+            Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Slice { .. }
+        );
+        if needs_all {
             return true;
         }
         op = now.input();

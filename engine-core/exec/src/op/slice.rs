@@ -1,4 +1,5 @@
-//! Slice and distinct: streaming operators with state for each origin. The state lasts over the rounds of a repeat.
+//! Slice and distinct: streaming operators with state for each origin. Over the rounds of a repeat a distinct keeps its
+//! state, and a slice counts anew.
 
 use super::{Boxed, Done, Feed, Operator, Want, compute};
 use crate::{Batch, Context, Result};
@@ -91,11 +92,12 @@ impl Operator for Slice<'_> {
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        if feed.fresh || self.seen.is_empty() {
+        if feed.fresh {
             self.bounds = None;
-            self.seen = vec![0; feed.origins.max(1)];
-            self.done = Done::new(feed.origins.max(1));
         }
+        // A repeat feeds all rows of a round at once, so this begins a round.
+        self.seen = vec![0; feed.origins.max(1)];
+        self.done = Done::new(feed.origins.max(1));
         self.input.feed(ctx, feed);
     }
 }

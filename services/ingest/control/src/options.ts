@@ -98,7 +98,7 @@ function parsed(content: Uint8Array): unknown {
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(content).trim();
   } catch {
-    throw new Refused(`${COMPLETE} is no UTF-8, and has to be empty or JSON`);
+    throw new Refused(`${COMPLETE} is not UTF-8; it has to be empty or JSON`);
   }
   if (text === "") return {};
   try {

@@ -110,7 +110,7 @@ async function read(data: Objects, key: string, loadId: string): Promise<Report 
   try {
     value = JSON.parse(new TextDecoder().decode(content));
   } catch (error) {
-    return `${key} is no JSON: ${error instanceof Error ? error.message : error}`;
+    return `${key} is not JSON: ${error instanceof Error ? error.message : error}`;
   }
   const { success, data: report, error } = reportSchema.safeParse(value);
   if (!success) return `${key} is no report: ${error.issues[0]?.path.join(".")}: ${error.issues[0]?.message}`;

@@ -54,7 +54,7 @@ test("the replacement of an unreadable report has the status and the reason", as
   const other = "1f8fad5b-d9cb-569f-a165-70867728950e";
   const cases: [string | undefined, RegExp][] = [
     [undefined, /there is no ingest\/.*report\.json/],
-    ["{", /is no JSON/],
+    ["{", /is not JSON/],
     ["{}", /is no report: loadId/],
     [JSON.stringify({ ...report, totalRecords: -1 }), /is no report: totalRecords/],
     [JSON.stringify({ ...report, loadId: other }), /is of the load 1f8fad5b/],

@@ -137,6 +137,72 @@ Feature: steps that walk
       | ripple |
       | lop |
 
+  Scenario: a limit in a repeat counts each round
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").repeat(both().limit(1)).times(3).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].l |
+
+  Scenario: a limit in a repeat counts the rows of all traversers together
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().repeat(both().limit(2)).times(3).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2].l |
+
+  Scenario: a limit in a repeat that emits
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").repeat(both().limit(1)).emit().times(3).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].l |
+
+  Scenario: a limit in a repeat with a condition
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").repeat(both().limit(1)).until(loops().is(4)).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].l |
+
+  Scenario: a limit in a repeat within a repeat
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").repeat(repeat(both().limit(1)).times(2)).times(2).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].l |
+
+  Scenario: a skip in a repeat skips in each round
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").repeat(out().order().by("name",desc).skip(1)).times(2).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+
   Scenario: times of zero rounds
     Given the modern graph
     And the traversal of
