@@ -271,8 +271,8 @@ fn a_forgotten_key_is_not_taken_for_a_new_one() {
     let first = keyed("k", "a", base, request(base, &[], &[(1, 1)]));
     let id = id_of(&first);
     sequencer.commit(first).unwrap();
-    for id in 0..4 {
-        sequencer.commit(known_as(id, request(base, &[], &[(2, 0)]))).unwrap();
+    for id in 0..6 {
+        sequencer.commit(known_as(id, request(sequencer.version(), &[], &[(2, 0)]))).unwrap();
     }
     // It is run again at the newest version, and that does not make it new.
     let newest = sequencer.version();
