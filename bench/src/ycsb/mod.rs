@@ -32,7 +32,7 @@ const TIMES_PER_CORE: f64 = 5.0;
 
 /// Interval at which Cassandra syncs its log by default. A power failure may lose the writes that it answered in that
 /// time.
-const LATE_MS: u64 = 10_000;
+const LATE: Duration = Duration::from_secs(10);
 
 /// The peers of a single process, and those of the cluster.
 const BESIDE_EMBEDDED: &[Kind] = &[Kind::Cassandra, Kind::CassandraDurable];
@@ -75,26 +75,28 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     let start = |name: &str, arguments: &[String]| {
         ServiceProcess::start_with(flags, &directory.path().join(name), arguments)
     };
-    let (synced, late) =
-        (start("synced", &[])?, start("late", &["--sync-log-every-ms".to_owned(), LATE_MS.to_string()])?);
+    let (synced, late) = (
+        start("synced", &[])?,
+        start("late", &["--sync-log-every-ms".to_owned(), LATE.as_millis().to_string()])?,
+    );
     let at = |service: &ServiceProcess| At::Service {
         address: service.address.clone(),
         processes: vec![service.id()],
         beside: BESIDE_EMBEDDED,
     };
-    let library = |callers, name: &str, sync_log_every_ms| {
+    let library = |callers, name: &str, sync_log_every| {
         let data_dir = Some(directory.path().join(name));
-        let options = Options { data_dir, sync_log_every_ms, ..Options::default() };
+        let options = Options { data_dir, sync_log_every, ..Options::default() };
         anyhow::Ok(At::Library(Database::open(options)?, callers))
     };
-    report.parameter("late: the log is synced every", format!("{LATE_MS} ms"));
+    report.parameter("late: the log is synced every", format!("{} ms", LATE.as_millis()));
     let mut subjects = vec![
         subject("embedded", at(&synced)),
         subject("embedded, late", at(&late)),
         subject("in process, tasks", library(Callers::Tasks, "tasks", None)?),
-        subject("in process, tasks, late", library(Callers::Tasks, "late-tasks", Some(LATE_MS))?),
+        subject("in process, tasks, late", library(Callers::Tasks, "late-tasks", Some(LATE))?),
         subject("in process, threads", library(Callers::Threads, "threads", None)?),
-        subject("in process, threads, late", library(Callers::Threads, "late-threads", Some(LATE_MS))?),
+        subject("in process, threads, late", library(Callers::Threads, "late-threads", Some(LATE))?),
     ];
     match Cluster::of_run()? {
         Some(cluster) => {

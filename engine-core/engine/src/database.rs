@@ -343,7 +343,7 @@ fn restore(config: StoreConfig, objects: &Objects) -> Result<(Store, Option<Mani
 }
 
 /// A graph that may lose more than the writes of a minute needs no log.
-const LONGEST_SYNC_INTERVAL_MS: u64 = 60_000;
+const LONGEST_SYNC_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The log of an embedded graph: in its directory, or in memory where it has none.
 fn log_location(
@@ -353,7 +353,7 @@ fn log_location(
 ) -> Result<LogLocation, Error> {
     let Some(dir) = &options.data_dir else { return Ok(LogLocation::Memory) };
     let options = FileLogOptions {
-        sync_every: options.sync_log_every_ms.map(log_sync_interval).transpose()?,
+        sync_every: options.sync_log_every.map(log_sync_interval).transpose()?,
         checkpoint: checkpoint.map(|manifest| Tail { version: manifest.version, epoch: manifest.epoch }),
         accept_loss: options.accept_loss.map(Version),
         ..FileLogOptions::default()
@@ -361,14 +361,13 @@ fn log_location(
     Ok(LogLocation::File { disk: disk.clone(), dir: dir.join("log"), options })
 }
 
-fn log_sync_interval(millis: u64) -> Result<Duration, Error> {
-    if !(1..=LONGEST_SYNC_INTERVAL_MS).contains(&millis) {
-        let message = format!(
-            "the log is synced after 1 to {LONGEST_SYNC_INTERVAL_MS} milliseconds, not after {millis}"
-        );
+fn log_sync_interval(interval: Duration) -> Result<Duration, Error> {
+    if !(Duration::from_millis(1)..=LONGEST_SYNC_INTERVAL).contains(&interval) {
+        let message =
+            format!("the log is synced after 1 ms to {LONGEST_SYNC_INTERVAL:?}, not after {interval:?}");
         return Err(Error::new(ErrorCode::InvalidParameter, message));
     }
-    Ok(Duration::from_millis(millis))
+    Ok(interval)
 }
 
 /// Most versions below the checkpoint that a start reads for the ids of requests that are sent again (TXN-4).

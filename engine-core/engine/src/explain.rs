@@ -21,7 +21,7 @@ impl Database {
         }
         with_deep_stack(text, || {
             let mut printed = String::new();
-            let deadline = Deadline::new(&*self.clock, self.options.query_timeout(), None);
+            let deadline = Deadline::new(&*self.clock, self.options.query_timeout, None);
             let parameters = Parameters::default();
             let query = Query::new(language, text, &parameters);
             self.plan_anew(&query, &deadline, |plan, knowledge| {

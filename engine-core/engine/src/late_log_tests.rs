@@ -4,13 +4,17 @@ use crate::database::Environment;
 use crate::{Database, Language, Options, Parameters, Query};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegraph_platform::{FaultyDisk, RealClock, RealRandom};
 use tidegraph_types::{ErrorCode, Value};
 
 fn open(dir: &Path, disk: &FaultyDisk) -> Arc<Database> {
     // The interval is so long that the log syncs only where it has to.
-    let options =
-        Options { data_dir: Some(dir.to_owned()), sync_log_every_ms: Some(60_000), ..Options::default() };
+    let options = Options {
+        data_dir: Some(dir.to_owned()),
+        sync_log_every: Some(Duration::from_secs(60)),
+        ..Options::default()
+    };
     let environment = Environment {
         clock: Arc::new(RealClock::new()),
         random: Arc::new(RealRandom),
@@ -71,14 +75,14 @@ fn a_database_that_is_closed_loses_nothing() {
 #[test]
 fn intervals_that_make_no_sense_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    for millis in [0, 60_001, u64::MAX] {
+    for interval in [Duration::ZERO, Duration::from_millis(60_001), Duration::MAX] {
         let options = Options {
             data_dir: Some(dir.path().to_owned()),
-            sync_log_every_ms: Some(millis),
+            sync_log_every: Some(interval),
             ..Options::default()
         };
         let error = Database::open(options).err().unwrap();
         assert_eq!(error.code(), ErrorCode::InvalidParameter);
-        assert!(error.to_string().contains(&millis.to_string()), "{error}");
+        assert!(error.to_string().contains(&format!("{interval:?}")), "{error}");
     }
 }

@@ -24,7 +24,7 @@
 //! (conflicts, log, fdatasync) → applier → storage → the version is published → the answer.
 //!
 //! What must never happen: a write is answered before the log is durable, unless the options allow it
-//! (`sync_log_every_ms`); a reader sees part of a transaction or of a load.
+//! (`sync_log_every`); a reader sees part of a transaction or of a load.
 
 mod applier;
 mod backend;

@@ -12,10 +12,10 @@ pub struct Options {
     /// Directory of the graph; `None` for a graph in memory that ends with the process.
     pub data_dir: Option<PathBuf>,
     /// `None`: a write is answered once the disk has it. Otherwise a write is answered once the
-    /// operating system has it, and the log is synced this many milliseconds later. If only the
+    /// operating system has it, and the log is synced this much later. If only the
     /// process dies, nothing is lost; a power failure loses at most the newest writes, those of
     /// this interval and of one sync. Loads and checkpoints are always synced.
-    pub sync_log_every_ms: Option<u64>,
+    pub sync_log_every: Option<Duration>,
     /// Opens a graph whose directory lost log files if exactly this version is left of it. The error of an open without
     /// it names the version.
     pub accept_loss: Option<u64>,
@@ -28,7 +28,7 @@ pub struct Options {
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
     /// Time limit of a query.
-    pub query_timeout_ms: u64,
+    pub query_timeout: Duration,
     /// Memory limit of a query: what its operators buffer, its pending writes, and the rows of its answer.
     pub query_memory_bytes: u64,
     /// Maximum number of rows of an answer.
@@ -50,12 +50,12 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             data_dir: None,
-            sync_log_every_ms: None,
+            sync_log_every: None,
             accept_loss: None,
             memory_budget_bytes: None,
             spill_dir: None,
             partitions: 8,
-            query_timeout_ms: 120_000,
+            query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,
             query_rows: 10_000_000,
             conflict_retries: 16,
@@ -64,12 +64,5 @@ impl Default for Options {
             cached_plans: 1_024,
             hash_bits: 64,
         }
-    }
-}
-
-impl Options {
-    /// The time limit of a query.
-    pub(crate) fn query_timeout(&self) -> Duration {
-        Duration::from_millis(self.query_timeout_ms)
     }
 }

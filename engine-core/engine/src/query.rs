@@ -318,7 +318,7 @@ impl Database {
     }
 
     fn query_here(&self, query: &Query<'_>) -> Result<Answer, Error> {
-        let limit = self.options.query_timeout();
+        let limit = self.options.query_timeout;
         let limit = query.timeout.map_or(limit, |asked| asked.min(limit));
         let clock = &*self.clock;
         let deadline = Deadline::new(clock, limit, query.cancel);
@@ -520,7 +520,7 @@ impl Database {
             return None;
         }
         let allowed = query.timeout.unwrap_or(Duration::MAX);
-        if allowed.min(self.options.query_timeout()) <= limits.time {
+        if allowed.min(self.options.query_timeout) <= limits.time {
             // The request's own limit comes first, and the error has to name that one.
             return None;
         }

@@ -12,6 +12,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The shortest time limit of a socket: it takes none of zero.
+pub(crate) const SHORTEST_LIMIT: Duration = Duration::from_millis(1);
 /// Size of the read buffer for TLS in bytes.
 const TLS_BYTES: usize = 32 << 10;
 

@@ -194,9 +194,13 @@ fn hold(node: usize, hasher: GuiHasher, graph: &TestGraph) -> Held {
 }
 
 fn quick() -> FleetConfig {
-    let client =
-        ClientConfig { pause_ms: 1, longest_pause_ms: 50, connect_ms: 120_000, ..ClientConfig::default() };
-    FleetConfig { client, statistics_ms: 0, ..FleetConfig::default() }
+    let client = ClientConfig {
+        first_pause: Duration::from_millis(1),
+        longest_pause: Duration::from_millis(50),
+        connect_limit: Duration::from_secs(120),
+        ..ClientConfig::default()
+    };
+    FleetConfig { client, statistics_age: Duration::ZERO, ..FleetConfig::default() }
 }
 
 /// APL-1: at each version, a fleet that holds later versions answers exactly what one store answers.
@@ -355,7 +359,12 @@ fn a_partition_that_moved_is_found_by_a_newer_map() {
 /// APL-2: a replica that has not applied the asked version does not answer.
 #[test]
 fn a_replica_that_is_behind_is_passed_over() {
-    let test = Test::new(7, 64, &ServerConfig { behind_ms: 5, ..ServerConfig::default() }, quick());
+    let test = Test::new(
+        7,
+        64,
+        &ServerConfig { version_wait: Duration::from_millis(5), ..ServerConfig::default() },
+        quick(),
+    );
     let hasher = GuiHasher::default();
     for (partition, store) in &mut *test.held[0].stores.lock() {
         let scope = Scope { partitions: count(), partition: *partition };
@@ -398,7 +407,7 @@ fn a_replica_that_is_behind_is_passed_over() {
 #[test]
 fn a_slow_node_is_asked_beside_another_one() {
     // Only the stuck node is slow, even on a busy machine, so the budget of second requests is left for it.
-    let fleet = FleetConfig { hedge_after_us: 50_000, ..quick() };
+    let fleet = FleetConfig { hedge_after: Duration::from_millis(50), ..quick() };
     let test = Test::new(8, 64, &ServerConfig::default(), fleet);
     let one = |gui: Gui| {
         let mut rows = VertexRows::default();

@@ -441,7 +441,12 @@ fn reads_never_wait_for_commits() {
     let config = ServerConfig { committers: 2, in_flight: 8, ..ServerConfig::default() };
     let server = server(config, Security::none(), services);
     // A silent server would count as lost soon.
-    let config = ClientConfig { connections: 1, ping_ms: 100, dead_ms: 20_000, ..ClientConfig::default() };
+    let config = ClientConfig {
+        connections: 1,
+        ping_after: Duration::from_millis(100),
+        dead_after: Duration::from_secs(20),
+        ..ClientConfig::default()
+    };
     let nodes: Vec<_> = (0..4).map(|_| node(&server, config.clone(), Security::none())).collect();
     let answers_others = || {
         for node in &nodes {
@@ -515,7 +520,11 @@ fn a_node_that_falls_silent_is_given_up() {
         let _ = socket.read_to_end(&mut sink);
         sink
     });
-    let config = ClientConfig { ping_ms: 20, dead_ms: 5000, ..ClientConfig::default() };
+    let config = ClientConfig {
+        ping_after: Duration::from_millis(20),
+        dead_after: Duration::from_secs(5),
+        ..ClientConfig::default()
+    };
     let node = RemoteNode::new(&address, config, Security::none(), clock(), Arc::new(RealRandom));
     let status = node.status(LONG);
     let Err(Error::Lost { reason, .. }) = &status else { panic!("{status:?}") };
@@ -529,7 +538,11 @@ fn a_node_that_comes_back_is_connected_to_again() {
     let mut first = server(ServerConfig::default(), Security::none(), with_status(&opened()));
     let node = node(
         &first,
-        ClientConfig { pause_ms: 1, longest_pause_ms: 5, ..ClientConfig::default() },
+        ClientConfig {
+            first_pause: Duration::from_millis(1),
+            longest_pause: Duration::from_millis(5),
+            ..ClientConfig::default()
+        },
         Security::none(),
     );
     assert!(node.status(LONG).is_ok());
@@ -592,7 +605,7 @@ fn with_certificates_both_sides_show_theirs() {
     // not trust the fleet's authority, and one without TLS.
     assert!(ask(other.security(&fleet, "worker.other")).is_err());
     assert!(ask(fleet.security(&other, "worker.fleet")).is_err());
-    let config = ClientConfig { connect_ms: 300, ..ClientConfig::default() };
+    let config = ClientConfig { connect_limit: Duration::from_millis(300), ..ClientConfig::default() };
     assert!(node(&serving, config, Security::none()).status(LONG).is_err());
     // The name in the server's certificate is not the one that the client expects.
     let imposter =

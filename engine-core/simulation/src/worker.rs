@@ -391,7 +391,7 @@ pub(crate) fn config() -> WorkerConfig {
     WorkerConfig {
         answer_within: Duration::from_millis(1_200),
         patience: Duration::from_secs(8),
-        fleet: FleetConfig { longest_ms: 5_000, ..FleetConfig::default() },
+        fleet: FleetConfig { longest_query: Duration::from_secs(5), ..FleetConfig::default() },
         ..WorkerConfig::default()
     }
 }

@@ -30,7 +30,8 @@ pub const SCENARIOS: &str = "tests/scenarios";
 /// Creates a graph for a scenario.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
 pub fn empty_graph() -> Arc<Database> {
-    let options = Options { partitions: 2, query_timeout_ms: 20_000, ..Options::default() };
+    let options =
+        Options { partitions: 2, query_timeout: std::time::Duration::from_secs(20), ..Options::default() };
     Database::open(options).expect("an empty graph")
 }
 

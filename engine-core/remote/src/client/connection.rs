@@ -4,7 +4,7 @@
 use super::ClientConfig;
 use super::mailbox::{Mailbox, Reply};
 use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
-use crate::link::{Link, LinkReader};
+use crate::link::{Link, LinkReader, SHORTEST_LIMIT};
 use crate::outbox::Outbox;
 use crate::security::Security;
 use crate::{Error, PROTOCOL, is_commit, places};
@@ -98,7 +98,7 @@ impl Connection {
             |error: std::io::Error| Error::Unreachable { peer: address.into(), reason: error.to_string() };
         let socket = connect(address, config).map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
-        let timeout = Duration::from_millis(config.connect_ms.max(1));
+        let timeout = config.connect_limit.max(SHORTEST_LIMIT);
         socket.set_read_timeout(Some(timeout)).map_err(unreachable)?;
         socket.set_write_timeout(Some(timeout)).map_err(unreachable)?;
         let link = match security.client(address) {
@@ -116,7 +116,7 @@ impl Connection {
         link.write_all(&[&MAGIC, hello.as_slice()].concat()).map_err(unreachable)?;
         let mut reader = FrameReader::new(link.reader(), config.reply_bytes);
         let welcome = welcome(&mut reader, address)?;
-        link.set_read_timeout(Duration::from_millis(config.ping_ms.max(1))).map_err(unreachable)?;
+        link.set_read_timeout(config.ping_after.max(SHORTEST_LIMIT)).map_err(unreachable)?;
         let connection = Arc::new(Self {
             peer: address.to_owned(),
             outbox: Outbox::new(link, address.to_owned(), config.outbox_bytes),
@@ -131,7 +131,7 @@ impl Connection {
             suspicions,
         });
         let (reading, clock) = (connection.clone(), clock.clone());
-        let dead = Duration::from_millis(config.dead_ms);
+        let dead = config.dead_after;
         tidegraph_platform::spawn("remote-read", move || reading.read(reader, clock.as_ref(), dead))
             .map_err(unreachable)?;
         Ok(connection)
@@ -264,7 +264,7 @@ impl Connection {
 
 #[expect(clippy::disallowed_methods, reason = "the network itself, behind Network")]
 fn connect(address: &str, config: &ClientConfig) -> std::io::Result<TcpStream> {
-    let timeout = Duration::from_millis(config.connect_ms.max(1));
+    let timeout = config.connect_limit.max(SHORTEST_LIMIT);
     let mut last = std::io::Error::other("the name has no address");
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, timeout) {

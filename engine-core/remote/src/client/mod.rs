@@ -15,6 +15,7 @@ pub(crate) use mailbox::Mailbox;
 pub use network::{Answer, Network};
 
 use crate::Error;
+use crate::link::SHORTEST_LIMIT;
 use crate::security::Security;
 use connection::Connection;
 use mailbox::Reply;
@@ -38,20 +39,20 @@ pub struct ClientConfig {
     pub graph: String,
     /// Maximum number of connections to one node.
     pub connections: usize,
-    /// How long connecting may take, and likewise the hello, in milliseconds.
-    pub connect_ms: u64,
-    /// Silence after which the client pings the node, in milliseconds.
-    pub ping_ms: u64,
-    /// Silence after which the connection counts as lost, in milliseconds.
-    pub dead_ms: u64,
+    /// How long connecting may take, and likewise the hello.
+    pub connect_limit: Duration,
+    /// Silence after which the client pings the node.
+    pub ping_after: Duration,
+    /// Silence after which the connection counts as lost.
+    pub dead_after: Duration,
     /// Maximum number of bytes of an answer.
     pub reply_bytes: u32,
     /// Bytes of requests that may wait to be sent on one connection.
     pub outbox_bytes: usize,
-    /// First pause after a failure to connect, in milliseconds.
-    pub pause_ms: u64,
-    /// Longest pause after failures to connect, in milliseconds.
-    pub longest_pause_ms: u64,
+    /// First pause after a failure to connect.
+    pub first_pause: Duration,
+    /// Longest pause after failures to connect.
+    pub longest_pause: Duration,
 }
 
 impl Default for ClientConfig {
@@ -59,13 +60,13 @@ impl Default for ClientConfig {
         Self {
             graph: "default".into(),
             connections: 2,
-            connect_ms: 1000,
-            ping_ms: 1000,
-            dead_ms: 3000,
+            connect_limit: Duration::from_secs(1),
+            ping_after: Duration::from_secs(1),
+            dead_after: Duration::from_secs(3),
             reply_bytes: 128 << 20,
             outbox_bytes: 8 << 20,
-            pause_ms: 20,
-            longest_pause_ms: 1000,
+            first_pause: Duration::from_millis(20),
+            longest_pause: Duration::from_secs(1),
         }
     }
 }
@@ -199,13 +200,13 @@ impl RemoteNode {
             return;
         }
         let (me, clock) = (self.me.clone(), self.clock.clone());
-        let pause = Duration::from_millis(self.config.longest_pause_ms.max(1));
+        let pause = self.config.longest_pause.max(SHORTEST_LIMIT);
         let spawned = tidegraph_platform::spawn("remote-probe", move || {
             loop {
                 clock.sleep(pause);
                 let Some(node) = me.upgrade() else { return };
                 // Any answer shows that the node is alive, and clears the suspicions.
-                let _ = node.status(Duration::from_millis(node.config.connect_ms.max(1)));
+                let _ = node.status(node.config.connect_limit.max(SHORTEST_LIMIT));
                 if node.suspicions.load(Ordering::Relaxed) < SUSPICIONS {
                     node.probing.store(false, Ordering::Release);
                     return;
@@ -353,17 +354,19 @@ impl RemoteNode {
 
     fn failed(&self, error: &Error) {
         let mut pause = self.pause.lock();
-        let longest = self.config.longest_pause_ms.max(1);
-        let length = (self.config.pause_ms.max(1) << pause.failures.min(16)).min(longest);
+        let longest = self.config.longest_pause.max(SHORTEST_LIMIT);
+        let first = self.config.first_pause.max(SHORTEST_LIMIT);
+        let length = first.saturating_mul(1 << pause.failures.min(16)).min(longest);
         // Between half of the pause and all of it, so that clients do not all return at once.
-        let length = length / 2 + self.random.below(length / 2 + 1);
+        let half_us = length.as_micros() as u64 / 2;
+        let length = Duration::from_micros(half_us + self.random.below(half_us + 1));
         pause.failures = pause.failures.saturating_add(1);
-        pause.until = self.clock.now() + Duration::from_millis(length);
+        pause.until = self.clock.now() + length;
         pause.reason = match error {
             Error::Unreachable { reason, .. } => reason.clone(),
             other => other.to_string(),
         };
-        tracing::debug!(node = self.address, %error, length, "cannot connect to a node");
+        tracing::debug!(node = self.address, %error, ?length, "cannot connect to a node");
         drop(pause);
         self.suspicions.store(SUSPICIONS, Ordering::Relaxed);
         self.probe();

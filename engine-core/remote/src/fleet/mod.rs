@@ -49,12 +49,12 @@ pub struct FleetConfig {
     pub client: ClientConfig,
     /// How often all replicas of a partition may fail before the request fails.
     pub rounds: u32,
-    /// Earliest time at which a second replica is asked, in microseconds.
-    pub hedge_after_us: u64,
-    /// How long counts for the planner are kept, in milliseconds.
-    pub statistics_ms: u64,
-    /// Longest time that a query may take, in milliseconds; also the deadline of queries that have none.
-    pub longest_ms: u64,
+    /// Earliest time at which a second replica is asked.
+    pub hedge_after: Duration,
+    /// How long counts for the planner are kept.
+    pub statistics_age: Duration,
+    /// Longest time that a query may take; also the deadline of queries that have none.
+    pub longest_query: Duration,
 }
 
 impl Default for FleetConfig {
@@ -62,9 +62,9 @@ impl Default for FleetConfig {
         Self {
             client: ClientConfig::default(),
             rounds: 8,
-            hedge_after_us: 1000,
-            statistics_ms: 5000,
-            longest_ms: 120_000,
+            hedge_after: Duration::from_millis(1),
+            statistics_age: Duration::from_secs(5),
+            longest_query: Duration::from_secs(120),
         }
     }
 }
@@ -133,7 +133,7 @@ impl FleetClient {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Self {
-        let hedges = Hedges::new(Duration::from_micros(config.hedge_after_us));
+        let hedges = Hedges::new(config.hedge_after);
         let (nodes, counters, statistics) = (RwLock::default(), FleetCounters::default(), Mutex::default());
         let schema = Schema::default();
         Self(Arc::new(Shared {
@@ -157,7 +157,7 @@ impl FleetClient {
     #[must_use]
     pub fn query(&self, within: Option<Duration>, cancelled: Option<Arc<AtomicBool>>) -> FleetApl {
         let shared = self.0.clone();
-        let longest = Duration::from_millis(shared.config.longest_ms);
+        let longest = shared.config.longest_query;
         let deadline = shared.clock.now() + within.unwrap_or(longest).min(longest);
         FleetApl {
             count: shared.routes.current().count,

@@ -3,7 +3,6 @@
 use super::FleetApl;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegraph_apl::{At, DegreeStatistics, KeyStatistics, SetKey, SetStatistics, Statistics};
 use tidegraph_types::Token;
 use tidegraph_wire::apl::request;
@@ -17,7 +16,7 @@ impl FleetApl {
         {
             let mut kept = self.shared.statistics.lock();
             if let Some((since, statistics)) = &mut *kept {
-                let fresh = Duration::from_millis(self.shared.config.statistics_ms);
+                let fresh = self.shared.config.statistics_age;
                 if now.saturating_sub(*since) < fresh {
                     return statistics.clone();
                 }

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::answer::{self, Cost, RequestContext};
 use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
-use crate::link::{Link, LinkReader};
+use crate::link::{Link, LinkReader, SHORTEST_LIMIT};
 use crate::outbox::Outbox;
 use crate::{Error, PROTOCOL, places};
 use bytes::Bytes;
@@ -51,7 +51,7 @@ pub(super) fn serve(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: 
 
 fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) -> Result<(), Error> {
     let lost = |error: std::io::Error| Error::lost(&peer.to_string(), error);
-    let stuck = Duration::from_millis(shared.config.stuck_ms.max(1));
+    let stuck = shared.config.stuck_limit.max(SHORTEST_LIMIT);
     socket.set_nodelay(true).map_err(lost)?;
     socket.set_read_timeout(Some(stuck)).map_err(lost)?;
     socket.set_write_timeout(Some(stuck)).map_err(lost)?;
@@ -84,7 +84,7 @@ fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr
     }
     shared.counters.connections.fetch_add(1, Ordering::Relaxed);
     reader.set_limit(shared.config.request_bytes);
-    link.set_read_timeout(Duration::from_millis(shared.config.silence_ms.max(1))).map_err(lost)?;
+    link.set_read_timeout(shared.config.silence_limit.max(SHORTEST_LIMIT)).map_err(lost)?;
     let connection = Arc::new(Connection {
         shared: shared.clone(),
         outbox: Outbox::new(link, peer.to_string(), shared.config.outbox_bytes),
@@ -279,7 +279,7 @@ impl Request {
 
     /// Answers the request, and waits for a version if needed.
     fn finish(self, call: proto::Call, wait: Option<Duration>) {
-        let wait = wait.unwrap_or(Duration::from_millis(self.connection.shared.config.behind_ms));
+        let wait = wait.unwrap_or(self.connection.shared.config.version_wait);
         // With `wait` given, `run` always answers.
         drop(self.run(call, Some(wait)));
     }

@@ -62,12 +62,12 @@ pub struct ServerConfig {
     /// Threads for commits and other requests that wait for the log. Four times as many wait for a thread; further ones
     /// are refused, and the caller sends them again.
     pub committers: usize,
-    /// How long a request waits for a version that is not applied yet, in milliseconds.
-    pub behind_ms: u64,
-    /// Silence after which a peer counts as lost, in milliseconds.
-    pub silence_ms: u64,
-    /// Time after which a peer that reads nothing counts as lost, in milliseconds; also the limit for the handshake.
-    pub stuck_ms: u64,
+    /// How long a request waits for a version that is not applied yet.
+    pub version_wait: Duration,
+    /// Silence after which a peer counts as lost.
+    pub silence_limit: Duration,
+    /// Time after which a peer that reads nothing counts as lost; also the limit for the handshake.
+    pub stuck_limit: Duration,
 }
 
 impl Default for ServerConfig {
@@ -84,9 +84,9 @@ impl Default for ServerConfig {
             workers: 0,
             waiters: 64,
             committers: 64,
-            behind_ms: 100,
-            silence_ms: 30_000,
-            stuck_ms: 10_000,
+            version_wait: Duration::from_millis(100),
+            silence_limit: Duration::from_secs(30),
+            stuck_limit: Duration::from_secs(10),
         }
     }
 }

@@ -42,7 +42,7 @@ pub struct Listen {
     #[arg(long, value_name = "PLACE")]
     load_from: Vec<String>,
     /// Time limit of a query, in milliseconds.
-    #[arg(long, default_value_t = Options::default().query_timeout_ms)]
+    #[arg(long, default_value_t = Options::default().query_timeout.as_millis() as u64)]
     query_timeout_ms: u64,
     /// Memory limit of a query, in bytes.
     #[arg(long, default_value_t = Options::default().query_memory_bytes)]
@@ -144,7 +144,7 @@ impl Serve {
         }
         let mut options = Options {
             data_dir: self.data.clone(),
-            sync_log_every_ms: self.sync_log_every_ms,
+            sync_log_every: self.sync_log_every_ms.map(Duration::from_millis),
             accept_loss: self.accept_loss,
             memory_budget_bytes: self.memory_budget.map(MemorySize::bytes).transpose()?,
             spill_dir: self.spill_dir.clone(),
@@ -222,7 +222,7 @@ impl Listen {
 
     /// Sets the limits of queries.
     pub fn apply(&self, options: &mut Options) {
-        options.query_timeout_ms = self.query_timeout_ms;
+        options.query_timeout = Duration::from_millis(self.query_timeout_ms);
         options.query_memory_bytes = self.query_memory_bytes;
         options.query_rows = self.query_rows;
     }

@@ -44,15 +44,16 @@ impl Configuration {
     pub fn read(environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Invalid> {
         let mut found = Variables::of_function(environment, "on other machines run `tidegraph worker`")?;
         let (limits, defaults) = (Limits::default(), Options::default());
-        let timeout_ms = found.number("QUERY_TIMEOUT_MS", defaults.query_timeout_ms)?;
+        let default_ms = defaults.query_timeout.as_millis() as u64;
+        let query_timeout = Duration::from_millis(found.number("QUERY_TIMEOUT_MS", default_ms)?);
         let options = Options {
-            query_timeout_ms: timeout_ms,
+            query_timeout,
             query_memory_bytes: found.number("QUERY_MEMORY_BYTES", defaults.query_memory_bytes)?,
             query_rows: found.number("QUERY_ROWS", defaults.query_rows)?,
             ..defaults
         };
         let mut limits = limits;
-        limits.queries.query_timeout = Duration::from_millis(timeout_ms);
+        limits.queries.query_timeout = query_timeout;
         let total = limits.queries.memory_total_bytes;
         limits.queries.memory_total_bytes = found.number("QUERY_MEMORY_TOTAL_BYTES", total)?;
         let access = found.access()?;
@@ -103,7 +104,7 @@ mod tests {
         ]);
         let found = found.unwrap();
         assert_eq!(found.limits.queries.query_timeout, Duration::from_millis(1500));
-        assert_eq!(found.options.query_timeout_ms, 1500);
+        assert_eq!(found.options.query_timeout, Duration::from_millis(1500));
         assert_eq!(found.access.security.token, "0123456789abcdef");
         assert_eq!((found.responses, found.access.graph.as_str()), (Responses::Buffer, "g"));
         assert_eq!(found.bucket.as_deref(), Some("data"));
