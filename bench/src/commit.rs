@@ -56,6 +56,7 @@ impl Counters {
             mutations: vec![set(a), set(b)],
             request: None,
             first_asked: None,
+            by_key: false,
         }
     }
 }

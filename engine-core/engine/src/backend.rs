@@ -369,7 +369,12 @@ impl Backend for Local {
     fn commit_keyed(&self, request: CommitRequest, key: RequestKey) -> Result<KeyedCommit, Error> {
         self.check_room_for(&request)?;
         let (request_id, first_asked) = (Some(key.id), Some(key.first_asked));
-        match self.sequencer.commit(CommitRequest { request: request_id, first_asked, ..request }) {
+        match self.sequencer.commit(CommitRequest {
+            request: request_id,
+            first_asked,
+            by_key: true,
+            ..request
+        }) {
             Ok(version) => Ok(KeyedCommit::Committed(version)),
             Err(tidegraph_txn::Error::Repeated { version }) => {
                 Ok(KeyedCommit::Earlier(Earlier::Same(version)))

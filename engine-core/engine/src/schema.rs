@@ -6,12 +6,14 @@
 //! The definition is in the log and in each checkpoint, the contents are in neither. So a start
 //! fills all indexes before the graph is served, also if the last process died during a filling.
 //!
-//! A constraint is an index too. When it is complete, its definition is committed again.
-//! Every transaction that writes vertices reads [`Key::constraints`]; so a transaction that
+//! A constraint is an index too, whose definition says that it is unchecked. When the index is complete, the definition
+//! is committed again. Every transaction that writes vertices reads [`Key::constraints`]; so a transaction that
 //! did not see the complete index conflicts and runs again. Then the existing vertices are
-//! checked. If two of them share a value, the constraint is dropped and the command fails.
+//! checked. If two of them share a value, the constraint is dropped and the command fails. If not, the definition is
+//! committed a third time, and no longer says that it is unchecked.
 //!
-//! `IF NOT EXISTS` is answered for a definition that holds: if it is still being made, the command waits for its end.
+//! `IF NOT EXISTS` is answered for a definition that holds: if this process is making it, the command waits for its
+//! end. If another process is, or was until it ended, the command makes it as well; both come to the same end.
 //!
 //! What must never happen: a `CREATE CONSTRAINT` succeeded and the constraint does not hold (TXN-3).
 
@@ -131,8 +133,7 @@ impl Job {
         loop {
             let (version, index) = find(&*self.backend, &self.name)?;
             let Some(index) = index else {
-                let message = format!("`{}` was dropped while it was made", self.name);
-                return Err(Error::new(ErrorCode::BadRequest, message));
+                return Err(dropped(&self.name));
             };
             if !index.complete {
                 let message = format!("`{}` is completed at the next start", self.name);
@@ -141,13 +142,41 @@ impl Job {
             if !index.definition.unique {
                 return Ok(());
             }
+            if !index.definition.unchecked {
+                // Another process has made it.
+                return Ok(());
+            }
             // A transaction that read before this commit cannot commit after it.
             let barrier = Mutation::DefineIndex { index: index.definition.clone() };
             match commit(&*self.backend, version, barrier) {
-                Ok(_) => return enforce(&*self.backend, &index.definition),
+                Ok(_) => return check(&*self.backend, &index.definition),
                 Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
                 Err(error) => return Err(error),
             }
+        }
+    }
+}
+
+fn dropped(name: &Str) -> Error {
+    Error::new(ErrorCode::ConcurrentModification, format!("`{name}` was dropped while it was made"))
+}
+
+/// Compares the existing vertices under a constraint that every writer keeps. Notes that it holds, or drops it and
+/// returns its error.
+fn check(backend: &dyn Backend, definition: &IndexDefinition) -> Result<(), Error> {
+    enforce(backend, definition)?;
+    let checked = IndexDefinition { unchecked: false, ..definition.clone() };
+    loop {
+        let (version, index) = find(backend, &definition.name)?;
+        match index {
+            Some(index) if index.definition == *definition => {}
+            Some(index) if index.definition == checked => return Ok(()),
+            _ => return Err(dropped(&definition.name)),
+        }
+        match commit(backend, version, Mutation::DefineIndex { index: checked.clone() }) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
+            Err(error) => return Err(error),
         }
     }
 }
@@ -178,12 +207,12 @@ fn enforce(backend: &dyn Backend, definition: &IndexDefinition) -> Result<(), Er
     Err(Error::new(ErrorCode::UniqueViolation, message))
 }
 
-/// Fills all indexes of a graph before it is served. Drops constraints that do not hold: a crash interrupted their
-/// creation.
+/// Fills all indexes of a graph before it is served. Checks constraints whose creation a crash interrupted, and drops
+/// those that do not hold.
 pub(crate) fn complete_all(backend: &dyn Backend) -> Result<(), Error> {
     backend.fill_indexes(&|| false)?;
-    for index in backend.indexes()?.iter().filter(|index| index.definition.unique) {
-        match enforce(backend, &index.definition) {
+    for index in backend.indexes()?.iter().filter(|index| index.definition.unchecked) {
+        match check(backend, &index.definition) {
             Err(error) if error.code() == ErrorCode::UniqueViolation => {
                 tracing::warn!(%error, "the constraint was not complete, and is dropped");
             }
@@ -214,6 +243,7 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
         mutations,
         request: None,
         first_asked: None,
+        by_key: false,
     })
 }
 
@@ -238,12 +268,29 @@ impl Database {
         if_not_exists: bool,
         deadline: &Deadline<'_>,
     ) -> Result<Answer, Error> {
+        loop {
+            match self.try_to_create_index(name, over, unique, if_not_exists, deadline) {
+                // Dropped by another process that makes it too and found it violated, or by somebody's command.
+                Err(error) if if_not_exists && error.code() == ErrorCode::ConcurrentModification => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn try_to_create_index(
+        &self,
+        name: Option<&Str>,
+        over: [&Str; 2],
+        unique: bool,
+        if_not_exists: bool,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Error> {
         let [label_name, key_name] = over;
         let tokens = self.backend.catalog().intern(&over.map(Str::clone))?;
         let (label, key): (Token, Token) = (tokens[0], tokens[1]);
         let kind = if unique { "constraint" } else { "index" };
         let name = name.cloned().unwrap_or_else(|| Str::from(format!("{kind}_{label_name}_{key_name}")));
-        let reservation = loop {
+        let (reservation, name) = loop {
             deadline.ensure()?;
             // Before the indexes are read: an index that is there and not being made then has its final state.
             let reserved = self.filling.reserve(&name);
@@ -261,9 +308,9 @@ impl Database {
                     }
                 };
                 self.backend.check_room()?;
-                let index = IndexDefinition { name: name.clone(), label, key, unique };
+                let index = IndexDefinition { name: name.clone(), label, key, unique, unchecked: unique };
                 match commit(&*self.backend, version, Mutation::DefineIndex { index }) {
-                    Ok(_) => break reservation,
+                    Ok(_) => break (reservation, name),
                     Err(error) if error.code() == ErrorCode::ConcurrentModification => continue,
                     Err(error) => return Err(error),
                 }
@@ -275,7 +322,14 @@ impl Database {
                 if self.await_end(&other.name, deadline)? || !self.is_there(&other)? {
                     continue;
                 }
-                return Ok(nothing(version));
+                if !other.unchecked {
+                    return Ok(nothing(version));
+                }
+                // Another process is making it, or was when it ended.
+                match self.filling.reserve(&other.name) {
+                    Ok(reservation) => break (reservation, other.name),
+                    Err(_) => continue,
+                }
             }
             return Err(exists_already(&other, &name, over));
         };
@@ -329,7 +383,7 @@ impl Database {
         self.show(&COLUMNS, |index| {
             let definition = &index.definition;
             let owner = if definition.unique { text(&definition.name) } else { Value::Null };
-            let state = if index.complete { "ONLINE" } else { "BUILDING" };
+            let state = if index.complete && !definition.unchecked { "ONLINE" } else { "BUILDING" };
             let [label, key] = self.over(definition);
             Some(vec![text(&definition.name), text(state), text("RANGE"), text("NODE"), label, key, owner])
         })
@@ -378,11 +432,14 @@ fn serves(there: &IndexDefinition, name: &Str, over: (Token, Token), unique: boo
 
 fn exists_already(there: &IndexDefinition, name: &Str, [label, key]: [&Str; 2]) -> Error {
     let kind = if there.unique { "a constraint" } else { "an index" };
-    let message = if there.name == *name {
+    let mut message = if there.name == *name {
         format!("{kind} with the name `{name}` exists already")
     } else {
         format!("{kind} over `{label}` and `{key}` exists already: `{}`", there.name)
     };
+    if there.unchecked {
+        message.push_str(". It is not complete yet; IF NOT EXISTS completes it");
+    }
     Error::new(ErrorCode::BadRequest, message)
 }
 
@@ -406,4 +463,47 @@ fn text(text: &str) -> Value {
 
 fn nothing(version: Version) -> Answer {
     Answer { columns: [].into(), rows: vec![], version, wrote: true, repeated: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Language, Options, Parameters, Query};
+    use std::path::Path;
+
+    fn open(dir: &Path) -> Arc<Database> {
+        Database::open(Options { data_dir: Some(dir.to_owned()), ..Options::default() }).unwrap()
+    }
+
+    fn ask(database: &Database, text: &str) -> Vec<Vec<Value>> {
+        database.query(&Query::new(Language::OpenCypher, text, &Parameters::default())).unwrap().rows
+    }
+
+    /// Shows TXN-3.
+    #[test]
+    fn a_start_checks_a_constraint_whose_creation_a_crash_interrupted() {
+        for (ids, made) in [("[1, 2]", 1), ("[1, 2, 2]", 0)] {
+            let dir = tempfile::tempdir().unwrap();
+            let database = open(dir.path());
+            ask(&database, &format!("UNWIND {ids} AS id CREATE (:User {{id: id}})"));
+            let tokens = database.backend.catalog().intern(&["User".into(), "id".into()]).unwrap();
+            let index = IndexDefinition {
+                name: "ids".into(),
+                label: tokens[0],
+                key: tokens[1],
+                unique: true,
+                unchecked: true,
+            };
+            let at = database.backend.snapshot(None).unwrap().at.version;
+            commit(&*database.backend, at, Mutation::DefineIndex { index }).unwrap();
+            assert_eq!(ask(&database, "SHOW INDEXES")[0][1], Value::string("BUILDING"));
+            drop(database);
+            for _ in 0..2 {
+                let database = open(dir.path());
+                assert_eq!(ask(&database, "SHOW CONSTRAINTS").len(), made, "{ids}");
+                let indexes = ask(&database, "SHOW INDEXES");
+                assert!(indexes.iter().all(|index| index[1] == Value::string("ONLINE")), "{indexes:?}");
+            }
+        }
+    }
 }

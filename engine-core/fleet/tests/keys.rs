@@ -6,6 +6,7 @@
 mod support;
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use support::{TestFleet, rows};
 use tidegraph_cluster::MapStore;
@@ -34,6 +35,7 @@ fn a_write_that_is_repeated_at_another_worker_and_sequencer_happens_once() {
         for database in [&one, &other] {
             let again = ask(database, "k", since, text).unwrap();
             assert!(again.repeated && again.rows.is_empty() && again.version == first.version, "{again:?}");
+            assert_eq!(rows(database, OpenCypher, COUNT), ["[Long(1)]"]);
             let reused = ask(database, "k", since, "CREATE (:N {i: 2})").unwrap_err();
             assert_eq!(reused.code(), ErrorCode::IdempotencyKeyReused);
         }
@@ -42,7 +44,6 @@ fn a_write_that_is_repeated_at_another_worker_and_sequencer_happens_once() {
             fleet.start_sequencer();
         }
     }
-    assert_eq!(rows(&other, OpenCypher, COUNT), ["[Long(1)]"]);
 }
 
 #[test]
@@ -95,4 +96,25 @@ fn a_key_that_a_take_over_forgot_is_in_doubt() {
     let error = ask(&database, "k", since, "CREATE (:N)").unwrap_err();
     assert_eq!(error.code(), ErrorCode::CommitOutcomeUnknown);
     assert_eq!(rows(&database, OpenCypher, COUNT), ["[Long(1)]"]);
+}
+
+#[test]
+fn a_write_that_read_before_the_ids_that_are_known_is_committed() {
+    let mut fleet = TestFleet::start(1, 1, 1, 8, NodeConfig::default());
+    fleet.stop_sequencer();
+    fleet.candidate.sequencer.remembered_requests = 2;
+    fleet.start_sequencer();
+    let workers = [fleet.worker(), fleet.worker()];
+    let slow = "UNWIND range(1, 2000000) AS i WITH max(i) AS m CREATE (n:Slow {m: m}) RETURN n.m";
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                support::ask(&workers[1].0, OpenCypher, "CREATE (:Quick)").unwrap();
+            }
+        });
+        let written = support::ask(&workers[0].0, OpenCypher, slow);
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(written.unwrap().rows[0][0].as_i64(), Some(2_000_000));
+    });
 }

@@ -282,6 +282,7 @@ fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
         mutations: vec![Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }],
         request: None,
         first_asked: None,
+        by_key: false,
     };
     sequencer.commit(RequestId(u128::from_le_bytes([number; 16])), request).unwrap().version
 }

@@ -100,6 +100,7 @@ fn obey(leading: &Leadership, words: &[&str]) -> Result<String, String> {
                 mutations: vec![Mutation::AddException { id: id.to_string().into(), gui: Gui(key) }],
                 request: Some(RequestId(u128::from(id))),
                 first_asked: None,
+                by_key: false,
             };
             Ok(format!("committed {id} {}", sequencer.commit(request).map_err(failed)?))
         }

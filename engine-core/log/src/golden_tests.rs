@@ -86,7 +86,13 @@ fn records() -> Vec<Record> {
 
 /// Returns records with mutations of kinds that are newer than the first file.
 fn index_records() -> Vec<Record> {
-    let index = IndexDefinition { name: "by email".into(), label: Token(1), key: Token(2), unique: true };
+    let index = IndexDefinition {
+        name: "by email".into(),
+        label: Token(1),
+        key: Token(2),
+        unique: true,
+        unchecked: false,
+    };
     let mutations = vec![Mutation::DefineIndex { index }, Mutation::DropIndex { name: "by email".into() }];
     let bodies = [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None }];
     (1..)

@@ -62,7 +62,7 @@ impl Commits for Log {
             return Err(Error::Conflict { read_version: Version(99), written: Version(100) });
         }
         let mut log = self.0.lock();
-        let earlier = request.first_asked.map(|_| Earlier::OtherRequest);
+        let earlier = request.by_key.then_some(Earlier::OtherRequest);
         log.push((id, request));
         let newest_token = Some(Token(6));
         Ok(Committed { version: Version(log.len() as u64), schema: Version(5), newest_token, earlier })
@@ -202,6 +202,7 @@ fn commits_travel_with_their_errors() {
         mutations: vec![Mutation::SetVertexProperty { gui: Gui(9), write }],
         request: None,
         first_asked: None,
+        by_key: false,
     };
     let id = RequestId(7);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Unknown);
@@ -212,7 +213,7 @@ fn commits_travel_with_their_errors() {
     assert_eq!(*log.0.lock(), [(id, request.clone())]);
     let other = CommitOutcome::OtherRequest(Version(3));
     assert_eq!(commits.outcome_of_key(id, Version(3)).unwrap(), other);
-    let keyed = CommitRequest { first_asked: Some(Version(4)), ..request.clone() };
+    let keyed = CommitRequest { first_asked: Some(Version(4)), by_key: true, ..request.clone() };
     let earlier = Some(Earlier::OtherRequest);
     assert_eq!(
         commits.commit(RequestId(8), keyed.clone()).unwrap(),

@@ -83,5 +83,6 @@ pub(crate) fn request(
         mutations,
         request: None,
         first_asked: None,
+        by_key: false,
     }
 }

@@ -29,7 +29,7 @@ fn stores_agree_however_many_partitions_and_indexes_they_have() {
         let graph = TestGraph::new(seed, hasher, 120, 700);
         let plain = store(1, hasher, &graph, &[]);
         let index = |label, key, name: &str| {
-            let index = IndexDefinition { name: name.into(), label, key, unique: false };
+            let index = IndexDefinition { name: name.into(), label, key, unique: false, unchecked: false };
             Mutation::DefineIndex { index }
         };
         let [label, other, _] = TestGraph::LABELS;

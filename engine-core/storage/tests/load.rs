@@ -395,7 +395,8 @@ fn a_load_that_keeps_values_replaces_only_those_of_constraints() {
         labels: vec![Token(1)],
         properties,
     };
-    let index = IndexDefinition { name: "c".into(), label: Token(9), key: Token(6), unique: true };
+    let index =
+        IndexDefinition { name: "c".into(), label: Token(9), key: Token(6), unique: true, unchecked: false };
     for keeps in [true, false] {
         let store = Store::new(StoreConfig::new(Arc::new(ManualClock::default())));
         let set = PropertyWrite { cardinality: Cardinality::Set, ..write(5, Value::Long(1)) };

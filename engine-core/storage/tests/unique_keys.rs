@@ -19,7 +19,13 @@ fn asked(store: &Store, version: u64) -> Result<Vec<(Token, Token)>, Error> {
 fn a_replica_that_was_late_does_not_forget_one() {
     let store = Store::new(StoreConfig::new(Arc::new(ManualClock::default())));
     let define = || Mutation::DefineIndex {
-        index: IndexDefinition { name: "ids".into(), label: PAIR.0, key: PAIR.1, unique: true },
+        index: IndexDefinition {
+            name: "ids".into(),
+            label: PAIR.0,
+            key: PAIR.1,
+            unique: true,
+            unchecked: false,
+        },
     };
     let apply = |version, mutation| {
         store.apply(Version(version), &[mutation]);

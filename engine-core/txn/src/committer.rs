@@ -102,7 +102,7 @@ enum Answer {
 impl From<Waiting> for Answer {
     fn from(waiting: Waiting) -> Self {
         match waiting {
-            Waiting::Again { record, request, reply, .. } if request.first_asked.is_some() => {
+            Waiting::Again { record, request, reply, .. } if request.by_key => {
                 Self::Repeated { record, reply }
             }
             Waiting::Commit { record, reply, .. }
@@ -281,7 +281,7 @@ impl Committer {
         }
         let read_version = request.read_version;
         if let Some(id) = request.request {
-            let by_key = request.first_asked.is_some();
+            let by_key = request.by_key;
             // A request that is run again reads at a newer version, but may have been committed since it was first sent.
             let since = request.first_asked.unwrap_or(read_version);
             let known = &self.committed_requests;

@@ -51,6 +51,7 @@
 //!     mutations: vec![Mutation::AddException { id, gui: Gui(7) }],
 //!     request: None,
 //!     first_asked: None,
+//!     by_key: false,
 //! };
 //! let version = sequencer.commit(request(Version(0), "a".into()))?;
 //! // Version 1 is the record that starts the epoch.

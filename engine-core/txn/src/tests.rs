@@ -54,6 +54,7 @@ fn request(read: Version, read_keys: &[u64], writes: &[(u64, i64)]) -> CommitReq
         mutations: writes.iter().map(|(k, n)| set(*k, *n)).collect(),
         request: None,
         first_asked: None,
+        by_key: false,
     }
 }
 
@@ -133,6 +134,7 @@ fn anomaly_phantom() {
         read_version: Version(0),
         request: None,
         first_asked: None,
+        by_key: false,
     };
     sequencer.commit(make(1)).unwrap();
     assert!(is_conflict(sequencer.commit(make(2))));

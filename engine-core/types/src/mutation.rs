@@ -181,6 +181,8 @@ pub struct IndexDefinition {
     pub key: Token,
     /// Whether the index is a uniqueness constraint: no two vertices of the label may have one value.
     pub unique: bool,
+    /// Whether the constraint is still being made: writes keep it, but vertices from before it may not.
+    pub unchecked: bool,
 }
 
 /// A 64-bit hash of something that a transaction read or wrote. Two things may have one key; that costs a needless
@@ -300,9 +302,13 @@ pub struct CommitRequest {
     pub mutations: Vec<Mutation>,
     /// Id by which the sequencer recognises the request if it is sent again (TXN-4); `None` if it never is.
     pub request: Option<RequestId>,
-    /// Set if `request` is made from a key of the caller ([`RequestId::of_key`]): a version that the caller saw before
-    /// it first sent the key. The request is then repeated by running it again, at another `read_version`.
+    /// A version that was committed before the request was first sent; `None`: `read_version`. If the sequencer has
+    /// forgotten ids of later versions, it cannot tell whether it knows the request. So a newer version helps a
+    /// transaction that read long ago.
     pub first_asked: Option<Version>,
+    /// Whether `request` is made from a key of the caller ([`RequestId::of_key`]). The request is then repeated by
+    /// running it again, at another `read_version`.
+    pub by_key: bool,
 }
 
 /// A vertex that a transaction created or extended while a bulk load ran.

@@ -7,7 +7,7 @@
 //! What must never happen: a segment is removed while a process may replay the record that names it.
 
 use super::job::{Job, LoadState};
-use super::{JOBS, SEGMENTS, Shared, job_path, no_such};
+use super::{JOBS, SEGMENTS, Shared, job_path, no_such, steps};
 use crate::Error;
 use crate::backend::LoadOutcome;
 use jiff::{SignedDuration, Timestamp};
@@ -140,11 +140,7 @@ pub fn sweep_below(objects: &Objects, version: Version, now: Timestamp) -> Resul
         let is_needless = match &of_load {
             Some((last, is_needless)) if last == id => *is_needless,
             _ => {
-                let is_needless = match objects.get(&job_path(id)) {
-                    Ok(bytes) => Job::parse(&bytes)
-                        .is_ok_and(|job| job.has_segments_below(version) || job.has_failed_by(long_ago)),
-                    Err(_) => false,
-                };
+                let is_needless = is_needless(objects, id, version, long_ago)?;
                 of_load = Some((id.to_owned(), is_needless));
                 is_needless
             }
@@ -154,4 +150,24 @@ pub fn sweep_below(objects: &Objects, version: Version, now: Timestamp) -> Resul
         }
     }
     Ok(())
+}
+
+/// Whether no process needs the segments of a load, nor ever will.
+fn is_needless(objects: &Objects, id: &str, version: Version, long_ago: Timestamp) -> Result<bool, Error> {
+    let Some(job) = objects.get(&job_path(id)).ok().and_then(|bytes| Job::parse(&bytes).ok()) else {
+        return Ok(false);
+    };
+    if job.has_segments_below(version) {
+        return Ok(true);
+    }
+    if !job.has_failed_by(long_ago) {
+        return Ok(false);
+    }
+    // Another process may have begun to commit a load in steps before the load failed. If that process goes on only
+    // now, it finds this decision. If it has asked the sequencer already, the sequencer refuses it after so long a
+    // silence.
+    if job.patience_s().is_some() {
+        steps::decide(objects, id, steps::Fate::Removed)?;
+    }
+    Ok(true)
 }

@@ -378,18 +378,8 @@ impl Ingest {
         self.over(job)
     }
 
-    /// Decides the fate of a load's segments, unless another process has decided it, and returns the decision.
-    ///
-    /// The first process that creates the object decides. So a load is never committed without its segments,
-    /// whatever processes do at the same time.
     fn fate(&self, load_id: &str, wanted: Fate) -> Result<Fate, Error> {
-        let path = fate_path(load_id);
-        if self.objects.put_new(&path, wanted.word())? {
-            return Ok(wanted);
-        }
-        // An earlier release wrote an empty object before a commit.
-        let decided = self.objects.get(&path)?;
-        Ok(if *decided == *Fate::Removed.word().as_bytes() { Fate::Removed } else { Fate::Commit })
+        decide(&self.objects, load_id, wanted)
     }
 
     /// Writes the report and the job of a load that has ended.
@@ -463,13 +453,27 @@ fn report_path(load_id: &str) -> String {
     format!("{FOLDER}/{load_id}/report.json")
 }
 
-/// What happens to the segments of a load. Decided once, see [`Ingest::fate`].
+/// What happens to the segments of a load. Decided once, see [`decide`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+pub(super) enum Fate {
     /// They may be committed, so they stay.
     Commit,
     /// They are removed, so they are never committed.
     Removed,
+}
+
+/// Decides the fate of a load's segments, unless another process has decided it, and returns the decision.
+///
+/// The first process that creates the object decides. So a load is never committed without its segments, whatever
+/// processes do at the same time.
+pub(super) fn decide(objects: &Objects, load_id: &str, wanted: Fate) -> Result<Fate, Error> {
+    let path = fate_path(load_id);
+    if objects.put_new(&path, wanted.word())? {
+        return Ok(wanted);
+    }
+    // An earlier release wrote an empty object before a commit.
+    let decided = objects.get(&path)?;
+    Ok(if *decided == *Fate::Removed.word().as_bytes() { Fate::Removed } else { Fate::Commit })
 }
 
 impl Fate {

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
 use super::job::Job;
-use super::{Dialect, LoadSpec, LoadState, LoadStatus, Mode, SEGMENTS};
+use super::{Dialect, LoadSpec, LoadState, LoadStatus, Mode, SEGMENTS, steps};
 use crate::{Database, Language, Options, Parameters, Query};
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
@@ -85,7 +85,8 @@ fn segments_go_when_nobody_can_need_them_any_more() {
     let begun = Timestamp::from_second(1_000_000).expect("a time");
     let job = |id: &str, end: &dyn Fn(&Job)| {
         let spec = LoadSpec::new(vec!["file:///x".into()], Some(Dialect::GREMLIN));
-        let job = Job::new(id.into(), 1, spec, None, None, false, begun);
+        let mut job = Job::new(id.into(), 1, spec, None, None, false, begun);
+        job.set_patience(1);
         end(&job);
         objects.put(&super::job_path(id), job.to_bytes(begun).expect("bytes")).expect("written");
         objects.put(&format!("{SEGMENTS}/{id}/0"), "x").expect("written");
@@ -113,7 +114,10 @@ fn segments_go_when_nobody_can_need_them_any_more() {
     };
     assert_eq!(left(4, 1), "cancelled failed new nobody old running unknown");
     assert_eq!(left(5, 23), "cancelled failed new nobody running unknown");
+    let may_be_committed = |id: &str| steps::decide(&objects, id, steps::Fate::Commit).expect("decided");
+    assert_eq!(may_be_committed("cancelled"), steps::Fate::Commit);
     assert_eq!(left(8, 24), "new nobody running unknown");
+    assert_eq!(may_be_committed("failed"), steps::Fate::Removed);
     assert_eq!(left(9, 1000), "nobody running unknown");
 }
 

@@ -67,6 +67,7 @@ impl View<'_> {
                 mutations,
                 request: None,
                 first_asked: None,
+                by_key: false,
             }),
             counters,
         ))

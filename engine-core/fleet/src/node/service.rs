@@ -100,6 +100,7 @@ pub(super) fn status(shared: &Shared) -> Value {
                     "label": definition.label.0,
                     "key": definition.key.0,
                     "unique": definition.unique,
+                    "unchecked": definition.unchecked,
                     "complete": index.complete,
                     "entries": index.entries,
                 })

@@ -42,6 +42,9 @@ struct IndexStatus {
     label: u32,
     key: u32,
     unique: bool,
+    // A node of an earlier release does not say it.
+    #[serde(default)]
+    unchecked: bool,
     complete: bool,
     entries: usize,
 }
@@ -159,10 +162,12 @@ impl Shared {
                         label: Token(index.label),
                         key: Token(index.key),
                         unique: index.unique,
+                        unchecked: index.unchecked,
                     };
                     let new = || (IndexState { definition, complete: true, entries: 0 }, BTreeSet::new());
                     let (state, of) = found.entry(index.name).or_insert_with(new);
                     state.complete &= index.complete;
+                    state.definition.unchecked |= index.unchecked;
                     of.insert(replica.partition);
                     if first {
                         state.entries += index.entries;
@@ -201,7 +206,8 @@ impl Shared {
             return Ok(None);
         };
         let IndexDefinition { label, key, .. } = index.definition;
-        let (apl, at) = (self.fleet.query(None, None), self.read_position());
+        let at = self.read_position();
+        let _held = self.readers.begin(at.version, self.clock.now());
         let scan = VertexScan {
             labels: vec![vec![label]],
             predicates: vec![PropertyPredicate::any(key, Test::Exists)],
@@ -214,6 +220,8 @@ impl Shared {
         while let Some(from) = cursor {
             guis.clear();
             rows.clear();
+            // Each piece has a deadline of its own: all of them may take longer than a query may.
+            let apl = self.fleet.query(None, None);
             cursor = apl.scan_vertices(at, &scan, from, &mut guis)?;
             apl.vertices(at, &read, &guis, &mut rows)?;
             for (row, gui) in guis.iter().enumerate() {

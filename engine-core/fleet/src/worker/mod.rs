@@ -523,6 +523,9 @@ impl Backend for Worker {
             return Ok(request.read_version);
         }
         let id = random_id(&*self.shared.random);
+        // The id is new, so what was committed up to now is not this request.
+        let first_asked = Some(self.shared.newest_version().max(request.read_version));
+        let request = CommitRequest { first_asked, ..request };
         let committed = self.shared.sequencer.commit(id, &request).map_err(to_commit_error)?;
         self.shared.note_own_commit(committed);
         Ok(committed.version)
@@ -532,7 +535,12 @@ impl Backend for Worker {
         let RequestKey { id, first_asked } = key;
         let found = self.shared.sequencer.call(|sequencer| sequencer.outcome_of_key(id, first_asked));
         match found.map_err(to_engine_error)? {
-            CommitOutcome::Committed(version) => Ok(Some(Earlier::Same(version))),
+            CommitOutcome::Committed(version) => {
+                // The caller must find what it wrote at another worker. The outcome does not say when the schema changed.
+                let schema = version;
+                self.shared.note_own_commit(Committed { version, schema, newest_token: None, earlier: None });
+                Ok(Some(Earlier::Same(version)))
+            }
             CommitOutcome::OtherRequest(version) => Ok(Some(Earlier::OtherRequest(version))),
             CommitOutcome::Refused => Ok(None),
             CommitOutcome::Unknown => {
@@ -549,7 +557,7 @@ impl Backend for Worker {
         request: CommitRequest,
         key: RequestKey,
     ) -> Result<KeyedCommit, tidegraph_engine::Error> {
-        let request = CommitRequest { first_asked: Some(key.first_asked), ..request };
+        let request = CommitRequest { first_asked: Some(key.first_asked), by_key: true, ..request };
         let committed = self.shared.sequencer.commit(key.id, &request).map_err(to_commit_error)?;
         self.shared.note_own_commit(committed);
         let version = committed.version;

@@ -99,7 +99,7 @@ impl RemoteSequencer {
                         version,
                         schema: version,
                         newest_token: None,
-                        earlier: request.first_asked.map(|_| Earlier::Same),
+                        earlier: request.by_key.then_some(Earlier::Same),
                     })),
                     CommitOutcome::Refused | CommitOutcome::OtherRequest(_) => Err(error),
                     CommitOutcome::Unknown => {

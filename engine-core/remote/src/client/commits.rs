@@ -88,6 +88,7 @@ impl Commits for RemoteCommits {
             write_keys: keys(&request.write_keys),
             mutations: mutations.map_err(|error| Error::NotAllowed(error.to_string()))?,
             first_asked: request.first_asked.map(|version| version.0),
+            by_key: request.by_key,
         });
         match self.ask(call).map_err(in_doubt)? {
             reply::Kind::Commit(reply) => Ok(Committed {

@@ -232,6 +232,7 @@ fn commits(
                 // The id is passed beside the request.
                 request: None,
                 first_asked: m.first_asked.map(Version),
+                by_key: m.by_key,
             };
             let Committed { version, schema, newest_token, earlier } = commits.commit(id, request)?;
             let newest_token = newest_token.map(|token| token.0);

@@ -280,7 +280,9 @@ impl Run {
         let mutation = if self.random.random_bool(0.7) {
             let (label, key) =
                 (Token(self.random.random_range(1..5)), Token(self.random.random_range(200..205)));
-            Mutation::DefineIndex { index: IndexDefinition { name, label, key, unique: false } }
+            Mutation::DefineIndex {
+                index: IndexDefinition { name, label, key, unique: false, unchecked: false },
+            }
         } else {
             Mutation::DropIndex { name }
         };

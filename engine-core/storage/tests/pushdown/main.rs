@@ -74,7 +74,9 @@ fn labels(random: &mut StdRng) -> Vec<Token> {
 }
 
 fn index(name: &str, label: Token, key: Token) -> Mutation {
-    Mutation::DefineIndex { index: IndexDefinition { name: name.into(), label, key, unique: false } }
+    Mutation::DefineIndex {
+        index: IndexDefinition { name: name.into(), label, key, unique: false, unchecked: false },
+    }
 }
 
 fn test(random: &mut StdRng) -> Test {

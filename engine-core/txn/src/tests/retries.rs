@@ -122,6 +122,10 @@ fn a_request_that_asks_too_late_is_forgotten() {
     assert!(matches!(sequencer.outcome(RequestId(0), base), Err(Error::Forgotten { .. })));
     // A request that read after the forgotten versions cannot have been committed in them.
     assert_eq!(sequencer.outcome(RequestId(99), forgotten).unwrap(), None);
+    // Nor one that read before them, but was first sent after them.
+    let slow = known_as(98, request(base, &[9], &[(9, 1)]));
+    assert!(matches!(sequencer.commit(slow.clone()), Err(Error::Forgotten { .. })));
+    sequencer.commit(CommitRequest { first_asked: Some(forgotten), ..slow }).unwrap();
     // The next sequencer does not know the ids of versions that a checkpoint holds.
     let recovered = Recovered { version: Version(50), forgotten: Version(50), ..Recovered::default() };
     let (next, _) = start(SequencerConfig::default(), MemoryLog::default(), recovered);
@@ -214,7 +218,7 @@ fn an_epoch_that_is_not_above_the_logs_is_refused() {
 /// The request `text` under `key`, first sent after version `since`.
 fn keyed(key: &str, text: &str, since: Version, request: CommitRequest) -> CommitRequest {
     let id = RequestId::of_key("ann", key, format_args!("{text}"));
-    CommitRequest { request: Some(id), first_asked: Some(since), ..request }
+    CommitRequest { request: Some(id), first_asked: Some(since), by_key: true, ..request }
 }
 
 fn id_of(request: &CommitRequest) -> RequestId {

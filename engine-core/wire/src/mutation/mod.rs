@@ -145,6 +145,7 @@ pub fn encode_index(index: &IndexDefinition) -> proto::IndexDefinition {
         label: index.label.0,
         key: index.key.0,
         unique: index.unique,
+        unchecked: index.unchecked,
     }
 }
 
@@ -156,6 +157,7 @@ pub fn decode_index(message: proto::IndexDefinition) -> IndexDefinition {
         label: Token(message.label),
         key: Token(message.key),
         unique: message.unique,
+        unchecked: message.unchecked,
     }
 }
 
@@ -322,9 +324,11 @@ pub(crate) mod tests {
             }),
             (any_edge(), any_token()).prop_map(|(edge, key)| Mutation::RemoveEdgeProperty { edge, key }),
             (any_str(), any_gui()).prop_map(|(id, gui)| Mutation::AddException { id, gui }),
-            (any_str(), any_token(), any_token(), any::<bool>()).prop_map(|(name, label, key, unique)| {
-                Mutation::DefineIndex { index: IndexDefinition { name, label, key, unique } }
-            }),
+            (any_str(), any_token(), any_token(), any::<bool>(), any::<bool>()).prop_map(
+                |(name, label, key, unique, unchecked)| Mutation::DefineIndex {
+                    index: IndexDefinition { name, label, key, unique, unchecked }
+                }
+            ),
             any_str().prop_map(|name| Mutation::DropIndex { name }),
         ]
     }
