@@ -19,9 +19,11 @@ use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
 use tidegraph_engine::{Database, Options, Parameters, Query};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
-use tidegraph_remote::{ClientConfig, CommitOutcome, Commits, Error, LoadRequest, LoadStep, RemoteCommits};
+use tidegraph_remote::{
+    ClientConfig, CommitOutcome, Commits, Error, LastChanges, LoadRequest, LoadStep, RemoteCommits,
+};
 use tidegraph_remote::{RemoteNode, RequestId, Security};
-use tidegraph_types::{CommitRequest, GuiHasher, Mutation, Version};
+use tidegraph_types::{CommitRequest, Gui, GuiHasher, LoadChange, Mutation, Version};
 
 fn fast() -> NodeConfig {
     NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
@@ -274,12 +276,16 @@ fn sequencer(fleet: &TestFleet) -> RemoteCommits {
 
 fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
     let (gui, id) = (GuiHasher::with_bits(64).gui(id), id.into());
+    write(sequencer, Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }, number)
+}
+
+fn write(sequencer: &RemoteCommits, mutation: Mutation, number: u8) -> Version {
     let read_version = sequencer.newest().unwrap().version;
     let request = CommitRequest {
         read_version,
         read_keys: vec![],
         write_keys: vec![],
-        mutations: vec![Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }],
+        mutations: vec![mutation],
         request: None,
         first_asked: None,
         by_key: false,
@@ -299,6 +305,7 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
         read_version,
         read_keys: vec![],
         compared,
+        changes_compared: None,
         first_asked: read_version,
     };
     // A load that has not begun.
@@ -316,15 +323,15 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     for expected in [&["x", "y"][..], &["x", "y", "z"][..]] {
         let step = first.commit_load(id("a"), request("a", base, base)).unwrap();
         let LoadStep::Rest(rest) = step else { panic!("{step:?}") };
-        assert_eq!(rest.iter().map(|made| made.id.as_str()).collect::<Vec<_>>(), expected);
-        assert_eq!(rest[1].version, made);
+        assert_eq!(rest.vertices.iter().map(|made| made.id.as_str()).collect::<Vec<_>>(), expected);
+        assert_eq!(rest.vertices[1].version, made);
         make(&first, "z", 3);
     }
     let since = first.watch_load(id("a"), Some(base)).unwrap();
     assert_eq!(since.vertices.len(), 3);
     // One vertex collides.
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
-    assert!(matches!(step, LoadStep::Rest(rest) if rest.len() == 1));
+    assert!(matches!(step, LoadStep::Rest(rest) if rest.vertices.len() == 1));
     first.report_load_collision(id("a"), Some(made.next())).unwrap();
     fleet.wait_until("it is refused", |_| {
         first.outcome(id("a"), base).is_ok_and(|outcome| outcome == CommitOutcome::Refused)
@@ -349,6 +356,49 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     // It does not know a load that began at another sequencer.
     let lost = next.watch_load(id("c"), Some(base));
     assert!(matches!(lost, Err(Error::LoadUnknown(_))), "{lost:?}");
+}
+
+/// Shows TXN-2.
+#[test]
+fn a_load_of_another_process_compares_changes_itself() {
+    let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
+    let sequencer = sequencer(&fleet);
+    let id = RequestId::of_text("a");
+    let base = sequencer.watch_load(id, None).unwrap().upto;
+    let delete =
+        |gui, number| write(&sequencer, Mutation::DeleteVertex { gui: Gui(gui), edges_left: false }, number);
+    let (first, second) = (delete(7, 1), delete(8, 2));
+    let known = sequencer.load_changes(base).unwrap();
+    assert!(known.since <= base && known.upto == second, "{known:?}");
+    let deleted = [7, 8].map(|gui| LoadChange::Deleted(Gui(gui)));
+    assert_eq!(known.changes, [(first, deleted[0]), (second, deleted[1])]);
+    let ask = |changes_compared: Option<Version>| {
+        let load = LoadRequest {
+            load_id: "a".into(),
+            segments: vec![],
+            read_version: base,
+            read_keys: vec![],
+            compared: base,
+            changes_compared,
+            first_asked: base,
+        };
+        sequencer.commit_load(id, load)
+    };
+    // A process of an earlier release compares no changes.
+    assert!(matches!(ask(None), Err(Error::Conflict { .. })));
+    // One that has compared the first change is asked about the second one.
+    let LoadStep::Rest(rest) = ask(Some(first)).unwrap() else { panic!() };
+    assert_eq!(rest, LastChanges { vertices: vec![], changes: vec![(second, deleted[1])] });
+    sequencer.report_load_collision(id, Some(second)).unwrap();
+    fleet.wait_until("it is refused", |_| {
+        sequencer.outcome(id, base).is_ok_and(|outcome| outcome == CommitOutcome::Refused)
+    });
+    assert!(matches!(ask(Some(second)).unwrap(), LoadStep::Committed(_)));
+    // The next sequencer does not know what happened before it took over.
+    fleet.stop_sequencer();
+    fleet.start_sequencer();
+    let later = self::sequencer(&fleet).load_changes(base).unwrap();
+    assert!(later.since > second && later.changes.is_empty(), "{later:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use support::{TestFleet, ask, rows};
-use tidegraph_engine::Language::OpenCypher;
+use tidegraph_engine::Language::{Gremlin, OpenCypher};
 use tidegraph_engine::loads::{Ahead, Ingest, LoadSpec, LoadState, Stage};
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::NodeConfig;
@@ -244,6 +244,55 @@ fn vertices_made_meanwhile_never_share_a_gui_with_it() {
     assert_eq!(count("MATCH (a:Meanwhile) WHERE a:Person RETURN count(a)"), ["[Long(0)]"]);
     assert_eq!(count("MATCH ()-[r:KNOWS]->() RETURN count(r)"), ["[Long(300)]"]);
     assert_eq!(count("MATCH (a) WHERE id(a) = 'm1-7' RETURN a.n"), ["[Long(7)]"]);
+}
+
+/// What transactions delete, and which ids edges get, concerns a load only if the load has met it.
+#[test]
+fn changes_meanwhile_begin_another_round_only_if_they_concern_it() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path();
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 40) AS n CREATE (:Old {`~id`: 'o' + toString(n)})").unwrap();
+    // Rows with vertices, with edges between the load and the graph, and with edges of the graph alone.
+    std::fs::write(dir.join("vertices.csv"), "~id,~label\na,New\nb,New\n").unwrap();
+    let edges = "~id,~from,~to,~label\ne1,a,o1,R\ne2,o2,b,R\ne3,o3,o4,R\n";
+    std::fs::write(dir.join("edges.csv"), edges).unwrap();
+    let gremlin = |text: &str| ask(&database, Gremlin, text).unwrap();
+    let delete = |n: usize| gremlin(&format!("g.V('o{n}').drop()"));
+    let connect = |n: usize, id: &str| {
+        gremlin(&format!("g.V('o{n}').addE('S').to(__.V('o{}')).property(id, '{id}')", n + 1))
+    };
+    let rounds_of = |id: &str, mut meanwhile: Box<dyn FnMut(u32) + '_>| {
+        let ahead = steps(&fleet).begin(id, LoadSpec { fail_on_error: false, ..spec(dir) }, None).unwrap();
+        let mut rounds = 0;
+        let (state, report) = go_on(&fleet, id, ahead, |round| {
+            meanwhile(round);
+            rounds = round + 1;
+        });
+        assert_eq!(state, LoadState::Completed);
+        let report: serde_json::Value = serde_json::from_slice(&fleet.objects.get(&report).unwrap()).unwrap();
+        (rounds, report["insertErrors"].as_u64().unwrap())
+    };
+    let other = |round| {
+        delete(30 + round as usize);
+        connect(20, &format!("other{round}"));
+    };
+    assert_eq!(rounds_of("unconcerned", Box::new(other)), (1, 0));
+    // Each of these is met by the load: a vertex of a row, the ends of edges, the id of an edge.
+    let first = |act: Box<dyn Fn()>| {
+        Box::new(move |round| {
+            if round == 0 {
+                act()
+            }
+        })
+    };
+    gremlin("g.V('a').drop()");
+    gremlin("g.E('e2', 'e3').drop()");
+    assert_eq!(rounds_of("end", first(Box::new(|| drop(delete(4))))), (2, 1));
+    gremlin("g.E('e2').drop()");
+    assert_eq!(rounds_of("id", first(Box::new(|| drop(connect(10, "e2"))))).0, 2);
+    assert_eq!(rounds_of("vertex", first(Box::new(|| drop(gremlin("g.V('b').drop()"))))).0, 2);
 }
 
 #[test]

@@ -37,8 +37,8 @@ pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, Rou
 pub use security::{Security, SecurityConfig, TlsFiles};
 pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
-    CommitOutcome, Commits, Committed, Earlier, LoadRequest, LoadStep, Newest, Node, ServedPartition,
-    Services, Status,
+    CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest, Node,
+    ServedPartition, Services, Status,
 };
 
 pub use tidegraph_types::RequestId;
@@ -56,6 +56,7 @@ fn is_commit(call: &Call) -> bool {
             | Call::Allocate(_)
             | Call::Outcome(_)
             | Call::WatchLoad(_)
+            | Call::LoadChanges(_)
             | Call::EndLoad(_)
             | Call::CommitLoad(_)
     )

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::Apl;
 use tidegraph_types::{
-    CommitRequest, Epoch, Key, MadeSince, MadeVertex, PartitionId, RequestId, Str, Token, Version,
+    CommitRequest, Epoch, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, PartitionId, RequestId, Str,
+    Token, Version,
 };
 
 /// A partition that a node serves.
@@ -123,8 +124,20 @@ pub struct LoadRequest {
     pub read_keys: Vec<Key>,
     /// Version up to which the load has compared its vertices with those that transactions made.
     pub compared: Version,
+    /// Version up to which the load has compared itself with [the changes](Commits::load_changes) since it read. `None`:
+    /// it compares none, and any change refuses it.
+    pub changes_compared: Option<Version>,
     /// A version that was committed before the first attempt of this request.
     pub first_asked: Version,
+}
+
+/// What transactions did after a load compared itself with them.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LastChanges {
+    /// The vertices that they made.
+    pub vertices: Vec<MadeVertex>,
+    /// The changes of data that the load may have checked its input against.
+    pub changes: Vec<(Version, LoadChange)>,
 }
 
 /// The next step of the commit of a bulk load.
@@ -132,9 +145,9 @@ pub struct LoadRequest {
 pub enum LoadStep {
     /// The load is visible at this version.
     Committed(Version),
-    /// The load must say soon whether one of these vertices collides with it: all commits wait for the answer.
-    Rest(Vec<MadeVertex>),
-    /// Transactions made too many vertices: the load must ask for them, and then request its commit again.
+    /// The load must say soon whether one of these conflicts with it: all commits wait for the answer.
+    Rest(LastChanges),
+    /// Transactions made too many vertices or changes: the load must ask for them, and then request its commit again.
     Ask,
 }
 
@@ -205,6 +218,13 @@ pub trait Commits: Send + Sync {
     /// [every method](Commits#errors).
     fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error>;
 
+    /// Returns changes after a version that bulk loads depend on, as far back as the sequencer knows them.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [every method](Commits#errors); [`Error::Unknown`] if the sequencer runs an earlier release.
+    fn load_changes(&self, above: Version) -> Result<LoadChanges, Error>;
+
     /// Ends a bulk load.
     ///
     /// # Errors
@@ -219,7 +239,7 @@ pub trait Commits: Send + Sync {
     /// The same as [`Self::commit`] and [`Self::watch_load`].
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error>;
 
-    /// Answers [`LoadStep::Rest`]: the version of a vertex that collides with the load, or `None`. Must not wait. The
+    /// Answers [`LoadStep::Rest`]: the version of a vertex or change that conflicts with the load, or `None`. Must not wait. The
     /// outcome of the load is found by requesting its commit again.
     ///
     /// # Errors

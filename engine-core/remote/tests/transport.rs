@@ -14,13 +14,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    ClientConfig, CommitOutcome, Commits, Committed, Earlier, Error, LoadRequest, LoadStep, Newest,
-    RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services, Status,
-    TlsFiles,
+    ClientConfig, CommitOutcome, Commits, Committed, Earlier, Error, LastChanges, LoadRequest, LoadStep,
+    Newest, RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services,
+    Status, TlsFiles,
 };
 use tidegraph_types::{
-    CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, Mutation, PropertyWrite, Str, Token, Value,
-    Version,
+    CommitRequest, Epoch, Gui, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation, PropertyWrite,
+    Str, Token, Value, Version,
 };
 use tidegraph_wire::proto;
 
@@ -94,6 +94,9 @@ impl Commits for Log {
         }
         Ok(MadeSince { upto: above.next(), vertices: made() })
     }
+    fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
+        Ok(LoadChanges { since: Version(3), upto: above.next(), changes: changed() })
+    }
     fn end_load(&self, _: RequestId) -> Result<(), Error> {
         Ok(())
     }
@@ -101,7 +104,7 @@ impl Commits for Log {
         assert_eq!(load, load_request(load.compared));
         Ok(match load.compared {
             Version(0) => LoadStep::Ask,
-            Version(1) => LoadStep::Rest(made()),
+            Version(1) => LoadStep::Rest(LastChanges { vertices: made(), changes: changed() }),
             compared => LoadStep::Committed(compared.next()),
         })
     }
@@ -125,6 +128,14 @@ fn made() -> Vec<MadeVertex> {
     ]
 }
 
+fn changed() -> Vec<(Version, LoadChange)> {
+    vec![
+        (Version(8), LoadChange::Deleted(Gui(u64::MAX))),
+        (Version(8), LoadChange::EdgeId(Gui(1))),
+        (Version(9), LoadChange::Any),
+    ]
+}
+
 fn load_request(compared: Version) -> LoadRequest {
     LoadRequest {
         load_id: "load".into(),
@@ -132,6 +143,7 @@ fn load_request(compared: Version) -> LoadRequest {
         read_version: Version(5),
         read_keys: vec![Key(6)],
         compared,
+        changes_compared: (compared > Version(1)).then_some(compared),
         first_asked: Version(4),
     }
 }
@@ -149,8 +161,10 @@ fn loads_travel_in_steps() {
     assert!(matches!(other, Err(Error::LoadUnknown(_))), "{other:?}");
     let step = |compared| commits.commit_load(id, load_request(Version(compared))).unwrap();
     assert_eq!(step(0), LoadStep::Ask);
-    assert_eq!(step(1), LoadStep::Rest(made()));
+    assert_eq!(step(1), LoadStep::Rest(LastChanges { vertices: made(), changes: changed() }));
     assert_eq!(step(2), LoadStep::Committed(Version(3)));
+    let changes = commits.load_changes(Version(11)).unwrap();
+    assert_eq!(changes, LoadChanges { since: Version(3), upto: Version(12), changes: changed() });
     commits.report_load_collision(id, None).unwrap();
     let refused = commits.report_load_collision(id, Some(Version(9)));
     assert!(matches!(refused, Err(Error::Conflict { written: Version(9), .. })), "{refused:?}");
@@ -421,6 +435,9 @@ impl Commits for Stalled {
     }
     fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
         self.log.watch_load(id, above)
+    }
+    fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
+        self.log.load_changes(above)
     }
     fn end_load(&self, id: RequestId) -> Result<(), Error> {
         self.log.end_load(id)

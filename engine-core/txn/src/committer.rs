@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_log::{Body, Cause, LogStore, Record};
 use tidegraph_types::{
-    CommitRequest, Epoch, MadeSince, Mutation, RequestId, ShardId, Sid, Str, Token, Version,
+    CommitRequest, Epoch, LoadChanges, MadeSince, Mutation, RequestId, ShardId, Sid, Str, Token, Version,
 };
 
 pub(crate) struct Committer {
@@ -125,7 +125,7 @@ impl Committer {
         epoch: Epoch,
     ) -> Self {
         let keys = Keys::new(config.remembered_keys, version);
-        let created = CreatedVertices::default();
+        let created = CreatedVertices::new(version);
         Self { shared, log, applier, keys, created, committed_requests, version, epoch, epoch_started: false }
     }
 
@@ -187,6 +187,11 @@ impl Committer {
     /// Vertices created after a version, if they were recorded.
     pub fn made_above(&self, version: Version, most_bytes: usize) -> Option<MadeSince> {
         self.created.above(version, self.version, most_bytes)
+    }
+
+    /// Changes after a version that loads depend on, about `most` of them.
+    pub fn changes_above(&self, version: Version, most: usize) -> LoadChanges {
+        self.created.changes_above(version, self.version, most)
     }
 
     /// Drops the vertices up to a version that every running load has compared with its own.
@@ -345,15 +350,15 @@ impl Committer {
                 RequestStatus::KeyReused(_) | RequestStatus::NotCommittedAbove(_) => {}
             }
         }
-        let compared = load.compared.max(read_version);
-        let checked = self.check_version(compared).and_then(|()| {
-            let other = || self.keys.conflict(&load.read_keys, read_version);
-            let collision = || self.created.collision(compared, &group.records, &*load.vertices);
-            let changed = self
-                .keys
-                .load_conflict(read_version)
-                .and_then(|may| self.created.change(read_version, may, &group.records, &*load.vertices));
-            match changed.or_else(other).or_else(collision) {
+        let [compared, changes_compared] =
+            [load.compared, load.changes_compared].map(|version| version.max(read_version));
+        let checked = self.check_version(compared.max(changes_compared)).and_then(|()| {
+            let by_keys = self.keys.conflict(&load.read_keys, read_version);
+            let by_contents = || {
+                let may = self.keys.load_conflict(changes_compared);
+                self.created.conflict(compared, changes_compared, may, &group.records, &*load.vertices)
+            };
+            match by_keys.or_else(by_contents) {
                 Some(written) => Err(Error::Conflict { read_version, written }),
                 None => Ok(()),
             }

@@ -10,38 +10,41 @@
 //! compared are forgotten.
 //!
 //! A load also depends on the vertices and edge ids that it found, or did not find, at its read version. So the
-//! committer records which vertices transactions delete and which edge ids they take, and a load in this process is
-//! refused only if it met one of them. [`Key`](tidegraph_types::Key)s cannot tell that: a load meets millions.
+//! committer always records which vertices transactions delete and which edge ids they take, as far back as
+//! [`MOST_CHANGES`] go, and a load is refused only if it met one of them. [`Key`](tidegraph_types::Key)s cannot tell
+//! that: a load meets millions. A load in another process compares most of these changes by itself as well
+//! ([`CreatedVertices::changes_above`]).
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_log::{Body, Record};
-use tidegraph_types::{Gui, GuiHasher, MadeSince, MadeVertex, Mutation, Str, Version};
+use tidegraph_types::{
+    Gui, GuiHasher, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation, Str, Version,
+};
 
 /// The vertices that a load creates.
 pub trait NewVertices: Send + fmt::Debug {
     /// Returns the first of the given versions that gave a GUI of the load to another id,
-    /// or may have. All writers wait for this call.
+    /// or may have.
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version>;
 
     /// Returns the first of the given versions whose change concerns the load, or may concern it. Without an own
-    /// implementation every change may. All writers wait for this call.
+    /// implementation every change may.
     fn depends_on(&self, changes: &mut dyn Iterator<Item = (Version, LoadChange)>) -> Option<Version> {
         changes.next().map(|(version, _)| version)
     }
-}
 
-/// A change of data that a bulk load checks its input against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LoadChange {
-    /// A vertex was deleted.
-    Deleted(Gui),
-    /// An edge got an id that the user chose, with this hash.
-    EdgeId(Gui),
-    /// An id got a salted GUI, or another load was committed.
-    Any,
+    /// Returns one of the given versions with a collision or a change that concerns the load, or may. All writers wait
+    /// for this call.
+    fn conflict(
+        &self,
+        made: &mut dyn Iterator<Item = (Version, Gui, &Str)>,
+        changes: &mut dyn Iterator<Item = (Version, LoadChange)>,
+    ) -> Option<Version> {
+        self.depends_on(changes).or_else(|| self.collision(made))
+    }
 }
 
 /// Makes the committer record the vertices that transactions create, until it is dropped. A load gets one before it
@@ -63,8 +66,8 @@ impl Drop for LoadWatch {
     }
 }
 
-/// The recorded vertices.
-#[derive(Debug, Default)]
+/// The recorded vertices and changes.
+#[derive(Debug)]
 pub(crate) struct CreatedVertices {
     /// Vertices of all versions above this one are recorded; `None` while no load runs.
     since: Option<Version>,
@@ -78,46 +81,80 @@ pub(crate) struct CreatedVertices {
 const MOST_CHANGES: usize = 1 << 20;
 
 impl CreatedVertices {
-    /// Starts recording for a load; `version` is the newest applied one.
-    pub fn begin(&mut self, version: Version) {
-        if self.since.is_none() {
-            (self.since, self.changes_since) = (Some(version), version);
-        }
+    /// Starts with nothing: changes up to `version` are unknown.
+    pub fn new(version: Version) -> Self {
+        Self { since: None, vertices: Vec::new(), changes: VecDeque::new(), changes_since: version }
     }
 
-    /// Records the vertices that a durable record creates.
+    /// Starts recording for a load; `version` is the newest applied one.
+    pub fn begin(&mut self, version: Version) {
+        self.since.get_or_insert(version);
+    }
+
+    /// Records the vertices that a durable record creates, and its changes.
     pub fn note(&mut self, record: &Record) {
         if self.since.is_some() {
             self.vertices.extend(vertices(record).map(|(gui, id)| (record.version, gui, id.clone())));
-            self.changes.extend(changes(record));
-            while self.changes.len() > MOST_CHANGES
-                && let Some((version, _)) = self.changes.pop_front()
-            {
-                self.changes_since = version;
-            }
+        }
+        self.changes.extend(changes(record));
+        while self.changes.len() > MOST_CHANGES
+            && let Some((version, _)) = self.changes.pop_front()
+        {
+            self.changes_since = version;
         }
     }
 
-    /// A version after `read_version` whose change concerns the load, or may. `may` is the newest version with such a
-    /// change. `before` are the records of the group before the load's.
-    pub fn change(
+    /// A version that a load has not compared and that conflicts with it, or may. It has compared vertices up to
+    /// `compared` and changes up to `changes_compared`. `may` is the newest version with a change after that. `before`
+    /// are the records of the group before the load's, which are not recorded yet.
+    pub fn conflict(
         &self,
-        read_version: Version,
-        may: Version,
+        compared: Version,
+        changes_compared: Version,
+        may: Option<Version>,
         before: &[Record],
         load: &dyn NewVertices,
     ) -> Option<Version> {
-        if self.since.is_none() || self.changes_since > read_version {
-            return Some(may);
+        let Some(since) = self.since.filter(|since| *since <= compared) else {
+            return Some(compared.next());
+        };
+        debug_assert!(self.vertices.iter().all(|(version, ..)| *version > since));
+        if may.is_some() && self.changes_since > changes_compared {
+            return may;
         }
-        let first = self.changes.partition_point(|(version, _)| *version <= read_version);
-        let pending = before.iter().flat_map(changes);
-        load.depends_on(&mut self.changes.range(first..).copied().chain(pending))
+        let first = self.vertices.partition_point(|(version, ..)| *version <= compared);
+        let noted = self.vertices[first..].iter().map(|(version, gui, id)| (*version, *gui, id));
+        let pending =
+            before.iter().flat_map(|record| vertices(record).map(|(gui, id)| (record.version, gui, id)));
+        let first = self.first_change_above(changes_compared);
+        let changed = self.changes.range(first..).copied();
+        load.conflict(&mut noted.chain(pending), &mut changed.chain(before.iter().flat_map(changes)))
+    }
+
+    /// The changes after `version` and up to `newest`: about `most` of them, but those of at least one version.
+    pub fn changes_above(&self, version: Version, newest: Version, most: usize) -> LoadChanges {
+        let mut some =
+            LoadChanges { since: self.changes_since, upto: newest.max(version), changes: Vec::new() };
+        for (changed, change) in self.changes.range(self.first_change_above(version)..) {
+            if let Some((last, _)) = some.changes.last()
+                && some.changes.len() >= most
+                && last != changed
+            {
+                some.upto = *last;
+                break;
+            }
+            some.changes.push((*changed, *change));
+        }
+        some
+    }
+
+    fn first_change_above(&self, version: Version) -> usize {
+        self.changes.partition_point(|(changed, _)| *changed <= version)
     }
 
     /// Stops recording: no load runs.
     pub fn end(&mut self) {
-        *self = Self::default();
+        (self.since, self.vertices) = (None, Vec::new());
     }
 
     /// Vertices created after `version` and up to `newest`: about `most_bytes` of them, but those of at least one
@@ -144,20 +181,6 @@ impl CreatedVertices {
             let first = self.vertices.partition_point(|(version, ..)| *version <= upto);
             self.vertices.drain(..first);
         }
-    }
-
-    /// A version after `compared` that gave a GUI of the load to another id, or may have. `before` are the records of
-    /// the group before the load's, which are not recorded yet.
-    pub fn collision(&self, compared: Version, before: &[Record], load: &dyn NewVertices) -> Option<Version> {
-        let Some(since) = self.since.filter(|since| *since <= compared) else {
-            return Some(compared.next());
-        };
-        debug_assert!(self.vertices.iter().all(|(version, ..)| *version > since));
-        let first = self.vertices.partition_point(|(version, ..)| *version <= compared);
-        let noted = self.vertices[first..].iter().map(|(version, gui, id)| (*version, *gui, id));
-        let pending =
-            before.iter().flat_map(|record| vertices(record).map(|(gui, id)| (record.version, gui, id)));
-        load.collision(&mut noted.chain(pending))
     }
 }
 

@@ -75,7 +75,7 @@ mod request;
 mod sequencer;
 
 pub use config::SequencerConfig;
-pub use created::{LoadChange, LoadWatch, NewVertices};
+pub use created::{LoadWatch, NewVertices};
 pub use error::Error;
 pub use request::{LoadCommit, OnAnswer};
 pub use sequencer::{Applier, Recovered, Sequencer};

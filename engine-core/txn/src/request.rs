@@ -19,6 +19,9 @@ pub struct LoadCommit {
     /// The load has compared the vertices that transactions created up to this version with its own: its read version,
     /// or a later one.
     pub compared: Version,
+    /// The load has compared the vertices that transactions deleted and the edge ids that they took up to this version
+    /// with its own: its read version, or a later one.
+    pub changes_compared: Version,
     /// A version that existed before the first attempt to commit this load, if there may be several attempts: then the
     /// load is committed once (TXN-4), by the request id made from its load id ([`RequestId::of_text`]).
     pub first_asked: Option<Version>,

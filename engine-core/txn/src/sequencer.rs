@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock, Weak};
 use tidegraph_log::{Body, Cause, LogStore, Record};
-use tidegraph_types::{CommitRequest, Epoch, MadeSince, RequestId, Sid, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, LoadChanges, MadeSince, RequestId, Sid, Str, Token, Version};
 
 /// Applies committed records to storage. Called by one thread at a time, in order of version, once for each record.
 pub trait Applier: Send {
@@ -331,6 +331,15 @@ impl Sequencer {
     #[must_use]
     pub fn made_since(&self, _watch: &LoadWatch, version: Version, most_bytes: usize) -> Option<MadeSince> {
         self.committer.lock().as_ref()?.made_above(version, most_bytes)
+    }
+
+    /// Returns changes after a version that loads depend on, about `most` of them. Those up to the version that they are
+    /// recorded since are missing.
+    #[must_use]
+    pub fn load_changes(&self, above: Version, most: usize) -> LoadChanges {
+        let committer = self.committer.lock();
+        let unknown = LoadChanges { since: Version(u64::MAX), upto: above, changes: Vec::new() };
+        committer.as_ref().map_or(unknown, |committer| committer.changes_above(above, most))
     }
 
     /// Forgets the recorded vertices up to a version that every running load has compared with its own.

@@ -27,6 +27,9 @@ pub use error::{ErrorCode, Kind};
 pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };
-pub use mutation::{CommitRequest, IndexDefinition, Key, MadeSince, MadeVertex, Mutation, PropertyWrite};
+pub use mutation::{
+    CommitRequest, IndexDefinition, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation,
+    PropertyWrite,
+};
 pub use smol_str::SmolStr as Str;
 pub use value::{Map, Path, Symbol, Value};

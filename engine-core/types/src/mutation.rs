@@ -322,6 +322,28 @@ pub struct MadeVertex {
     pub id: Str,
 }
 
+/// A change of data that a bulk load checks its input against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadChange {
+    /// A vertex was deleted.
+    Deleted(Gui),
+    /// An edge got an id that the user chose, with this hash.
+    EdgeId(Gui),
+    /// An id got a salted GUI, or another load was committed.
+    Any,
+}
+
+/// Changes of data that bulk loads check their input against, in order of version.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LoadChanges {
+    /// The changes of this version and of earlier ones are unknown.
+    pub since: Version,
+    /// The list is complete up to this version.
+    pub upto: Version,
+    /// The changes with their versions.
+    pub changes: Vec<(Version, LoadChange)>,
+}
+
 /// Vertices that were created or extended after a version, in order of version.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MadeSince {

@@ -192,7 +192,13 @@ export class Ingest extends Construct {
     // that.
     role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
     role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
-    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Users name the files that they drop.");
+    explainBelow(
+      role,
+      drop,
+      drop.bucketArn,
+      "/drop/*",
+      "Users choose the names of the files that they drop.",
+    );
     const change = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
     const prefixes = ["ingest", "loads", "jobs"];
     const below = prefixes.map((prefix) => `${data.bucketArn}/${prefix}/*`);

@@ -10,8 +10,8 @@ use tidegraph_apl::At;
 use tidegraph_load::Options;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
 use tidegraph_load::source::{Access, Source};
-use tidegraph_txn::{LoadChange, LoadCommit, NewVertices};
-use tidegraph_types::{Epoch, ErrorCode, Gui, Key, Str, Version};
+use tidegraph_txn::{LoadCommit, NewVertices};
+use tidegraph_types::{Epoch, ErrorCode, Gui, Key, LoadChange, Str, Version};
 
 /// How often a load is checked again after a conflict with a transaction.
 const MAX_CHECKS: u32 = 8;
@@ -28,7 +28,7 @@ impl Control for Watched<'_> {
     }
 }
 
-/// The vertices of a load, for the sequencer's check of collisions (IDS-1).
+/// What a load has met, for the check against what transactions created and changed meanwhile (IDS-1).
 #[derive(Debug)]
 pub(super) struct Loaded(pub VertexIds);
 
@@ -192,9 +192,16 @@ impl Shared {
             read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
             let vertices = Box::new(Loaded(outcome.vertex_ids));
             let load_id = job.id().to_owned();
-            let (compared, first_asked) = (read_version, None);
-            let commit =
-                LoadCommit { load_id, segments, read_version, read_keys, compared, first_asked, vertices };
+            let commit = LoadCommit {
+                load_id,
+                segments,
+                read_version,
+                read_keys,
+                compared: read_version,
+                changes_compared: read_version,
+                first_asked: None,
+                vertices,
+            };
             let go_on = || !job.is_cancelled() && !self.stopping.load(Ordering::Relaxed);
             job.committed(hold.commit(commit, &go_on)?);
         }

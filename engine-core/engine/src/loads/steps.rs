@@ -7,8 +7,9 @@
 //!
 //! A load outlives each of these processes, so no process records the vertices that transactions create
 //! meanwhile. The commit checks them itself: at a version from which on the sequencer records created
-//! vertices, no vertex of the graph may have a GUI that the load gives to another id (IDS-1). If one
-//! does, or if the constraints have changed, the load goes over its rows again in another *round*.
+//! vertices, no vertex of the graph may have a GUI that the load gives to another id (IDS-1). The sequencer knows which
+//! vertices were deleted and which edge ids were taken since the load read. If one of them concerns the load, or if the
+//! constraints have changed, the load goes over its rows again in another *round*.
 //!
 //! What must never happen: segments are removed while a process may commit them; a
 //! visible load is reported as failed.
@@ -231,6 +232,7 @@ impl Ingest {
             read_version: Version(begun.version),
             read_keys,
             compared: at,
+            changes_compared: Version(begun.version),
             first_asked: None,
             vertices: Box::new(super::runner::Loaded(vertex_ids)),
         };

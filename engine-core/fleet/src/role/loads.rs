@@ -1,16 +1,17 @@
 //! Bulk loads of workers, as the sequencer sees them.
 //!
 //! A load reads the graph, writes segments, and is then committed by one record. A vertex that a transaction creates
-//! meanwhile must not share a GUI with another id of the load (IDS-1). The sequencer records the created vertices; the
+//! meanwhile must not share a GUI with another id of the load (IDS-1). A vertex that a transaction deletes, or an edge id
+//! that it takes, must not be one that the load has met. The sequencer records the created vertices and the changes; the
 //! load, which knows its ids, compares.
 //!
 //! Flow:
 //! 1. The load *begins*: the sequencer starts to record. The load asks for created vertices repeatedly, which also
 //!    shows that it is alive; vertices that all loads have compared are forgotten.
 //! 2. The load asks for its *commit*, and says up to which version it has compared. The sequencer sends it the vertices
-//!    created after that, and takes no other commits until the load answers or 500 ms have passed. If there are too
-//!    many vertices, it tells the load to ask for them first.
-//! 3. The load *reports* whether one of them collides. The sequencer then writes the
+//!    and changes after that, and takes no other commits until the load answers or 500 ms have passed. If there are too
+//!    many, it tells the load to ask for them first.
+//! 3. The load *reports* whether one of them conflicts with it. The sequencer then writes the
 //!    record, or refuses the load as a conflict.
 //!
 //! What must never happen: a load that is committed twice (its record has its id:
@@ -25,16 +26,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-use tidegraph_remote::{Error, LoadRequest, LoadStep, RequestId};
+use tidegraph_remote::{Error, LastChanges, LoadRequest, LoadStep, RequestId};
 use tidegraph_txn::{LoadCommit, LoadWatch, NewVertices};
-use tidegraph_types::{Epoch, Gui, MadeSince, MadeVertex, Str, Version};
+use tidegraph_types::{Epoch, Gui, LoadChange, MadeSince, MadeVertex, Str, Version};
 
 /// Silence after which a load is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 /// How long the sequencer waits for a load's report on the last vertices.
 const COLLISION_ANSWER_WITHIN: Duration = Duration::from_millis(500);
-/// Limit of vertices that a load compares while the sequencer waits.
-const MOST_LAST_VERTICES: usize = 4_096;
+/// Limit of vertices, and of changes, that a load compares while the sequencer waits.
+const MOST_LAST: usize = 4_096;
+/// Changes in one answer.
+pub(super) const CHANGES_AT_ONCE: usize = 1 << 16;
 /// Bytes of vertices in one answer.
 const PIECE_BYTES: usize = 4 << 20;
 /// Limit of loads at the same time.
@@ -60,7 +63,7 @@ struct ActiveLoad {
 
 /// Messages of the thread that commits a load.
 enum CommitProgress {
-    Rest(Vec<MadeVertex>),
+    Rest(LastChanges),
     TooMany,
     Done(Result<Version, tidegraph_txn::Error>),
 }
@@ -164,8 +167,13 @@ impl ActiveLoads {
             read_version: load.read_version,
             read_keys: load.read_keys,
             compared: load.compared,
+            changes_compared: load.changes_compared.unwrap_or(load.read_version),
             first_asked: Some(load.first_asked),
-            vertices: Box::new(RemoteVertices { words: words.clone(), reported }),
+            vertices: Box::new(RemoteVertices {
+                words: words.clone(),
+                reported,
+                compares_changes: load.changes_compared.is_some(),
+            }),
         };
         let (of, over) = (leading.clone(), committing.clone());
         let run = move || {
@@ -229,20 +237,43 @@ fn unknown(reason: &str) -> Error {
 struct RemoteVertices {
     words: Sender<CommitProgress>,
     reported: Receiver<Option<Version>>,
+    /// Whether that process compares changes; one of an earlier release does not.
+    compares_changes: bool,
 }
 
 impl NewVertices for RemoteVertices {
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
-        let mut rest = Vec::new();
-        for (version, gui, id) in made {
-            if rest.len() == MOST_LAST_VERTICES {
-                // The commit is refused; the load only hears that it has to ask for the vertices first.
-                let _ = self.words.send(CommitProgress::TooMany);
+        self.conflict(made, &mut std::iter::empty())
+    }
+
+    fn conflict(
+        &self,
+        made: &mut dyn Iterator<Item = (Version, Gui, &Str)>,
+        changes: &mut dyn Iterator<Item = (Version, LoadChange)>,
+    ) -> Option<Version> {
+        let mut rest = LastChanges::default();
+        let too_many = |version| {
+            // The commit is refused; the load only hears that it has to ask first.
+            let _ = self.words.send(CommitProgress::TooMany);
+            Some(version)
+        };
+        for (version, change) in changes {
+            if !self.compares_changes {
                 return Some(version);
             }
-            rest.push(MadeVertex { version, gui, id: id.clone() });
+            if rest.changes.len() == MOST_LAST {
+                return too_many(version);
+            }
+            rest.changes.push((version, change));
         }
-        let first = rest.first()?.version;
+        for (version, gui, id) in made {
+            if rest.vertices.len() == MOST_LAST {
+                return too_many(version);
+            }
+            rest.vertices.push(MadeVertex { version, gui, id: id.clone() });
+        }
+        let changed = rest.changes.first().map(|(version, _)| *version);
+        let first = changed.or_else(|| rest.vertices.first().map(|made| made.version))?;
         if self.words.send(CommitProgress::Rest(rest)).is_err() {
             return Some(first);
         }

@@ -24,7 +24,9 @@ use tidegraph_remote::{
     CommitOutcome, Commits, Committed, Earlier, Error, LoadRequest, LoadStep, Newest, RequestId,
 };
 use tidegraph_storage::Manifest;
-use tidegraph_types::{CommitRequest, Epoch, MadeSince, PartitionCount, Sid, Str, Token, Version};
+use tidegraph_types::{
+    CommitRequest, Epoch, LoadChanges, MadeSince, PartitionCount, Sid, Str, Token, Version,
+};
 
 /// Answers requests to the sequencer, if this process is it. It exists before its candidate does.
 #[derive(Clone, Debug, Default)]
@@ -193,6 +195,10 @@ impl Commits for SequencerService {
             }
             Some(above) => self.loads.made_since(&leading, now, id, above),
         }
+    }
+
+    fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
+        Ok(self.leadership()?.sequencer().load_changes(above, loads::CHANGES_AT_ONCE))
     }
 
     fn end_load(&self, id: RequestId) -> Result<(), Error> {

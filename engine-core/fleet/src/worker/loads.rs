@@ -1,7 +1,8 @@
 //! Bulk loads of this worker.
 //!
 //! Roles: [`FleetLoad`] is a running load: its thread asks the sequencer which vertices transactions create meanwhile,
-//! which also shows that the load is alive. [`LoadGate`] keeps readers at the version before a load until the replicas
+//! which also shows that the load is alive. Before its commit it asks which vertices they deleted and which edge ids
+//! they took since it read. [`LoadGate`] keeps readers at the version before a load until the replicas
 //! have applied it.
 //!
 //! When the sequencer changes, no process has recorded the vertices created in between. So the load
@@ -56,6 +57,16 @@ struct MadeMeanwhile {
     /// ...up to this version.
     upto: Version,
     vertices: Vec<MadeVertex>,
+}
+
+/// The changes that a load has compared before its commit.
+struct ComparedChanges {
+    /// Up to this version.
+    upto: Version,
+    /// Whether it has to ask for more before the next attempt.
+    is_due: bool,
+    /// Whether the sequencer tells them; one of an earlier release does not.
+    is_told: bool,
 }
 
 impl FleetLoad {
@@ -146,11 +157,42 @@ impl LoadTracker {
         }
     }
 
+    /// Compares the changes since the last time with a load.
+    fn compare_changes(&self, load: &LoadCommit, compared: &mut ComparedChanges) -> Result<(), Error> {
+        let conflict = |written| Error::Conflict { read_version: load.read_version, written };
+        while compared.is_due {
+            let above = compared.upto;
+            let piece = match self.shared.sequencer.call_once(|sequencer| sequencer.load_changes(above)) {
+                Err(Error::Unknown(_)) => {
+                    (compared.is_due, compared.is_told) = (false, false);
+                    return Ok(());
+                }
+                piece => piece?,
+            };
+            if piece.since > above {
+                return Err(conflict(piece.since));
+            }
+            if let Some(written) = load.vertices.depends_on(&mut piece.changes.iter().copied()) {
+                return Err(conflict(written));
+            }
+            compared.upto = above.max(piece.upto);
+            // The last changes are compared when the load is committed.
+            compared.is_due = piece.changes.len() >= FEW;
+        }
+        Ok(())
+    }
+
     /// Makes one attempt to commit. Returns the version, or `None` if another attempt is needed.
-    fn attempt(&self, load: &LoadCommit, first_asked: Version) -> Result<Option<Version>, Error> {
+    fn attempt(
+        &self,
+        load: &LoadCommit,
+        first_asked: Version,
+        changes: &mut ComparedChanges,
+    ) -> Result<Option<Version>, Error> {
         let sequencer = &self.shared.sequencer;
         let read_version = load.read_version;
         let conflict = |written| Error::Conflict { read_version, written };
+        self.compare_changes(load, changes)?;
         let compared = {
             let made = self.made.lock();
             // No process recorded the vertices created before `since`.
@@ -171,17 +213,19 @@ impl LoadTracker {
             read_version,
             read_keys: load.read_keys.clone(),
             compared,
+            changes_compared: changes.is_told.then_some(changes.upto),
             first_asked,
         };
         match sequencer.call_once(|sequencer| sequencer.commit_load(self.id, request))? {
             LoadStep::Committed(version) => Ok(Some(version)),
             LoadStep::Ask => {
+                changes.is_due = true;
                 sequencer.call_once(|sequencer| self.catch_up(sequencer))?;
                 Ok(None)
             }
             LoadStep::Rest(rest) => {
-                let mut rows = rest.iter().map(|made| (made.version, made.gui, &made.id));
-                let collision = load.vertices.collision(&mut rows);
+                let mut rows = rest.vertices.iter().map(|made| (made.version, made.gui, &made.id));
+                let collision = load.vertices.conflict(&mut rows, &mut rest.changes.iter().copied());
                 // If the report comes too late, the next attempt learns it.
                 if let Err(error) =
                     sequencer.call_once(|sequencer| sequencer.report_load_collision(self.id, collision))
@@ -204,9 +248,14 @@ impl LoadHold for FleetLoad {
         let caught_up = shared.sequencer.call(|sequencer| tracker.catch_up(sequencer));
         caught_up.map_err(to_engine_error)?;
         let first_asked = shared.newest_version();
+        let mut changes = ComparedChanges {
+            upto: load.changes_compared.max(load.read_version),
+            is_due: true,
+            is_told: true,
+        };
         let (mut rounds, mut doubt) = (0, false);
         let version = loop {
-            let error = match tracker.attempt(&load, first_asked) {
+            let error = match tracker.attempt(&load, first_asked, &mut changes) {
                 Ok(Some(version)) => break version,
                 Ok(None) if rounds < MOST_ROUNDS => {
                     rounds += 1;

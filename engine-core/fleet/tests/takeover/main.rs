@@ -14,7 +14,7 @@ use std::time::Duration;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_cluster::{Graph, MapStore};
 use tidegraph_log::{Body, KafkaOptions, LogBackend, LogCopies, LogLocation};
-use tidegraph_platform::{Clock, RealClock, RealRandom};
+use tidegraph_platform::{Clock, RealClock, RealRandom, process};
 use tidegraph_types::{Epoch, PartitionCount, Sharding, Version};
 
 /// Time limit of every wait, on a busy machine.
@@ -153,7 +153,7 @@ fn a_paused_sequencer_that_goes_on_acknowledges_nothing() {
     let sids = a.ask("sids 10", &["sids", "refused"]);
     assert_eq!(sids, "sids 1 11");
     // `a` is paused with a request in flight, and continues with it later.
-    signal(&a.child, "-STOP");
+    process::pause(a.child.id());
     a.tell("commit 100 100");
     let clock = RealClock::new();
     assert_eq!(b.leads(), 2);
@@ -166,7 +166,7 @@ fn a_paused_sequencer_that_goes_on_acknowledges_nothing() {
     assert!(second > first[19]);
     let handed: u64 = b.ask("sids 10", &["sids"]).split(' ').nth(1).unwrap().parse().unwrap();
     assert!(handed >= 11, "{handed}");
-    signal(&a.child, "-CONT");
+    process::resume(a.child.id());
     // `a` learns from the lease and from the log, in either order, that it was deposed.
     let mut late: Vec<_> = (0..2).map(|_| a.hear(&["committed", "refused", "waits"])).collect();
     late.sort();
@@ -203,14 +203,14 @@ fn writes_go_on_while_the_table_is_away() {
     let mut a = world.candidate("a");
     assert_eq!(a.leads(), 1);
     let first = a.commit(1);
-    world.dynamodb.pause("-STOP");
+    process::pause(world.dynamodb.id());
     // Longer than the lease and the additional wait of other candidates.
     RealClock::new().sleep(LEASE * 2);
     let second = a.commit(2);
     assert_eq!(second, first + 1);
     let newest: u64 = a.ask("newest", &["newest", "refused"]).split(' ').nth(1).unwrap().parse().unwrap();
     assert!(newest >= second, "{newest}");
-    world.dynamodb.pause("-CONT");
+    process::resume(world.dynamodb.id());
     let mut b = world.candidate("b");
     b.hear(&["waits"]);
     assert!(a.commit(3) > second);

@@ -89,9 +89,9 @@ impl Server {
         server
     }
 
-    /// Sends the process a signal: `-STOP` freezes it, `-CONT` lets it continue.
-    pub fn pause(&self, name: &str) {
-        signal(self.child.as_ref().expect("it runs"), name);
+    /// Returns the number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
     }
 
     /// Returns its output, for messages.

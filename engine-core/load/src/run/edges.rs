@@ -39,11 +39,7 @@ pub(super) enum End {
 impl Load<'_> {
     pub(super) fn edge_rows(&mut self, file: usize, rows: Vec<EdgeRow>) -> Result<(), Stop> {
         let ends = self.find_vertices(rows.iter().flat_map(|r| [&r.from, &r.to]))?;
-        for found in ends.values() {
-            if let Found::Present(gui) = found {
-                self.ids.insert_end(*gui);
-            }
-        }
+        self.note_ends(&ends);
         let mut resolved = Vec::with_capacity(rows.len());
         for row in rows {
             self.count_edge(file, row.properties.len());
@@ -60,6 +56,15 @@ impl Load<'_> {
             resolved.push(Resolved { line: row.line, id: row.id, source, target, label, properties });
         }
         self.resolved_edges(file, resolved)
+    }
+
+    /// Notes which vertices of the graph are ends of edges.
+    pub(super) fn note_ends(&mut self, found: &FxHashMap<Str, Found>) {
+        for found in found.values() {
+            if let Found::Present(gui) = found {
+                self.ids.insert_end(*gui);
+            }
+        }
     }
 
     /// Counts the statements of an edge row: one for the edge, one for each property.

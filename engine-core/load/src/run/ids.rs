@@ -23,21 +23,39 @@ pub(super) struct Ids {
 }
 
 /// The vertices that a load has met: GUI and second hash of the id, 16 bytes each. The commit of a load checks them
-/// against the vertices that transactions created meanwhile. A load in one process also has the ends and the ids of its
-/// edges, which the commit checks against what transactions deleted and created.
+/// against the vertices that transactions created meanwhile. It checks the ends and the ids of the load's edges against
+/// what transactions deleted and created.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct VertexIds {
     seen: FxHashMap<u64, u64>,
-    ends: FxHashSet<u64>,
-    edges: FxHashMap<u64, u64>,
-    /// Whether `ends` and `edges` are known. They are not if several processes ran the load.
-    has_edges: bool,
+    edges: EdgesMet,
+}
+
+/// What the edges of a load have met: the vertices of the graph that are their ends, and hashes of their ids.
+#[derive(Clone, PartialEq, Eq, Default)]
+enum EdgesMet {
+    /// It was not noted, or is too much for memory.
+    #[default]
+    Unknown,
+    /// A load in one process.
+    Tables { ends: FxHashSet<u64>, ids: FxHashMap<u64, u64> },
+    /// A load in steps: sorted.
+    Lists { ends: Vec<u64>, ids: Vec<u64> },
 }
 
 impl VertexIds {
     /// Adds the vertices of a part of the load.
     pub(super) fn extend(&mut self, seen: impl IntoIterator<Item = (u64, u64)>) {
         self.seen.extend(seen);
+    }
+
+    /// Sets what the edges of the load have met.
+    pub(super) fn set_edges(&mut self, mut ends: Vec<u64>, mut ids: Vec<u64>) {
+        for list in [&mut ends, &mut ids] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        self.edges = EdgesMet::Lists { ends, ids };
     }
 
     /// Returns the GUIs.
@@ -54,13 +72,22 @@ impl VertexIds {
     /// Whether the load has met a vertex with this GUI, as a row or as the end of an edge, or may have.
     #[must_use]
     pub fn has_vertex(&self, gui: Gui) -> bool {
-        !self.has_edges || self.seen.contains_key(&gui.0) || self.ends.contains(&gui.0)
+        self.seen.contains_key(&gui.0)
+            || match &self.edges {
+                EdgesMet::Unknown => true,
+                EdgesMet::Tables { ends, .. } => ends.contains(&gui.0),
+                EdgesMet::Lists { ends, .. } => ends.binary_search(&gui.0).is_ok(),
+            }
     }
 
     /// Whether the load has met an edge id with this hash, or may have.
     #[must_use]
     pub fn has_edge_id(&self, hash: Gui) -> bool {
-        !self.has_edges || self.edges.contains_key(&hash.0)
+        match &self.edges {
+            EdgesMet::Unknown => true,
+            EdgesMet::Tables { ids, .. } => ids.contains_key(&hash.0),
+            EdgesMet::Lists { ids, .. } => ids.binary_search(&hash.0).is_ok(),
+        }
     }
 }
 
@@ -135,7 +162,15 @@ impl Ids {
 
     /// Returns what the commit of the load needs.
     pub fn into_vertices(self) -> VertexIds {
-        VertexIds { seen: self.seen, ends: self.ends, edges: self.edges, has_edges: true }
+        VertexIds { seen: self.seen, edges: EdgesMet::Tables { ends: self.ends, ids: self.edges } }
+    }
+
+    /// Returns what its edges have met, for other parts of the load: ends and hashes of ids.
+    pub fn into_edges_met(self) -> [Vec<u64>; 2] {
+        [self.ends.into_iter().collect(), self.edges.into_keys().collect()].map(|mut list: Vec<u64>| {
+            list.sort_unstable();
+            list
+        })
     }
 
     /// Adds a vertex of the graph that an edge of the load has as an end.

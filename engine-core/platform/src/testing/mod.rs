@@ -1,10 +1,11 @@
 //! Doubles for tests and simulations, behind the feature `testing`.
 //!
 //! [`FaultyDisk`] fails and crashes on demand, [`ManualClock`] moves only when told, [`SeededRandom`] repeats its
-//! numbers. The feature is for `[dev-dependencies]` and for `engine-core/simulation`: no product contains these types.
+//! numbers. [`process`] stops processes. The feature is for `[dev-dependencies]` and for `engine-core/simulation`: no product contains these types.
 
 mod clock;
 pub(crate) mod disk;
+pub mod process;
 mod random;
 pub(crate) mod scratch;
 

@@ -2,12 +2,15 @@
 
 use super::RemoteNode;
 use crate::Error;
-use crate::services::{CommitOutcome, Commits, Committed, Earlier, LoadRequest, LoadStep, Newest};
+use crate::services::{
+    CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest,
+};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_types::{
-    CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, RequestId, Str, Token, Version,
+    CommitRequest, Epoch, Gui, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, RequestId, Str, Token,
+    Version,
 };
 use tidegraph_wire::proto::{self, call, reply};
 
@@ -47,6 +50,24 @@ fn in_doubt(error: Error) -> Error {
         Error::Lost { .. } | Error::Overdue | Error::Garbage(_) => Error::InDoubt(error.to_string()),
         other => other,
     }
+}
+
+fn changed(columns: proto::LoadChanges) -> Result<Vec<(Version, LoadChange)>, Error> {
+    use proto::load_changes::Kind;
+    let proto::LoadChanges { versions, kinds, hashes } = columns;
+    if versions.len() != kinds.len() || versions.len() != hashes.len() {
+        return Err(Error::garbage("columns of changes differ in length"));
+    }
+    let change = |((version, kind), hash): ((u64, i32), u64)| {
+        let change = match Kind::try_from(kind) {
+            Ok(Kind::Deleted) => LoadChange::Deleted(Gui(hash)),
+            Ok(Kind::EdgeId) => LoadChange::EdgeId(Gui(hash)),
+            // A kind of a later release may be anything.
+            Ok(Kind::Unspecified) | Err(_) => LoadChange::Any,
+        };
+        (Version(version), change)
+    };
+    Ok(versions.into_iter().zip(kinds).zip(hashes).map(change).collect())
 }
 
 fn made(columns: proto::MadeVertices) -> Result<Vec<MadeVertex>, Error> {
@@ -168,6 +189,17 @@ impl Commits for RemoteCommits {
         }
     }
 
+    fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
+        match self.ask(call::Kind::LoadChanges(proto::LoadChangesCall { above: above.0 }))? {
+            reply::Kind::LoadChanges(reply) => Ok(LoadChanges {
+                since: Version(reply.since),
+                upto: Version(reply.upto),
+                changes: changed(reply.changes.unwrap_or_default())?,
+            }),
+            _ => other_kind(),
+        }
+    }
+
     fn end_load(&self, id: RequestId) -> Result<(), Error> {
         self.note(call::Kind::EndLoad(proto::EndLoadCall { request_id: id.0.to_le_bytes().to_vec() }))
     }
@@ -183,6 +215,7 @@ impl Commits for RemoteCommits {
             read_keys: load.read_keys.iter().map(|key| key.0).collect(),
             compared: load.compared.0,
             first_asked: load.first_asked.0,
+            changes_compared: load.changes_compared.map(|version| version.0),
         });
         let reply = match self.ask(call).map_err(in_doubt)? {
             reply::Kind::Load(reply) => reply,
@@ -190,7 +223,10 @@ impl Commits for RemoteCommits {
         };
         match reply.kind {
             Some(Kind::Version(version)) => Ok(LoadStep::Committed(Version(version))),
-            Some(Kind::Rest(rest)) => Ok(LoadStep::Rest(made(rest).map_err(in_doubt)?)),
+            Some(Kind::Rest(rest)) => Ok(LoadStep::Rest(LastChanges {
+                vertices: made(rest).map_err(in_doubt)?,
+                changes: changed(reply.changes.unwrap_or_default()).map_err(in_doubt)?,
+            })),
             Some(Kind::Ask(_)) => Ok(LoadStep::Ask),
             None => other_kind().map_err(in_doubt),
         }

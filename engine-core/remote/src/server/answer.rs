@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
 use tidegraph_platform::Clock;
-use tidegraph_types::{CommitRequest, Key, MadeVertex, PartitionId, RequestId, Str, Token, Version};
+use tidegraph_types::{
+    CommitRequest, Key, LoadChange, LoadChanges, MadeVertex, PartitionId, RequestId, Str, Token, Version,
+};
 use tidegraph_wire::Message;
 use tidegraph_wire::apl::{Allowance, AnyAnswer, AnyRequest};
 use tidegraph_wire::proto::{self, call, reply};
@@ -292,6 +294,11 @@ fn commits(
             let made = commits.watch_load(request_id(&m.request_id)?, m.above.map(Version))?;
             reply::Kind::Made(proto::MadeReply { upto: made.upto.0, vertices: Some(columns(made.vertices)) })
         }
+        call::Kind::LoadChanges(m) => {
+            let LoadChanges { since, upto, changes } = commits.load_changes(Version(m.above))?;
+            let changes = Some(change_columns(&changes));
+            reply::Kind::LoadChanges(proto::LoadChangesReply { since: since.0, upto: upto.0, changes })
+        }
         call::Kind::EndLoad(m) => {
             commits.end_load(request_id(&m.request_id)?)?;
             reply::Kind::Noted(proto::NotedReply {})
@@ -304,6 +311,7 @@ fn commits(
                 read_keys: m.read_keys.into_iter().map(Key).collect(),
                 compared: Version(m.compared),
                 first_asked: Version(m.first_asked),
+                changes_compared: m.changes_compared.map(Version),
             };
             load_step(commits.commit_load(request_id(&m.request_id)?, load)?)
         }
@@ -320,12 +328,30 @@ fn commits(
 
 fn load_step(step: LoadStep) -> reply::Kind {
     use proto::load_reply::Kind;
+    let mut changes = None;
     let kind = match step {
         LoadStep::Committed(version) => Kind::Version(version.0),
-        LoadStep::Rest(rest) => Kind::Rest(columns(rest)),
+        LoadStep::Rest(rest) => {
+            changes = Some(change_columns(&rest.changes));
+            Kind::Rest(columns(rest.vertices))
+        }
         LoadStep::Ask => Kind::Ask(true),
     };
-    reply::Kind::Load(proto::LoadReply { kind: Some(kind) })
+    reply::Kind::Load(proto::LoadReply { kind: Some(kind), changes })
+}
+
+fn change_columns(changes: &[(Version, LoadChange)]) -> proto::LoadChanges {
+    use proto::load_changes::Kind;
+    let split = |change| match change {
+        LoadChange::Deleted(gui) => (Kind::Deleted, gui.0),
+        LoadChange::EdgeId(hash) => (Kind::EdgeId, hash.0),
+        LoadChange::Any => (Kind::Unspecified, 0),
+    };
+    proto::LoadChanges {
+        versions: changes.iter().map(|(version, _)| version.0).collect(),
+        kinds: changes.iter().map(|(_, change)| split(*change).0.into()).collect(),
+        hashes: changes.iter().map(|(_, change)| split(*change).1).collect(),
+    }
 }
 
 fn columns(vertices: Vec<MadeVertex>) -> proto::MadeVertices {

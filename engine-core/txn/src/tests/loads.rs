@@ -1,7 +1,7 @@
 //! Loads beside transactions.
 
 use super::*;
-use crate::LoadChange;
+use tidegraph_types::LoadChange;
 
 /// The new vertices of a load.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub(super) fn load_of(read_version: Version, vertices: &[(Gui, &'static str)]) -
         read_version,
         read_keys: vec![],
         compared: read_version,
+        changes_compared: read_version,
         first_asked: None,
         vertices: Box::new(Vertices(vertices.to_vec())),
     }

@@ -89,6 +89,6 @@ test("a refusal gives the place, the value and the allowed values", () => {
 test("content that is not JSON or not UTF-8 is refused, and a long value is cut", () => {
   assert.match(refusal("format=csv"), /_SUCCESS has to be empty or JSON: .*format=csv/);
   assert.match(refusal('{"format": "csv"'), /has to be empty or JSON/);
-  assert.match(refusal(Uint8Array.of(0xff, 0xfe)), /no UTF-8/);
+  assert.match(refusal(Uint8Array.of(0xff, 0xfe)), /is not UTF-8/);
   assert.ok(refusal(JSON.stringify({ format: "x".repeat(MOST_BYTES / 2) })).length < 400);
 });

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tidegraph_platform::{Clock, RealClock};
+use tidegraph_platform::{Clock, RealClock, process};
 
 const CLASSPATH: &str = "TIDEGRAPH_DYNAMODB_CLASSPATH";
 /// Time limit for the start: generous, for a busy machine.
@@ -59,9 +59,8 @@ impl Server {
 
     /// Freezes the server, or lets it continue.
     pub fn pause(&self, pause: bool) {
-        let signal = if pause { "-STOP" } else { "-CONT" };
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.expect("kill runs").success());
+        let id = self.child.id();
+        if pause { process::pause(id) } else { process::resume(id) }
     }
 }
 

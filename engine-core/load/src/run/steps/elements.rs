@@ -21,6 +21,9 @@ const BATCH_ROWS: usize = 1_024;
 pub(super) struct Ids {
     pub group: u16,
     pub object: String,
+    /// How many ends and ids of edges it has; 0 for vertices of rows.
+    #[serde(default)]
+    pub edges_met: u64,
 }
 
 impl Work<'_> {
@@ -92,8 +95,10 @@ impl Work<'_> {
             taken.and_then(|()| rows.rest(|file, rows| self.ends_of(&mut load, &mut out, file, rows)));
         to_the_end(taken)?;
         let mut done = TaskReport::of(&mut load);
-        done.segments = load.writer.finish()?;
+        let Load { writer, ids, .. } = load;
+        done.segments = writer.finish()?;
         done.runs = out.finish()?;
+        self.note_edges(&mut done, ids)?;
         Ok(done)
     }
 
@@ -108,6 +113,7 @@ impl Work<'_> {
         let id_of = |ends: &(Str, Str)| if end == End::From { ends.0.clone() } else { ends.1.clone() };
         let ids: Vec<Str> = rows.iter().filter_map(|row| row.ends.as_ref().map(id_of)).collect();
         let found = load.find_vertices(ids.iter())?;
+        load.note_ends(&found);
         let hasher = self.steps.target.hasher();
         let mut made = Vec::new();
         for (mut row, id) in rows.into_iter().zip(ids) {
@@ -191,7 +197,9 @@ impl Work<'_> {
         });
         to_the_end(taken)?;
         let mut done = TaskReport::of(&mut load);
-        done.segments = load.writer.finish()?;
+        let Load { writer, ids, .. } = load;
+        done.segments = writer.finish()?;
+        self.note_edges(&mut done, ids)?;
         Ok(done)
     }
 
@@ -216,10 +224,29 @@ impl Work<'_> {
             frame::write_frame(&mut bytes, &note.encode_to_vec())
                 .map_err(|source| Error::Segment { object: object.clone(), source })?;
             steps.objects.put(&object, bytes)?;
-            written.push(Ids { group, object });
+            written.push(Ids { group, object, edges_met: 0 });
         }
         written.sort_by_key(|ids| ids.group);
         Ok(written)
+    }
+
+    /// Writes the list of what the edges of this task have met.
+    fn note_edges(&self, done: &mut TaskReport, ids: crate::run::ids::Ids) -> Result<(), Error> {
+        let Work { steps, writer, .. } = self;
+        done.has_edges_met = true;
+        let [ends, edge_ids] = ids.into_edges_met();
+        let edges_met = (ends.len() + edge_ids.len()) as u64;
+        if edges_met == 0 {
+            return Ok(());
+        }
+        let note = proto::LoadedVertices { ends, edge_ids, ..Default::default() };
+        let object = format!("{FOLDER}/{}/ids/edges-{writer}.ids", steps.plan.load_id);
+        let mut bytes = Vec::new();
+        frame::write_frame(&mut bytes, &note.encode_to_vec())
+            .map_err(|source| Error::Segment { object: object.clone(), source })?;
+        steps.objects.put(&object, bytes)?;
+        done.ids.push(Ids { group: 0, object, edges_met });
+        Ok(())
     }
 
     /// Adds the listed vertices of this task's group to a load.

@@ -14,6 +14,8 @@ use tidegraph_types::{ErrorCode, Str, Token};
 
 /// Limit of refused rows that the report of a stage keeps.
 const KEPT_ERRORS: usize = 10_000;
+/// Limit of ends and ids of edges that a commit compares with changes: 256 MB.
+const MOST_EDGES_MET: u64 = 32 << 20;
 
 /// Report of one task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ pub struct TaskReport {
     pub rejected: u64,
     pub(super) segments: Vec<SegmentInfo>,
     pub(super) ids: Vec<Ids>,
+    /// Whether the ends and ids of its edges are noted; a task of an earlier release did not.
+    #[serde(default)]
+    pub(super) has_edges_met: bool,
     vertices: u64,
     edges: u64,
     /// Bytes of files that the task read.
@@ -108,6 +113,9 @@ pub struct StageReport {
     pub(super) rejected: u64,
     segments: Vec<SegmentInfo>,
     pub(super) ids: Vec<Ids>,
+    /// Number of tasks that did not note the ends and ids of their edges; `None` in a report of an earlier release.
+    #[serde(default)]
+    without_edges_met: Option<u64>,
     vertices: u64,
     edges: u64,
 }
@@ -124,6 +132,7 @@ impl StageReport {
         self.rejected += done.rejected;
         self.segments.extend(done.segments);
         self.ids.extend(done.ids);
+        *self.without_edges_met.get_or_insert(0) += u64::from(!done.has_edges_met);
         self.vertices += done.vertices;
         self.edges += done.edges;
     }
@@ -196,18 +205,36 @@ impl Steps<'_> {
         Ok(Outcome { status, counts: sum(&files), files, vertices, edges, errors, segments, vertex_ids })
     }
 
-    /// Returns the vertices of the load: a table with 16 bytes for each vertex.
+    /// Returns what the load has met: a table with 16 bytes for each vertex, and a list with 8 bytes for each end and id
+    /// of its edges. A longer list than [`MOST_EDGES_MET`] is left out: then every change of the graph concerns the load.
     ///
     /// # Errors
     ///
     /// [`Error::Objects`] if the store fails; [`Error::Stored`] or [`Error::Segment`] if a stored object is damaged.
     pub fn vertex_ids(&self, round: u32) -> Result<VertexIds, Error> {
         let mut ids = VertexIds::default();
-        for stage in self.stages(round)? {
-            for noted in stage.ids {
+        let (mut ends, mut edge_ids) = (Vec::new(), Vec::new());
+        let mut is_noted = true;
+        for stage in [Stage::Vertices, Stage::Sources, Stage::Targets, Stage::Edges] {
+            let gathered = match self.gathered(stage, round) {
+                Err(error) if error.code() == ErrorCode::NotFound => continue,
+                gathered => gathered?,
+            };
+            is_noted &= stage == Stage::Vertices || gathered.without_edges_met == Some(0);
+            let edges_met: u64 = gathered.ids.iter().map(|noted| noted.edges_met).sum();
+            is_noted &= ends.len() as u64 + edge_ids.len() as u64 + edges_met <= MOST_EDGES_MET;
+            for noted in gathered.ids {
+                if noted.edges_met > 0 && !is_noted {
+                    continue;
+                }
                 let note = self.listed(&noted.object)?;
                 ids.extend(note.guis.into_iter().zip(note.checks));
+                ends.extend(note.ends);
+                edge_ids.extend(note.edge_ids);
             }
+        }
+        if is_noted {
+            ids.set_edges(ends, edge_ids);
         }
         Ok(ids)
     }

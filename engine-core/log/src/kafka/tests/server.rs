@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tidegraph_platform::{Clock, RealClock};
+use tidegraph_platform::{Clock, RealClock, process};
 
 const CLASSPATH: &str = "TIDEGRAPH_KAFKA_CLASSPATH";
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
@@ -148,10 +148,8 @@ impl Own {
 
     /// Freezes the broker, or lets it continue.
     pub fn pause(&self, pause: bool) {
-        let id = self.child.as_ref().expect("it runs").id().to_string();
-        let signal = if pause { "-STOP" } else { "-CONT" };
-        let status = Command::new("kill").args([signal, &id]).status().expect("kill runs");
-        assert!(status.success());
+        let id = self.child.as_ref().expect("it runs").id();
+        if pause { process::pause(id) } else { process::resume(id) }
     }
 
     fn end(&mut self) {
