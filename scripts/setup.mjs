@@ -8,6 +8,7 @@
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { CARGO_DENY_VERSION, cargoTool, nextest } from "./lib/cargo.mjs";
+import { drivers } from "./lib/clients.mjs";
 import { dynamodbClasspath } from "./lib/dynamodb.mjs";
 import { kafkaClasspath } from "./lib/kafka.mjs";
 import { kits } from "./lib/kits.mjs";
@@ -117,4 +118,5 @@ await runSteps("npm run setup", [
   // It needs a Python of one version, and says where it looked if there is none.
   ["LocalStack", () => localStackPython().then(() => undefined)],
   ["Python clients", () => pythonWithClients().then(() => undefined)],
+  ["drivers of Java and Go", () => drivers().then(() => undefined)],
 ]);

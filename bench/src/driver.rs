@@ -133,8 +133,20 @@ pub fn network(
     seed: u64,
     next: &Next,
 ) -> anyhow::Result<Round> {
+    over(clients, length, seed, next, || Connection::open(address))
+}
+
+/// Runs a round of calls over connections that `open` opens, one for each client.
+pub fn over<T: Target, F: Future<Output = anyhow::Result<T>>>(
+    clients: usize,
+    length: Duration,
+    seed: u64,
+    next: &Next,
+    open: impl Fn() -> F + Sync,
+) -> anyhow::Result<Round> {
+    let open = &open;
     on_threads(clients, |client| async move {
-        let mut connection = Connection::open(address).await?;
+        let mut connection = open().await?;
         busy(client, length, seed, next, &mut connection).await
     })
 }

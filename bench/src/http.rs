@@ -1,7 +1,8 @@
-//! The http workload: the HTTP layer alone. It asks for `/status`, a constant in both languages, and a point read, and
+//! The http workload: the HTTP layer alone, and Bolt beside it. It asks for `/status`, a constant in both languages, and a point read, and
 //! makes the same calls inside this process.
 
 use super::Flags;
+use super::bolt;
 use super::clients::{Call, Connection, ServiceProcess};
 use super::driver;
 use super::identity::Graph;
@@ -40,7 +41,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
             report.add(driver::figure(format!("{name}, {clients} clients, network"), &rounds)?);
         }
     }
-    Ok(())
+    bolt::run(flags, &graph, &service, report)
 }
 
 /// Measures requests without a query: the cost of HTTP alone.

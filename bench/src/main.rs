@@ -14,6 +14,7 @@
     reason = "benchmarks measure the real machine"
 )]
 
+mod bolt;
 mod clients;
 mod cluster;
 mod commit;
@@ -62,7 +63,7 @@ enum Workload {
     Pokec(Flags),
     /// Loading files until the graph can be queried.
     Load(Flags),
-    /// The HTTP layer alone.
+    /// The HTTP layer alone, and Bolt beside it.
     Http(Flags),
     /// The cost of a transaction without a query language.
     Commit(Flags),

@@ -38,6 +38,7 @@ fn write_all(folder: &Path) -> Result<()> {
     write(folder, "log", golden(|name| name.starts_with("log-") && name.ends_with(".bin"))?)?;
     write(folder, "segment", golden(|name| name.starts_with("segment-") && name.ends_with(".bin"))?)?;
     write(folder, "checkpoint", [checkpoint()?])?;
+    write(folder, "bolt", sessions())?;
     let requests = requests()?;
     write(folder, "call", requests.iter().filter_map(|request| call_of(request)))?;
     write(folder, "apl", requests)
@@ -50,6 +51,34 @@ fn write(folder: &Path, target: &str, inputs: impl IntoIterator<Item = Vec<u8>>)
         fs::write(folder.join(format!("seed-{number:04}")), input)?;
     }
     Ok(())
+}
+
+/// Returns what clients of Bolt send, behind the byte that chooses the version.
+fn sessions() -> impl Iterator<Item = Vec<u8>> {
+    let text = |text: &str| [&[0x80 | text.len() as u8][..], text.as_bytes()].concat();
+    let entry = |key: &str, value: &[u8]| [&text(key)[..], value].concat();
+    let map = |entries: &[Vec<u8>]| [&[0xA0 | entries.len() as u8][..], &entries.concat()].concat();
+    let message = |tag: u8, fields: &[Vec<u8>]| {
+        let bytes = [&[0xB0 | fields.len() as u8, tag][..], &fields.concat()].concat();
+        [&(bytes.len() as u16).to_be_bytes()[..], &bytes, &[0, 0]].concat()
+    };
+    let time = [&[0xB3, b'I', 0xCA, 0x66, 0x38, 0x81, 0x99, 5, 0][..]].concat();
+    let values = map(&[
+        entry("list", &[0x93, 0xC0, 0xC3, 0xC1, 0x3F, 0xF8, 0, 0, 0, 0, 0, 0]),
+        entry("number", &[0xCB, 0x80, 0, 0, 0, 0, 0, 0, 0]),
+        entry("time", &time),
+        entry("map", &map(&[entry("key", &text("value"))])),
+    ]);
+    let hello = message(0x01, &[map(&[entry("user_agent", &text("a client"))])]);
+    let logon = message(0x6A, &[map(&[entry("scheme", &text("none"))])]);
+    let run = message(0x10, &[text("RETURN $map"), values, map(&[entry("mode", &text("r"))])]);
+    let pull = message(0x3F, &[map(&[entry("n", &[0xFF])])]);
+    let transaction = [message(0x11, &[map(&[])]), message(0x12, &[]), message(0x13, &[]), message(0x0F, &[])];
+    let route = message(0x66, &[map(&[]), vec![0x90], map(&[])]);
+    let session = [hello.clone(), logon.clone(), run.clone(), pull.clone(), route.clone()].concat();
+    [hello, logon, run, pull, transaction.concat(), route, session]
+        .into_iter()
+        .map(|sent| [&[8][..], &sent].concat())
 }
 
 /// Returns the files below a folder.

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildEverything, crates, noteCratesPassed, RUST_INPUTS, runTests } from "./cargo.mjs";
+import { drivers } from "./clients.mjs";
 import { kits } from "./kits.mjs";
 import { program } from "./programs.mjs";
 import { pythonWithClients } from "./python.mjs";
@@ -62,6 +63,7 @@ export const PARTS = [
         TIDEGRAPH_BINARY: program("tidegraph"),
         TIDEGRAPH_BENCH_BINARY: program("tidegraph-bench"),
         TIDEGRAPH_PYTHON: await pythonWithClients(),
+        ...(await drivers()),
       };
       await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
     },
@@ -152,7 +154,7 @@ export const NAMES = [...new Set(PARTS.map(({ name }) => name))];
 /** Installs what the parts need while the programs and tests are built. */
 export async function prepare() {
   await installNodeModules();
-  const downloads = Promise.all([pythonWithClients(), kits(), services.environment()]);
+  const downloads = Promise.all([pythonWithClients(), drivers(), kits(), services.environment()]);
   // A failed download is reported after the build, instead of as an unhandled rejection.
   downloads.catch(() => undefined);
   await buildEverything();

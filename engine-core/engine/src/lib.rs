@@ -41,6 +41,7 @@ mod options;
 mod principal;
 mod query;
 mod schema;
+mod transaction;
 
 pub use applier::StoreApplier;
 pub use backend::{
@@ -54,4 +55,6 @@ pub use options::Options;
 pub use principal::Principal;
 pub use query::{Answer, InlineLimits, Language, PendingAnswer, Query};
 pub use tidegraph_apl as apl;
+pub use tidegraph_exec::view::Counters;
 pub use tidegraph_exec::{MemoryPool, Parameters, PoolExhausted, Reservation};
+pub use transaction::Transaction;

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{Catalog, Expand};
+use tidegraph_exec::view::{Carried, Counters};
 use tidegraph_exec::{
     Context, Entropy, Execution, Interrupt, Limits, Memory, Parameters, Reservation, Stop, View,
 };
@@ -103,7 +104,7 @@ impl<'a> Query<'a> {
     }
 
     /// Refuses a text that writes in a request that may only read.
-    fn ensure_allowed(&self, writes: bool) -> Result<(), Error> {
+    pub(crate) fn ensure_allowed(&self, writes: bool) -> Result<(), Error> {
         if writes && self.read_only {
             return Err(Error::new(
                 ErrorCode::MethodNotAllowed,
@@ -125,6 +126,8 @@ pub struct Answer {
     pub version: Version,
     /// Whether the request changed the graph.
     pub wrote: bool,
+    /// Counts of what it changed.
+    pub counters: Counters,
     /// Whether an earlier request with the same key had changed the graph, and this one did nothing. There are no rows
     /// then, because they are not kept; the version is that of the earlier request.
     pub repeated: bool,
@@ -154,8 +157,8 @@ pub struct InlineLimits {
 /// A plan, with the statistics from which the planner made it.
 pub(crate) struct CachedPlan {
     plan: Plan,
-    columns: Arc<[Str]>,
-    writes: bool,
+    pub(crate) columns: Arc<[Str]>,
+    pub(crate) writes: bool,
     /// Numbers of vertices and edges of the graph at that time.
     planned_for: (u64, u64),
     /// Backoff of inline attempts.
@@ -210,6 +213,11 @@ pub(crate) struct Deadline<'a> {
 impl<'a> Deadline<'a> {
     pub(crate) fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a Arc<AtomicBool>>) -> Self {
         Self { clock, at: clock.now() + limit, limit, cancel }
+    }
+
+    /// Returns the options of reads that end with it.
+    pub(crate) fn options(&self) -> ReadOptions<'a> {
+        ReadOptions { deadline: Some(self.at), cancel: self.cancel }
     }
 
     /// Returns the error of planning that was stopped: by the time limit, by the caller, or by its memory.
@@ -318,10 +326,7 @@ impl Database {
     }
 
     fn query_here(&self, query: &Query<'_>) -> Result<Answer, Error> {
-        let limit = self.options.query_timeout;
-        let limit = query.timeout.map_or(limit, |asked| asked.min(limit));
-        let clock = &*self.clock;
-        let deadline = Deadline::new(clock, limit, query.cancel);
+        let deadline = self.deadline_of(query);
         if let Some(command) = schema_command(query.language, query.text)? {
             query.ensure_allowed(command.writes())?;
             self.snapshot_for(query.at_least, &deadline)?;
@@ -347,6 +352,12 @@ impl Database {
             Err(error) if error.code() == ErrorCode::CommitOutcomeUnknown => Err(error),
             _ => answer,
         }
+    }
+
+    pub(crate) fn deadline_of<'q>(&'q self, query: &Query<'q>) -> Deadline<'q> {
+        let limit = self.options.query_timeout;
+        let limit = query.timeout.map_or(limit, |asked| asked.min(limit));
+        Deadline::new(&*self.clock, limit, query.cancel)
     }
 
     fn request_key(&self, query: &Query<'_>, key: &str) -> RequestKey {
@@ -475,7 +486,11 @@ impl Database {
     }
 
     /// Returns the snapshot to read; waits for `at_least` if this process has not reached it.
-    fn snapshot_for(&self, at_least: Option<Version>, deadline: &Deadline<'_>) -> Result<Snapshot, Error> {
+    pub(crate) fn snapshot_for(
+        &self,
+        at_least: Option<Version>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Snapshot, Error> {
         let Some(asked) = at_least else { return self.backend.snapshot(None) };
         let until = self.clock.now() + MAX_VERSION_WAIT;
         loop {
@@ -570,7 +585,7 @@ impl Database {
         (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
     }
 
-    fn plan(&self, query: &Query<'_>, deadline: &Deadline<'_>) -> Result<Arc<CachedPlan>, Error> {
+    pub(crate) fn plan(&self, query: &Query<'_>, deadline: &Deadline<'_>) -> Result<Arc<CachedPlan>, Error> {
         if let Some(cached) = self.cached(query.language, query.text) {
             return Ok(cached);
         }
@@ -597,10 +612,8 @@ impl Database {
             compiled => compiled?,
         };
         let statistics = self.backend.statistics();
-        let asked = StoreInstances {
-            apl: self.backend.reader(ReadOptions { deadline: Some(deadline.at), cancel: deadline.cancel }),
-            at: self.backend.snapshot(None)?,
-        };
+        let asked =
+            StoreInstances { apl: self.backend.reader(deadline.options()), at: self.backend.snapshot(None)? };
         let catalog = self.backend.catalog();
         let knowledge = Knowledge { statistics: &statistics, catalog, instances: Some(&asked), limits };
         let plan = optimize(plan, &knowledge).map_err(|stopped| deadline.error_of(stopped))?;
@@ -631,28 +644,63 @@ impl Database {
         catalog: &dyn Catalog,
     ) -> Result<PendingAnswer, Error> {
         let at = snapshot.at;
-        let options = ReadOptions { deadline: Some(deadline.at), cancel: query.cancel };
-        let apl = self.backend.reader(options);
+        let apl = self.backend.reader(deadline.options());
         let view = View::new(&*apl, catalog, at, planned.writes);
         let entropy = PlatformEntropy(&*self.random);
-        let mut context = Context::new(view, query.parameters, limits, deadline, &entropy, self.clock.wall());
-        context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
-        context.deleted_is_error = query.language == Language::OpenCypher;
+        let context = self.context(view, query, deadline, limits, &entropy);
         let (rows, summary) = Execution::new(&planned.plan, context)?.run()?;
         let answer = Answer {
             columns: planned.columns.clone(),
             rows,
             version: at.version,
             wrote: summary.commit.is_some(),
+            counters: summary.counters,
             repeated: false,
         };
         Ok(PendingAnswer { answer, commit: summary.commit })
+    }
+
+    /// Runs a request of a transaction, and returns its rows and what the transaction carries on.
+    pub(crate) fn execute_within(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+        snapshot: &Snapshot,
+        carried: Carried,
+    ) -> Result<(Vec<Vec<Value>>, Carried), Error> {
+        let apl = self.backend.reader(deadline.options());
+        let carried_bytes = carried.bytes();
+        let view = View::resume(&*apl, self.backend.catalog(), snapshot.at, carried);
+        let entropy = PlatformEntropy(&*self.random);
+        let context = self.context(view, query, deadline, self.limits(), &entropy);
+        context.memory.charge(carried_bytes)?;
+        let mut execution = Execution::new(&planned.plan, context)?;
+        let rows = execution.rows()?;
+        Ok((rows, execution.carry()?))
+    }
+
+    fn context<'a>(
+        &self,
+        view: View<'a>,
+        query: &Query<'a>,
+        deadline: &'a Deadline<'_>,
+        limits: Limits,
+        entropy: &'a PlatformEntropy<'_>,
+    ) -> Context<'a> {
+        let mut context = Context::new(view, query.parameters, limits, deadline, entropy, self.clock.wall());
+        context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
+        context.deleted_is_error = query.language == Language::OpenCypher;
+        context
     }
 }
 
 fn answer_of_earlier(columns: Arc<[Str]>, earlier: Earlier) -> Result<Answer, Error> {
     match earlier {
-        Earlier::Same(version) => Ok(Answer { columns, rows: vec![], version, wrote: true, repeated: true }),
+        Earlier::Same(version) => {
+            let counters = Counters::default();
+            Ok(Answer { columns, rows: vec![], version, wrote: true, counters, repeated: true })
+        }
         Earlier::OtherRequest(version) => Err(Error::new(
             ErrorCode::IdempotencyKeyReused,
             format!(

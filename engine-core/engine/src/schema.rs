@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tidegraph_exec::view::Counters;
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
@@ -419,6 +420,7 @@ impl Database {
             rows: indexes.iter().filter_map(row).collect(),
             version,
             wrote: false,
+            counters: Counters::default(),
             repeated: false,
         })
     }
@@ -462,7 +464,8 @@ fn text(text: &str) -> Value {
 }
 
 fn nothing(version: Version) -> Answer {
-    Answer { columns: [].into(), rows: vec![], version, wrote: true, repeated: false }
+    let counters = Counters::default();
+    Answer { columns: [].into(), rows: vec![], version, wrote: true, counters, repeated: false }
 }
 
 #[cfg(test)]

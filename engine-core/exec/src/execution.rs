@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::op::{Boxed, Buffer, Feed, Growth, Want, build};
 use crate::value::{ReadAhead, materialize};
-use crate::view::Counters;
+use crate::view::{Carried, Counters};
 use crate::{Context, Error, Result};
 use tidegraph_plan::Plan;
 use tidegraph_types::{CommitRequest, Value};
@@ -32,7 +32,7 @@ pub struct Execution<'p, 'a> {
     /// All batches of a plan that writes: rows show the elements as they are after the last write.
     drained: Option<Buffer>,
     ended: bool,
-    rows: u64,
+    row_count: u64,
 }
 
 impl<'p, 'a> Execution<'p, 'a> {
@@ -48,7 +48,16 @@ impl<'p, 'a> Execution<'p, 'a> {
         let batch = Batch::unbound(1, plan.slots as usize);
         root.feed(&ctx, Feed { batch, origins: 1, fresh: true });
         let writes = plan.root.writes();
-        Ok(Self { plan, ctx, root, writes, growth: Growth::default(), drained: None, ended: false, rows: 0 })
+        Ok(Self {
+            plan,
+            ctx,
+            root,
+            writes,
+            growth: Growth::default(),
+            drained: None,
+            ended: false,
+            row_count: 0,
+        })
     }
 
     /// The context that the request runs in.
@@ -63,6 +72,15 @@ impl<'p, 'a> Execution<'p, 'a> {
     ///
     /// The same as [`Execution::next_rows`] and [`Execution::finish`].
     pub fn run(mut self) -> Result<(Vec<Vec<Value>>, Summary)> {
+        Ok((self.rows()?, self.finish()?))
+    }
+
+    /// Returns all rows that are left.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Execution::next_rows`].
+    pub fn rows(&mut self) -> Result<Vec<Vec<Value>>> {
         let mut rows = vec![];
         while let Some(more) = self.next_rows()? {
             if rows.is_empty() {
@@ -71,7 +89,7 @@ impl<'p, 'a> Execution<'p, 'a> {
                 rows.extend(more);
             }
         }
-        Ok((rows, self.finish()?))
+        Ok(rows)
     }
 
     /// Returns the next rows of the answer, with a value for each column of the plan and data instead of handles;
@@ -96,9 +114,9 @@ impl<'p, 'a> Execution<'p, 'a> {
     /// Makes the rows of a batch, within the limits.
     fn rows_of(&mut self, batch: &Batch) -> Result<Vec<Vec<Value>>> {
         let columns = &self.plan.columns;
-        self.rows += batch.len as u64;
+        self.row_count += batch.len as u64;
         let limit = self.ctx.limits.result_rows;
-        if self.rows > limit {
+        if self.row_count > limit {
             return Err(Error::Rows { limit });
         }
         let row_bytes = size_of::<Vec<Value>>() + columns.len() * size_of::<Value>();
@@ -143,6 +161,18 @@ impl<'p, 'a> Execution<'p, 'a> {
         Ok(batch)
     }
 
+    /// Performs the writes that are left, and returns what the transaction carries to its next request.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Execution::next_rows`].
+    pub fn carry(mut self) -> Result<Carried> {
+        if self.writes {
+            while self.next_batch()?.is_some() {}
+        }
+        Ok(self.ctx.view.carry())
+    }
+
     /// Performs the writes that are left, checks what must hold at the end of a request, and returns the summary.
     ///
     /// # Errors
@@ -154,6 +184,6 @@ impl<'p, 'a> Execution<'p, 'a> {
             while self.next_batch()?.is_some() {}
         }
         let (commit, counters) = self.ctx.view.commit_request()?;
-        Ok(Summary { commit, counters, rows: self.rows, peak_memory_bytes: self.ctx.memory.peak() })
+        Ok(Summary { commit, counters, rows: self.row_count, peak_memory_bytes: self.ctx.memory.peak() })
     }
 }

@@ -1,10 +1,12 @@
-//! The query service and the command line: the embedded database behind an HTTP API shaped like Neptune's.
+//! The query service and the command line: the embedded database behind an HTTP API shaped like Neptune's, and behind
+//! Bolt.
 //!
-//! Roles: [`admission`] decides which queries run and when; [`http`] is the service; [`server`] holds its connections;
-//! [`json`] reads and writes values; [`cli`] holds the commands of the `tidegraph` binary; `lambda` is the worker as a
+//! Roles: [`admission`] decides which queries run and when; [`http`] is the service; [`bolt`] are the sessions of Neo4j's
+//! drivers; [`server`] holds the connections of both; [`json`] reads and writes values; [`cli`] holds the commands of the `tidegraph` binary; `lambda` is the worker as a
 //! Lambda function. Queries run in `tidegraph-engine`.
 
 pub mod admission;
+pub mod bolt;
 pub mod cli;
 pub mod http;
 pub mod json;

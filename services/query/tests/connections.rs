@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
+use tidegraph_query::bolt::SessionLimits;
 use tidegraph_query::{http, server};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,8 +27,14 @@ const SOON: Duration = Duration::from_millis(200);
 const NEVER: Duration = Duration::from_secs(1_000_000);
 
 /// Limits that no test reaches.
-const WIDE: server::Limits =
-    server::Limits { connections: 1_000, head: NEVER, body: NEVER, idle: NEVER, write: NEVER };
+const WIDE: server::Limits = server::Limits {
+    connections: 1_000,
+    head: NEVER,
+    body: NEVER,
+    idle: NEVER,
+    write: NEVER,
+    sessions: SessionLimits { idle: NEVER, paused: NEVER },
+};
 
 const ASK: &[u8] = b"GET /status HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const HALF_BODY: &[u8] =

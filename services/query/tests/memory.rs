@@ -152,3 +152,39 @@ async fn the_answer_to_a_committed_write_is_never_refused() {
     assert_eq!(body["results"][0]["n"], 1);
     assert_eq!(held(&router).await.0, 0);
 }
+
+/// A value takes far more memory than its text: two bytes of a list, and a hundred as a parameter.
+#[tokio::test]
+async fn bodies_count_before_they_are_read_and_parsed() {
+    let router = service(16 * MIB, 1 << 30);
+    let numbers = |count: usize| json!({ "query": "RETURN size($list) AS n", "parameters": { "list": vec![1; count] } });
+    let (status, _, body) = ask(&router, numbers(50_000)).await;
+    assert_eq!((status, &body["results"][0]["n"]), (200, &json!(50_000)), "{body}");
+    let (status, headers, body) = ask(&router, numbers(500_000)).await;
+    assert_eq!((status, &body["code"]), (503, &json!("MemoryLimitExceededException")), "{body}");
+    assert_eq!(headers["retry-after"], "1");
+    // The text alone is too much.
+    let (status, ..) =
+        ask(&router, json!({ "query": format!("RETURN 1 // {}", "x".repeat(15 << 20)) })).await;
+    assert_eq!(status, 503);
+    assert_eq!(held(&router).await.0, 0);
+    // A body that is being sent counts.
+    let address = serve(router.clone()).await;
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let head = "POST /openCypher HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 6000000\r\n\r\n";
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket.write_all(&vec![b' '; 5_000_000]).await.unwrap();
+    let counts = async {
+        while held(&router).await.0 < 5_000_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, counts).await.expect("the body counts");
+    drop(socket);
+    let given_back = async {
+        while held(&router).await.0 > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, given_back).await.expect("the memory is given back");
+}

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use rustc_hash::FxHashSet;
 use tidegraph_apl::Expand;
 use tidegraph_types::{
-    CommitRequest, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Str, Token,
+    CommitRequest, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Sid, Str, Token,
 };
 
 /// Counts of what a request changed.
@@ -29,26 +29,31 @@ pub struct Counters {
     pub properties_written: u64,
 }
 
+impl Counters {
+    /// Returns what came after `earlier`. An element that was created earlier and is gone now counts as neither.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            vertices_created: self.vertices_created.saturating_sub(earlier.vertices_created),
+            vertices_deleted: self.vertices_deleted.saturating_sub(earlier.vertices_deleted),
+            edges_created: self.edges_created.saturating_sub(earlier.edges_created),
+            edges_deleted: self.edges_deleted.saturating_sub(earlier.edges_deleted),
+            properties_written: self.properties_written.saturating_sub(earlier.properties_written),
+        }
+    }
+}
+
 impl View<'_> {
     /// Checks what must hold at the end of a request and makes the commit request; `None` if nothing changed.
-    pub(crate) fn commit_request(&self) -> Result<(Option<CommitRequest>, Counters)> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::VertexHasEdges`], [`Error::NotUnique`], or storage does not answer.
+    pub fn commit_request(&self) -> Result<(Option<CommitRequest>, Counters)> {
         self.check_deleted_vertices()?;
         let pending = self.pending.borrow();
         let mutations = pending.mutations();
-        let mut counters = Counters {
-            properties_written: pending.properties_written,
-            edges_deleted: pending.edges_detached,
-            ..Counters::default()
-        };
-        for mutation in &mutations {
-            match mutation {
-                Mutation::CreateVertex { .. } => counters.vertices_created += 1,
-                Mutation::DeleteVertex { .. } => counters.vertices_deleted += 1,
-                Mutation::CreateEdge { .. } => counters.edges_created += 1,
-                Mutation::DeleteEdge { .. } => counters.edges_deleted += 1,
-                _ => {}
-            }
-        }
+        let counters = pending.counters();
         if mutations.is_empty() {
             return Ok((None, counters));
         }
@@ -98,6 +103,20 @@ impl View<'_> {
 }
 
 impl Pending {
+    /// Counts what [`Pending::mutations`] would do.
+    pub(super) fn counters(&self) -> Counters {
+        let is_created =
+            |(index, gui): &(usize, &Gui)| self.vertices.get(gui).is_some_and(|v| v.created == Some(*index));
+        let edge_is_left = |sid: &&Sid| self.edges.get(sid).is_some_and(|edge| !edge.deleted);
+        Counters {
+            vertices_created: self.created_vertices.iter().enumerate().filter(is_created).count() as u64,
+            vertices_deleted: self.deleted_vertices.len() as u64,
+            edges_created: self.created_edges.iter().filter(edge_is_left).count() as u64,
+            edges_deleted: self.deleted_edges.len() as u64 + self.edges_detached,
+            properties_written: self.properties_written,
+        }
+    }
+
     fn mutations(&self) -> Vec<Mutation> {
         let mut all = vec![];
         let created = || {

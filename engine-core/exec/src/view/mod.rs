@@ -50,6 +50,39 @@ pub struct View<'a> {
     generation: Cell<u64>,
 }
 
+/// What a transaction carries from one of its requests to the next: its writes, and the keys of what it has read.
+pub struct Carried {
+    keys: Option<ReadKeys>,
+    pending: Pending,
+    generation: u64,
+}
+
+impl Carried {
+    /// Makes the state of a transaction that has not begun. `recording` must be set if it may write.
+    #[must_use]
+    pub fn new(recording: bool) -> Self {
+        Self { keys: recording.then(ReadKeys::default), pending: Pending::default(), generation: 0 }
+    }
+
+    /// Estimates its memory in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pending.bytes + self.keys.as_ref().map_or(0, ReadKeys::bytes)
+    }
+
+    /// Returns a number that a write of the transaction changes.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Counts what the transaction has changed so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.pending.counters()
+    }
+}
+
 impl<'a> View<'a> {
     /// Makes a view of a version. `recording` must be set if the plan writes: the view then records what it reads.
     #[must_use]
@@ -62,6 +95,27 @@ impl<'a> View<'a> {
             pending: RefCell::default(),
             ahead: apl.is_far().then(RefCell::default),
             generation: Cell::new(0),
+        }
+    }
+
+    /// Makes a view of the version that an earlier request of the same transaction read, with what that one carried.
+    #[must_use]
+    pub fn resume(apl: &'a dyn Apl, catalog: &'a dyn Catalog, at: At, carried: Carried) -> Self {
+        Self {
+            keys: carried.keys.map(RefCell::new),
+            pending: RefCell::new(carried.pending),
+            generation: Cell::new(carried.generation),
+            ..Self::new(apl, catalog, at, false)
+        }
+    }
+
+    /// Ends the view of a request whose transaction goes on.
+    #[must_use]
+    pub fn carry(self) -> Carried {
+        Carried {
+            keys: self.keys.map(RefCell::into_inner),
+            pending: self.pending.into_inner(),
+            generation: self.generation.into_inner(),
         }
     }
 

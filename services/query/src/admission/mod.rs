@@ -20,11 +20,13 @@ mod held;
 mod list;
 mod output;
 mod priority;
+mod request_memory;
 #[cfg(test)]
 mod tests;
 
 pub use list::RunningQuery;
 pub use output::Output;
+pub use request_memory::RequestMemory;
 
 use bytes::Bytes;
 use held::Held;
@@ -35,12 +37,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegraph_engine::{
-    Answer, Database, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer, PoolExhausted,
-    Principal, Query, Reservation,
+    Answer, Counters, Database, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer, PoolExhausted,
+    Principal, Query, Reservation, Transaction,
 };
 use tidegraph_platform::memory::machine_bytes;
-use tidegraph_types::{CommitRequest, ErrorCode, Version};
-use tokio::sync::Semaphore;
+use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The resources of a query that runs on a thread which serves other connections too.
 pub const INLINE: InlineLimits = InlineLimits {
@@ -101,6 +103,10 @@ pub struct Request {
     pub key: Option<String>,
     /// Who asks.
     pub principal: Principal,
+    /// Memory of the text and of the parameters. It is given back when the query has ended.
+    pub memory: Option<Arc<Reservation>>,
+    /// Whether the slot is free once the answer is written, although it is not sent: its client asks for it in parts.
+    pub frees_slot: bool,
 }
 
 impl Request {
@@ -131,10 +137,30 @@ impl Request {
 pub struct Written {
     /// The bytes that the protocol's writer produced. They hold their memory and their slot until they are dropped.
     pub body: Bytes,
+    /// Names of the columns.
+    pub columns: Arc<[Str]>,
     /// The version that a read saw or a write made.
     pub version: Version,
+    /// Whether the query changed the graph.
+    pub wrote: bool,
+    /// Counts of what it changed.
+    pub counters: Counters,
     /// Whether an earlier query with the same key had written, and this one did nothing.
     pub repeated: bool,
+}
+
+impl Written {
+    fn new(body: Bytes, answer: &Answer) -> Self {
+        let Answer { columns, version, wrote, counters, repeated, rows: _ } = answer;
+        Self {
+            body,
+            columns: columns.clone(),
+            version: *version,
+            wrote: *wrote,
+            counters: *counters,
+            repeated: *repeated,
+        }
+    }
 }
 
 /// Why a query has no answer.
@@ -170,6 +196,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the code of the error.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Memory(error) => error.code(),
+            Self::DuplicateId { .. } => ErrorCode::InvalidParameter,
+            Self::QueueFull { .. } => ErrorCode::TooManyRequests,
+            Self::Query(error) => error.code(),
+            Self::Write(_) | Self::Defect { .. } => ErrorCode::Internal,
+        }
+    }
+
     fn defect(reason: impl std::fmt::Display) -> Self {
         Self::Defect { reason: reason.to_string() }
     }
@@ -256,7 +294,7 @@ impl Admission {
         memory.grow_to(1)?;
         match self.try_inline(&request, &memory, &write) {
             Attempt::Finished(result) => result,
-            Attempt::Commits(commit, body) => {
+            Attempt::Commits(commit, written) => {
                 let committed = self.commit(commit).await;
                 let lost =
                     |error: &tidegraph_engine::Error| error.code() == ErrorCode::ConcurrentModification;
@@ -265,7 +303,7 @@ impl Admission {
                     return self.run_in_slot(request, memory, write).await;
                 }
                 self.accepted.fetch_add(1, Ordering::Relaxed);
-                Ok(Written { body: body.into_bytes(Held::default()), version: committed?, repeated: false })
+                Ok(Written { version: committed?, wrote: true, ..written })
             }
             Attempt::Answered(answer) => {
                 let admission = self.clone();
@@ -300,11 +338,11 @@ impl Admission {
                 let mut output = Output::up_to(INLINE_ANSWER_BYTES, self.memory.reserve());
                 match (write(request, &answer, &mut output), commit) {
                     (Ok(()), None) => {
-                        let body = output.into_bytes(Held::default());
-                        let written = Written { body, version: answer.version, repeated: answer.repeated };
-                        Attempt::Finished(Ok(written))
+                        Attempt::Finished(Ok(Written::new(output.into_bytes(Held::default()), &answer)))
                     }
-                    (Ok(()), Some(commit)) => Attempt::Commits(commit, output),
+                    (Ok(()), Some(commit)) => {
+                        Attempt::Commits(commit, Written::new(output.into_bytes(Held::default()), &answer))
+                    }
                     (Err(_), None) => Attempt::Answered(answer),
                     (Err(_), Some(_)) => Attempt::NotInline,
                 }
@@ -329,13 +367,27 @@ impl Admission {
         Ok(receiver.await.map_err(Error::defect)??)
     }
 
-    /// Puts a query on the list, waits for a slot, and runs it on a thread of the blocking pool.
     async fn run_in_slot(
         self: &Arc<Self>,
         request: Request,
         memory: Arc<Reservation>,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<Written, Error> {
+        let execute = |database: &Database, query: &Query<'_>| Ok((database.query(query)?, ()));
+        let (written, ()) = self.in_slot(request, memory, execute, write).await?;
+        Ok(written)
+    }
+
+    /// Puts a query on the list, waits for a slot, and runs it on a thread of the blocking pool.
+    async fn in_slot<T: Send + 'static>(
+        self: &Arc<Self>,
+        request: Request,
+        memory: Arc<Reservation>,
+        execute: impl FnOnce(&Database, &Query<'_>) -> Result<(Answer, T), tidegraph_engine::Error>
+        + Send
+        + 'static,
+        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
+    ) -> Result<(Written, T), Error> {
         let cancel = Arc::new(AtomicBool::new(false));
         let entry = Entry {
             language: request.language,
@@ -346,14 +398,8 @@ impl Admission {
         };
         let listed = self.running.insert(&request.id, entry)?;
         let _cancel_on_drop = CancelOnDrop(cancel.clone());
-        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let place = WaitingPlace(&self.waiting);
-        if waiting >= self.limits.queued_queries {
-            return Err(Error::QueueFull { waiting });
-        }
         // The time limit of the query starts when the query does: waiting does not count against it.
-        let slot = self.slots.clone().acquire_owned().await.map_err(Error::defect)?;
-        drop(place);
+        let slot = self.slot().await?;
         self.accepted.fetch_add(1, Ordering::Relaxed);
         let admission = self.clone();
         on_own_thread(move || {
@@ -362,9 +408,67 @@ impl Admission {
             let _span =
                 tracing::info_span!("request", id = request.id, principal = %request.principal).entered();
             let query = request.query(&admission.limits, Some(&cancel), &memory);
-            let answer = admission.database.query(&query)?;
+            let (answer, more) = execute(&admission.database, &query)?;
             let output = Output::of(admission.memory.reserve(), answer.wrote);
-            written(&request, &answer, output, Held::of(slot), write)
+            let held = if request.frees_slot { Held::default() } else { Held::of(slot) };
+            Ok((written(&request, &answer, output, held, write)?, more))
+        })
+        .await
+    }
+
+    /// Waits for a slot.
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _place = WaitingPlace(&self.waiting);
+        if waiting >= self.limits.queued_queries {
+            return Err(Error::QueueFull { waiting });
+        }
+        self.slots.clone().acquire_owned().await.map_err(Error::defect)
+    }
+
+    /// Begins a transaction of several queries. What it carries counts as memory of the queries.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] if they leave none.
+    pub fn begin(&self, at_least: Option<Version>, read_only: bool) -> Result<Transaction, Error> {
+        let memory = self.memory.reserve();
+        memory.grow_to(1)?;
+        Ok(Transaction::new(at_least, Some(memory), read_only))
+    }
+
+    /// Runs a query of a transaction and writes its answer, as [`Admission::run`] does. An error ends the transaction.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Admission::run`].
+    pub async fn run_within(
+        self: &Arc<Self>,
+        mut transaction: Transaction,
+        request: Request,
+        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
+    ) -> Result<(Written, Transaction), Error> {
+        let memory = self.memory.reserve();
+        memory.grow_to(1)?;
+        let execute = move |database: &Database, query: &Query<'_>| {
+            let answer = database.query_within(&mut transaction, query)?;
+            Ok((answer, transaction))
+        };
+        self.in_slot(request, memory, execute, write).await
+    }
+
+    /// Commits a transaction. It commits even if the caller has gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::QueueFull`] if it is refused; [`Error::Query`] if the engine does not commit it; [`Error::Defect`] if a
+    /// thread panics.
+    pub async fn commit_transaction(self: &Arc<Self>, transaction: Transaction) -> Result<Version, Error> {
+        let slot = self.slot().await?;
+        let database = self.database.clone();
+        on_own_thread(move || {
+            let _slot = slot;
+            Ok(database.commit_transaction(transaction)?)
         })
         .await
     }
@@ -375,7 +479,7 @@ enum Attempt {
     /// The query is done.
     Finished(Result<Written, Error>),
     /// A write whose answer holds once the transaction has committed.
-    Commits(CommitRequest, Output),
+    Commits(CommitRequest, Written),
     /// An answer that is too large to be written on this thread.
     Answered(Answer),
     /// The query has to run in a slot.
@@ -411,12 +515,12 @@ fn written(
         Some(exhausted) => Error::Memory(exhausted),
         None => Error::Write(error),
     })?;
-    Ok(Written { body: output.into_bytes(held), version: answer.version, repeated: answer.repeated })
+    Ok(Written::new(output.into_bytes(held), answer))
 }
 
-async fn on_own_thread(
-    work: impl FnOnce() -> Result<Written, Error> + Send + 'static,
-) -> Result<Written, Error> {
+async fn on_own_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     let work = || {
         priority::lower();
         work()

@@ -21,6 +21,8 @@ fn request(id: &str, text: &str) -> Request {
         read_only: false,
         key: None,
         principal: Principal::Iam("arn:aws:iam::1:user/ada".into()),
+        memory: None,
+        frees_slot: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::size::MemorySize;
 use crate::admission;
+use crate::bolt::SessionLimits;
 use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service};
 use crate::server;
 use anyhow::Context;
@@ -25,7 +26,8 @@ pub struct Listen {
     /// Address to listen on. An address that is not a loopback address needs --token-file.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`.
+    /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`; in Bolt it is
+    /// the password of any user.
     #[arg(long)]
     token_file: Option<PathBuf>,
     /// Further name under which clients reach the service, without a port; may be given more than once. Without a
@@ -74,6 +76,9 @@ pub struct Listen {
     /// Time that a connection may be idle between two requests, in milliseconds.
     #[arg(long, default_value_t = 75_000, value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout_ms: u64,
+    /// Time that a connection of a driver (Bolt) may be idle, in milliseconds. Drivers keep connections for an hour.
+    #[arg(long, default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    session_idle_timeout_ms: u64,
     /// Time within which a client must take some bytes of its answer, in milliseconds.
     #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
     write_timeout_ms: u64,
@@ -207,6 +212,11 @@ impl Listen {
             body: Duration::from_millis(self.body_timeout_ms),
             idle: Duration::from_millis(self.idle_timeout_ms),
             write: Duration::from_millis(self.write_timeout_ms),
+            sessions: SessionLimits {
+                idle: Duration::from_millis(self.session_idle_timeout_ms),
+                // An answer that is not pulled, and a transaction that is not ended, are as bad as a long query.
+                paused: Duration::from_millis(self.query_timeout_ms),
+            },
         }
     }
 
@@ -264,7 +274,9 @@ impl Listen {
             .with_context(|| format!("cannot listen on {}:{}", self.host, self.port))?;
         let local = listener.local_addr()?;
         let allowed = self.allowed(local.ip(), token.is_some());
-        let router = allowed.protect(crate::http::with_token(Service::new(database, limits).router(), token));
+        let service = Service::new(database, limits);
+        let bolt = Some(service.bolt(token.clone()));
+        let http = allowed.protect(crate::http::with_token(service.router(), token));
         // Scripts wait for this line and read the port.
         println!("Tidegraph listens on http://{local}");
         let (mut terminate, mut interrupt) =
@@ -278,7 +290,7 @@ impl Listen {
             tracing::info!("stopping: no new connections are accepted, running requests finish");
             let _ = stopping.send(());
         };
-        let server = server::serve(listener, router, self.connections(), ended);
+        let server = server::serve(listener, server::Protocols { http, bolt }, self.connections(), ended);
         let grace = async {
             if stopped.await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(self.grace_ms)).await;

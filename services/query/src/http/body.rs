@@ -1,6 +1,9 @@
 //! Parameters of a request, from the query string and from the body: a form or a JSON object. The body wins.
+//!
+//! A body and what it is parsed into count as memory of the queries, before they take it, until the query has ended.
 
 use super::{Failure, Service, errors};
+use crate::admission::{self, RequestMemory};
 use crate::server::BodyLate;
 use axum::body::Body;
 use axum::extract::Request;
@@ -9,32 +12,46 @@ use http_body_util::{BodyExt, Limited};
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::iter::successors;
+use std::sync::Arc;
+use tidegraph_engine::Reservation;
 use tidegraph_types::ErrorCode;
 
 /// Most bytes of a body over the limit that are read for the sake of the answer.
 const MOST_DISCARDED: usize = 128 << 20;
+/// Memory that a value of a JSON document takes besides its text: as JSON and as a parameter.
+const VALUE_BYTES: usize = 128;
 
 /// Named parameters of a request.
 #[derive(Debug, Default)]
-pub struct Fields(Map<String, Value>);
+pub struct Fields {
+    named: Map<String, Value>,
+    memory: RequestMemory,
+}
 
 impl Fields {
     /// Reads the parameters and returns them with the headers.
     ///
     /// # Errors
     ///
-    /// `RequestTooLarge` if the body is over the limit; `TimeLimitExceeded` or `Unavailable` if it is late;
-    /// `BadRequest` if it cannot be read, has an unknown content type or does not parse.
+    /// `RequestTooLarge` if the body is over the limit; `MemoryLimitExceeded` if the queries leave no memory for it;
+    /// `TimeLimitExceeded` or `Unavailable` if it is late; `BadRequest` if it cannot be read, has an unknown content type
+    /// or does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
         let (parts, body) = request.into_parts();
         let body = refuse_large(&parts.headers, body, service.body_bytes).await?;
-        let mut fields = Map::new();
-        add_form(&mut fields, parts.uri.query().unwrap_or_default().as_bytes());
-        let bytes = read_all(body, service.body_bytes).await?;
+        let (mut named, mut memory) = (Map::new(), RequestMemory::default());
+        add_form(&mut named, parts.uri.query().unwrap_or_default().as_bytes());
+        let bytes = read_all(service, body, &mut memory).await?;
         if !bytes.is_empty() {
-            add_body(&mut fields, &parts.headers, &bytes)?;
+            memory.grow_to(parsed_bytes(&bytes), &service.admission).map_err(admission::Error::Memory)?;
+            add_body(&mut named, &parts.headers, &bytes)?;
         }
-        Ok((Self(fields), parts.headers))
+        Ok((Self { named, memory }, parts.headers))
+    }
+
+    /// Returns the memory of the body, to be held as long as the query has its parameters; `None` for a small one.
+    pub fn memory(&self) -> Option<Arc<Reservation>> {
+        self.memory.reserved()
     }
 
     /// Returns a field as text. Numbers and booleans are converted.
@@ -43,7 +60,7 @@ impl Fields {
     ///
     /// `InvalidParameter` for lists and objects.
     pub fn text(&self, name: &str) -> Result<Option<String>, Failure> {
-        match self.0.get(name) {
+        match self.named.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(Value::Bool(v)) => Ok(Some(v.to_string())),
@@ -110,7 +127,7 @@ impl Fields {
 
     /// Returns a field as JSON, or null if it is missing.
     pub fn json(&self, name: &str) -> &Value {
-        self.0.get(name).unwrap_or(&Value::Null)
+        self.named.get(name).unwrap_or(&Value::Null)
     }
 }
 
@@ -138,15 +155,38 @@ async fn refuse_large(headers: &HeaderMap, body: Body, limit_bytes: usize) -> Re
     Err(errors::too_large(limit_bytes))
 }
 
-async fn read_all(mut body: Body, limit_bytes: usize) -> Result<bytes::Bytes, Failure> {
-    match Limited::new(&mut body, limit_bytes).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            discard(body).await;
-            Err(errors::too_large(limit_bytes))
+async fn read_all(service: &Service, mut body: Body, memory: &mut RequestMemory) -> Result<Vec<u8>, Failure> {
+    let mut all = Vec::new();
+    let refused = loop {
+        match Limited::new(&mut body, service.body_bytes - all.len()).frame().await {
+            None => return Ok(all),
+            Some(Ok(frame)) => {
+                let Ok(bytes) = frame.into_data() else { continue };
+                let needed = all.len() + bytes.len();
+                if needed > all.capacity() {
+                    let capacity = needed.max(2 * all.capacity()).min(service.body_bytes);
+                    if let Err(refused) = memory.grow_to(capacity, &service.admission) {
+                        break admission::Error::Memory(refused).into();
+                    }
+                    all.reserve_exact(capacity - all.len());
+                }
+                all.extend_from_slice(&bytes);
+            }
+            Some(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                break errors::too_large(service.body_bytes);
+            }
+            Some(Err(error)) => return Err(unreadable(&*error)),
         }
-        Err(error) => Err(unreadable(&*error)),
-    }
+    };
+    drop(all);
+    discard(body).await;
+    Err(refused)
+}
+
+/// Returns an upper bound of the memory of a body and of what it is parsed into: its text three times, and its values.
+fn parsed_bytes(body: &[u8]) -> usize {
+    let values = body.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b'&')).count();
+    3 * body.len() + VALUE_BYTES * values
 }
 
 /// Reads the rest of a body and drops it, until the body's deadline. Most clients send their whole body before they read:

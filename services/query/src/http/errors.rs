@@ -64,18 +64,11 @@ impl From<admission::Error> for Failure {
             Error::Query(error) => return error.into(),
             other => other,
         };
-        let code = match &error {
-            Error::Memory(error) => error.code(),
-            Error::DuplicateId { .. } => ErrorCode::InvalidParameter,
-            Error::QueueFull { .. } => ErrorCode::TooManyRequests,
-            Error::Query(error) => error.code(),
-            Error::Write(_) | Error::Defect { .. } => ErrorCode::Internal,
-        };
         let message = match &error {
             Error::Write(source) => format!("{error}: {source}"),
             _ => error.to_string(),
         };
-        Self::new(code, message)
+        Self::new(error.code(), message)
     }
 }
 

@@ -60,6 +60,8 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         read_only: origin.read_only,
         key,
         principal: origin.principal,
+        memory: fields.memory(),
+        frees_slot: false,
     };
     let written = service
         .admission

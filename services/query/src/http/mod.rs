@@ -26,6 +26,7 @@ pub use queries::TimeLeft;
 pub use token::with_token;
 
 use crate::admission::{self, Admission};
+use crate::bolt;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::Request;
@@ -34,6 +35,7 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tidegraph_engine::Database;
 use tidegraph_engine::loads::Allowed;
 use tidegraph_types::ErrorCode;
@@ -73,6 +75,18 @@ impl Service {
         let started = database.now();
         let load_from = Arc::new(limits.load_from);
         Self { database, body_bytes: limits.body_bytes, load_from, admission, started }
+    }
+
+    /// Returns Bolt's part of the service. Clients must send the token if there is one.
+    #[must_use]
+    pub fn bolt(&self, token: Option<String>) -> Arc<bolt::Service> {
+        Arc::new(bolt::Service {
+            database: self.database.clone(),
+            admission: self.admission.clone(),
+            message_bytes: self.body_bytes,
+            token,
+            sessions: AtomicU64::default(),
+        })
     }
 
     /// Returns the routes of the service and installs the recorder of metrics.

@@ -47,6 +47,8 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         read_only: origin.read_only,
         key,
         principal: origin.principal,
+        memory: fields.memory(),
+        frees_slot: false,
     };
     let id = asked.id.clone();
     let written = service.admission.run(asked, |_, answer, output| {

@@ -1,13 +1,16 @@
-//! Serves HTTP connections: accepts them, limits their number, and closes those whose client is too slow.
+//! Serves connections: accepts them, tells protocols apart, limits their number, and closes those whose client is too
+//! slow.
 //!
-//! Roles: [`serve`] accepts connections; `Connections` counts them and closes one if there is no room for another;
+//! Roles: [`serve`] accepts connections; [`Protocols`] is what they may speak; `Connections` counts them and closes one if there is no room for another;
 //! `Progress` says what a connection waits for and until when; `Watched`, `RequestBody` and `AnswerBody` tell it what
 //! hyper does.
 //!
-//! Flow of a connection: its client has [`Limits::head`] for the head of a request, then [`Limits::body`] for its body;
+//! The first byte says which protocol a client speaks: no method of HTTP begins with Bolt's.
+//!
+//! Flow of a connection with HTTP: its client has [`Limits::head`] for the head of a request, then [`Limits::body`] for its body;
 //! the handler runs, limited by admission; the client takes bytes of the answer at least every [`Limits::write`]; then
-//! the connection may be idle for [`Limits::idle`]. All of this happens in one task: a deadline passes in the same poll
-//! that drives hyper, so no lock is held across anything.
+//! the connection may be idle for [`Limits::idle`]. A session of Bolt reports the same phases by itself. All of this happens in one task: a deadline passes in the same poll
+//! that drives the protocol, so no lock is held across anything.
 //!
 //! What must never happen: a client that does nothing holds a descriptor for ever, or keeps another client out.
 
@@ -16,7 +19,9 @@ mod io;
 mod progress;
 
 pub use progress::BodyLate;
+pub(crate) use progress::Progress;
 
+use crate::bolt;
 use axum::Router;
 use axum::body::Body;
 use connections::{Connections, Place};
@@ -25,7 +30,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use io::{AnswerBody, RequestBody, Watched};
-use progress::{Overdue, Progress};
+use progress::Overdue;
 use rustix::process::{Resource, getrlimit};
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -34,6 +39,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tidegraph_bolt::handshake::MAGIC;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep_until};
@@ -60,6 +66,8 @@ pub struct Limits {
     pub idle: Duration,
     /// Time in which a client must take some bytes of an answer.
     pub write: Duration,
+    /// Limits of protocols whose connections are sessions.
+    pub sessions: bolt::SessionLimits,
 }
 
 impl Default for Limits {
@@ -71,6 +79,11 @@ impl Default for Limits {
             // Longer than the 60 s after which AWS's load balancers close: the service must not close first.
             idle: Duration::from_secs(75),
             write: Duration::from_secs(30),
+            sessions: bolt::SessionLimits {
+                // Drivers keep connections for an hour, and take it badly if one is closed before.
+                idle: Duration::from_secs(4_000),
+                paused: Duration::from_secs(120),
+            },
         }
     }
 }
@@ -89,8 +102,29 @@ pub fn connections_for(descriptors: u64) -> usize {
     left.clamp(1, MOST_CONNECTIONS)
 }
 
+/// The protocols of a port.
+#[derive(Clone)]
+pub struct Protocols {
+    /// HTTP.
+    pub http: Router,
+    /// Bolt. `None`: its connections are closed.
+    pub bolt: Option<Arc<bolt::Service>>,
+}
+
+impl From<Router> for Protocols {
+    fn from(http: Router) -> Self {
+        Self { http, bolt: None }
+    }
+}
+
 /// Serves connections until `stop` completes. Then it closes idle ones, and returns once all others have ended.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: impl Future<Output = ()>) {
+pub async fn serve(
+    listener: TcpListener,
+    protocols: impl Into<Protocols>,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) {
+    let protocols = protocols.into();
     let connections = Connections::new(limits);
     let (stopping, stopped) = watch::channel(false);
     let mut stop = pin!(stop);
@@ -104,7 +138,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "the socket option TCP_NODELAY could not be set");
         }
-        tokio::spawn(connection(socket, router.clone(), place, stopped.clone()));
+        tokio::spawn(connection(socket, protocols.clone(), limits, place, stopped.clone()));
     }
     drop(listener);
     let _ = stopping.send(true);
@@ -135,38 +169,25 @@ fn is_of_the_client(kind: ErrorKind) -> bool {
 }
 
 /// Serves one connection to its end.
-async fn connection(socket: TcpStream, router: Router, place: Place, mut stopped: watch::Receiver<bool>) {
+async fn connection(
+    socket: TcpStream,
+    protocols: Protocols,
+    limits: Limits,
+    place: Place,
+    mut stopped: watch::Receiver<bool>,
+) {
     let progress = place.progress().clone();
-    let service = {
-        let (progress, router) = (progress.clone(), TowerToHyperService::new(router));
-        service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));
-            let (answer, progress) = (router.call(request), progress.clone());
-            async move {
-                let answer = answer.await?;
-                Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, progress)))
-            }
-        })
-    };
-    let io = TokioIo::new(Watched::new(socket, progress.clone()));
-    let mut driven = pin!(http1::Builder::new().serve_connection(io, service));
-    let mut stop = pin!(async move {
-        // The sender is dropped only after it has sent, so the result does not matter.
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    });
+    let mut driven = pin!(speak(socket, protocols, limits, progress.clone(), stopped.clone()));
+    let mut stop = pin!(async move { is_stopped(&mut stopped).await });
     let mut is_stopping = false;
     let mut timer = pin!(sleep_until(progress.next_check()));
     poll_fn(|context| {
         if !is_stopping && stop.as_mut().poll(context).is_ready() {
             is_stopping = true;
             progress.stop(BODY_WHILE_STOPPING);
-            driven.as_mut().graceful_shutdown();
         }
         loop {
-            if let Poll::Ready(ended) = driven.as_mut().poll(context) {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended");
-                }
+            if driven.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
             progress.is_polled_by(context);
@@ -182,6 +203,64 @@ async fn connection(socket: TcpStream, router: Router, place: Place, mut stopped
         }
     })
     .await;
+}
+
+async fn is_stopped(stopped: &mut watch::Receiver<bool>) {
+    // The sender is dropped only after it has sent, so the result does not matter.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Speaks the protocol that the client chose with its first byte.
+async fn speak(
+    socket: TcpStream,
+    protocols: Protocols,
+    limits: Limits,
+    progress: Arc<Progress>,
+    stopped: watch::Receiver<bool>,
+) {
+    let mut first = [0];
+    let is_bolt = match socket.peek(&mut first).await {
+        Ok(1..) => first[0] == MAGIC[0],
+        Ok(0) => return,
+        Err(error) => return tracing::debug!(%error, "a connection ended"),
+    };
+    let address = socket.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let socket = Watched::new(socket, progress.clone());
+    let ended = match protocols.bolt {
+        Some(service) if is_bolt => {
+            let ended = bolt::serve(socket, &service, progress, limits.sessions, &address).await;
+            ended.map_err(axum::BoxError::from)
+        }
+        None if is_bolt => return,
+        _ => speak_http(socket, protocols.http, progress, stopped).await.map_err(Into::into),
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
+    }
+}
+
+async fn speak_http(
+    socket: Watched,
+    router: Router,
+    progress: Arc<Progress>,
+    mut stopped: watch::Receiver<bool>,
+) -> hyper::Result<()> {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));
+        let (answer, progress) = (router.call(request), progress.clone());
+        async move {
+            let answer = answer.await?;
+            Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, progress)))
+        }
+    });
+    let mut driven = pin!(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
+    tokio::select! {
+        biased;
+        () = is_stopped(&mut stopped) => driven.as_mut().graceful_shutdown(),
+        ended = driven.as_mut() => return ended,
+    }
+    driven.await
 }
 
 /// Sets the timer to the next deadline, and returns whether that has come already.

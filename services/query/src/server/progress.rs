@@ -21,7 +21,7 @@ pub enum BodyLate {
     Stopping,
 }
 
-/// The phase of a connection. In all phases but `Running` and `Answered` it waits for its client.
+/// The phase of a connection. In all phases but `Running` and `Answered` it waits for its client. HTTP has no `Paused`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// The head of a request arrives.
@@ -34,6 +34,8 @@ enum Phase {
     Answered,
     /// The last answer was sent.
     Idle,
+    /// A part of an answer was sent, and the client has not asked for more; or it has not ended its transaction.
+    Paused,
 }
 
 /// The action for a connection whose deadline has passed, or whose place is needed.
@@ -47,7 +49,7 @@ pub(super) enum Overdue {
 
 /// The progress of one connection.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     limits: Limits,
     room: Arc<Room>,
     state: Mutex<State>,
@@ -99,13 +101,13 @@ impl Progress {
     /// Reports that some bytes of a request arrived.
     pub(super) fn received(&self) {
         let mut state = self.state();
-        if state.phase == Phase::Idle {
+        if matches!(state.phase, Phase::Idle | Phase::Paused) {
             state.enter(Phase::Head, Some(self.limits.head));
         }
     }
 
     /// Reports that the head of a request is complete.
-    pub(super) fn requested(&self, has_body: bool) {
+    pub(crate) fn requested(&self, has_body: bool) {
         let mut state = self.state();
         state.late = None;
         if has_body {
@@ -152,8 +154,19 @@ impl Progress {
         }
     }
 
+    /// Reports that nothing is left to do for the client, which may take `limit` to ask again.
+    pub(crate) fn rests(&self, limit: Duration) {
+        self.state().enter(Phase::Idle, Some(limit));
+        self.room.may_be_free();
+    }
+
+    /// Reports that the client may take `limit` to go on with what it has begun.
+    pub(crate) fn pauses(&self, limit: Duration) {
+        self.state().enter(Phase::Paused, Some(limit));
+    }
+
     /// Returns why the service does not wait for the rest of the body; `None` if it waits.
-    pub(super) fn late(&self) -> Option<BodyLate> {
+    pub(crate) fn late(&self) -> Option<BodyLate> {
         self.state().late
     }
 
@@ -198,7 +211,8 @@ impl Progress {
                 Some(Overdue::Body)
             }
             Phase::Body => None,
-            Phase::Running | Phase::Answered => {
+            Phase::Paused if is_late => Some(Overdue::Close),
+            Phase::Running | Phase::Answered | Phase::Paused => {
                 // A request arrived before the connection could be closed, so another one must be closed instead.
                 if std::mem::take(&mut state.is_unwanted) {
                     self.room.may_be_free();
@@ -221,7 +235,7 @@ impl Progress {
         match state.phase {
             Phase::Idle => Some((false, state.since)),
             Phase::Head | Phase::Body => Some((true, state.since)),
-            Phase::Running | Phase::Answered => None,
+            Phase::Running | Phase::Answered | Phase::Paused => None,
         }
     }
 

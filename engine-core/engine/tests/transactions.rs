@@ -1,0 +1,183 @@
+//! Transactions of several requests.
+
+use tidegraph_engine::{Database, Language, Options, Parameters, Query, Transaction};
+use tidegraph_types::{ErrorCode, Value, Version};
+
+fn cypher<'a>(text: &'a str, parameters: &'a Parameters) -> Query<'a> {
+    Query::new(Language::OpenCypher, text, parameters)
+}
+
+struct Graph {
+    database: std::sync::Arc<Database>,
+    none: Parameters,
+}
+
+impl Graph {
+    fn new() -> Self {
+        Self {
+            database: Database::open(Options::default()).expect("a graph in memory"),
+            none: Parameters::default(),
+        }
+    }
+
+    fn rows(&self, text: &str) -> Vec<Vec<Value>> {
+        self.database.query(&cypher(text, &self.none)).expect("it runs").rows
+    }
+
+    fn within(&self, transaction: &mut Transaction, text: &str) -> Vec<Vec<Value>> {
+        self.database.query_within(transaction, &cypher(text, &self.none)).expect("it runs").rows
+    }
+
+    fn refused(&self, transaction: &mut Transaction, text: &str) -> ErrorCode {
+        self.database.query_within(transaction, &cypher(text, &self.none)).expect_err("it is refused").code()
+    }
+}
+
+fn begin() -> Transaction {
+    Transaction::new(None, None, false)
+}
+
+#[test]
+fn requests_see_the_writes_of_earlier_ones_and_nothing_of_others() {
+    let graph = Graph::new();
+    graph.rows("CREATE (:P {`~id`: 'a', n: 1}), (:P {`~id`: 'b', n: 2})");
+    let mut transaction = begin();
+    assert_eq!(graph.within(&mut transaction, "MATCH (p:P) RETURN sum(p.n)"), [[Value::Long(3)]]);
+    // Another transaction writes after the first request.
+    graph.rows("CREATE (:P {`~id`: 'c', n: 10})");
+    graph.within(&mut transaction, "MATCH (p:P {n: 1}) SET p.n = 100");
+    graph.within(&mut transaction, "MATCH (p:P {n: 2}) DELETE p");
+    graph.within(&mut transaction, "CREATE (:P {`~id`: 'd', n: 1000})-[:E {w: 1}]->(:Q)");
+    graph.within(&mut transaction, "MATCH (:P)-[e:E]->(:Q) SET e.w = 2");
+    let inside = "MATCH (p:P) OPTIONAL MATCH (p)-[e:E]->() RETURN p.n, e.w ORDER BY p.n";
+    let expected = [[Value::Long(100), Value::Null], [Value::Long(1_000), Value::Long(2)]];
+    assert_eq!(graph.within(&mut transaction, inside), expected);
+    assert_eq!(graph.rows("MATCH (p:P) RETURN sum(p.n)"), [[Value::Long(13)]]);
+}
+
+#[test]
+fn all_of_it_is_committed_as_one_version() {
+    let graph = Graph::new();
+    let mut transaction = begin();
+    for n in 0..50 {
+        graph.within(&mut transaction, &format!("CREATE (:P {{n: {n}}})"));
+    }
+    graph.within(&mut transaction, "MATCH (p:P) WHERE p.n < 10 DELETE p");
+    // New names have a version of their own.
+    let before = Version(graph.database.status().version);
+    let version = graph.database.commit_transaction(transaction).expect("it commits");
+    assert_eq!(version, before.next());
+    assert_eq!(graph.rows("MATCH (p:P) RETURN count(p)"), [[Value::Long(40)]]);
+}
+
+#[test]
+fn what_is_dropped_leaves_nothing() {
+    let graph = Graph::new();
+    let mut transaction = begin();
+    graph.within(&mut transaction, "CREATE (:P {`~id`: 'a'})");
+    drop(transaction);
+    assert_eq!(graph.rows("MATCH (p) RETURN count(p)"), [[Value::Long(0)]]);
+    graph.rows("CREATE (:P {`~id`: 'a'})");
+}
+
+#[test]
+fn a_transaction_conflicts_by_what_any_of_its_requests_read() {
+    let graph = Graph::new();
+    graph.rows("CREATE (:A {n: 1}), (:B {n: 1})");
+    let mut transaction = begin();
+    // It only reads A.
+    graph.within(&mut transaction, "MATCH (a:A) RETURN a.n");
+    graph.within(&mut transaction, "MATCH (b:B) SET b.n = 2");
+    graph.rows("MATCH (a:A) SET a.n = 2");
+    let refused = graph.database.commit_transaction(transaction).expect_err("it read A");
+    assert_eq!(refused.code(), ErrorCode::ConcurrentModification);
+    assert_eq!(graph.rows("MATCH (b:B) RETURN b.n"), [[Value::Long(1)]]);
+
+    // A transaction that only reads has no conflicts.
+    let mut transaction = begin();
+    graph.within(&mut transaction, "MATCH (a:A) RETURN a.n");
+    graph.rows("MATCH (a:A) SET a.n = 3");
+    assert_eq!(graph.within(&mut transaction, "MATCH (a:A) RETURN a.n"), [[Value::Long(2)]]);
+    let read = transaction.version().expect("it has read");
+    assert_eq!(graph.database.commit_transaction(transaction).expect("it wrote nothing"), read);
+}
+
+#[test]
+fn after_a_failure_it_can_only_be_dropped() {
+    let graph = Graph::new();
+    let mut transaction = begin();
+    graph.within(&mut transaction, "CREATE (:P)");
+    assert_eq!(graph.refused(&mut transaction, "MATCH (p:P) RETURN p.name +"), ErrorCode::MalformedQuery);
+    assert_eq!(graph.refused(&mut transaction, "RETURN 1"), ErrorCode::BadRequest);
+    let refused = graph.database.commit_transaction(transaction).expect_err("a request failed");
+    assert_eq!(refused.code(), ErrorCode::BadRequest);
+    assert_eq!(graph.rows("MATCH (p:P) RETURN count(p)"), [[Value::Long(0)]]);
+}
+
+#[test]
+fn rules_hold_at_the_commit() {
+    let graph = Graph::new();
+    graph.rows("CREATE CONSTRAINT one FOR (p:P) REQUIRE p.name IS UNIQUE");
+    graph.rows("CREATE (:P {name: 'Ada'})-[:E]->(:Q)");
+    let mut transaction = begin();
+    graph.within(&mut transaction, "CREATE (:P {name: 'Ada'})");
+    // It is given another name in time.
+    graph.within(&mut transaction, "MATCH (p:P {name: 'Ada'}) WHERE NOT (p)-[:E]->() SET p.name = 'Grace'");
+    graph.database.commit_transaction(transaction).expect("the names differ");
+
+    let mut transaction = begin();
+    graph.within(&mut transaction, "CREATE (:P {name: 'Grace'})");
+    let refused = graph.database.commit_transaction(transaction).expect_err("the name is taken");
+    assert_eq!(refused.code(), ErrorCode::UniqueViolation);
+
+    let mut transaction = begin();
+    graph.within(&mut transaction, "MATCH (q:Q) DELETE q");
+    let refused = graph.database.commit_transaction(transaction).expect_err("it has an edge");
+    assert_eq!(refused.code(), ErrorCode::ConstraintViolation);
+    let mut transaction = begin();
+    graph.within(&mut transaction, "MATCH (q:Q) DELETE q");
+    graph.within(&mut transaction, "MATCH (:P)-[e:E]->() DELETE e");
+    graph.database.commit_transaction(transaction).expect("the edge is gone, too");
+}
+
+#[test]
+fn what_does_not_belong_into_a_transaction_is_refused() {
+    let graph = Graph::new();
+    let mut transaction = begin();
+    let index = "CREATE INDEX names FOR (p:P) ON (p.name)";
+    assert_eq!(graph.refused(&mut transaction, index), ErrorCode::UnsupportedOperation);
+    let mut reading = Transaction::new(None, None, true);
+    assert_eq!(graph.refused(&mut reading, "CREATE (:P)"), ErrorCode::MethodNotAllowed);
+    let mut late = Transaction::new(Some(Version(1_000_000)), None, false);
+    let query =
+        Query { timeout: Some(std::time::Duration::from_millis(20)), ..cypher("RETURN 1", &graph.none) };
+    let refused = graph.database.query_within(&mut late, &query).expect_err("the version is far");
+    assert_eq!(refused.code(), ErrorCode::Unavailable);
+}
+
+#[test]
+fn its_memory_has_the_limit_of_a_request() {
+    let options = Options { query_memory_bytes: 4 << 20, ..Options::default() };
+    let graph =
+        Graph { database: Database::open(options).expect("a graph in memory"), none: Parameters::default() };
+    let mut transaction = begin();
+    let text = "UNWIND range(1, 1000) AS n CREATE (:P {text: 'a text that takes some of the memory'})";
+    let refused = (0..100)
+        .find_map(|_| graph.database.query_within(&mut transaction, &cypher(text, &graph.none)).err());
+    assert_eq!(refused.expect("100,000 vertices do not fit").code(), ErrorCode::QueryLimitExceeded);
+}
+
+#[test]
+fn counters_are_those_of_each_request() {
+    let graph = Graph::new();
+    let mut transaction = begin();
+    let mut counted = |text: &str| {
+        let answer =
+            graph.database.query_within(&mut transaction, &cypher(text, &graph.none)).expect("it runs");
+        (answer.counters.vertices_created, answer.counters.edges_created, answer.wrote)
+    };
+    assert_eq!(counted("CREATE (:P)-[:E]->(:P)"), (2, 1, true));
+    assert_eq!(counted("MATCH (p:P) RETURN p"), (0, 0, false));
+    assert_eq!(counted("CREATE (:P)"), (1, 0, true));
+    assert_eq!(counted("MERGE (q:Q) MERGE (:Q)"), (1, 0, true));
+}

@@ -1,0 +1,6 @@
+// The drivers for Go that the tests use.
+module tidegraph/clients
+
+go 1.24
+
+require github.com/neo4j/neo4j-go-driver/v5 v5.28.4

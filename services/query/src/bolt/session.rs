@@ -1,0 +1,580 @@
+//! The session of one connection: who asks, which transaction is open, which answers are open.
+
+use super::Service;
+use super::codes::Failure;
+use super::connection::{Connection, Interruption, Received, Waits};
+use crate::admission::{self, RequestMemory, Written};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tidegraph_bolt::{
+    Budget, Dialect, Pull, Reply, Request, RequestError, Run, Version as Bolt, end_of_messages,
+};
+use tidegraph_engine::{Counters, Language, Principal, Reservation, Transaction};
+use tidegraph_types::{ErrorCode, Map, Value, Version};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Longest message of a client that is not authenticated yet.
+const GREETING_BYTES: usize = 64 << 10;
+/// Most answers of a transaction that are open at once.
+const MOST_ANSWERS: usize = 256;
+/// The name of the graph as a database.
+const DATABASE: &str = "neo4j";
+/// A database that every server of Neo4j has. It has an address here, and nothing else.
+const SYSTEM_DATABASE: &str = "system";
+/// Seconds for which a client may keep the addresses of the database.
+const ROUTES_SECONDS: i64 = 300;
+/// Java's driver talks only to servers whose name begins so.
+const SERVER: &str = concat!("Neo4j/5.26.0-tidegraph-", env!("CARGO_PKG_VERSION"));
+
+/// How far the client has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// It must send HELLO.
+    Greeting,
+    /// It must send LOGON.
+    Login,
+    /// It may ask.
+    Inside,
+    /// A request failed: all are ignored until RESET.
+    Failed,
+}
+
+/// What happens after a message.
+enum Next {
+    Continue,
+    Close,
+}
+
+pub(super) struct Session<'s, S> {
+    connection: Connection<S>,
+    service: &'s Service,
+    version: Bolt,
+    dialect: Dialect,
+    /// The address that the client used, as far as it said.
+    address: String,
+    stage: Stage,
+    /// Whether the client was let in, and may have logged off since: the time limit of newcomers is over then.
+    was_inside: bool,
+    principal: Principal,
+    transaction: Option<Open>,
+    /// Answers by their number. Outside of a transaction there is at most one.
+    answers: BTreeMap<i64, Answer>,
+    next_answer: i64,
+}
+
+/// An open transaction.
+struct Open {
+    /// `None` while a request of it runs, and after one has failed.
+    transaction: Option<Transaction>,
+    /// When it must have ended.
+    until: jiff::Timestamp,
+    read_only: bool,
+}
+
+/// An answer whose rows are pulled.
+struct Answer {
+    written: Written,
+    /// How many bytes of the records were sent.
+    sent: usize,
+    any_sent: bool,
+    started: jiff::Timestamp,
+}
+
+/// What RUN and BEGIN say besides.
+struct Extra {
+    at_least: Option<Version>,
+    timeout: Option<Duration>,
+    read_only: bool,
+}
+
+impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
+    pub(super) fn new(connection: Connection<S>, service: &'s Service, version: Bolt, address: &str) -> Self {
+        let is_new = version >= Bolt::new(5, 0);
+        Self {
+            connection,
+            service,
+            version,
+            dialect: Dialect { element_ids: is_new, utc: is_new },
+            address: address.to_owned(),
+            stage: Stage::Greeting,
+            was_inside: false,
+            principal: Principal::Anonymous,
+            transaction: None,
+            answers: BTreeMap::new(),
+            next_answer: 0,
+        }
+    }
+
+    /// Answers messages until either side ends the connection.
+    pub(super) async fn run(mut self) -> io::Result<()> {
+        loop {
+            let mut memory = RequestMemory::default();
+            let (limit, waits) = self.waits();
+            let received =
+                self.connection.receive(limit, waits, &self.service.admission, &mut memory).await?;
+            let result = match received {
+                Received::Closed => return Ok(()),
+                Received::Message(bytes) => match self.read(&bytes, &mut memory) {
+                    Ok(request) => self.answer(request, memory.reserved()).await?,
+                    Err(failure) => Err(failure),
+                },
+                Received::TooLong => {
+                    let message = format!("the message is longer than the limit of {limit} bytes");
+                    Err(Failure::new(ErrorCode::RequestTooLarge, message))
+                }
+                Received::NoMemory(refused) => Err(Failure::new(refused.code(), refused.to_string())),
+            };
+            match result {
+                Ok(Next::Continue) => {}
+                Ok(Next::Close) => return self.connection.close().await,
+                Err(failure) => {
+                    let is_outside = matches!(self.stage, Stage::Greeting | Stage::Login);
+                    self.fail(failure);
+                    if is_outside {
+                        return self.connection.close().await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn waits(&self) -> (usize, Waits) {
+        match self.stage {
+            Stage::Greeting | Stage::Login if !self.was_inside => (GREETING_BYTES, Waits::Outside),
+            Stage::Greeting | Stage::Login => (GREETING_BYTES, Waits::Idle),
+            _ if self.transaction.is_some() || !self.answers.is_empty() => {
+                (self.service.message_bytes, Waits::Open)
+            }
+            _ => (self.service.message_bytes, Waits::Idle),
+        }
+    }
+
+    fn read(&self, bytes: &Bytes, memory: &mut RequestMemory) -> Result<Request, Failure> {
+        let admission = &self.service.admission;
+        let counted = memory.grow(bytes.len(), admission);
+        counted.map_err(|refused| Failure::new(refused.code(), refused.to_string()))?;
+        let mut take = |bytes| memory.grow(bytes, admission).is_ok();
+        Request::read(bytes, self.version, Budget::new(&mut take)).map_err(|error| match &error {
+            RequestError::Value(tidegraph_bolt::packstream::Error::Memory) => {
+                Failure::new(ErrorCode::MemoryLimitExceeded, error.to_string())
+            }
+            RequestError::Value(tidegraph_bolt::packstream::Error::Unsupported { .. }) => {
+                Failure::new(ErrorCode::UnsupportedOperation, error.to_string())
+            }
+            _ => Failure::of_format(error.to_string()),
+        })
+    }
+
+    fn succeed(&mut self, entries: Vec<(&'static str, Value)>) -> Result<Next, Failure> {
+        self.connection.reply(&Reply::Success(entries));
+        Ok(Next::Continue)
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.connection.reply(&failure.reply(self.version));
+        self.stage = Stage::Failed;
+        self.answers.clear();
+        self.transaction = None;
+    }
+
+    async fn answer(
+        &mut self,
+        request: Request,
+        memory: Option<Arc<Reservation>>,
+    ) -> io::Result<Result<Next, Failure>> {
+        Ok(match (self.stage, request) {
+            (_, Request::Goodbye) => Ok(Next::Close),
+            (Stage::Greeting, Request::Hello(extra)) => self.hello(&extra),
+            (Stage::Login, Request::Logon(auth)) => self.logon(&auth),
+            (Stage::Inside | Stage::Failed, Request::Reset) => {
+                self.stage = Stage::Inside;
+                self.answers.clear();
+                self.transaction = None;
+                self.succeed(vec![])
+            }
+            (Stage::Failed, _) => {
+                self.connection.reply(&Reply::Ignored);
+                Ok(Next::Continue)
+            }
+            (Stage::Inside, Request::Run(run)) if self.transaction.is_some() || self.answers.is_empty() => {
+                return self.run_query(run, memory).await;
+            }
+            (Stage::Inside, Request::Pull(pull)) if !self.answers.is_empty() => {
+                return self.pull(pull, true).await;
+            }
+            (Stage::Inside, Request::Discard(pull)) if !self.answers.is_empty() => {
+                return self.pull(pull, false).await;
+            }
+            (Stage::Inside, Request::Begin(extra)) if self.is_free() => self.begin(&extra),
+            (Stage::Inside, Request::Commit) if self.transaction.is_some() => return self.commit().await,
+            (Stage::Inside, Request::Rollback) if self.transaction.is_some() => {
+                self.answers.clear();
+                self.transaction = None;
+                self.succeed(vec![])
+            }
+            (Stage::Inside, Request::Logoff) if self.is_free() => {
+                self.principal = Principal::Anonymous;
+                self.stage = Stage::Login;
+                self.succeed(vec![])
+            }
+            (Stage::Inside, Request::Route { routing, extra }) if self.is_free() => {
+                self.route(&routing, &extra)
+            }
+            (Stage::Inside, Request::Telemetry) => self.succeed(vec![]),
+            (_, request) => {
+                let state = match self.stage {
+                    Stage::Greeting => "before HELLO",
+                    Stage::Login => "before LOGON",
+                    _ if self.transaction.is_some() => "in a transaction",
+                    _ if !self.answers.is_empty() => "while an answer is open",
+                    _ => "while nothing is open",
+                };
+                // The client and the server disagree about the state of the session, so it cannot go on.
+                self.fail(Failure::of_protocol(format!("{} does not come {state}", request.name())));
+                Ok(Next::Close)
+            }
+        })
+    }
+
+    /// Whether neither a transaction nor an answer is open.
+    fn is_free(&self) -> bool {
+        self.transaction.is_none() && self.answers.is_empty()
+    }
+
+    fn hello(&mut self, extra: &Map) -> Result<Next, Failure> {
+        if let Some(Value::Map(routing)) = extra.get(&Value::from("routing")) {
+            self.take_address(routing);
+        }
+        let number = self.service.sessions.fetch_add(1, Ordering::Relaxed);
+        let mut entries = vec![
+            ("server", Value::from(SERVER)),
+            ("connection_id", Value::string(format!("bolt-{number}"))),
+            ("hints", Value::map(Map::from_iter([("telemetry.enabled".into(), false.into())]))),
+        ];
+        let patches = extra.get(&Value::from("patch_bolt")).and_then(Value::as_slice).unwrap_or_default();
+        if !self.dialect.utc && patches.contains(&Value::from("utc")) {
+            self.dialect.utc = true;
+            entries.push(("patch_bolt", Value::list(vec!["utc".into()])));
+        }
+        self.stage = Stage::Login;
+        if self.version < Bolt::new(5, 1) {
+            self.let_in(extra)?;
+        }
+        self.succeed(entries)
+    }
+
+    fn logon(&mut self, auth: &Map) -> Result<Next, Failure> {
+        self.let_in(auth)?;
+        self.succeed(vec![])
+    }
+
+    fn let_in(&mut self, auth: &Map) -> Result<(), Failure> {
+        let scheme = auth.get(&Value::from("scheme")).and_then(Value::as_str).unwrap_or("none");
+        let sent = match scheme {
+            "none" => None,
+            "basic" | "bearer" => auth.get(&Value::from("credentials")).and_then(Value::as_str),
+            other => {
+                let message = format!("the scheme {other:?} is not supported: use basic, bearer or none");
+                return Err(Failure::unauthorized(message));
+            }
+        };
+        let Some(principal) = self.service.principal(sent) else {
+            return Err(Failure::unauthorized("the password must be the service's token"));
+        };
+        self.principal = principal;
+        self.stage = Stage::Inside;
+        self.was_inside = true;
+        Ok(())
+    }
+
+    fn take_address(&mut self, routing: &Map) {
+        if let Some(address) = routing.get(&Value::from("address")).and_then(Value::as_str) {
+            address.clone_into(&mut self.address);
+        }
+    }
+
+    fn route(&mut self, routing: &Map, extra: &Map) -> Result<Next, Failure> {
+        self.take_address(routing);
+        let asked = extra.get(&Value::from("db")).and_then(Value::as_str);
+        let database = match asked {
+            // Java's driver asks for this one to see whether it is connected.
+            Some(name) if name.eq_ignore_ascii_case(SYSTEM_DATABASE) => SYSTEM_DATABASE,
+            _ => {
+                ensure_database(extra)?;
+                DATABASE
+            }
+        };
+        let servers = ["ROUTE", "READ", "WRITE"].map(|role| {
+            let addresses = Value::list(vec![self.address.as_str().into()]);
+            Value::map(Map::from_iter([("addresses".into(), addresses), ("role".into(), role.into())]))
+        });
+        let table = [
+            ("ttl", Value::Long(ROUTES_SECONDS)),
+            ("db", database.into()),
+            ("servers", Value::list(servers.to_vec())),
+        ];
+        let table = table.into_iter().map(|(key, value)| (key.into(), value));
+        self.succeed(vec![("rt", Value::map(table.collect()))])
+    }
+
+    fn begin(&mut self, extra: &Map) -> Result<Next, Failure> {
+        let extra = Extra::read(extra)?;
+        let longest = self.service.admission.limits().query_timeout;
+        let limit = extra.timeout.map_or(longest, |asked| asked.min(longest));
+        let until = self.service.database.now() + jiff::SignedDuration::try_from(limit).unwrap_or_default();
+        let transaction = self.service.admission.begin(extra.at_least, extra.read_only);
+        let transaction = transaction.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        self.transaction = Some(Open { transaction: Some(transaction), until, read_only: extra.read_only });
+        self.succeed(if self.version >= Bolt::new(5, 8) { vec![("db", DATABASE.into())] } else { vec![] })
+    }
+
+    async fn run_query(
+        &mut self,
+        run: Run,
+        memory: Option<Arc<Reservation>>,
+    ) -> io::Result<Result<Next, Failure>> {
+        let started = self.service.database.now();
+        let asked = match self.request(run, memory, started) {
+            Ok(asked) => asked,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let dialect = self.dialect;
+        let write = move |_: &admission::Request,
+                          answer: &tidegraph_engine::Answer,
+                          output: &mut admission::Output| {
+            let mut scratch = vec![];
+            answer.rows.iter().try_for_each(|row| Reply::write_record(row, dialect, &mut scratch, output))
+        };
+        let admission = &self.service.admission;
+        let open = self.transaction.as_mut().and_then(|open| open.transaction.take());
+        let query = async move {
+            match open {
+                None => (admission.run(asked, write).await, None),
+                Some(transaction) => match admission.run_within(transaction, asked, write).await {
+                    Ok((written, transaction)) => (Ok(written), Some(transaction)),
+                    Err(error) => (Err(error), None),
+                },
+            }
+        };
+        let (written, transaction) = tokio::select! {
+            biased;
+            ended = query => ended,
+            interruption = self.connection.interrupted() => match interruption {
+                Interruption::Reset => return Ok(Err(Failure::terminated())),
+                Interruption::Closed => return Err(io::ErrorKind::ConnectionAborted.into()),
+            },
+        };
+        let written = match written {
+            Ok(written) => written,
+            Err(error) => return Ok(Err(of_query(&error))),
+        };
+        if let Some(open) = &mut self.transaction {
+            open.transaction = transaction;
+        }
+        let number = self.next_answer;
+        self.next_answer += 1;
+        let columns: Vec<Value> = written.columns.iter().map(|name| Value::String(name.clone())).collect();
+        let mut entries = vec![
+            ("fields", Value::list(columns)),
+            ("t_first", Value::Long(milliseconds(started, self.service.database.now()))),
+        ];
+        if self.transaction.is_some() {
+            entries.push(("qid", Value::Long(number)));
+        }
+        self.answers.insert(number, Answer { written, sent: 0, any_sent: false, started });
+        Ok(self.succeed(entries))
+    }
+
+    /// Makes the request of the engine.
+    fn request(
+        &self,
+        run: Run,
+        memory: Option<Arc<Reservation>>,
+        now: jiff::Timestamp,
+    ) -> Result<admission::Request, Failure> {
+        let mut extra = Extra::read(&run.extra)?;
+        if let Some(open) = &self.transaction {
+            if self.answers.len() >= MOST_ANSWERS {
+                let message =
+                    format!("{MOST_ANSWERS} answers of the transaction are open: pull or discard some");
+                return Err(Failure::new(ErrorCode::QueryLimitExceeded, message));
+            }
+            let Ok(left) = Duration::try_from(open.until.duration_since(now)) else {
+                let message = "the transaction took longer than its limit";
+                return Err(Failure::new(ErrorCode::TimeLimitExceeded, message));
+            };
+            extra.timeout = Some(extra.timeout.map_or(left, |asked| asked.min(left)));
+            extra.read_only |= open.read_only;
+        }
+        Ok(admission::Request {
+            id: self.service.database.request_id().to_string(),
+            language: Language::OpenCypher,
+            text: run.text.to_string(),
+            parameters: run.parameters,
+            timeout: extra.timeout,
+            at_least: extra.at_least,
+            read_only: extra.read_only,
+            key: None,
+            principal: self.principal.clone(),
+            memory,
+            frees_slot: true,
+        })
+    }
+
+    async fn pull(&mut self, pull: Pull, sends: bool) -> io::Result<Result<Next, Failure>> {
+        let number = pull.answer.or_else(|| self.answers.keys().next_back().copied()).unwrap_or_default();
+        let Some(answer) = self.answers.get_mut(&number) else {
+            return Ok(Err(Failure::of_protocol(format!("there is no open answer {number}"))));
+        };
+        let rest = &answer.written.body[answer.sent..];
+        let (rows, length) = match pull.rows {
+            // The length of the rest says it all.
+            None => (u64::from(!rest.is_empty()), rest.len()),
+            Some(rows) => end_of_messages(rest, rows),
+        };
+        if sends {
+            answer.any_sent |= rows > 0;
+            let records = answer.written.body.slice(answer.sent..answer.sent + length);
+            self.connection.send(records).await?;
+        }
+        answer.sent += length;
+        if answer.sent < answer.written.body.len() {
+            return Ok(self.succeed(vec![("has_more", true.into())]));
+        }
+        let Some(answer) = self.answers.remove(&number) else { return Ok(Ok(Next::Continue)) };
+        let entries = self.summary(&answer);
+        Ok(self.succeed(entries))
+    }
+
+    fn summary(&self, answer: &Answer) -> Vec<(&'static str, Value)> {
+        let Answer { written, started, any_sent, .. } = answer;
+        let kind = match (written.wrote, written.columns.is_empty()) {
+            (false, _) => "r",
+            (true, true) => "w",
+            (true, false) => "rw",
+        };
+        let mut entries = vec![
+            ("type", kind.into()),
+            ("t_last", Value::Long(milliseconds(*started, self.service.database.now()))),
+            ("db", DATABASE.into()),
+        ];
+        if self.transaction.is_none() {
+            entries.push(("bookmark", bookmark(written.version)));
+        }
+        if let Some(counts) = counts(&written.counters) {
+            entries.push(("stats", counts));
+        }
+        if self.version >= Bolt::new(5, 5) {
+            let (state, description) = match (any_sent, written.columns.is_empty()) {
+                (true, _) => ("00000", "note: successful completion"),
+                (false, true) => ("00001", "note: successful completion - omitted result"),
+                (false, false) => ("02000", "note: no data"),
+            };
+            let status: [(&str, &str); 2] = [("gql_status", state), ("status_description", description)];
+            let status = status.into_iter().map(|(key, value)| (key.into(), value.into()));
+            entries.push(("statuses", Value::list(vec![Value::map(status.collect())])));
+        }
+        entries
+    }
+
+    async fn commit(&mut self) -> io::Result<Result<Next, Failure>> {
+        self.answers.clear();
+        let Some(Open { transaction: Some(transaction), until, .. }) = self.transaction.take() else {
+            return Ok(Err(Failure::of_protocol("there is no transaction to commit")));
+        };
+        if until < self.service.database.now() {
+            let message = "the transaction took longer than its limit, and is not committed";
+            return Ok(Err(Failure::new(ErrorCode::TimeLimitExceeded, message)));
+        }
+        match self.service.admission.commit_transaction(transaction).await {
+            Ok(version) => Ok(self.succeed(vec![("bookmark", bookmark(version))])),
+            Err(error) => Ok(Err(of_query(&error))),
+        }
+    }
+}
+
+fn of_query(error: &admission::Error) -> Failure {
+    let code = error.code();
+    if matches!(code, ErrorCode::Internal | ErrorCode::Corrupt) {
+        tracing::error!(%code, %error, "request failed");
+    }
+    Failure::new(code, error.to_string())
+}
+
+fn milliseconds(from: jiff::Timestamp, to: jiff::Timestamp) -> i64 {
+    to.as_millisecond().saturating_sub(from.as_millisecond()).max(0)
+}
+
+/// The version in digits, as HTTP's header has it.
+fn bookmark(version: Version) -> Value {
+    Value::string(version.0.to_string())
+}
+
+/// Neo4j's counts; `None` if nothing changed.
+fn counts(counters: &Counters) -> Option<Value> {
+    let counts = [
+        ("nodes-created", counters.vertices_created),
+        ("nodes-deleted", counters.vertices_deleted),
+        ("relationships-created", counters.edges_created),
+        ("relationships-deleted", counters.edges_deleted),
+        ("properties-set", counters.properties_written),
+    ];
+    let counts: Map = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(key, count)| (key.into(), Value::Long(count.cast_signed())))
+        .collect();
+    if counts.is_empty() {
+        return None;
+    }
+    let mut counts = counts;
+    counts.insert("contains-updates".into(), true.into());
+    Some(Value::map(counts))
+}
+
+fn ensure_database(extra: &Map) -> Result<(), Failure> {
+    match extra.get(&Value::from("db")) {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::String(name)) if name.is_empty() || name.eq_ignore_ascii_case(DATABASE) => Ok(()),
+        Some(other) => Err(Failure::no_database(other.as_str().unwrap_or_default())),
+    }
+}
+
+impl Extra {
+    fn read(extra: &Map) -> Result<Self, Failure> {
+        ensure_database(extra)?;
+        if let Some(Value::String(user)) = extra.get(&Value::from("imp_user")) {
+            let message =
+                format!("the service cannot act as the user {user:?}: impersonation is not supported");
+            return Err(Failure::new(ErrorCode::AccessDenied, message));
+        }
+        let invalid = |name: &str, expected: &str, found: &Value| {
+            let message = format!("{name} must be {expected}, not {}", found.for_message());
+            Failure::new(ErrorCode::InvalidParameter, message)
+        };
+        let read_only = match extra.get(&Value::from("mode")) {
+            None | Some(Value::Null) => false,
+            Some(Value::String(mode)) if mode == "r" => true,
+            Some(Value::String(mode)) if mode == "w" => false,
+            Some(other) => return Err(invalid("mode", "\"r\" or \"w\"", other)),
+        };
+        let timeout = match extra.get(&Value::from("tx_timeout")) {
+            // 0 is no limit of the client's own.
+            None | Some(Value::Null | Value::Long(0)) => None,
+            Some(Value::Long(ms @ 1..)) => Some(Duration::from_millis(ms.cast_unsigned())),
+            Some(other) => return Err(invalid("tx_timeout", "a number of milliseconds", other)),
+        };
+        let mut at_least = None;
+        for bookmark in extra.get(&Value::from("bookmarks")).and_then(Value::as_slice).unwrap_or_default() {
+            let digits = bookmark.as_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            let version = digits.and_then(|digits| digits.parse().ok());
+            let version = version.ok_or_else(|| Failure::no_bookmark(bookmark))?;
+            at_least = at_least.max(Some(Version(version)));
+        }
+        Ok(Self { at_least, timeout, read_only })
+    }
+}

@@ -1,0 +1,648 @@
+//! Sessions of Bolt over sockets: what clients send, good and bad, and what they get.
+
+#![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
+#![allow(clippy::disallowed_methods, reason = "the tests are clients, which open sockets")]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+use tidegraph_bolt::packstream::{Reader, write_value};
+use tidegraph_bolt::{Budget, Dialect, Message, Messages, write_chunks};
+use tidegraph_engine::{Database, Options};
+use tidegraph_query::bolt::SessionLimits;
+use tidegraph_query::server::Protocols;
+use tidegraph_query::{admission, http, server};
+use tidegraph_types::{Map, Value};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+/// Time limit of every wait. It is generous, because other programs may keep the machine busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+const NEVER: Duration = Duration::from_secs(1_000_000);
+
+const WIDE: server::Limits = server::Limits {
+    connections: 1_000,
+    head: NEVER,
+    body: NEVER,
+    idle: NEVER,
+    write: NEVER,
+    sessions: SessionLimits { idle: NEVER, paused: NEVER },
+};
+
+const HELLO: u8 = 0x01;
+const GOODBYE: u8 = 0x02;
+const RESET: u8 = 0x0F;
+const RUN: u8 = 0x10;
+const BEGIN: u8 = 0x11;
+const COMMIT: u8 = 0x12;
+const ROLLBACK: u8 = 0x13;
+const DISCARD: u8 = 0x2F;
+const PULL: u8 = 0x3F;
+const ROUTE: u8 = 0x66;
+const LOGON: u8 = 0x6A;
+const LOGOFF: u8 = 0x6B;
+const SUCCESS: u8 = 0x70;
+const RECORD: u8 = 0x71;
+const IGNORED: u8 = 0x7E;
+const FAILURE: u8 = 0x7F;
+
+struct Server {
+    address: SocketAddr,
+}
+
+impl Server {
+    async fn start(limits: server::Limits, token: Option<&str>) -> Self {
+        Self::with_memory(256 << 20, limits, token).await
+    }
+
+    async fn with_memory(memory_total_bytes: u64, limits: server::Limits, token: Option<&str>) -> Self {
+        let queries = http::Limits {
+            body_bytes: 1 << 20,
+            queries: admission::Limits { memory_total_bytes, ..admission::Limits::default() },
+            ..http::Limits::default()
+        };
+        let service = http::Service::new(Database::open(Options::default()).unwrap(), queries);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let bolt = Some(service.bolt(token.map(str::to_owned)));
+        let protocols = Protocols { http: service.router(), bolt };
+        tokio::spawn(server::serve(listener, protocols, limits, std::future::pending()));
+        Self { address }
+    }
+
+    /// A client that is let in.
+    async fn client(&self) -> Client {
+        let mut client = self.greeted([0, 0, 8, 5]).await;
+        client.succeeds(HELLO, &[map(&[("user_agent", "test".into())])]).await;
+        client.succeeds(LOGON, &[map(&[("scheme", "none".into())])]).await;
+        client
+    }
+
+    /// A client that has agreed on a version.
+    async fn greeted(&self, version: [u8; 4]) -> Client {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        let greeting = [&[0x60, 0x60, 0xB0, 0x17][..], &version, &[0; 12]].concat();
+        socket.write_all(&greeting).await.unwrap();
+        let mut answer = [0; 4];
+        timeout(PATIENCE, socket.read_exact(&mut answer)).await.unwrap().unwrap();
+        assert_eq!(answer, [0, 0, version[2], version[3]]);
+        Client { socket, messages: Messages::default() }
+    }
+
+    /// Memory of queries, answers and requests.
+    async fn memory(&self) -> u64 {
+        let mut http = TcpStream::connect(self.address).await.unwrap();
+        let ask = b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        http.write_all(ask).await.unwrap();
+        let mut answer = String::new();
+        timeout(PATIENCE, http.read_to_string(&mut answer)).await.unwrap().unwrap();
+        let (_, rest) = answer.split_once("\"usedBytes\":").unwrap();
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    }
+
+    /// Waits until no query runs and no memory is held.
+    async fn becomes_free(&self) {
+        let free = async {
+            while self.memory().await > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, free).await.unwrap();
+    }
+}
+
+struct Client {
+    socket: TcpStream,
+    messages: Messages,
+}
+
+fn map(entries: &[(&str, Value)]) -> Value {
+    Value::map(entries.iter().map(|(key, value)| (Value::from(*key), value.clone())).collect::<Map>())
+}
+
+fn message(tag: u8, fields: &[Value]) -> Vec<u8> {
+    let mut bytes = vec![0xB0 | fields.len() as u8, tag];
+    for field in fields {
+        write_value(field, Dialect { element_ids: true, utc: true }, &mut bytes);
+    }
+    let mut chunks = vec![];
+    write_chunks(&bytes, &mut chunks).unwrap();
+    chunks
+}
+
+fn run(text: &str) -> Vec<u8> {
+    message(RUN, &[text.into(), map(&[]), map(&[])])
+}
+
+fn pull(n: i64) -> Vec<u8> {
+    message(PULL, &[map(&[("n", n.into())])])
+}
+
+fn field<'v>(value: &'v Value, name: &str) -> &'v Value {
+    let Value::Map(map) = value else { panic!("{value:?} is not a map") };
+    map.get(&Value::from(name)).unwrap_or(&Value::Null)
+}
+
+impl Client {
+    async fn send(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).await.unwrap();
+    }
+
+    /// Returns the tag and the field of the next message; `None` if the server has closed the connection.
+    async fn receive(&mut self) -> Option<(u8, Value)> {
+        loop {
+            if let Some(message) = self.messages.next(usize::MAX) {
+                let Message::Whole(bytes) = message else { panic!("it has no limit") };
+                let mut take = |_| true;
+                let mut reader = Reader::new(&bytes, Budget::new(&mut take));
+                let (fields, tag) = reader.structure().unwrap();
+                return Some((tag, if fields == 0 { Value::Null } else { reader.value().unwrap() }));
+            }
+            // A server that closes before it has read all may reset the connection.
+            let read = timeout(PATIENCE, self.socket.read_buf(&mut self.messages.buffer)).await.unwrap();
+            if read.unwrap_or(0) == 0 {
+                return None;
+            }
+        }
+    }
+
+    async fn succeeds(&mut self, tag: u8, fields: &[Value]) -> Value {
+        self.send(&message(tag, fields)).await;
+        self.success().await
+    }
+
+    async fn success(&mut self) -> Value {
+        match self.receive().await {
+            Some((SUCCESS, metadata)) => metadata,
+            other => panic!("{other:?} is not a success"),
+        }
+    }
+
+    /// Returns the code of a failure.
+    async fn failure(&mut self) -> String {
+        match self.receive().await {
+            Some((FAILURE, metadata)) => field(&metadata, "neo4j_code").as_str().unwrap().to_owned(),
+            other => panic!("{other:?} is not a failure"),
+        }
+    }
+
+    async fn ignored(&mut self) {
+        assert_eq!(self.receive().await.unwrap().0, IGNORED);
+    }
+
+    /// Runs a query and returns its rows and its summary.
+    async fn rows(&mut self, text: &str) -> (Vec<Value>, Value) {
+        self.send(&[run(text), pull(-1)].concat()).await;
+        self.success().await;
+        self.records().await
+    }
+
+    async fn records(&mut self) -> (Vec<Value>, Value) {
+        let mut rows = vec![];
+        loop {
+            match self.receive().await {
+                Some((RECORD, row)) => rows.push(row),
+                Some((SUCCESS, metadata)) => return (rows, metadata),
+                other => panic!("{other:?} is neither a record nor a success"),
+            }
+        }
+    }
+
+    async fn is_closed(&mut self) {
+        assert_eq!(self.receive().await, None);
+    }
+}
+
+fn row(values: &[Value]) -> Value {
+    Value::list(values.to_vec())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_has_fields_records_and_a_summary() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let (rows, summary) = client.rows("CREATE (:P {name: 'Ada'})-[:KNOWS]->(:P {name: 'Grace'})").await;
+    assert!(rows.is_empty());
+    assert_eq!(field(&summary, "type"), &Value::from("w"));
+    assert_eq!(field(field(&summary, "stats"), "nodes-created"), &Value::Long(2));
+    assert_eq!(field(field(&summary, "stats"), "relationships-created"), &Value::Long(1));
+    let bookmark = field(&summary, "bookmark").clone();
+
+    let text = "MATCH (p:P) WHERE p.name > $after RETURN p.name AS name, 1.5 AS half ORDER BY name";
+    let extra = map(&[("bookmarks", Value::list(vec![bookmark])), ("mode", "r".into())]);
+    let head = client.succeeds(RUN, &[text.into(), map(&[("after", "A".into())]), extra]).await;
+    assert_eq!(field(&head, "fields"), &row(&["name".into(), "half".into()]));
+    client.send(&pull(-1)).await;
+    let (rows, summary) = client.records().await;
+    let half = Value::Double(1.5);
+    assert_eq!(rows, [row(&["Ada".into(), half.clone()]), row(&["Grace".into(), half])]);
+    assert_eq!(field(&summary, "type"), &Value::from("r"));
+    assert_eq!(field(&summary, "has_more"), &Value::Null);
+    client.send(&message(GOODBYE, &[])).await;
+    client.is_closed().await;
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_come_in_the_parts_that_the_client_asks_for() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&run("UNWIND range(1, 10) AS n RETURN n")).await;
+    client.success().await;
+    client.send(&pull(3)).await;
+    let (rows, more) = client.records().await;
+    assert_eq!((rows.len(), field(&more, "has_more")), (3, &Value::Bool(true)));
+    client.send(&message(DISCARD, &[map(&[("n", 4_i64.into())])])).await;
+    assert_eq!(field(&client.success().await, "has_more"), &Value::Bool(true));
+    client.send(&pull(100)).await;
+    let (rows, summary) = client.records().await;
+    assert_eq!(rows, [8, 9, 10].map(|n| row(&[Value::Long(n)])));
+    assert_eq!(field(&summary, "has_more"), &Value::Null);
+    // Nothing is open now.
+    client.send(&pull(1)).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Request.Invalid");
+    client.is_closed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_answer_arrives_whole_in_parts() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&run("UNWIND range(1, 20000) AS n RETURN n, 'some text to make rows longer' AS text")).await;
+    client.success().await;
+    let mut count = 0;
+    loop {
+        client.send(&pull(999)).await;
+        let (rows, more) = client.records().await;
+        for row in rows {
+            count += 1;
+            assert_eq!(row.as_slice().unwrap()[0], Value::Long(count));
+        }
+        if field(&more, "has_more") != &Value::Bool(true) {
+            break;
+        }
+    }
+    assert_eq!(count, 20_000);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failure_all_is_ignored_until_reset() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&[run("RETURN"), pull(-1), run("RETURN 1"), pull(-1)].concat()).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Statement.SyntaxError");
+    for _ in 0..3 {
+        client.ignored().await;
+    }
+    client.succeeds(RESET, &[]).await;
+    assert_eq!(client.rows("RETURN 1").await.0, [row(&[Value::Long(1)])]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelined_queries_are_answered_in_order() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let queries: Vec<u8> = (0..500).flat_map(|n| [run(&format!("RETURN {n}")), pull(-1)].concat()).collect();
+    client.send(&queries).await;
+    for n in 0..500 {
+        client.success().await;
+        assert_eq!(client.records().await.0, [row(&[Value::Long(n)])]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_is_committed_whole_or_not_at_all() {
+    let server = Server::start(WIDE, None).await;
+    let (mut writer, mut reader) = (server.client().await, server.client().await);
+    let count = "MATCH (p:P) RETURN count(p)";
+    let counted = |n: i64| vec![row(&[Value::Long(n)])];
+
+    writer.succeeds(BEGIN, &[map(&[])]).await;
+    let (_, summary) = writer.rows("CREATE (:P)").await;
+    assert_eq!(field(&summary, "bookmark"), &Value::Null);
+    let (_, summary) = writer.rows("CREATE (:P), (:P)").await;
+    assert_eq!(field(field(&summary, "stats"), "nodes-created"), &Value::Long(2));
+    assert_eq!(writer.rows(count).await.0, counted(3));
+    assert_eq!(reader.rows(count).await.0, counted(0));
+    let committed = writer.succeeds(COMMIT, &[]).await;
+    let extra = map(&[("bookmarks", Value::list(vec![field(&committed, "bookmark").clone()]))]);
+    reader.succeeds(RUN, &[count.into(), map(&[]), extra]).await;
+    reader.send(&pull(-1)).await;
+    assert_eq!(reader.records().await.0, counted(3));
+
+    writer.succeeds(BEGIN, &[map(&[])]).await;
+    writer.rows("MATCH (p:P) DELETE p").await;
+    writer.succeeds(ROLLBACK, &[]).await;
+    assert_eq!(writer.rows(count).await.0, counted(3));
+
+    // A failure ends the transaction.
+    writer.succeeds(BEGIN, &[map(&[])]).await;
+    writer.rows("CREATE (:P)").await;
+    writer.send(&[run("RETURN 1 +"), message(COMMIT, &[])].concat()).await;
+    writer.failure().await;
+    writer.ignored().await;
+    writer.succeeds(RESET, &[]).await;
+    assert_eq!(writer.rows(count).await.0, counted(3));
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_answers_of_a_transaction_are_open_at_once() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.succeeds(BEGIN, &[map(&[("mode", "r".into())])]).await;
+    let mut open = vec![];
+    for from in [1, 11] {
+        let text = format!("UNWIND range({from}, {from} + 4) AS n RETURN n");
+        let head = client.succeeds(RUN, &[text.as_str().into(), map(&[]), map(&[])]).await;
+        open.push(field(&head, "qid").clone());
+    }
+    let part = |n: i64, answer: &Value| message(PULL, &[map(&[("n", n.into()), ("qid", answer.clone())])]);
+    client.send(&part(2, &open[0])).await;
+    assert_eq!(client.records().await.0, [1, 2].map(|n| row(&[Value::Long(n)])));
+    client.send(&pull(1)).await;
+    assert_eq!(client.records().await.0, [row(&[Value::Long(11)])]);
+    client.send(&part(-1, &open[0])).await;
+    assert_eq!(client.records().await.0, [3, 4, 5].map(|n| row(&[Value::Long(n)])));
+    // The transaction may only read.
+    client.send(&run("CREATE (:P)")).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Statement.AccessMode");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_that_conflict_can_be_tried_again() {
+    let server = Server::start(WIDE, None).await;
+    let (mut one, mut other) = (server.client().await, server.client().await);
+    one.rows("CREATE (:Counter {n: 0})").await;
+    let add = "MATCH (c:Counter) SET c.n = c.n + 1 RETURN c.n";
+    for client in [&mut one, &mut other] {
+        client.succeeds(BEGIN, &[map(&[])]).await;
+        assert_eq!(client.rows(add).await.0, [row(&[Value::Long(1)])]);
+    }
+    one.succeeds(COMMIT, &[]).await;
+    other.send(&message(COMMIT, &[])).await;
+    assert_eq!(other.failure().await, "Neo.TransientError.Transaction.Outdated");
+    other.succeeds(RESET, &[]).await;
+    other.succeeds(BEGIN, &[map(&[])]).await;
+    assert_eq!(other.rows(add).await.0, [row(&[Value::Long(2)])]);
+    other.succeeds(COMMIT, &[]).await;
+}
+
+/// A query that runs until something ends it.
+const ENDLESS: &str =
+    "UNWIND range(1, 100000000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a + b < 0 RETURN a";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reset_ends_a_query_that_runs() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&[run(ENDLESS), pull(-1)].concat()).await;
+    while server.memory().await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    client.send(&message(RESET, &[])).await;
+    assert_eq!(client.failure().await, "Neo.TransientError.Transaction.Terminated");
+    client.ignored().await;
+    client.success().await;
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_ends_with_its_connection() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&[run(ENDLESS), pull(-1)].concat()).await;
+    while server.memory().await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(client);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_and_a_transaction_end_at_the_time_limit_of_their_client() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let extra = map(&[("tx_timeout", 50_i64.into())]);
+    client.send(&message(RUN, &[ENDLESS.into(), map(&[]), extra.clone()])).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Transaction.TransactionTimedOut");
+    client.succeeds(RESET, &[]).await;
+    client.succeeds(BEGIN, &[extra]).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    client.send(&run("CREATE (:P)")).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Transaction.TransactionTimedOut");
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_leaves_open_ends_by_itself() {
+    let paused = SessionLimits { idle: NEVER, paused: Duration::from_millis(100) };
+    let server = Server::start(server::Limits { sessions: paused, ..WIDE }, None).await;
+    let mut client = server.client().await;
+    client.succeeds(BEGIN, &[map(&[])]).await;
+    client.is_closed().await;
+    let mut client = server.client().await;
+    client.send(&run("UNWIND range(1, 100) AS n RETURN n")).await;
+    client.success().await;
+    client.is_closed().await;
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_logs_off_may_log_on_again_and_does_not_keep_its_place() {
+    let sessions = SessionLimits { idle: Duration::from_millis(100), paused: NEVER };
+    let server = Server::start(server::Limits { sessions, ..WIDE }, None).await;
+    let mut client = server.greeted([0, 0, 8, 5]).await;
+    let logon = message(LOGON, &[map(&[("scheme", "none".into())])]);
+    let logoff = message(LOGOFF, &[]);
+    // At once, so that the client is never idle in between.
+    client.send(&[&message(HELLO, &[map(&[])])[..], &logon, &logoff, &logon, &logoff].concat()).await;
+    for _ in 0..5 {
+        client.success().await;
+    }
+    client.is_closed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_come_in_is_closed() {
+    let server = Server::start(server::Limits { head: Duration::from_millis(200), ..WIDE }, None).await;
+    let greeting = [&[0x60, 0x60, 0xB0, 0x17, 0, 0, 8, 5][..], &[0; 12]].concat();
+    let hello = [&greeting[..], &message(HELLO, &[map(&[])])].concat();
+    for sent in [&greeting[..2], &greeting, &hello] {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        // On a busy machine the limit may pass before the bytes are written.
+        let _ = socket.write_all(sent).await;
+        let _ = timeout(PATIENCE, socket.read_to_end(&mut vec![])).await.expect("the server closes");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_session_makes_room_for_another_connection() {
+    let server = Server::start(server::Limits { connections: 2, ..WIDE }, None).await;
+    let mut first = server.client().await;
+    let mut second = server.client().await;
+    second.succeeds(BEGIN, &[map(&[])]).await;
+    let mut third = server.client().await;
+    first.is_closed().await;
+    // An open transaction is not closed for another connection.
+    second.succeeds(COMMIT, &[]).await;
+    assert_eq!(third.rows("RETURN 1").await.0.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_password_is_the_token() {
+    let server = Server::start(WIDE, Some("a token of the service")).await;
+    let auth = |password: &str| {
+        map(&[("scheme", "basic".into()), ("principal", "any".into()), ("credentials", password.into())])
+    };
+    for wrong in [auth("another"), auth(""), map(&[("scheme", "none".into())]), map(&[])] {
+        let mut client = server.greeted([0, 0, 8, 5]).await;
+        client.succeeds(HELLO, &[map(&[])]).await;
+        client.send(&message(LOGON, &[wrong])).await;
+        assert_eq!(client.failure().await, "Neo.ClientError.Security.Unauthorized");
+        client.is_closed().await;
+    }
+    let mut client = server.greeted([0, 0, 8, 5]).await;
+    client.succeeds(HELLO, &[map(&[])]).await;
+    // Nothing is answered before.
+    client.send(&run("RETURN 1")).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Request.Invalid");
+    client.is_closed().await;
+    let mut client = server.greeted([0, 0, 8, 5]).await;
+    client.succeeds(HELLO, &[map(&[])]).await;
+    client.succeeds(LOGON, &[auth("a token of the service")]).await;
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_clients_speak_4_4() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.greeted([0, 0, 4, 4]).await;
+    let hello = map(&[("scheme", "none".into()), ("patch_bolt", Value::list(vec!["utc".into()]))]);
+    let head = client.succeeds(HELLO, &[hello]).await;
+    assert_eq!(field(&head, "patch_bolt"), &Value::list(vec!["utc".into()]));
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+    client.send(&run("RETURN")).await;
+    let (tag, metadata) = client.receive().await.unwrap();
+    assert_eq!((tag, field(&metadata, "neo4j_code")), (FAILURE, &Value::Null));
+    assert_eq!(field(&metadata, "code"), &Value::from("Neo.ClientError.Statement.SyntaxError"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_routes_is_sent_where_it_came_from() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let routing = map(&[("address", "graph.example:8182".into())]);
+    let fields = [routing, Value::list(vec![]), map(&[("db", "neo4j".into())])];
+    let table = client.succeeds(ROUTE, &fields).await;
+    let servers = field(field(&table, "rt"), "servers").as_slice().unwrap().to_vec();
+    let roles: Vec<_> = servers.iter().map(|server| field(server, "role").as_str().unwrap()).collect();
+    assert_eq!(roles, ["ROUTE", "READ", "WRITE"]);
+    for server in &servers {
+        assert_eq!(field(server, "addresses"), &Value::list(vec!["graph.example:8182".into()]));
+    }
+    let elsewhere = map(&[("db", "other".into())]);
+    client.send(&message(RUN, &["RETURN 1".into(), map(&[]), elsewhere])).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Database.DatabaseNotFound");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_are_not_bolt_end_the_connection_and_nothing_else() {
+    let server = Server::start(WIDE, None).await;
+    let greeting = |versions: &[u8]| [&[0x60, 0x60, 0xB0, 0x17][..], versions].concat();
+    let closed_after = |bytes: Vec<u8>, answer: Vec<u8>| async move {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(&bytes).await.unwrap();
+        let mut rest = vec![];
+        let _ = timeout(PATIENCE, socket.read_to_end(&mut rest)).await.unwrap();
+        assert_eq!(rest, answer);
+    };
+    // Only the first byte is Bolt's.
+    closed_after([&[0x60][..], &[0; 30]].concat(), vec![]).await;
+    // No version in common.
+    closed_after(greeting(&[0, 0, 1, 2, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0]), vec![0; 4]).await;
+    // A choice that the manifest does not have.
+    let manifest = vec![0, 0, 1, 0xFF, 2, 0, 8, 8, 5, 0, 0, 4, 4, 0];
+    let mut asks = greeting(&[0, 0, 1, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    asks.extend([0, 0, 9, 9, 0]);
+    closed_after(asks, manifest).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_messages_are_refused_and_the_session_goes_on() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let chunked = |bytes: &[u8]| {
+        let mut chunks = vec![];
+        write_chunks(bytes, &mut chunks).unwrap();
+        chunks
+    };
+    let deep = [&[0xB3, RUN, 0x81, b'x', 0xA1, 0x81, b'a'][..], &[0x91; 10_000], &[0xC0, 0xA0]].concat();
+    let lies = [0xB3, RUN, 0xD2, 0xFF, 0xFF, 0xFF, 0xFF, b'x'];
+    let not_utf8 = [0xB3, RUN, 0x81, 0xFF, 0xA0, 0xA0];
+    let unknown = [0xB0, 0x55];
+    let twice = [0xB1, PULL, 0xA2, 0x81, b'n', 1, 0x81, b'n', 2];
+    for wrong in [&deep[..], &lies, &not_utf8, &unknown, &twice, &[0xC0], &[0xB3, RUN]] {
+        client.send(&chunked(wrong)).await;
+        assert_eq!(client.failure().await, "Neo.ClientError.Request.InvalidFormat", "{wrong:?}");
+        client.succeeds(RESET, &[]).await;
+    }
+    let date = [0xB3, RUN, 0x81, b'x', 0xA1, 0x81, b'a', 0xB1, b'D', 1, 0xA0];
+    client.send(&chunked(&date)).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Statement.UnsupportedOperationError");
+    client.succeeds(RESET, &[]).await;
+    // Over the limit of 1 MiB.
+    client.send(&run(&"x".repeat(3 << 20))).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Request.Invalid");
+    client.succeeds(RESET, &[]).await;
+    for (extra, code) in [
+        (("bookmarks", Value::list(vec!["x".into()])), "Neo.ClientError.Transaction.InvalidBookmark"),
+        (("tx_timeout", Value::from(-1_i64)), "Neo.ClientError.Statement.ArgumentError"),
+        (("mode", "x".into()), "Neo.ClientError.Statement.ArgumentError"),
+        (("imp_user", "eve".into()), "Neo.ClientError.Security.Forbidden"),
+    ] {
+        client.send(&message(RUN, &["RETURN 1".into(), map(&[]), map(&[extra])])).await;
+        assert_eq!(client.failure().await, code);
+        client.succeeds(RESET, &[]).await;
+    }
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_before_authentication_is_short() {
+    let server = Server::start(WIDE, Some("a token of the service")).await;
+    let mut client = server.greeted([0, 0, 8, 5]).await;
+    let long = "x".repeat(100_000);
+    client.send(&message(HELLO, &[map(&[("user_agent", long.as_str().into())])])).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.Request.Invalid");
+    client.is_closed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_arrive_count_as_memory() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    // A message of which 640 KiB arrive and the end does not.
+    for _ in 0..10 {
+        client.send(&[&[0xFF, 0xFF][..], &[0; 65_535]].concat()).await;
+    }
+    while server.memory().await < 500_000 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(client);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_is_refused_if_the_queries_leave_no_memory_for_it() {
+    let server = Server::with_memory(4 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    let nulls = Value::list(vec![Value::Null; 500_000]);
+    client.send(&message(RUN, &["RETURN 1".into(), map(&[("a", nulls)]), map(&[])])).await;
+    assert_eq!(client.failure().await, "Neo.TransientError.General.MemoryPoolOutOfMemoryError");
+    client.succeeds(RESET, &[]).await;
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+}
