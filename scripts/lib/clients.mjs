@@ -10,6 +10,8 @@ import { root, run } from "./run.mjs";
 
 const clients = join(root, "integration-tests", "clients");
 
+/** The programs that use Go's drivers. */
+const GO_CLIENTS = ["gremlin", "neo4j"];
 const GO_VERSION = "1.26.8";
 /** SHA-256 of Go's own module of the toolchain, by system. */
 const GO_HASHES = {
@@ -27,8 +29,8 @@ const OLDEST_GO = [1, 24];
  * @returns {Promise<Record<string, string>>} Variables that tell the tests where they are.
  */
 export async function drivers() {
-  const [jars, go] = [await javaDrivers(), await goClient()];
-  return { TIDEGRAPH_JAVA_DRIVERS: jars, TIDEGRAPH_GO_CLIENT: go };
+  const [jars, go] = [await javaDrivers(), await goClients()];
+  return { TIDEGRAPH_JAVA_DRIVERS: jars, TIDEGRAPH_GO_CLIENTS: go };
 }
 
 /** @returns {Promise<string>} The class path. */
@@ -38,19 +40,20 @@ async function javaDrivers() {
   return join(into, "lib", "*");
 }
 
-/** @returns {Promise<string>} The program that uses Go's driver. */
-async function goClient() {
+/** @returns {Promise<string>} The folder of the programs that use Go's drivers. */
+async function goClients() {
   const folder = join(clients, "go");
-  const files = ["go.mod", "go.sum", "main.go"].map((name) => join(folder, name));
-  const into = await installed("clients", "go", files, async (into) => {
+  const files = ["go.mod", "go.sum", ...GO_CLIENTS.map((name) => join(name, "main.go"))].map((name) => join(folder, name));
+  return await installed("clients", "go", files, async (into) => {
     const go = await goProgram();
-    await run(go, ["build", "-trimpath", "-o", join(into, "client"), "."], {
-      cwd: folder,
-      // Neither another version of Go nor what the user's workspace says.
-      env: { GOTOOLCHAIN: "local", GOWORK: "off", GOFLAGS: "-mod=readonly" },
-    });
+    for (const name of GO_CLIENTS) {
+      await run(go, ["build", "-trimpath", "-o", join(into, name), `./${name}`], {
+        cwd: folder,
+        // Neither another version of Go nor what the user's workspace says.
+        env: { GOTOOLCHAIN: "local", GOWORK: "off", GOFLAGS: "-mod=readonly" },
+      });
+    }
   });
-  return join(into, "client");
 }
 
 /** @returns {Promise<string>} The Go of this machine, or one that is installed for the tests. */

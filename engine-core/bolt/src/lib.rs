@@ -17,4 +17,5 @@ pub mod packstream;
 pub use chunks::{Message, Messages, end_of_messages, write_chunks};
 pub use handshake::Version;
 pub use message::{Pull, Reply, Request, RequestError, Run};
-pub use packstream::{Budget, Dialect};
+pub use packstream::Dialect;
+pub use tidegraph_types::Budget;

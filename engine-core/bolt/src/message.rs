@@ -3,12 +3,12 @@
 use crate::Version;
 use crate::chunks::write_chunks;
 use crate::packstream::{
-    self, Budget, Dialect, Reader, write_list_header, write_map_header, write_structure, write_text,
+    self, Dialect, Reader, write_list_header, write_map_header, write_structure, write_text,
     write_value,
 };
 use indexmap::IndexMap;
 use std::io;
-use tidegraph_types::{Map, Str, Value};
+use tidegraph_types::{Budget, Map, Str, Value};
 
 mod tags {
     pub const HELLO: u8 = 0x01;

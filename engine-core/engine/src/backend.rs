@@ -165,6 +165,18 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// `Unavailable` with [`Retry::Wait`](crate::Retry::Wait) if this process has not reached the version.
     fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, Error>;
 
+    /// Learns of every version that was committed before the call. Later snapshots are of that version or newer.
+    ///
+    /// Reads of a process may be some milliseconds behind commits of others. A command that answers from what it reads
+    /// (`IF NOT EXISTS`) must not be.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the sequencer does not answer.
+    fn catch_up(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns a snapshot of a version that the replicas have already applied, for a
     /// transaction that does not want to wait for them: its commit checks whether the
     /// data that it read has changed since. `None` if [`Backend::snapshot`] is as good.

@@ -251,6 +251,9 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
 impl Database {
     /// Runs a command.
     pub(crate) fn schema(&self, command: &SchemaCommand, deadline: &Deadline<'_>) -> Result<Answer, Error> {
+        if let SchemaCommand::Create { .. } | SchemaCommand::Drop { .. } = command {
+            self.backend.catch_up()?;
+        }
         match command {
             SchemaCommand::Create { name, label, key, unique, if_not_exists } => {
                 self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, deadline)

@@ -15,6 +15,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+pub mod budget;
 pub mod element;
 pub mod error;
 pub mod ids;
@@ -22,6 +23,7 @@ pub mod mutation;
 pub mod order;
 pub mod value;
 
+pub use budget::{Budget, NoMemory};
 pub use element::{Cardinality, Direction, Edge, EdgeData, PropertyData, PropertyRef, VertexData};
 pub use error::{ErrorCode, Kind};
 pub use ids::{

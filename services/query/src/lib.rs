@@ -1,9 +1,10 @@
-//! The query service and the command line: the embedded database behind an HTTP API shaped like Neptune's, and behind
-//! Bolt.
+//! The query service and the command line: the embedded database behind an HTTP API shaped like Neptune's, behind Gremlin
+//! Server's protocol over WebSocket, and behind Bolt.
 //!
-//! Roles: [`admission`] decides which queries run and when; [`http`] is the service; [`bolt`] are the sessions of Neo4j's
-//! drivers; [`server`] holds the connections of both; [`json`] reads and writes values; [`cli`] holds the commands of the `tidegraph` binary; `lambda` is the worker as a
-//! Lambda function. Queries run in `tidegraph-engine`.
+//! Roles: [`admission`] decides which queries run and when; [`http`] is the service; [`websocket`] are the sessions of
+//! Gremlin's drivers and [`bolt`] those of Neo4j's; [`session`] is what both share; [`server`] holds the connections of
+//! all; [`json`] reads and writes values; [`cli`] holds the commands of the `tidegraph` binary; `lambda` is the worker as
+//! a Lambda function. Queries run in `tidegraph-engine`.
 
 pub mod admission;
 pub mod bolt;
@@ -13,3 +14,5 @@ pub mod json;
 #[cfg(feature = "lambda")]
 pub mod lambda;
 pub mod server;
+pub mod session;
+pub mod websocket;

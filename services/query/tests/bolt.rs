@@ -8,9 +8,8 @@ use std::time::Duration;
 use tidegraph_bolt::packstream::{Reader, write_value};
 use tidegraph_bolt::{Budget, Dialect, Message, Messages, write_chunks};
 use tidegraph_engine::{Database, Options};
-use tidegraph_query::bolt::SessionLimits;
 use tidegraph_query::server::Protocols;
-use tidegraph_query::{admission, http, server};
+use tidegraph_query::{admission, http, server, session};
 use tidegraph_types::{Map, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,7 +25,7 @@ const WIDE: server::Limits = server::Limits {
     body: NEVER,
     idle: NEVER,
     write: NEVER,
-    sessions: SessionLimits { idle: NEVER, paused: NEVER },
+    sessions: session::Limits { idle: NEVER, paused: NEVER },
 };
 
 const HELLO: u8 = 0x01;
@@ -64,8 +63,8 @@ impl Server {
         let service = http::Service::new(Database::open(Options::default()).unwrap(), queries);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let bolt = Some(service.bolt(token.map(str::to_owned)));
-        let protocols = Protocols { http: service.router(), bolt };
+        let sessions_of = Some(service.sessions(token.map(str::to_owned)));
+        let protocols = Protocols { http: service.router(), sessions: sessions_of };
         tokio::spawn(server::serve(listener, protocols, limits, std::future::pending()));
         Self { address }
     }
@@ -438,7 +437,7 @@ async fn a_query_and_a_transaction_end_at_the_time_limit_of_their_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_leaves_open_ends_by_itself() {
-    let paused = SessionLimits { idle: NEVER, paused: Duration::from_millis(100) };
+    let paused = session::Limits { idle: NEVER, paused: Duration::from_millis(100) };
     let server = Server::start(server::Limits { sessions: paused, ..WIDE }, None).await;
     let mut client = server.client().await;
     client.succeeds(BEGIN, &[map(&[])]).await;
@@ -452,7 +451,7 @@ async fn what_a_client_leaves_open_ends_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_logs_off_may_log_on_again_and_does_not_keep_its_place() {
-    let sessions = SessionLimits { idle: Duration::from_millis(100), paused: NEVER };
+    let sessions = session::Limits { idle: Duration::from_millis(100), paused: NEVER };
     let server = Server::start(server::Limits { sessions, ..WIDE }, None).await;
     let mut client = server.greeted([0, 0, 8, 5]).await;
     let logon = message(LOGON, &[map(&[("scheme", "none".into())])]);

@@ -13,8 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
-use tidegraph_query::bolt::SessionLimits;
-use tidegraph_query::{http, server};
+use tidegraph_query::{http, server, session};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
@@ -33,7 +32,7 @@ const WIDE: server::Limits = server::Limits {
     body: NEVER,
     idle: NEVER,
     write: NEVER,
-    sessions: SessionLimits { idle: NEVER, paused: NEVER },
+    sessions: session::Limits { idle: NEVER, paused: NEVER },
 };
 
 const ASK: &[u8] = b"GET /status HTTP/1.1\r\nhost: localhost\r\n\r\n";

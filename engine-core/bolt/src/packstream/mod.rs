@@ -4,7 +4,7 @@ mod read;
 mod tags;
 mod write;
 
-pub use read::{Budget, Error, Reader};
+pub use read::{Error, Reader};
 pub use write::{Dialect, write_value};
 pub(crate) use write::{write_list_header, write_map_header, write_structure, write_text};
 
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::sync::Arc;
-    use tidegraph_types::{Map, Value};
+    use tidegraph_types::{Budget, Map, Value};
 
     const DIALECT: Dialect = Dialect { element_ids: true, utc: true };
 

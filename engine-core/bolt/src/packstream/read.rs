@@ -3,8 +3,7 @@
 use super::{DEPTH_LIMIT, tags};
 use jiff::civil;
 use jiff::tz::TimeZone;
-use std::fmt;
-use tidegraph_types::{Map, Str, Value};
+use tidegraph_types::{Budget, Map, NoMemory, Str, Value};
 
 /// Memory of an entry of a map besides what its key and value refer to.
 const ENTRY_BYTES: usize = 2 * size_of::<Value>() + 24;
@@ -96,25 +95,9 @@ pub enum Error {
     Memory,
 }
 
-/// The memory that values may take. It is asked before memory is taken.
-pub struct Budget<'a> {
-    take: &'a mut dyn FnMut(usize) -> bool,
-}
-
-impl<'a> Budget<'a> {
-    /// Makes a budget. `take` is asked for more bytes, and says whether they are granted.
-    pub fn new(take: &'a mut dyn FnMut(usize) -> bool) -> Self {
-        Self { take }
-    }
-
-    fn take(&mut self, bytes: usize) -> Result<(), Error> {
-        if (self.take)(bytes) { Ok(()) } else { Err(Error::Memory) }
-    }
-}
-
-impl fmt::Debug for Budget<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget").finish_non_exhaustive()
+impl From<NoMemory> for Error {
+    fn from(_: NoMemory) -> Self {
+        Self::Memory
     }
 }
 

@@ -494,6 +494,14 @@ impl Backend for Worker {
         Ok(Snapshot { at, pin: None, held: Some(held) })
     }
 
+    fn catch_up(&self) -> Result<(), tidegraph_engine::Error> {
+        if self.refresh_version() {
+            return Ok(());
+        }
+        let message = "the newest version of the graph cannot be learned, because the sequencer does not answer";
+        Err(tidegraph_engine::Error::new(ErrorCode::Unavailable, message).with_retry(Retry::Wait))
+    }
+
     fn applied_snapshot(&self) -> Option<Snapshot> {
         let reached = self.shared.fleet.reached()?;
         let at = self.shared.read_position();

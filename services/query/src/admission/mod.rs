@@ -247,6 +247,12 @@ impl Admission {
         &self.limits
     }
 
+    /// Returns the time on the database's clock.
+    #[must_use]
+    pub fn now(&self) -> jiff::Timestamp {
+        self.database.now()
+    }
+
     /// Returns the number of queries that were accepted since the start.
     #[must_use]
     pub fn accepted(&self) -> u64 {

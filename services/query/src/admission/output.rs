@@ -28,6 +28,18 @@ impl Output {
         Self { bytes: Vec::new(), limit: usize::MAX, memory, is_committed }
     }
 
+    /// Returns the number of bytes that were written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     pub(super) fn into_bytes(self, held: Held) -> Bytes {
         until_sent(self.bytes, self.memory, held)
     }

@@ -1,8 +1,8 @@
 //! One connection: its messages in, its replies out, and the deadlines that both have.
 
-use super::SessionLimits;
 use crate::admission::{Admission, RequestMemory};
 use crate::server::Progress;
+use crate::session::Limits;
 use bytes::{Buf, Bytes, BytesMut};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -61,13 +61,13 @@ pub(super) enum Interruption {
 pub(super) struct Connection<S> {
     socket: S,
     progress: Arc<Progress>,
-    limits: SessionLimits,
+    limits: Limits,
     messages: Messages,
     output: Vec<u8>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    pub(super) fn new(socket: S, progress: Arc<Progress>, limits: SessionLimits) -> Self {
+    pub(super) fn new(socket: S, progress: Arc<Progress>, limits: Limits) -> Self {
         Self { socket, progress, limits, messages: Messages::default(), output: vec![] }
     }
 

@@ -1,9 +1,9 @@
 //! The session of one connection: who asks, which transaction is open, which answers are open.
 
-use super::Service;
 use super::codes::Failure;
 use super::connection::{Connection, Interruption, Received, Waits};
 use crate::admission::{self, RequestMemory, Written};
+use crate::session::Service;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
@@ -249,7 +249,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         if let Some(Value::Map(routing)) = extra.get(&Value::from("routing")) {
             self.take_address(routing);
         }
-        let number = self.service.sessions.fetch_add(1, Ordering::Relaxed);
+        let number = self.service.bolt_sessions.fetch_add(1, Ordering::Relaxed);
         let mut entries = vec![
             ("server", Value::from(SERVER)),
             ("connection_id", Value::string(format!("bolt-{number}"))),

@@ -2,9 +2,8 @@
 
 use super::size::MemorySize;
 use crate::admission;
-use crate::bolt::SessionLimits;
 use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service};
-use crate::server;
+use crate::{server, session};
 use anyhow::Context;
 use clap::Args;
 use std::net::IpAddr;
@@ -212,7 +211,7 @@ impl Listen {
             body: Duration::from_millis(self.body_timeout_ms),
             idle: Duration::from_millis(self.idle_timeout_ms),
             write: Duration::from_millis(self.write_timeout_ms),
-            sessions: SessionLimits {
+            sessions: session::Limits {
                 idle: Duration::from_millis(self.session_idle_timeout_ms),
                 // An answer that is not pulled, and a transaction that is not ended, are as bad as a long query.
                 paused: Duration::from_millis(self.query_timeout_ms),
@@ -275,7 +274,7 @@ impl Listen {
         let local = listener.local_addr()?;
         let allowed = self.allowed(local.ip(), token.is_some());
         let service = Service::new(database, limits);
-        let bolt = Some(service.bolt(token.clone()));
+        let sessions = Some(service.sessions(token.clone()));
         let http = allowed.protect(crate::http::with_token(service.router(), token));
         // Scripts wait for this line and read the port.
         println!("Tidegraph listens on http://{local}");
@@ -290,7 +289,7 @@ impl Listen {
             tracing::info!("stopping: no new connections are accepted, running requests finish");
             let _ = stopping.send(());
         };
-        let server = server::serve(listener, server::Protocols { http, bolt }, self.connections(), ended);
+        let server = server::serve(listener, server::Protocols { http, sessions }, self.connections(), ended);
         let grace = async {
             if stopped.await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(self.grace_ms)).await;

@@ -1,29 +1,26 @@
-//! `/gremlin`: runs the traversal in the parameter `gremlin` and answers with a GraphSON response message.
+//! `/gremlin`: runs the traversal in the parameter `gremlin` and answers with a response message of
+//! Gremlin Server, in GraphSON or GraphBinary; or begins a connection of WebSocket.
 
 use super::body::Fields;
 use super::queries::{self, Origin};
-use super::{Failure, Service, bookmark, idempotency, json};
-use crate::admission::{self, Output};
-use crate::json::graphson::{TypedColumn, UntypedColumn};
+use super::{Failure, Service, answer, bookmark, idempotency};
 use crate::json::input;
+use crate::{admission, websocket};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::Response;
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-use tidegraph_engine::{Answer, Language};
+use axum::response::Response as HttpResponse;
+use tidegraph_engine::Language;
+use tidegraph_gremlin_io::{Format, Response, Rows, Shown};
 use tidegraph_types::ErrorCode;
 
-const TYPED: &str = "application/vnd.gremlin-v3.0+json";
-const UNTYPED: &str = "application/json";
-
-/// `GET /gremlin`: runs a traversal from the query string, which may only read.
+/// `GET /gremlin`: runs a traversal from the query string, which may only read; or begins a connection of WebSocket.
 ///
 /// # Errors
 ///
-/// `MethodNotAllowed` if it writes; all others as [`post`].
-pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
-    post(state, request).await
+/// `BadRequest` if WebSocket is asked for in a wrong way; `MethodNotAllowed` if the traversal writes; all others as
+/// [`post`].
+pub async fn get(state: State<Service>, request: Request) -> Result<HttpResponse, Failure> {
+    if websocket::asks_for_upgrade(&request) { websocket::upgrade(request) } else { post(state, request).await }
 }
 
 /// `POST /gremlin`: runs a traversal from a form or from JSON.
@@ -32,7 +29,7 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 ///
 /// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; the failure of the query or of
 /// its admission.
-pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
+pub async fn post(State(service): State<Service>, request: Request) -> Result<HttpResponse, Failure> {
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
     let at_least = bookmark::at_least(&headers)?;
@@ -49,7 +46,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     let bindings = input::parameters(fields.json("bindings"))
         .map_err(|error| Failure::new(ErrorCode::InvalidParameter, error.to_string()))?;
     let id = fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string());
-    let typed = wants_types(&headers)?;
+    let format = accepted(&headers)?;
     let asked = admission::Request {
         id: id.clone(),
         language: Language::Gremlin,
@@ -65,73 +62,28 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     };
     let written = service
         .admission
-        .run(asked, move |asked, answer, output| Ok(message(&asked.id, answer, typed, output)?));
+        .run(asked, move |asked, answer, output| {
+            let rows = Rows { rows: &answer.rows, traversers: false, shown: Shown::All };
+            let response = Response { id: &asked.id, code: 200, message: "", attributes: &[], rows: Some(rows) };
+            response.write(format, output)
+        });
     let written = written.await.map_err(|error| queries::failure(error, &id))?;
-    let response = json(StatusCode::OK, if typed { TYPED } else { UNTYPED }, written.body);
+    let response = answer(StatusCode::OK, format.media_type(), written.body);
     let response = idempotency::with_repeated(response, written.repeated);
     Ok(bookmark::with_version(response, written.version))
 }
 
-/// Returns whether the client accepts GraphSON 3 with types, which is the default. Untyped GraphSON has to be asked
-/// for.
-fn wants_types(headers: &HeaderMap) -> Result<bool, Failure> {
-    let accept =
-        headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("*/*").to_ascii_lowercase();
+/// Returns the first format that the client accepts and the service has. GraphSON 3 with types is the default.
+fn accepted(headers: &HeaderMap) -> Result<Format, Failure> {
+    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("*/*");
     for kind in accept.split(',').map(str::trim) {
-        if kind.contains("types=false") || kind.starts_with("application/vnd.gremlin-v1.0+json") {
-            return Ok(false);
-        }
         let plain = kind.split(';').next().unwrap_or_default();
-        if matches!(plain, "*/*" | "application/*" | "application/json" | TYPED) || kind.is_empty() {
-            return Ok(true);
+        match Format::of_media_type(kind) {
+            Some(format) => return Ok(format),
+            None if matches!(plain, "*/*" | "application/*" | "") => return Ok(Format::GraphSon3),
+            None => {}
         }
     }
-    let message = format!("not supported yet: answers of type {accept:?}; use {TYPED}");
+    let message = format!("not supported: answers of type {accept:?}; use {}", Format::GraphSon3.media_type());
     Err(Failure::new(ErrorCode::UnsupportedOperation, message))
-}
-
-fn message(id: &str, answer: &Answer, typed: bool, output: &mut Output) -> serde_json::Result<()> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Message<'a, T: Serialize> {
-        request_id: &'a str,
-        status: Status,
-        result: Result<T>,
-    }
-    #[derive(Serialize)]
-    struct Status {
-        message: &'static str,
-        code: u16,
-        attributes: Nothing,
-    }
-    #[derive(Serialize)]
-    struct Result<T: Serialize> {
-        data: T,
-        meta: Nothing,
-    }
-    /// A map with no entries.
-    #[derive(Clone, Copy)]
-    struct Nothing {
-        typed: bool,
-    }
-    impl Serialize for Nothing {
-        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(None)?;
-            if self.typed {
-                map.serialize_entry("@type", "g:Map")?;
-                map.serialize_entry::<_, [(); 0]>("@value", &[])?;
-            }
-            map.end()
-        }
-    }
-    let meta = Nothing { typed };
-    let status = Status { message: "", code: 200, attributes: meta };
-    let request_id = id;
-    if typed {
-        let result = Result { data: TypedColumn(&answer.rows), meta };
-        serde_json::to_writer(output, &Message { request_id, status, result })
-    } else {
-        let result = Result { data: UntypedColumn(&answer.rows), meta };
-        serde_json::to_writer(output, &Message { request_id, status, result })
-    }
 }

@@ -26,7 +26,7 @@ pub use queries::TimeLeft;
 pub use token::with_token;
 
 use crate::admission::{self, Admission};
-use crate::bolt;
+use crate::session;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::Request;
@@ -77,15 +77,15 @@ impl Service {
         Self { database, body_bytes: limits.body_bytes, load_from, admission, started }
     }
 
-    /// Returns Bolt's part of the service. Clients must send the token if there is one.
+    /// Returns what sessions of Bolt and of WebSocket need. Clients must send the token if there is one.
     #[must_use]
-    pub fn bolt(&self, token: Option<String>) -> Arc<bolt::Service> {
-        Arc::new(bolt::Service {
+    pub fn sessions(&self, token: Option<String>) -> Arc<session::Service> {
+        Arc::new(session::Service {
             database: self.database.clone(),
             admission: self.admission.clone(),
             message_bytes: self.body_bytes,
             token,
-            sessions: AtomicU64::default(),
+            bolt_sessions: AtomicU64::default(),
         })
     }
 
@@ -136,7 +136,7 @@ async fn not_yet(request: Request) -> Failure {
     Failure::new(ErrorCode::UnsupportedOperation, format!("not supported yet: {}", request.uri().path()))
 }
 
-/// Returns an answer with a body of a JSON type.
-fn json(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
+/// Returns an answer with a body of a type.
+fn answer(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
 }

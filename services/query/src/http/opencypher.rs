@@ -2,7 +2,7 @@
 
 use super::body::Fields;
 use super::queries::{self, Origin};
-use super::{Failure, Service, bookmark, idempotency, json};
+use super::{Failure, Service, answer, bookmark, idempotency};
 use crate::admission;
 use crate::json::{input, plain};
 use axum::extract::{Request, State};
@@ -56,7 +56,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         Ok(serde_json::to_writer(output, &results)?)
     });
     let written = written.await.map_err(|error| queries::failure(error, &id))?;
-    let response = json(StatusCode::OK, "application/json", written.body);
+    let response = answer(StatusCode::OK, "application/json", written.body);
     let response = idempotency::with_repeated(response, written.repeated);
     Ok(bookmark::with_version(response, written.version))
 }

@@ -9,7 +9,8 @@
 //!
 //! Flow of a connection with HTTP: its client has [`Limits::head`] for the head of a request, then [`Limits::body`] for its body;
 //! the handler runs, limited by admission; the client takes bytes of the answer at least every [`Limits::write`]; then
-//! the connection may be idle for [`Limits::idle`]. A session of Bolt reports the same phases by itself. All of this happens in one task: a deadline passes in the same poll
+//! the connection may be idle for [`Limits::idle`]. Sessions of Bolt and of WebSocket, which a request of HTTP begins, report the
+//! same phases by themselves. All of this happens in one task: a deadline passes in the same poll
 //! that drives the protocol, so no lock is held across anything.
 //!
 //! What must never happen: a client that does nothing holds a descriptor for ever, or keeps another client out.
@@ -21,7 +22,7 @@ mod progress;
 pub use progress::BodyLate;
 pub(crate) use progress::Progress;
 
-use crate::bolt;
+use crate::{bolt, session, websocket};
 use axum::Router;
 use axum::body::Body;
 use connections::{Connections, Place};
@@ -67,7 +68,7 @@ pub struct Limits {
     /// Time in which a client must take some bytes of an answer.
     pub write: Duration,
     /// Limits of protocols whose connections are sessions.
-    pub sessions: bolt::SessionLimits,
+    pub sessions: session::Limits,
 }
 
 impl Default for Limits {
@@ -79,7 +80,7 @@ impl Default for Limits {
             // Longer than the 60 s after which AWS's load balancers close: the service must not close first.
             idle: Duration::from_secs(75),
             write: Duration::from_secs(30),
-            sessions: bolt::SessionLimits {
+            sessions: session::Limits {
                 // Drivers keep connections for an hour, and take it badly if one is closed before.
                 idle: Duration::from_secs(4_000),
                 paused: Duration::from_secs(120),
@@ -107,13 +108,13 @@ pub fn connections_for(descriptors: u64) -> usize {
 pub struct Protocols {
     /// HTTP.
     pub http: Router,
-    /// Bolt. `None`: its connections are closed.
-    pub bolt: Option<Arc<bolt::Service>>,
+    /// Bolt, and Gremlin Server's protocol over WebSocket. `None`: neither is spoken.
+    pub sessions: Option<Arc<session::Service>>,
 }
 
 impl From<Router> for Protocols {
     fn from(http: Router) -> Self {
-        Self { http, bolt: None }
+        Self { http, sessions: None }
     }
 }
 
@@ -226,27 +227,35 @@ async fn speak(
     };
     let address = socket.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let socket = Watched::new(socket, progress.clone());
-    let ended = match protocols.bolt {
+    let ended: Result<(), axum::BoxError> = match protocols.sessions {
         Some(service) if is_bolt => {
             let ended = bolt::serve(socket, &service, progress, limits.sessions, &address).await;
-            ended.map_err(axum::BoxError::from)
+            ended.map_err(Into::into)
         }
         None if is_bolt => return,
-        _ => speak_http(socket, protocols.http, progress, stopped).await.map_err(Into::into),
+        sessions => speak_http(socket, protocols.http, sessions, limits, progress, stopped).await,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
     }
 }
 
+/// Speaks HTTP, and then WebSocket if the client asks for that.
 async fn speak_http(
     socket: Watched,
     router: Router,
+    sessions: Option<Arc<session::Service>>,
+    limits: Limits,
     progress: Arc<Progress>,
     mut stopped: watch::Receiver<bool>,
-) -> hyper::Result<()> {
+) -> Result<(), axum::BoxError> {
     let router = TowerToHyperService::new(router);
-    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+    let handover = sessions.is_some().then(websocket::Handover::default);
+    let (of_connection, taken) = (progress.clone(), handover.clone());
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        if let Some(handover) = &handover {
+            request.extensions_mut().insert(handover.clone());
+        }
         let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));
         let (answer, progress) = (router.call(request), progress.clone());
         async move {
@@ -254,13 +263,25 @@ async fn speak_http(
             Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, progress)))
         }
     });
-    let mut driven = pin!(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
+    let mut driven = pin!(http1::Builder::new().serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
         biased;
         () = is_stopped(&mut stopped) => driven.as_mut().graceful_shutdown(),
-        ended = driven.as_mut() => return ended,
+        ended = driven.as_mut() => {
+            ended?;
+            let upgrade = taken.as_ref().and_then(websocket::Handover::take);
+            return match (upgrade, sessions) {
+                (Some((upgrade, client)), Some(service)) => {
+                    let upgraded = upgrade.await?.downcast::<TokioIo<Watched>>();
+                    let parts = upgraded.map_err(|_| "the connection is not the one that was upgraded")?;
+                    let (socket, first) = (parts.io.into_inner(), parts.read_buf);
+                    Ok(websocket::serve(socket, first, service, client, of_connection, limits).await?)
+                }
+                _ => Ok(()),
+            };
+        }
     }
-    driven.await
+    Ok(driven.await?)
 }
 
 /// Sets the timer to the next deadline, and returns whether that has come already.

@@ -1,4 +1,7 @@
-/** Neo4j's drivers of four languages, unmodified, against the service: without a token, and with one as the password. */
+/**
+ * Drivers of Neo4j and of TinkerPop in four languages, unmodified, against the service: without a token, and with one as
+ * the password.
+ */
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -24,16 +27,26 @@ function variable(name: string): string {
   return value;
 }
 
+/** @param name the class of the program */
+function java(name: string): readonly string[] {
+  return ["java", "-cp", variable("TIDEGRAPH_JAVA_DRIVERS"), client(`java/${name}.java`)];
+}
+
 const DRIVERS: Readonly<Record<string, () => readonly string[]>> = {
-  Python: () => [python(), client("neo4j_driver.py")],
-  JavaScript: () => [process.execPath, client("neo4j_driver.mjs")],
-  Java: () => ["java", "-cp", variable("TIDEGRAPH_JAVA_DRIVERS"), client("java/Neo4jDriver.java")],
-  Go: () => [variable("TIDEGRAPH_GO_CLIENT")],
+  "Neo4j's driver for Python": () => [python(), client("neo4j_driver.py")],
+  "Neo4j's driver for JavaScript": () => [process.execPath, client("neo4j_driver.mjs")],
+  "Neo4j's driver for Java": () => java("Neo4jDriver"),
+  "Neo4j's driver for Go": () => [join(variable("TIDEGRAPH_GO_CLIENTS"), "neo4j")],
+  "TinkerPop's driver for Python": () => [python(), client("gremlin_driver.py")],
+  "TinkerPop's driver 3.7 for JavaScript": () => [process.execPath, client("gremlin_driver.mjs"), "gremlin"],
+  "TinkerPop's driver 3.8 for JavaScript": () => [process.execPath, client("gremlin_driver.mjs"), "gremlin-3.8"],
+  "TinkerPop's driver for Java": () => java("GremlinDriver"),
+  "TinkerPop's driver for Go": () => [join(variable("TIDEGRAPH_GO_CLIENTS"), "gremlin")],
 };
 
-for (const [language, command] of Object.entries(DRIVERS)) {
+for (const [driver, command] of Object.entries(DRIVERS)) {
   for (const token of ["", TOKEN]) {
-    test(`Neo4j's driver for ${language} ${token ? "with" : "without"} a password`, async (t) => {
+    test(`${driver} ${token ? "with" : "without"} a password`, async (t) => {
       const folder = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
       t.after(() => rm(folder, { recursive: true, force: true }));
       const file = join(folder, "token");

@@ -1,0 +1,9 @@
+//! GraphSON, TinkerPop's JSON: versions 2 and 3 with types, and the untyped form of all versions.
+
+mod read;
+mod write;
+
+pub use read::Error;
+pub(crate) use read::{Object, argument};
+pub use write::Untyped;
+pub(crate) use write::{Column, Nothing, Version, typed};

@@ -1,0 +1,497 @@
+//! The requests of one connection: they run beside each other, and each is answered under its id.
+
+use super::Client;
+use super::codes::{AUTHENTICATE, Failure, NO_CONTENT, PARTIAL, SUCCESS, written as bytes_of};
+use super::connection::{Connection, Received, Waits};
+use super::transaction::{Outcome, Sessions};
+use crate::admission::{self, Output, RequestMemory};
+use crate::session::Service;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use indexmap::IndexMap;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use tidegraph_engine::{Answer, Language, Principal, Reservation};
+use tidegraph_gremlin_io::{Argument, Budget, Format, Options, Request, Response, Rows, Script, Shown};
+use tidegraph_types::{ErrorCode, Str, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use uuid::Uuid;
+
+/// Most requests of a connection that run or wait. The rest is read once one of them has ended.
+const MOST_REQUESTS: usize = 64;
+/// How often a client may fail to prove itself.
+const MOST_FAILURES: usize = 3;
+/// Most bytes of requests that a client sends before it proves itself.
+const WAITING_BYTES: usize = 128 << 10;
+/// Rows of one message, unless the client asks for another number.
+const BATCH_ROWS: usize = 256;
+const WRONG_PASSWORD: &str = "the password must be the service's token";
+/// The name of the graph's traversal source.
+const SOURCE: &str = "g";
+
+/// The answer to a request.
+pub(super) struct Reply {
+    body: Bytes,
+    /// Where each message ends.
+    ends: Vec<usize>,
+    is_text: bool,
+    /// Whether the connection ends after it.
+    ends_connection: bool,
+}
+
+impl Reply {
+    fn of(message: Vec<u8>, format: Format) -> Self {
+        let ends = vec![message.len()];
+        Self { body: message.into(), ends, is_text: format.is_text(), ends_connection: false }
+    }
+
+    fn messages(&self) -> impl Iterator<Item = Bytes> {
+        let mut at = 0;
+        self.ends.iter().map(move |end| {
+            let range = std::mem::replace(&mut at, *end)..*end;
+            self.body.slice(range)
+        })
+    }
+}
+
+/// What all requests of a connection need.
+struct Shared {
+    service: Arc<Service>,
+    sessions: Sessions,
+}
+
+/// Who is at the other end.
+enum Who {
+    Known(Principal),
+    /// The client has not proved itself, and failed to some times. What it sends meanwhile is answered once it has.
+    Unproven { waiting: Vec<Received>, failures: usize },
+}
+
+/// A request whose answer is made.
+type Running = BoxFuture<'static, Reply>;
+
+/// Answers requests until either side ends the connection.
+pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
+    mut connection: Connection<S>,
+    service: Arc<Service>,
+    client: Client,
+) -> io::Result<()> {
+    let mut who = match client {
+        Client::Known(principal) => Who::Known(principal),
+        Client::Unproven => Who::Unproven { waiting: vec![], failures: 0 },
+    };
+    let shared = Arc::new(Shared { sessions: Sessions::default(), service });
+    let mut running: FuturesUnordered<Running> = FuturesUnordered::new();
+    loop {
+        // Answers that are ready go with those before them.
+        while let Some(Some(reply)) = running.next().now_or_never() {
+            if !send(&mut connection, &reply, &shared.service).await? {
+                return Ok(());
+            }
+        }
+        connection.flush().await?;
+        let waits = match &who {
+            Who::Unproven { .. } => Waits::Outside,
+            Who::Known(_) if !running.is_empty() => Waits::Running,
+            Who::Known(_) if shared.sessions.are_open() => Waits::Open,
+            Who::Known(_) => Waits::Idle,
+        };
+        let received = tokio::select! {
+            biased;
+            Some(reply) = running.next(), if !running.is_empty() => {
+                if !send(&mut connection, &reply, &shared.service).await? {
+                    return Ok(());
+                }
+                continue;
+            }
+            received = connection.receive(waits, &shared.service.admission), if running.len() < MOST_REQUESTS => received?,
+        };
+        let Some(received) = received else { return Ok(()) };
+        for begun in begin(received, &mut who, &shared) {
+            match begun {
+                Begun::Runs(future) => running.push(future),
+                Begun::Answered(reply) => {
+                    if !send(&mut connection, &reply, &shared.service).await? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sends an answer; returns whether the connection goes on.
+async fn send<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<S>,
+    reply: &Reply,
+    service: &Service,
+) -> io::Result<bool> {
+    for message in reply.messages() {
+        // The protocol's library copies a message before it sends it.
+        let mut copy = RequestMemory::default();
+        if copy.grow_to(message.len(), &service.admission).is_err() {
+            connection.end(CloseCode::Again, "all queries together leave no memory for the answer").await?;
+            return Ok(false);
+        }
+        connection.send(message, reply.is_text).await?;
+    }
+    if reply.ends_connection {
+        connection.end(CloseCode::Policy, "the client did not prove itself").await?;
+    }
+    Ok(!reply.ends_connection)
+}
+
+/// What a message began.
+enum Begun {
+    Runs(Running),
+    Answered(Reply),
+}
+
+/// Reads a message and begins what it asks for, and what waited for it.
+fn begin(received: Received, who: &mut Who, shared: &Arc<Shared>) -> Vec<Begun> {
+    match try_to_begin(received, who, shared) {
+        Ok(begun) => begun,
+        Err(refused) => vec![refused.into()],
+    }
+}
+
+/// Why a message began nothing.
+struct Refused {
+    failure: Failure,
+    id: Option<Uuid>,
+    format: Format,
+    ends_connection: bool,
+}
+
+impl From<Refused> for Begun {
+    fn from(Refused { failure, id, format, ends_connection }: Refused) -> Self {
+        Self::Answered(Reply { ends_connection, ..refused(&failure, id, format) })
+    }
+}
+
+/// Returns the id of a request that was read before, and its format.
+fn id_of(received: &Received) -> Option<(Uuid, Format)> {
+    let (format, bytes) = format_of(received).ok()?;
+    let request = Request::read(format, &bytes, Budget::new(&mut |_| true)).ok()?;
+    Some((request.id, format))
+}
+
+fn try_to_begin(mut received: Received, who: &mut Who, shared: &Arc<Shared>) -> Result<Vec<Begun>, Refused> {
+    let refused = |failure, id, format| Refused { failure, id, format, ends_connection: false };
+    let found = format_of(&received).map_err(|failure| refused(failure, None, Format::GraphSon3));
+    let (format, bytes) = found?;
+    let admission = &shared.service.admission;
+    let mut take = |more| received.memory.grow(more, admission).is_ok();
+    let request = Request::read(format, &bytes, Budget::new(&mut take)).map_err(|error| {
+        let failure = if error.is_for_memory() {
+            Failure::new(ErrorCode::MemoryLimitExceeded, error.to_string())
+        } else {
+            Failure::malformed(error.to_string())
+        };
+        refused(failure, error.id, format)
+    })?;
+    let id = request.id;
+    let unauthorized =
+        |message| Refused { ends_connection: true, ..refused(Failure::unauthorized(message), Some(id), format) };
+    let without_rows = |code| {
+        let id = id.to_string();
+        let response = Response { id: &id, code, message: "", attributes: &[], rows: None };
+        vec![Begun::Answered(Reply::of(bytes_of(&response, format), format))]
+    };
+    let principal = match who {
+        Who::Known(principal) => principal.clone(),
+        Who::Unproven { waiting, failures } if request.op == "authentication" => {
+            let Some(principal) = proven(&request, &shared.service) else {
+                *failures += 1;
+                // Some drivers give this request an id of its own, and know only those of the requests that wait.
+                let mut refusals: Vec<_> = waiting
+                    .drain(..)
+                    .filter_map(|received| id_of(&received))
+                    .map(|(id, format)| refused(Failure::unauthorized(WRONG_PASSWORD), Some(id), format))
+                    .collect();
+                if refusals.is_empty() {
+                    refusals.push(refused(Failure::unauthorized(WRONG_PASSWORD), Some(id), format));
+                }
+                if let Some(last) = refusals.last_mut() {
+                    last.ends_connection = *failures == MOST_FAILURES;
+                }
+                return Ok(refusals.into_iter().map(Begun::from).collect());
+            };
+            let waiting = std::mem::take(waiting);
+            *who = Who::Known(principal);
+            if waiting.is_empty() {
+                return Ok(without_rows(NO_CONTENT));
+            }
+            return Ok(waiting.into_iter().flat_map(|received| begin(received, who, shared)).collect());
+        }
+        Who::Unproven { waiting, .. } => {
+            let bytes: usize = waiting.iter().map(|earlier| earlier.bytes.len()).sum();
+            if waiting.len() >= MOST_REQUESTS || bytes + received.bytes.len() > WAITING_BYTES {
+                return Err(unauthorized("the client sends many requests before it proves itself"));
+            }
+            waiting.push(received);
+            // Only the first one is answered so: the client proves itself once.
+            return Ok(if waiting.len() == 1 { without_rows(AUTHENTICATE) } else { vec![] });
+        }
+    };
+    let asked = asked(request, format, principal, received.memory.reserved());
+    let asked = asked.map_err(|failure| refused(failure, Some(id), format))?;
+    Ok(vec![Begun::Runs(answer(asked, shared.clone()).boxed())])
+}
+
+/// Returns the format of a message and its bytes. A binary message begins with the length and the name of its format.
+fn format_of(received: &Received) -> Result<(Format, Bytes), Failure> {
+    let bytes = &received.bytes;
+    if received.is_text {
+        return Ok((Format::GraphSon3, bytes.clone()));
+    }
+    let length = bytes.first().copied().map(usize::from);
+    let name = length.and_then(|length| bytes.get(1..=length)).and_then(|name| str::from_utf8(name).ok());
+    let Some(name) = name else {
+        return Err(Failure::malformed("a binary message begins with the length and the name of its format"));
+    };
+    match Format::of_media_type(name) {
+        Some(format) => Ok((format, bytes.slice(1 + name.len()..))),
+        None => Err(Failure::malformed(format!(
+            "there is no format {name:?}: use {} or {}",
+            Format::Binary.media_type(),
+            Format::GraphSon3.media_type()
+        ))),
+    }
+}
+
+fn refused(failure: &Failure, id: Option<Uuid>, format: Format) -> Reply {
+    Reply::of(failure.message(&id.unwrap_or_default().to_string(), format), format)
+}
+
+/// Returns who proves itself with SASL's mechanism PLAIN, whose text is `\0user\0password`.
+fn proven(request: &Request, service: &Service) -> Option<Principal> {
+    let text = STANDARD.decode(request.argument("sasl")?.as_text()?.as_str()).ok()?;
+    let password = text.rsplit(|byte| *byte == 0).next()?;
+    service.principal(str::from_utf8(password).ok())
+}
+
+/// A request that was read.
+pub(super) struct Asked {
+    id: Uuid,
+    format: Format,
+    what: Script,
+    /// Options of the request; those of its traversal win.
+    options: Options,
+    /// Whether the client sent steps, and wants traversers.
+    traversers: bool,
+    session: Option<Str>,
+    /// Whether the session ends with this request.
+    ends_session: bool,
+    /// Whether the request is a transaction of its own, although it is one of a session.
+    commits: bool,
+    principal: Principal,
+    memory: Option<Arc<Reservation>>,
+}
+
+/// Reads what a request asks for.
+fn asked(
+    request: Request,
+    format: Format,
+    principal: Principal,
+    memory: Option<Arc<Reservation>>,
+) -> Result<Asked, Failure> {
+    let session = match (request.processor.as_str(), request.argument("session")) {
+        ("" | "traversal", _) => None,
+        ("session", Some(name)) => {
+            Some(name.as_text().ok_or_else(|| Failure::argument("session must be a text"))?.clone())
+        }
+        ("session", None) => return Err(Failure::argument("a request of a session names it: session is missing")),
+        (other, _) => {
+            return Err(Failure::malformed(format!("there is no processor {other:?}: use traversal or session")));
+        }
+    };
+    let mut options = Options::default();
+    for name in ["evaluationTimeout", "batchSize", "materializeProperties"] {
+        if let Some(value) = request.argument(name) {
+            options.take(name, value).map_err(|error| Failure::argument(error.to_string()))?;
+        }
+    }
+    let mut asked = Asked {
+        id: request.id,
+        format,
+        what: Script::Commit,
+        options,
+        traversers: request.op == "bytecode",
+        session,
+        ends_session: false,
+        commits: matches!(request.argument("manageTransaction"), Some(Argument::Value(Value::Bool(true)))),
+        principal,
+        memory,
+    };
+    match request.op.as_str() {
+        "close" => {
+            asked.ends_session = true;
+            return Ok(asked);
+        }
+        "bytecode" => {
+            check_aliases(&request)?;
+            let Some(Argument::Bytecode(bytecode)) = request.argument("gremlin") else {
+                return Err(Failure::argument("a request of the operation bytecode has bytecode in gremlin"));
+            };
+            asked.what = Script::of(bytecode).map_err(|error| Failure::argument(error.to_string()))?;
+        }
+        "eval" => {
+            check_aliases(&request)?;
+            asked.what = script(&request)?;
+        }
+        // The client is known already.
+        "authentication" => asked.ends_session = true,
+        other => {
+            let message = format!("there is no operation {other:?}: use bytecode, eval, authentication or close");
+            return Err(Failure::malformed(message));
+        }
+    }
+    if asked.session.is_none() && !matches!(asked.what, Script::Traversal { .. }) {
+        return Err(Failure::argument("g.tx() needs a session: begin the transaction with g.tx().begin()"));
+    }
+    Ok(asked)
+}
+
+/// Reads the text of a request and its bindings.
+fn script(request: &Request) -> Result<Script, Failure> {
+    let text = request.argument("gremlin").and_then(Argument::as_text);
+    let text = text.ok_or_else(|| Failure::argument("a request of the operation eval has a text in gremlin"))?;
+    match request.argument("language").map(|language| language.as_text().map_or("", Str::as_str)) {
+        None | Some("gremlin-groovy" | "gremlin-lang") => {}
+        Some(other) => {
+            return Err(Failure::argument(format!("language {other:?} is not supported: use gremlin-lang")));
+        }
+    }
+    match text.trim().trim_end_matches(';') {
+        "g.tx().commit()" => return Ok(Script::Commit),
+        "g.tx().rollback()" => return Ok(Script::Rollback),
+        _ => {}
+    }
+    let mut parameters = IndexMap::new();
+    match request.argument("bindings") {
+        None | Some(Argument::Value(Value::Null)) => {}
+        Some(Argument::Map(entries)) => {
+            for (name, value) in entries {
+                let name = name.as_text().ok_or_else(|| Failure::argument("names of bindings are texts"))?;
+                let value = value.to_value().map_err(|found| {
+                    Failure::argument(format!("the binding {name:?} must be a value, not {found}"))
+                })?;
+                parameters.insert(name.clone(), value);
+            }
+        }
+        Some(other) => return Err(Failure::argument(format!("bindings must be a map, not {}", other.describe()))),
+    }
+    Ok(Script::Traversal { text: text.to_string(), parameters, options: Options::default() })
+}
+
+/// Checks that a request means the one graph that there is.
+fn check_aliases(request: &Request) -> Result<(), Failure> {
+    let Some(Argument::Map(aliases)) = request.argument("aliases") else { return Ok(()) };
+    for (name, source) in aliases {
+        if let Some(other) = source.as_text().filter(|source| *source != SOURCE) {
+            let message = format!("there is no traversal source {other:?}: the graph's is {SOURCE:?}");
+            return Err(Failure::argument(message));
+        }
+        if let Some(other) = name.as_text().filter(|name| *name != SOURCE) {
+            return Err(Failure::argument(format!("the alias {other:?} is not supported: use {SOURCE:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Answers a request.
+async fn answer(asked: Asked, shared: Arc<Shared>) -> Reply {
+    let (id, format) = (asked.id, asked.format);
+    match try_to_answer(asked, &shared).await {
+        Ok(reply) => reply,
+        Err(failure) => refused(&failure, Some(id), format),
+    }
+}
+
+async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> {
+    let Asked { id, format, what, mut options, traversers, session, ends_session, commits, principal, memory } =
+        asked;
+    let admission = &shared.service.admission;
+    let nothing = |format| {
+        let id = id.to_string();
+        let done = Response { id: &id, code: NO_CONTENT, message: "", attributes: &[], rows: None };
+        Reply::of(bytes_of(&done, format), format)
+    };
+    if ends_session {
+        if let Some(session) = session {
+            shared.sessions.close(&session, admission).await?;
+        }
+        return Ok(nothing(format));
+    }
+    let (text, parameters) = match what {
+        Script::Traversal { text, parameters, options: own } => {
+            options = Options {
+                timeout: own.timeout.or(options.timeout),
+                batch: own.batch.or(options.batch),
+                properties: own.properties.or(options.properties),
+            };
+            (text, parameters)
+        }
+        ends => {
+            let session = session.unwrap_or_default();
+            let outcome = if ends == Script::Commit { Outcome::Commit } else { Outcome::Rollback };
+            shared.sessions.end(&session, outcome, admission).await?;
+            return Ok(nothing(format));
+        }
+    };
+    let request = admission::Request {
+        id: id.to_string(),
+        language: Language::Gremlin,
+        text,
+        parameters,
+        timeout: options.timeout,
+        at_least: None,
+        read_only: false,
+        key: None,
+        principal,
+        memory,
+        frees_slot: true,
+    };
+    let ends: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let noted = ends.clone();
+    let shown = if options.properties == Some(false) { Shown::Reference } else { Shown::All };
+    let batch = options.batch.unwrap_or(BATCH_ROWS);
+    let write = move |request: &admission::Request, answer: &Answer, output: &mut Output| {
+        let mut ends = Vec::new();
+        for (range, is_last) in batches(answer.rows.len(), batch) {
+            let rows = &answer.rows[range];
+            let code = match (is_last, rows.is_empty()) {
+                (_, true) => NO_CONTENT,
+                (true, false) => SUCCESS,
+                (false, false) => PARTIAL,
+            };
+            let rows = (!rows.is_empty()).then_some(Rows { rows, traversers, shown });
+            let response = Response { id: &request.id, code, message: "", attributes: &[], rows };
+            response.write(format, output)?;
+            ends.push(output.len());
+        }
+        *noted.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+        Ok(())
+    };
+    let written = match session {
+        Some(session) => shared.sessions.run(&session, commits, traversers, request, write, admission).await?,
+        None => admission.run(request, write).await.map_err(|error| Failure::from(&error))?,
+    };
+    let ends = std::mem::take(&mut *ends.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Reply { body: written.body, ends, is_text: format.is_text(), ends_connection: false })
+}
+
+/// Cuts rows into batches, of which there is at least one; says of each whether it is the last.
+fn batches(rows: usize, batch: usize) -> impl Iterator<Item = (Range<usize>, bool)> {
+    let count = rows.div_ceil(batch).max(1);
+    (0..count).map(move |index| {
+        let end = (index + 1).saturating_mul(batch).min(rows);
+        (index * batch..end, index + 1 == count)
+    })
+}

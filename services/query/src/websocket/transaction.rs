@@ -1,0 +1,190 @@
+//! The sessions of a connection, and the transaction that each may have open.
+
+use super::codes::Failure;
+use crate::admission::{self, Admission, Output, Written};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tidegraph_engine::{Answer, Transaction};
+use tidegraph_types::{ErrorCode, Str};
+
+/// Most sessions of a connection.
+const MOST_SESSIONS: usize = 64;
+
+/// How a transaction ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Commit,
+    Rollback,
+}
+
+/// The sessions of a connection by their names. The requests of one run one after the other, in the order in which they
+/// came.
+#[derive(Default)]
+pub(super) struct Sessions {
+    all: Mutex<BTreeMap<Str, Arc<tokio::sync::Mutex<Session>>>>,
+    /// How many transactions are open.
+    open: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct Session {
+    state: State,
+}
+
+#[derive(Default)]
+enum State {
+    /// No transaction is open.
+    #[default]
+    Clean,
+    Open(Box<Open>),
+    /// A request of the transaction failed, and the transaction with it.
+    Failed,
+}
+
+struct Open {
+    transaction: Transaction,
+    /// When it must have ended.
+    until: jiff::Timestamp,
+    /// Whether only scripts were sent. Closing the session commits it then, as Neptune does; drivers that send steps end
+    /// their transactions themselves.
+    by_script: bool,
+    _counted: Counted,
+}
+
+/// One of the open transactions of a connection.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(open.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Sessions {
+    /// Whether a transaction is open.
+    pub(super) fn are_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    fn get(&self, name: &Str) -> Result<Arc<tokio::sync::Mutex<Session>>, Failure> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = all.get(name) {
+            return Ok(session.clone());
+        }
+        if all.len() >= MOST_SESSIONS {
+            let message = format!("the connection has {MOST_SESSIONS} sessions: close one");
+            return Err(Failure::new(ErrorCode::TooManyRequests, message));
+        }
+        Ok(all.entry(name.clone()).or_default().clone())
+    }
+
+    /// Runs a request of a session. `commits`: the request is a transaction of its own.
+    pub(super) async fn run(
+        &self,
+        name: &Str,
+        commits: bool,
+        by_steps: bool,
+        mut request: admission::Request,
+        write: impl Fn(&admission::Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
+        admission: &Arc<Admission>,
+    ) -> Result<Written, Failure> {
+        let session = self.get(name)?;
+        let mut session = session.lock().await;
+        let now = admission.now();
+        let mut open = match std::mem::take(&mut session.state) {
+            State::Clean if commits => {
+                return admission.run(request, write).await.map_err(|error| Failure::from(&error));
+            }
+            State::Clean => Box::new(Open {
+                transaction: admission.begin(None, false).map_err(|error| Failure::new(error.code(), error.to_string()))?,
+                until: now + jiff::SignedDuration::try_from(admission.limits().query_timeout).unwrap_or_default(),
+                by_script: true,
+                _counted: Counted::new(&self.open),
+            }),
+            State::Open(open) => open,
+            State::Failed => {
+                session.state = State::Failed;
+                return Err(failed());
+            }
+        };
+        // Until the request has succeeded: also if it is given up in between.
+        session.state = State::Failed;
+        let Ok(left) = Duration::try_from(open.until.duration_since(now)) else {
+            return Err(late());
+        };
+        request.timeout = Some(request.timeout.map_or(left, |asked| asked.min(left)));
+        open.by_script &= !by_steps;
+        let ran = admission.run_within(open.transaction, request, write).await;
+        let (written, transaction) = ran.map_err(|error| Failure::from(&error))?;
+        session.state = State::Open(Box::new(Open { transaction, ..*open }));
+        if commits {
+            self.conclude(&mut session, Outcome::Commit, admission).await?;
+        }
+        Ok(written)
+    }
+
+    /// Ends the transaction of a session, if one is open.
+    pub(super) async fn end(
+        &self,
+        name: &Str,
+        outcome: Outcome,
+        admission: &Arc<Admission>,
+    ) -> Result<(), Failure> {
+        let session = self.get(name)?;
+        let mut session = session.lock().await;
+        self.conclude(&mut session, outcome, admission).await
+    }
+
+    async fn conclude(
+        &self,
+        session: &mut Session,
+        outcome: Outcome,
+        admission: &Arc<Admission>,
+    ) -> Result<(), Failure> {
+        match (std::mem::take(&mut session.state), outcome) {
+            (State::Clean, _) | (_, Outcome::Rollback) => Ok(()),
+            (State::Failed, Outcome::Commit) => {
+                session.state = State::Failed;
+                Err(failed())
+            }
+            (State::Open(open), Outcome::Commit) => {
+                if open.until < admission.now() {
+                    return Err(late());
+                }
+                let committed = admission.commit_transaction(open.transaction).await;
+                committed.map(drop).map_err(|error| Failure::from(&error))
+            }
+        }
+    }
+
+    /// Closes a session. A transaction of scripts is committed, any other is not.
+    pub(super) async fn close(&self, name: &Str, admission: &Arc<Admission>) -> Result<(), Failure> {
+        let Some(session) = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name) else { return Ok(()) };
+        let mut session = session.lock().await;
+        let outcome = match &session.state {
+            State::Open(open) if open.by_script => Outcome::Commit,
+            _ => Outcome::Rollback,
+        };
+        self.conclude(&mut session, outcome, admission).await
+    }
+}
+
+fn failed() -> Failure {
+    let message = "a request of the transaction has failed, and the transaction with it: roll it back";
+    Failure::new(ErrorCode::BadRequest, message)
+}
+
+fn late() -> Failure {
+    let message = "the transaction took longer than its limit, and is not committed";
+    Failure::new(ErrorCode::TimeLimitExceeded, message)
+}
