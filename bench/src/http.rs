@@ -1,12 +1,12 @@
-//! The http workload: the HTTP layer alone, and Bolt beside it. It asks for `/status`, a constant in both languages, and a point read, and
+//! The http workload: the HTTP layer alone, and Bolt and WebSocket beside it. It asks for `/status`, a constant in both languages, and a point read, and
 //! makes the same calls inside this process.
 
 use super::Flags;
-use super::bolt;
 use super::clients::{Call, Connection, ServiceProcess};
 use super::driver;
 use super::identity::Graph;
 use super::report::{Figure, Report};
+use super::{bolt, websocket};
 use std::time::Instant;
 
 /// Runs the workload.
@@ -41,7 +41,8 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
             report.add(driver::figure(format!("{name}, {clients} clients, network"), &rounds)?);
         }
     }
-    bolt::run(flags, &graph, &service, report)
+    bolt::run(flags, &graph, &service, report)?;
+    websocket::run(flags, &graph, &service, report)
 }
 
 /// Measures requests without a query: the cost of HTTP alone.

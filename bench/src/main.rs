@@ -34,6 +34,7 @@ mod recover;
 mod report;
 mod scan;
 mod versus;
+mod websocket;
 mod ycsb;
 
 use anyhow::Context;

@@ -39,6 +39,7 @@ fn write_all(folder: &Path) -> Result<()> {
     write(folder, "segment", golden(|name| name.starts_with("segment-") && name.ends_with(".bin"))?)?;
     write(folder, "checkpoint", [checkpoint()?])?;
     write(folder, "bolt", sessions())?;
+    write(folder, "gremlin_io", driver_requests())?;
     let requests = requests()?;
     write(folder, "call", requests.iter().filter_map(|request| call_of(request)))?;
     write(folder, "apl", requests)
@@ -51,6 +52,47 @@ fn write(folder: &Path, target: &str, inputs: impl IntoIterator<Item = Vec<u8>>)
         fs::write(folder.join(format!("seed-{number:04}")), input)?;
     }
     Ok(())
+}
+
+/// Returns requests of Gremlin's drivers, behind the byte that chooses the format.
+fn driver_requests() -> Vec<Vec<u8>> {
+    let text = |text: &str| [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat();
+    let typed = |value: &str| [&[3, 0][..], &text(value)].concat();
+    let count = |count: u32| count.to_be_bytes().to_vec();
+    let step = |name: &str, arguments: &[Vec<u8>]| {
+        [text(name), count(arguments.len() as u32), arguments.concat()].concat()
+    };
+    let predicate = |name: &str, operand: Vec<u8>| [vec![0x1E, 0], text(name), count(1), operand].concat();
+    let list = |items: &[Vec<u8>]| [vec![9, 0], count(items.len() as u32), items.concat()].concat();
+    let constant = |code: u8, name: &str| [vec![code, 0], typed(name)].concat();
+    let map = [vec![0x0A, 0], count(1), constant(0x20, "id"), typed("a")].concat();
+    let options = [vec![0x29, 0], text("a.b.OptionsStrategy"), count(1), typed("batchSize"), vec![1, 0, 0, 0, 0, 9]];
+    let anonymous = [vec![0x15, 0], count(1), step("out", &[]), count(0)].concat();
+    let steps = [
+        step("V", &[typed("a"), vec![2, 0, 0, 0, 0, 0, 0, 0, 0, 1]]),
+        step("has", &[typed("n"), predicate("gt", vec![7, 0, 0x3F, 0xF8, 0, 0, 0, 0, 0, 0])]),
+        step("has", &[typed("n"), predicate("within", list(&[typed("x"), vec![0xFE, 1]]))]),
+        step("order", &[]),
+        step("by", &[typed("n"), constant(0x1A, "desc")]),
+        step("repeat", &[anonymous]),
+        step("mergeV", &[map]),
+    ];
+    let source = step("withStrategies", &[options.concat()]);
+    let bytecode =
+        [vec![0x15, 0], count(steps.len() as u32), steps.concat(), count(1), source].concat();
+    let head = [vec![0, 0x81], vec![7; 16], text("bytecode"), text("traversal"), count(1), typed("gremlin")];
+    let graphson = [
+        r#"{"requestId":{"@type":"g:UUID","@value":"00000000-0000-0000-0000-000000000001"},"op":"bytecode","processor":
+        "traversal","args":{"@type":"g:Map","@value":["gremlin",{"@type":"g:Bytecode","@value":{"step":[["V",{"@type":
+        "g:Int64","@value":1}],["has","n",{"@type":"g:P","@value":{"predicate":"gt","value":{"@type":"g:Double",
+        "@value":1.5}}}],["where",{"@type":"g:Bytecode","@value":{"step":[["out"]]}}]],"source":[["withStrategies",
+        {"@type":"g:OptionsStrategy","@value":{"fqcn":"a.b","conf":{"batchSize":9}}}]]}},"aliases",{"@type":"g:Map",
+        "@value":["g","g"]}]}}"#,
+        r#"{"requestId":"00000000-0000-0000-0000-000000000001","op":"eval","args":{"gremlin":"g.V(x)","bindings":
+        {"x":{"@type":"g:Set","@value":[{"@type":"g:Date","@value":7},{"@type":"gx:BigInteger","@value":"7"}]}}}}"#,
+    ];
+    let graphson = graphson.iter().map(|text| [&[1][..], text.as_bytes()].concat());
+    std::iter::once([head.concat(), bytecode].concat()).chain(graphson).collect()
 }
 
 /// Returns what clients of Bolt send, behind the byte that chooses the version.

@@ -10,21 +10,41 @@ const { driver, process: steps, structure } = gremlin;
 const { statics: __, t: T, P, TextP, order, merge, cardinality } = steps;
 
 const authenticator = password ? new driver.auth.PlainTextSaslAuthenticator("any name", password) : undefined;
-const FORMATS = ["application/vnd.gremlin-v3.0+json", "application/vnd.gremlin-v2.0+json", "application/vnd.graphbinary-v1.0"];
-const options = (mimeType) => ({ traversalSource: "g", mimeType, ...(authenticator ? { authenticator } : {}) });
+const FORMATS = [
+  "application/vnd.gremlin-v3.0+json",
+  "application/vnd.gremlin-v2.0+json",
+  "application/vnd.graphbinary-v1.0",
+];
+const options = (mimeType) => ({
+  traversalSource: "g",
+  mimeType,
+  ...(authenticator ? { authenticator } : {}),
+});
 const url = `ws://${address}/gremlin`;
 
 async function merges(g) {
-  const merged = new Map([[T.id, "carl"], [T.label, "person"], ["name", "Carl"]]);
-  await g.mergeV(merged).option(merge.onMatch, new Map([["name", "Carl again"]])).iterate();
-  await g.mergeV(new Map([[T.id, "carl"]])).option(merge.onMatch, new Map([["name", "Carl again"]])).iterate();
+  const merged = new Map([
+    [T.id, "carl"],
+    [T.label, "person"],
+    ["name", "Carl"],
+  ]);
+  await g
+    .mergeV(merged)
+    .option(merge.onMatch, new Map([["name", "Carl again"]]))
+    .iterate();
+  await g
+    .mergeV(new Map([[T.id, "carl"]]))
+    .option(merge.onMatch, new Map([["name", "Carl again"]]))
+    .iterate();
   // Another value of the key: as in Neptune, a key has a set of them.
   assert.deepEqual((await g.V("carl").values("name").toList()).sort(), ["Carl", "Carl again"]);
 }
 
 async function traversals(g, typedMaps) {
   await g.V().drop().iterate();
-  const ada = (await g.addV("person").property(T.id, "ada").property("name", "Ada").property("age", 36).next()).value;
+  const ada = (
+    await g.addV("person").property(T.id, "ada").property("name", "Ada").property("age", 36).next()
+  ).value;
   assert.ok(ada instanceof structure.Vertex);
   assert.equal(ada.id, "ada");
   assert.equal(ada.label, "person");
@@ -34,7 +54,16 @@ async function traversals(g, typedMaps) {
   assert.equal(knows.inV.id, "bob");
   assert.deepEqual(await g.V("ada").out("knows").values("name").toList(), ["Bob 🌊"]);
   assert.equal((await g.V().has("name", P.within("Ada", "nobody")).count().next()).value, 1);
-  assert.equal((await g.V().has("person", "age", P.gt(30).and(P.lt(40))).count().next()).value, 1);
+  assert.equal(
+    (
+      await g
+        .V()
+        .has("person", "age", P.gt(30).and(P.lt(40)))
+        .count()
+        .next()
+    ).value,
+    1,
+  );
   assert.equal((await g.V().has("name", TextP.startingWith("A")).count().next()).value, 1);
   const names = await g.V().order().by("name", order.desc).values("name").toList();
   assert.deepEqual(names, ["Bob 🌊", "Ada"]);
@@ -47,7 +76,10 @@ async function traversals(g, typedMaps) {
   if (typedMaps) await merges(g);
   // Many requests on one connection.
   const all = await Promise.all(Array.from({ length: 200 }, (_, at) => g.inject(at).next()));
-  assert.deepEqual(all.map(({ value }) => value), Array.from({ length: 200 }, (_, at) => at));
+  assert.deepEqual(
+    all.map(({ value }) => value),
+    Array.from({ length: 200 }, (_, at) => at),
+  );
   await assert.rejects(g.V().math("_ + 1").toList(), /UnsupportedOperationException/);
 }
 

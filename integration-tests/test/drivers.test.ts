@@ -39,7 +39,11 @@ const DRIVERS: Readonly<Record<string, () => readonly string[]>> = {
   "Neo4j's driver for Go": () => [join(variable("TIDEGRAPH_GO_CLIENTS"), "neo4j")],
   "TinkerPop's driver for Python": () => [python(), client("gremlin_driver.py")],
   "TinkerPop's driver 3.7 for JavaScript": () => [process.execPath, client("gremlin_driver.mjs"), "gremlin"],
-  "TinkerPop's driver 3.8 for JavaScript": () => [process.execPath, client("gremlin_driver.mjs"), "gremlin-3.8"],
+  "TinkerPop's driver 3.8 for JavaScript": () => [
+    process.execPath,
+    client("gremlin_driver.mjs"),
+    "gremlin-3.8",
+  ],
   "TinkerPop's driver for Java": () => java("GremlinDriver"),
   "TinkerPop's driver for Go": () => [join(variable("TIDEGRAPH_GO_CLIENTS"), "gremlin")],
 };

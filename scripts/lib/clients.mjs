@@ -43,7 +43,9 @@ async function javaDrivers() {
 /** @returns {Promise<string>} The folder of the programs that use Go's drivers. */
 async function goClients() {
   const folder = join(clients, "go");
-  const files = ["go.mod", "go.sum", ...GO_CLIENTS.map((name) => join(name, "main.go"))].map((name) => join(folder, name));
+  const files = ["go.mod", "go.sum", ...GO_CLIENTS.map((name) => join(name, "main.go"))].map((name) =>
+    join(folder, name),
+  );
   return await installed("clients", "go", files, async (into) => {
     const go = await goProgram();
     for (const name of GO_CLIENTS) {

@@ -11,7 +11,7 @@ export interface paths {
         };
         /**
          * Run a Gremlin traversal from the query string
-         * @description GET only reads. A traversal that writes is answered 405.
+         * @description GET only reads. A traversal that writes is answered 405. With the header `Upgrade: websocket` the connection goes on in Gremlin Server's protocol; docs/gremlin-drivers.md describes it.
          */
         get: {
             parameters: {
@@ -715,7 +715,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenCypherAnswer"];
             };
         };
-        /** @description the results of the traversal, in GraphSON 3 */
+        /** @description the results of the traversal, in the first format of the header Accept that there is; in GraphSON 3 without one. docs/gremlin-drivers.md lists the formats. */
         Gremlin: {
             headers: {
                 "Tidegraph-Version": components["headers"]["Version"];
@@ -725,6 +725,7 @@ export interface components {
             content: {
                 "application/vnd.gremlin-v3.0+json": components["schemas"]["GremlinAnswer"];
                 "application/json": components["schemas"]["GremlinAnswer"];
+                "application/vnd.graphbinary-v1.0": string;
             };
         };
         /** @description the load was cancelled */

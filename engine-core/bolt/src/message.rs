@@ -3,8 +3,7 @@
 use crate::Version;
 use crate::chunks::write_chunks;
 use crate::packstream::{
-    self, Dialect, Reader, write_list_header, write_map_header, write_structure, write_text,
-    write_value,
+    self, Dialect, Reader, write_list_header, write_map_header, write_structure, write_text, write_value,
 };
 use indexmap::IndexMap;
 use std::io;

@@ -41,7 +41,8 @@ impl Format {
     pub fn of_media_type(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let has_types = !parts.any(|parameter| parameter.replace(' ', "").eq_ignore_ascii_case("types=false"));
+        let has_types =
+            !parts.any(|parameter| parameter.replace(' ', "").eq_ignore_ascii_case("types=false"));
         Some(match (kind.as_str(), has_types) {
             ("application/vnd.graphbinary-v1.0", _) => Self::Binary,
             ("application/vnd.gremlin-v2.0+json", true) => Self::GraphSon2,
@@ -158,7 +159,11 @@ impl Request {
         request.map_err(|cause| RequestError { id, cause })
     }
 
-    fn read_binary<'a>(bytes: &'a [u8], budget: Budget<'a>, id: &mut Option<Uuid>) -> Result<Self, RequestCause> {
+    fn read_binary<'a>(
+        bytes: &'a [u8],
+        budget: Budget<'a>,
+        id: &mut Option<Uuid>,
+    ) -> Result<Self, RequestCause> {
         let mut reader = binary::Reader::new(bytes, budget);
         let [version] = reader.array()?;
         if version != BINARY_VERSION {

@@ -216,7 +216,8 @@ impl Writer {
         self.push("(");
         let last = arguments.len().saturating_sub(1);
         // Before the key of a property there may be its cardinality.
-        let first_key = usize::from(matches!(arguments.first(), Some(Argument::Constant(ConstantOwner::Cardinality, _))));
+        let first_key =
+            usize::from(matches!(arguments.first(), Some(Argument::Constant(ConstantOwner::Cardinality, _))));
         self.separated(arguments, |writer, index, argument| {
             let differs = match name {
                 "V" | "E" | "hasId" | "is" => true,
@@ -403,7 +404,9 @@ impl Writer {
         self.word(name)?;
         self.push("(");
         match (name.as_str(), &operands[..]) {
-            ("within" | "without", [Argument::List(items) | Argument::Set(items)]) => self.collection(items)?,
+            ("within" | "without", [Argument::List(items) | Argument::Set(items)]) => {
+                self.collection(items)?
+            }
             ("within" | "without", items) => self.collection(items)?,
             ("typeOf" | "regex" | "notRegex", operands) => {
                 self.separated(operands, |writer, _, operand| writer.literal(operand))?;
@@ -437,7 +440,13 @@ impl Writer {
             Value::Double(v) if v.is_finite() => write!(self.text, "{v:?}d"),
             Value::Float(_) | Value::Double(_) => {
                 let v = value.as_f64().unwrap_or(f64::NAN);
-                let text = if v.is_nan() { "NaN" } else if v > 0.0 { "Infinity" } else { "-Infinity" };
+                let text = if v.is_nan() {
+                    "NaN"
+                } else if v > 0.0 {
+                    "Infinity"
+                } else {
+                    "-Infinity"
+                };
                 write!(self.text, "{text}")
             }
             Value::DateTime(v) => write!(self.text, "datetime('{v}')"),
@@ -486,7 +495,8 @@ mod tests {
 
     #[test]
     fn values_in_which_traversals_differ_are_parameters() {
-        let gt = Predicate { is_of_text: false, name: "gt".into(), operands: vec![Argument::Value(30.into())] };
+        let gt =
+            Predicate { is_of_text: false, name: "gt".into(), operands: vec![Argument::Value(30.into())] };
         let within = Argument::Predicate(Predicate {
             is_of_text: false,
             name: "within".into(),
@@ -500,7 +510,8 @@ mod tests {
             step("limit", vec![Argument::Value(Value::Long(2))]),
         ])
         .unwrap();
-        let expected = "g.V(_0,_1).has('person','age',P.gt(_2)).has('name',P.within(_3)).out('knows').limit(2l)";
+        let expected =
+            "g.V(_0,_1).has('person','age',P.gt(_2)).has('name',P.within(_3)).out('knows').limit(2l)";
         assert_eq!(text, expected);
         assert_eq!(parameters[3], Value::list(vec!["a".into(), "b".into()]));
     }

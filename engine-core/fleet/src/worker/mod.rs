@@ -498,7 +498,8 @@ impl Backend for Worker {
         if self.refresh_version() {
             return Ok(());
         }
-        let message = "the newest version of the graph cannot be learned, because the sequencer does not answer";
+        let message =
+            "the newest version of the graph cannot be learned, because the sequencer does not answer";
         Err(tidegraph_engine::Error::new(ErrorCode::Unavailable, message).with_retry(Retry::Wait))
     }
 

@@ -120,7 +120,11 @@ impl<'a> Reader<'a> {
             (code::NULL, 0x01) => return Ok(Argument::Value(Value::Null)),
             (code::LIST | code::SET, 0x00 | BULKED) | (_, 0x00) => {}
             (_, 0x01) => {
-                return if is_known(code) { Ok(Argument::Value(Value::Null)) } else { Err(Error::Code { at, code }) };
+                return if is_known(code) {
+                    Ok(Argument::Value(Value::Null))
+                } else {
+                    Err(Error::Code { at, code })
+                };
             }
             _ => return Err(Error::Flag { at: at + 1, flag }),
         }
@@ -186,7 +190,8 @@ impl<'a> Reader<'a> {
             _ => match (ConstantOwner::of_code(code), code::unsupported(code)) {
                 (Some(owner), _) => {
                     let name = self.argument()?;
-                    let name = name.as_text().ok_or_else(|| wrong(format!("{} is not a name", name.describe())))?;
+                    let name =
+                        name.as_text().ok_or_else(|| wrong(format!("{} is not a name", name.describe())))?;
                     return Ok(Argument::Constant(owner, name.clone()));
                 }
                 (None, Some(name)) => return Err(Error::Unsupported { at, name }),

@@ -65,9 +65,8 @@ fn items(all: &[Json]) -> Result<Vec<Argument>, Error> {
 }
 
 fn entries_of(entries: &Object) -> Result<Vec<(Argument, Argument)>, Error> {
-    let entry = |(key, value): (&String, &Json)| {
-        Ok((Argument::Value(Value::string(key.as_str())), argument(value)?))
-    };
+    let entry =
+        |(key, value): (&String, &Json)| Ok((Argument::Value(Value::string(key.as_str())), argument(value)?));
     entries.iter().map(entry).collect()
 }
 

@@ -149,7 +149,9 @@ fn map<'a, S: Serializer>(
         }
     }
     match form.version {
-        Version::V2 => serializer.collect_map(entries.map(|(key, value)| (text_key(key), Typed(value, form)))),
+        Version::V2 => {
+            serializer.collect_map(entries.map(|(key, value)| (text_key(key), Typed(value, form))))
+        }
         Version::V3 => Tagged("g:Map", Alternating(entries, form)).serialize(serializer),
     }
 }
@@ -375,7 +377,8 @@ impl Serialize for Untyped<'_> {
             }
             Value::Entry(pair) => serializer.collect_map([(text_key(&pair.0), untyped(&pair.1))]),
             Value::Path(path) => {
-                let labels: Vec<&[Str]> = (0..path.objects.len()).map(|index| labels_at(path, index)).collect();
+                let labels: Vec<&[Str]> =
+                    (0..path.objects.len()).map(|index| labels_at(path, index)).collect();
                 let mut out = serializer.serialize_map(Some(2))?;
                 out.serialize_entry("labels", &labels)?;
                 out.serialize_entry("objects", &path.objects.iter().map(untyped).collect::<Vec<_>>())?;
@@ -441,7 +444,11 @@ impl Serialize for UntypedVertexProperty<'_> {
     }
 }
 
-fn untyped_vertex<S: Serializer>(data: &VertexData, properties: bool, serializer: S) -> Result<S::Ok, S::Error> {
+fn untyped_vertex<S: Serializer>(
+    data: &VertexData,
+    properties: bool,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     struct OfKey<'a>(Vec<VertexProperty<'a>>);
     impl Serialize for OfKey<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -20,7 +20,11 @@ use tidegraph_types::ErrorCode;
 /// `BadRequest` if WebSocket is asked for in a wrong way; `MethodNotAllowed` if the traversal writes; all others as
 /// [`post`].
 pub async fn get(state: State<Service>, request: Request) -> Result<HttpResponse, Failure> {
-    if websocket::asks_for_upgrade(&request) { websocket::upgrade(request) } else { post(state, request).await }
+    if websocket::asks_for_upgrade(&request) {
+        websocket::upgrade(request)
+    } else {
+        post(state, request).await
+    }
 }
 
 /// `POST /gremlin`: runs a traversal from a form or from JSON.
@@ -60,13 +64,11 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Ht
         memory: fields.memory(),
         frees_slot: false,
     };
-    let written = service
-        .admission
-        .run(asked, move |asked, answer, output| {
-            let rows = Rows { rows: &answer.rows, traversers: false, shown: Shown::All };
-            let response = Response { id: &asked.id, code: 200, message: "", attributes: &[], rows: Some(rows) };
-            response.write(format, output)
-        });
+    let written = service.admission.run(asked, move |asked, answer, output| {
+        let rows = Rows { rows: &answer.rows, traversers: false, shown: Shown::All };
+        let response = Response { id: &asked.id, code: 200, message: "", attributes: &[], rows: Some(rows) };
+        response.write(format, output)
+    });
     let written = written.await.map_err(|error| queries::failure(error, &id))?;
     let response = answer(StatusCode::OK, format.media_type(), written.body);
     let response = idempotency::with_repeated(response, written.repeated);
@@ -84,6 +86,7 @@ fn accepted(headers: &HeaderMap) -> Result<Format, Failure> {
             None => {}
         }
     }
-    let message = format!("not supported: answers of type {accept:?}; use {}", Format::GraphSon3.media_type());
+    let message =
+        format!("not supported: answers of type {accept:?}; use {}", Format::GraphSon3.media_type());
     Err(Failure::new(ErrorCode::UnsupportedOperation, message))
 }

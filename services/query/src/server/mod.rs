@@ -263,7 +263,8 @@ async fn speak_http(
             Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, progress)))
         }
     });
-    let mut driven = pin!(http1::Builder::new().serve_connection(TokioIo::new(socket), service).with_upgrades());
+    let mut driven =
+        pin!(http1::Builder::new().serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
         biased;
         () = is_stopped(&mut stopped) => driven.as_mut().graceful_shutdown(),

@@ -117,7 +117,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Waits for a message. `None`: the client has ended the connection, or has been told why the service ends it. The
     /// future may be dropped and made again.
-    pub(super) async fn receive(&mut self, waits: Waits, admission: &Admission) -> io::Result<Option<Received>> {
+    pub(super) async fn receive(
+        &mut self,
+        waits: Waits,
+        admission: &Admission,
+    ) -> io::Result<Option<Received>> {
         self.rest(waits);
         loop {
             let next = poll_fn(|context| {
@@ -161,9 +165,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Ok(None);
             }
             self.forget();
-            if waits != Waits::Outside {
-                self.progress.requested(false);
-            }
+            self.progress.requested(false);
             return Ok(Some(Received { bytes, is_text, memory }));
         }
     }
@@ -171,9 +173,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reports what the server waits for.
     fn rest(&self, waits: Waits) {
         match waits {
-            Waits::Outside | Waits::Running => {}
+            Waits::Running => {}
             // A message began while requests ran.
-            Waits::Idle | Waits::Open if self.socket.get_ref().read > 0 => self.progress.requested(true),
+            _ if self.socket.get_ref().read > 0 => self.progress.requested(true),
+            // Drivers connect before they have something to ask.
+            Waits::Outside => self.progress.rests(self.limits.idle),
             Waits::Idle => self.progress.rests(self.limits.sessions.idle),
             Waits::Open => self.progress.pauses(self.limits.sessions.paused),
         }
@@ -193,15 +197,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if begun <= SMALL_MESSAGE_BYTES {
             return None;
         }
-        if waits == Waits::Outside {
-            let is_short = begun <= UNPROVEN_BYTES;
-            return (!is_short).then_some(Next::Refused(CloseCode::Size, "the first messages of a client are short"));
+        if waits == Waits::Outside && begun > UNPROVEN_BYTES {
+            return Some(Next::Refused(CloseCode::Size, "the first messages of a client are short"));
         }
         if waits != Waits::Running && !std::mem::replace(&mut self.is_long, true) {
             self.progress.requested(true);
         }
         let refused = self.memory.grow_to(begun, admission).is_err();
-        refused.then_some(Next::Refused(CloseCode::Again, "all queries together leave no memory for the message"))
+        refused.then_some(Next::Refused(
+            CloseCode::Again,
+            "all queries together leave no memory for the message",
+        ))
     }
 
     async fn broken(&mut self, error: Error) -> io::Result<Option<Received>> {

@@ -125,6 +125,7 @@ pub(crate) async fn serve(
     progress: Arc<Progress>,
     limits: server::Limits,
 ) -> io::Result<()> {
-    let connection = connection::Connection::new(socket, first, service.message_bytes, progress, limits).await;
+    let connection =
+        connection::Connection::new(socket, first, service.message_bytes, progress, limits).await;
     requests::run(connection, service, client).await
 }

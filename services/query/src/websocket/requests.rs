@@ -69,7 +69,10 @@ struct Shared {
 enum Who {
     Known(Principal),
     /// The client has not proved itself, and failed to some times. What it sends meanwhile is answered once it has.
-    Unproven { waiting: Vec<Received>, failures: usize },
+    Unproven {
+        waiting: Vec<Received>,
+        failures: usize,
+    },
 }
 
 /// A request whose answer is made.
@@ -196,8 +199,10 @@ fn try_to_begin(mut received: Received, who: &mut Who, shared: &Arc<Shared>) -> 
         refused(failure, error.id, format)
     })?;
     let id = request.id;
-    let unauthorized =
-        |message| Refused { ends_connection: true, ..refused(Failure::unauthorized(message), Some(id), format) };
+    let unauthorized = |message| Refused {
+        ends_connection: true,
+        ..refused(Failure::unauthorized(message), Some(id), format)
+    };
     let without_rows = |code| {
         let id = id.to_string();
         let response = Response { id: &id, code, message: "", attributes: &[], rows: None };
@@ -306,9 +311,13 @@ fn asked(
         ("session", Some(name)) => {
             Some(name.as_text().ok_or_else(|| Failure::argument("session must be a text"))?.clone())
         }
-        ("session", None) => return Err(Failure::argument("a request of a session names it: session is missing")),
+        ("session", None) => {
+            return Err(Failure::argument("a request of a session names it: session is missing"));
+        }
         (other, _) => {
-            return Err(Failure::malformed(format!("there is no processor {other:?}: use traversal or session")));
+            return Err(Failure::malformed(format!(
+                "there is no processor {other:?}: use traversal or session"
+            )));
         }
     };
     let mut options = Options::default();
@@ -348,7 +357,8 @@ fn asked(
         // The client is known already.
         "authentication" => asked.ends_session = true,
         other => {
-            let message = format!("there is no operation {other:?}: use bytecode, eval, authentication or close");
+            let message =
+                format!("there is no operation {other:?}: use bytecode, eval, authentication or close");
             return Err(Failure::malformed(message));
         }
     }
@@ -361,7 +371,8 @@ fn asked(
 /// Reads the text of a request and its bindings.
 fn script(request: &Request) -> Result<Script, Failure> {
     let text = request.argument("gremlin").and_then(Argument::as_text);
-    let text = text.ok_or_else(|| Failure::argument("a request of the operation eval has a text in gremlin"))?;
+    let text =
+        text.ok_or_else(|| Failure::argument("a request of the operation eval has a text in gremlin"))?;
     match request.argument("language").map(|language| language.as_text().map_or("", Str::as_str)) {
         None | Some("gremlin-groovy" | "gremlin-lang") => {}
         Some(other) => {
@@ -385,7 +396,9 @@ fn script(request: &Request) -> Result<Script, Failure> {
                 parameters.insert(name.clone(), value);
             }
         }
-        Some(other) => return Err(Failure::argument(format!("bindings must be a map, not {}", other.describe()))),
+        Some(other) => {
+            return Err(Failure::argument(format!("bindings must be a map, not {}", other.describe())));
+        }
     }
     Ok(Script::Traversal { text: text.to_string(), parameters, options: Options::default() })
 }
@@ -415,8 +428,18 @@ async fn answer(asked: Asked, shared: Arc<Shared>) -> Reply {
 }
 
 async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> {
-    let Asked { id, format, what, mut options, traversers, session, ends_session, commits, principal, memory } =
-        asked;
+    let Asked {
+        id,
+        format,
+        what,
+        mut options,
+        traversers,
+        session,
+        ends_session,
+        commits,
+        principal,
+        memory,
+    } = asked;
     let admission = &shared.service.admission;
     let nothing = |format| {
         let id = id.to_string();
@@ -480,7 +503,9 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
         Ok(())
     };
     let written = match session {
-        Some(session) => shared.sessions.run(&session, commits, traversers, request, write, admission).await?,
+        Some(session) => {
+            shared.sessions.run(&session, commits, traversers, request, write, admission).await?
+        }
         None => admission.run(request, write).await.map_err(|error| Failure::from(&error))?,
     };
     let ends = std::mem::take(&mut *ends.lock().unwrap_or_else(PoisonError::into_inner));

@@ -4,8 +4,8 @@ use super::codes::Failure;
 use crate::admission::{self, Admission, Output, Written};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegraph_engine::{Answer, Transaction};
 use tidegraph_types::{ErrorCode, Str};
@@ -106,8 +106,11 @@ impl Sessions {
                 return admission.run(request, write).await.map_err(|error| Failure::from(&error));
             }
             State::Clean => Box::new(Open {
-                transaction: admission.begin(None, false).map_err(|error| Failure::new(error.code(), error.to_string()))?,
-                until: now + jiff::SignedDuration::try_from(admission.limits().query_timeout).unwrap_or_default(),
+                transaction: admission
+                    .begin(None, false)
+                    .map_err(|error| Failure::new(error.code(), error.to_string()))?,
+                until: now
+                    + jiff::SignedDuration::try_from(admission.limits().query_timeout).unwrap_or_default(),
                 by_script: true,
                 _counted: Counted::new(&self.open),
             }),
@@ -169,7 +172,9 @@ impl Sessions {
 
     /// Closes a session. A transaction of scripts is committed, any other is not.
     pub(super) async fn close(&self, name: &Str, admission: &Arc<Admission>) -> Result<(), Failure> {
-        let Some(session) = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name) else { return Ok(()) };
+        let Some(session) = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name) else {
+            return Ok(());
+        };
         let mut session = session.lock().await;
         let outcome = match &session.state {
             State::Open(open) if open.by_script => Outcome::Commit,
