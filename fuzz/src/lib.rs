@@ -111,7 +111,7 @@ const GRAPH: &str = "CREATE (a:Person {name: 'Ada', born: 1815, tags: 'x'}), (b:
 pub fn database() -> Arc<Database> {
     let options = Options {
         partitions: 2,
-        query_timeout_ms: 500,
+        query_timeout: std::time::Duration::from_millis(500),
         query_memory_bytes: 64 << 20,
         query_rows: 1_000,
         cached_plans: 64,

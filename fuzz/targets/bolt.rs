@@ -11,9 +11,9 @@ const MEMORY_BYTES: usize = 16 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>() {
-        answer(*greeting);
+        let _ = answer(*greeting);
     }
-    choice(bytes);
+    let _ = choice(bytes);
     let Some((version, sent)) = bytes.split_first() else { return };
     let version = if version % 10 == 9 { Version::new(4, 4) } else { Version::new(5, version % 10) };
     let mut messages = Messages::default();

@@ -23,7 +23,7 @@ const PROCESSES = [...RUST_INPUTS, ...NODE];
  * drop folder (`drop`), its memory (`memory`), its command line (`cli`). Or one process is enough for what they check
  * (`python`, `s3`, `token`).
  */
-export const OF_FLEETS = ["bookmarks", "compressed", "errors", "indexes", "loader", "queries", "shapes"];
+export const OF_FLEETS = ["bookmarks", "compressed", "drivers", "errors", "indexes", "loader", "queries", "shapes"];
 
 /**
  * @param {string} file path relative to `integration-tests`
@@ -121,7 +121,7 @@ export const PARTS = [
     waits: true,
     inputs: [...PROCESSES, "integration-tests"],
     // A subset of what `--integration --cluster` runs.
-    act: (run) => testsOfFleets(run, ["bookmarks", "loader", "queries"]),
+    act: (run) => testsOfFleets(run, ["bookmarks", "drivers", "loader", "queries"]),
   },
   {
     name: "lambda",
@@ -184,6 +184,12 @@ export async function testsOfFleets(run, files) {
   const flags = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
   await run("npx", ["tsx", ...flags, ...tests], {
     cwd: join(root, "integration-tests"),
-    env: { ...env, TIDEGRAPH_BINARY: workerBinary, TIDEGRAPH_TEST_CLUSTER: shared },
+    env: {
+      ...env,
+      ...(await drivers()),
+      TIDEGRAPH_BINARY: workerBinary,
+      TIDEGRAPH_PYTHON: await pythonWithClients(),
+      TIDEGRAPH_TEST_CLUSTER: shared,
+    },
   });
 }
