@@ -15,7 +15,10 @@ await runSteps("npm run verify", [
   ["rustfmt", () => run("cargo", ["fmt", "--all", "--check"])],
   ["clippy", clippy],
   // Only the fuzzing itself is for `npm run test:long`.
-  ["fuzz targets", () => run("cargo", ["check", "--locked", "--quiet", "--manifest-path", "fuzz/Cargo.toml"])],
+  [
+    "fuzz targets",
+    () => run("cargo", ["check", "--locked", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]),
+  ],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
   ["TypeScript types of the templates", () => run("npx", ["--no-install", "tsc", "--project", "infra"])],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],

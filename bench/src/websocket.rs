@@ -8,18 +8,22 @@ use super::report::{Figure, Report};
 use anyhow::{Context, bail};
 use futures_util::{SinkExt, StreamExt};
 use rand_chacha::ChaCha8Rng;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_gremlin_io::Format;
 use tidegraph_types::Value;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-const ID: [u8; 16] = *b"a request's id..";
 const SUCCESS: u32 = 200;
+
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// A connection that asks in GraphBinary, as drivers do by default.
 struct WebSocketConnection {
     socket: WebSocketStream<TcpStream>,
+    /// Of its requests, of which one runs at a time.
+    id: [u8; 16],
 }
 
 impl WebSocketConnection {
@@ -27,7 +31,8 @@ impl WebSocketConnection {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (socket, _) = tokio_tungstenite::client_async(format!("ws://{address}/gremlin"), stream).await?;
-        Ok(Self { socket })
+        let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { socket, id: u128::from(number).to_be_bytes() })
     }
 }
 
@@ -42,12 +47,12 @@ fn typed(value: &str, bytes: &mut Vec<u8>) {
 }
 
 /// Writes a script with its bindings, which are texts.
-fn message(call: &Call) -> anyhow::Result<Vec<u8>> {
+fn message(id: [u8; 16], call: &Call) -> anyhow::Result<Vec<u8>> {
     let format = Format::Binary.media_type();
     let mut bytes = vec![format.len() as u8];
     bytes.extend(format.as_bytes());
     bytes.push(0x81);
-    bytes.extend(ID);
+    bytes.extend(id);
     text("eval", &mut bytes);
     text("", &mut bytes);
     bytes.extend(2_u32.to_be_bytes());
@@ -66,7 +71,7 @@ fn message(call: &Call) -> anyhow::Result<Vec<u8>> {
 
 impl Target for WebSocketConnection {
     async fn answer(&mut self, call: &Call) -> anyhow::Result<()> {
-        self.socket.send(Message::binary(message(call)?)).await?;
+        self.socket.send(Message::binary(message(self.id, call)?)).await?;
         loop {
             let message = self.socket.next().await.context("the service closed the connection")??;
             let Message::Binary(bytes) = message else { continue };

@@ -1,10 +1,11 @@
 /**
- * TinkerPop's JavaScript driver against the service. Arguments: the package of the driver, the address, and the password
- * or an empty text. It ends with an assertion if something is not as Gremlin Server would do it.
+ * TinkerPop's JavaScript driver against the service. Arguments: the package of the driver, the address, the password or
+ * an empty text, and the file of the certificate if the service speaks TLS. It ends with an assertion if something is not as Gremlin Server would do it.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 
-const [name, address, password] = process.argv.slice(2);
+const [name, address, password, certificate] = process.argv.slice(2);
 const { default: gremlin } = await import(name);
 const { driver, process: steps, structure } = gremlin;
 const { statics: __, t: T, P, TextP, order, merge, cardinality } = steps;
@@ -20,7 +21,8 @@ const options = (mimeType) => ({
   mimeType,
   ...(authenticator ? { authenticator } : {}),
 });
-const url = `ws://${address}/gremlin`;
+const url = `${certificate ? "wss" : "ws"}://${address}/gremlin`;
+const tls = certificate ? { ca: readFileSync(certificate) } : {};
 
 async function merges(g) {
   const merged = new Map([
@@ -118,7 +120,7 @@ await connection.close();
 
 if (password) {
   const wrong = new driver.auth.PlainTextSaslAuthenticator("any name", "wrong");
-  const refused = new driver.Client(url, { traversalSource: "g", authenticator: wrong });
+  const refused = new driver.Client(url, { traversalSource: "g", authenticator: wrong, ...tls });
   await assert.rejects(refused.submit("g.V().count()"), (error) => error.statusCode === 401);
   await refused.close();
 }

@@ -1,13 +1,16 @@
-"""TinkerPop's Python driver against the service. Arguments: the address, and the password or an empty text.
+"""TinkerPop's Python driver against the service. Arguments: the address, the password or an empty text, and the file of
+the certificate if the service speaks TLS.
 
 It ends with an assertion if something is not as Gremlin Server would do it.
 """
 
+import ssl
 import sys
 import threading
 import uuid
 from datetime import datetime
 
+from gremlin_python.driver.aiohttp.transport import AiohttpTransport
 from gremlin_python.driver.client import Client
 from gremlin_python.driver.driver_remote_connection import DriverRemoteConnection
 from gremlin_python.driver.protocol import GremlinServerError
@@ -30,9 +33,12 @@ from gremlin_python.process.traversal import (
 )
 from gremlin_python.statics import long
 
-ADDRESS, PASSWORD = sys.argv[1], sys.argv[2]
-URL = f"ws://{ADDRESS}/gremlin"
+ADDRESS, PASSWORD, CERTIFICATE = sys.argv[1], sys.argv[2], sys.argv[3:]
+URL = f"{'wss' if CERTIFICATE else 'ws'}://{ADDRESS}/gremlin"
 AUTH = {"username": "any name", "password": PASSWORD} if PASSWORD else {}
+if CERTIFICATE:
+    context = ssl.create_default_context(cafile=CERTIFICATE[0])
+    AUTH["transport_factory"] = lambda: AiohttpTransport(ssl_options=context)
 ROWS = 100_000
 
 
@@ -192,6 +198,6 @@ client = Client(URL, "g", **AUTH)
 many_rows(client)
 client.close()
 if PASSWORD:
-    refused = Client(URL, "g", username="any name", password="wrong")
+    refused = Client(URL, "g", **{**AUTH, "password": "wrong"})
     fails(lambda: refused.submit("g.V()").all().result(), 401, "AccessDeniedException")
     refused.close()

@@ -1,12 +1,16 @@
 /**
- * Neo4j's JavaScript driver against the service. Arguments: the address, and the password or an empty text.
+ * Neo4j's JavaScript driver against the service. Arguments: the address, the password or an empty text, and
+ * the file of the certificate if the service speaks TLS.
  *
  * It ends with an assertion if something is not as Neo4j's server would do it.
  */
 import assert from "node:assert/strict";
 import neo4j from "neo4j-driver";
 
-const [address, password] = process.argv.slice(2);
+const [address, password, certificate] = process.argv.slice(2);
+const config = certificate
+  ? { encrypted: true, trust: "TRUST_CUSTOM_CA_SIGNED_CERTIFICATES", trustedCertificates: [certificate] }
+  : {};
 const auth = password ? neo4j.auth.basic("any name", password) : undefined;
 const rows = 100_000;
 
@@ -93,16 +97,16 @@ async function stream(driver) {
 }
 
 for (const scheme of ["bolt", "neo4j"]) {
-  const driver = neo4j.driver(`${scheme}://${address}`, auth);
+  const driver = neo4j.driver(`${scheme}://${address}`, auth, config);
   await driver.verifyConnectivity();
   await values(driver);
   await driver.close();
 }
-const driver = neo4j.driver(`bolt://${address}`, auth);
+const driver = neo4j.driver(`bolt://${address}`, auth, config);
 for (const check of [elements, transactions, errors, stream]) await check(driver);
 await driver.close();
 if (password) {
-  const wrong = neo4j.driver(`bolt://${address}`, neo4j.auth.basic("any name", "wrong"));
+  const wrong = neo4j.driver(`bolt://${address}`, neo4j.auth.basic("any name", "wrong"), config);
   await assert.rejects(wrong.verifyConnectivity(), { code: "Neo.ClientError.Security.Unauthorized" });
   await wrong.close();
 }

@@ -1,4 +1,5 @@
-"""Neo4j's Python driver against the service. Arguments: the address, and the password or an empty text.
+"""Neo4j's Python driver against the service. Arguments: the address, the password or an empty text, and the file of
+the certificate if the service speaks TLS.
 
 It ends with an assertion if something is not as Neo4j's server would do it.
 """
@@ -18,7 +19,10 @@ from neo4j.exceptions import (
     TransientError,
 )
 
-ADDRESS, PASSWORD = sys.argv[1], sys.argv[2]
+ADDRESS, PASSWORD, CERTIFICATE = sys.argv[1], sys.argv[2], sys.argv[3:]
+TLS = {}
+if CERTIFICATE:
+    TLS = {"encrypted": True, "trusted_certificates": neo4j.TrustCustomCAs(CERTIFICATE[0])}
 AUTH = ("any name", PASSWORD) if PASSWORD else None
 ROWS = 1_000_000
 # What the driver may hold at once of those rows, which take over 100 MB as objects of Python.
@@ -211,22 +215,22 @@ def sessions(driver):
 
 def main():
     for scheme in ("bolt", "neo4j"):
-        with GraphDatabase.driver(f"{scheme}://{ADDRESS}", auth=AUTH) as driver:
+        with GraphDatabase.driver(f"{scheme}://{ADDRESS}", auth=AUTH, **TLS) as driver:
             driver.verify_connectivity()
             assert driver.get_server_info().protocol_version == (5, 8)
             values(driver)
-    with GraphDatabase.driver(f"bolt://{ADDRESS}", auth=AUTH) as driver:
+    with GraphDatabase.driver(f"bolt://{ADDRESS}", auth=AUTH, **TLS) as driver:
         for check in (elements, errors, transactions, retries, rows, sessions):
             check(driver)
     if PASSWORD:
         for wrong in (("any name", "wrong"), None):
             try:
-                GraphDatabase.driver(f"bolt://{ADDRESS}", auth=wrong).verify_connectivity()
+                GraphDatabase.driver(f"bolt://{ADDRESS}", auth=wrong, **TLS).verify_connectivity()
                 raise AssertionError("the password is wrong")
             except AuthError:
                 pass
         bearer = neo4j.bearer_auth(PASSWORD)
-        GraphDatabase.driver(f"bolt://{ADDRESS}", auth=bearer).verify_connectivity()
+        GraphDatabase.driver(f"bolt://{ADDRESS}", auth=bearer, **TLS).verify_connectivity()
 
 
 main()

@@ -1,6 +1,6 @@
 /**
- * Drivers of Neo4j and of TinkerPop in four languages, unmodified, against the service: without a token, and with one as
- * the password.
+ * Drivers of Neo4j and of TinkerPop in four languages, unmodified, against the service: without a token, with one as the
+ * password, and some of them over TLS.
  */
 
 import assert from "node:assert/strict";
@@ -48,19 +48,48 @@ const DRIVERS: Readonly<Record<string, () => readonly string[]>> = {
   "TinkerPop's driver for Go": () => [join(variable("TIDEGRAPH_GO_CLIENTS"), "gremlin")],
 };
 
+/** Drivers that take the file of a certificate. */
+const OVER_TLS = new Set([
+  "Neo4j's driver for Python",
+  "Neo4j's driver for JavaScript",
+  "TinkerPop's driver for Python",
+  "TinkerPop's driver 3.8 for JavaScript",
+]);
+
+interface Door {
+  readonly name: string;
+  readonly token: string;
+  readonly tls: boolean;
+}
+
+const DOORS: readonly Door[] = [
+  { name: "without a password", token: "", tls: false },
+  { name: "with a password", token: TOKEN, tls: false },
+  { name: "with a password over TLS", token: TOKEN, tls: true },
+];
+
 for (const [driver, command] of Object.entries(DRIVERS)) {
-  for (const token of ["", TOKEN]) {
-    test(`${driver} ${token ? "with" : "without"} a password`, async (t) => {
+  for (const { name, token, tls } of DOORS.filter(({ tls }) => !tls || OVER_TLS.has(driver))) {
+    test(`${driver} ${name}`, async (t) => {
       const folder = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
       t.after(() => rm(folder, { recursive: true, force: true }));
       const file = join(folder, "token");
       await writeFile(file, `${TOKEN}\n`, { mode: 0o600 });
-      const server = await Server.start(t, { args: token ? ["--token-file", file] : [] });
+      const certificate = join(folder, "certificate.pem");
+      const args = [
+        ...(token ? ["--token-file", file] : []),
+        ...(tls ? ["--listen-tls-self-signed", certificate] : []),
+      ];
+      const server = await Server.start(t, { args });
       const [program = "", ...rest] = command();
-      const child = spawn(program, [...rest, `127.0.0.1:${server.port}`, token], {
-        stdio: ["ignore", "pipe", "pipe"],
-        timeout: PATIENCE_MS,
-      });
+      const child = spawn(
+        program,
+        [...rest, `127.0.0.1:${server.port}`, token, ...(tls ? [certificate] : [])],
+        {
+          stdio: ["ignore", "pipe", "pipe"],
+          timeout: PATIENCE_MS,
+        },
+      );
       let output = "";
       for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
       const code = await new Promise((done) => child.on("close", done));

@@ -23,7 +23,16 @@ const PROCESSES = [...RUST_INPUTS, ...NODE];
  * drop folder (`drop`), its memory (`memory`), its command line (`cli`). Or one process is enough for what they check
  * (`python`, `s3`, `token`).
  */
-export const OF_FLEETS = ["bookmarks", "compressed", "drivers", "errors", "indexes", "loader", "queries", "shapes"];
+export const OF_FLEETS = [
+  "bookmarks",
+  "compressed",
+  "drivers",
+  "errors",
+  "indexes",
+  "loader",
+  "queries",
+  "shapes",
+];
 
 /**
  * @param {string} file path relative to `integration-tests`

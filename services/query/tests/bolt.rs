@@ -64,7 +64,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let sessions_of = Some(service.sessions(token.map(str::to_owned)));
-        let protocols = Protocols { http: service.router(), sessions: sessions_of };
+        let protocols = Protocols { http: service.router(), sessions: sessions_of, tls: None };
         tokio::spawn(server::serve(listener, protocols, limits, std::future::pending()));
         Self { address }
     }

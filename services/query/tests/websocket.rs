@@ -61,7 +61,12 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let sessions = Some(service.sessions(token.map(str::to_owned)));
         let http = http::with_token(service.router(), token.map(str::to_owned));
-        tokio::spawn(server::serve(listener, Protocols { http, sessions }, limits, std::future::pending()));
+        tokio::spawn(server::serve(
+            listener,
+            Protocols { http, sessions, tls: None },
+            limits,
+            std::future::pending(),
+        ));
         Self { address }
     }
 

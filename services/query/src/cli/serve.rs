@@ -3,6 +3,7 @@
 use super::size::MemorySize;
 use crate::admission;
 use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service};
+use crate::server::{CertificateFiles, Tls};
 use crate::{server, session};
 use anyhow::Context;
 use clap::Args;
@@ -29,6 +30,17 @@ pub struct Listen {
     /// the password of any user.
     #[arg(long)]
     token_file: Option<PathBuf>,
+    /// PEM file with the certificate that clients see. With it the port speaks TLS, in all protocols. The file and the
+    /// key are read again when they change.
+    #[arg(long, requires = "listen_tls_key", value_name = "FILE")]
+    listen_tls_certificate: Option<PathBuf>,
+    /// PEM file with the key of the certificate, which other users of the machine must not be able to read.
+    #[arg(long, requires = "listen_tls_certificate", value_name = "FILE")]
+    listen_tls_key: Option<PathBuf>,
+    /// Speak TLS with a certificate that is made at the start for this machine's loopback names, for --host and for
+    /// --allow-host. It is written to the file, so that clients can trust it.
+    #[arg(long, conflicts_with = "listen_tls_certificate", value_name = "FILE")]
+    listen_tls_self_signed: Option<PathBuf>,
     /// Further name under which clients reach the service, without a port; may be given more than once. Without a
     /// token, requests that name another Host than localhost, a loopback address or one of these are refused. With a
     /// token, names are checked only if this flag is given.
@@ -202,6 +214,23 @@ impl Listen {
         })
     }
 
+    /// Returns the certificate of the port, and its files if they may change.
+    fn tls(&self) -> anyhow::Result<(Option<Tls>, Option<CertificateFiles>)> {
+        if let (Some(certificate), Some(key)) = (&self.listen_tls_certificate, &self.listen_tls_key) {
+            let files = CertificateFiles { certificate: certificate.clone(), key: key.clone() };
+            let tls = Tls::load(&files).context("the port cannot speak TLS")?;
+            return Ok((Some(tls), Some(files)));
+        }
+        let Some(file) = &self.listen_tls_self_signed else { return Ok((None, None)) };
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        names.push(self.host.to_string());
+        names.extend(self.allow_host.iter().map(ToString::to_string));
+        names.sort();
+        names.dedup();
+        let tls = Tls::self_signed(names, file).context("the port cannot speak TLS")?;
+        Ok((Some(tls), None))
+    }
+
     /// Returns the limits of connections.
     fn connections(&self) -> server::Limits {
         let defaults = server::Limits::default();
@@ -276,8 +305,13 @@ impl Listen {
         let service = Service::new(database, limits);
         let sessions = Some(service.sessions(token.clone()));
         let http = allowed.protect(crate::http::with_token(service.router(), token));
+        let (tls, files) = self.tls()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        if let (Some(tls), Some(files)) = (&tls, files) {
+            tokio::spawn(tls.clone().follow(files));
+        }
         // Scripts wait for this line and read the port.
-        println!("Tidegraph listens on http://{local}");
+        println!("Tidegraph listens on {scheme}://{local}");
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (stopping, stopped) = tokio::sync::oneshot::channel();
@@ -289,7 +323,8 @@ impl Listen {
             tracing::info!("stopping: no new connections are accepted, running requests finish");
             let _ = stopping.send(());
         };
-        let server = server::serve(listener, server::Protocols { http, sessions }, self.connections(), ended);
+        let server =
+            server::serve(listener, server::Protocols { http, sessions, tls }, self.connections(), ended);
         let grace = async {
             if stopped.await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(self.grace_ms)).await;

@@ -38,6 +38,12 @@ impl HostName {
     }
 }
 
+impl std::fmt::Display for HostName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A text that is not a [`HostName`].
 #[derive(Debug, thiserror::Error)]
 #[error(

@@ -16,31 +16,37 @@
 //! What must never happen: a client that does nothing holds a descriptor for ever, or keeps another client out.
 
 mod connections;
-mod io;
 mod progress;
+mod socket;
+mod tls;
 
 pub use progress::BodyLate;
 pub(crate) use progress::Progress;
+pub use tls::{CertificateError, CertificateFiles, Tls};
 
+use crate::http::Failure;
 use crate::{bolt, session, websocket};
 use axum::Router;
 use axum::body::Body;
+use axum::response::IntoResponse;
 use connections::{Connections, Place};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use io::{AnswerBody, RequestBody, Watched};
 use progress::Overdue;
 use rustix::process::{Resource, getrlimit};
+use socket::{AnswerBody, RequestBody, Socket, Watched};
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegraph_bolt::handshake::MAGIC;
+use tidegraph_types::ErrorCode;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep_until};
@@ -50,6 +56,9 @@ const BODY_WHILE_STOPPING: Duration = Duration::from_secs(1);
 
 /// Pause after the system refused a connection, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Most bytes of a request that are read and dropped, for its client to see the answer.
+const MOST_DISCARDED_BYTES: usize = 64 << 10;
 
 /// Largest number of connections if neither a flag nor the limit of descriptors says less.
 const MOST_CONNECTIONS: usize = 10_000;
@@ -110,11 +119,13 @@ pub struct Protocols {
     pub http: Router,
     /// Bolt, and Gremlin Server's protocol over WebSocket. `None`: neither is spoken.
     pub sessions: Option<Arc<session::Service>>,
+    /// TLS around all of them. `None`: they are spoken without.
+    pub tls: Option<Tls>,
 }
 
 impl From<Router> for Protocols {
     fn from(http: Router) -> Self {
-        Self { http, sessions: None }
+        Self { http, sessions: None, tls: None }
     }
 }
 
@@ -211,21 +222,43 @@ async fn is_stopped(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Speaks the protocol that the client chose with its first byte.
+/// Speaks the protocol that the client chose with its first byte, with TLS around it or without.
 async fn speak(
-    socket: TcpStream,
+    mut socket: TcpStream,
     protocols: Protocols,
     limits: Limits,
     progress: Arc<Progress>,
     stopped: watch::Receiver<bool>,
 ) {
     let mut first = [0];
-    let is_bolt = match socket.peek(&mut first).await {
-        Ok(1..) => first[0] == MAGIC[0],
+    match socket.peek(&mut first).await {
+        Ok(1..) => {}
         Ok(0) => return,
         Err(error) => return tracing::debug!(%error, "a connection ended"),
-    };
+    }
     let address = socket.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let socket = match &protocols.tls {
+        None => Socket::Plain(socket),
+        Some(tls) if first[0] == tls::FIRST_BYTE => {
+            let stream = async {
+                let mut stream = tls.accept(socket).await?;
+                // What is inside says the next protocol.
+                stream.read_exact(&mut first).await?;
+                io::Result::Ok(stream)
+            };
+            match stream.await {
+                Ok(stream) => Socket::Tls { stream: Box::new(stream), first: Some(first[0]) },
+                Err(error) => return tracing::debug!(%error, "a connection ended"),
+            }
+        }
+        Some(_) => {
+            if let Err(error) = refuse_plain(&mut socket, first[0]).await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            return;
+        }
+    };
+    let is_bolt = first[0] == MAGIC[0];
     let socket = Watched::new(socket, progress.clone());
     let ended: Result<(), axum::BoxError> = match protocols.sessions {
         Some(service) if is_bolt => {
@@ -238,6 +271,27 @@ async fn speak(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
     }
+}
+
+/// Tells a client without TLS that the port wants it, as far as its protocol has words for that.
+async fn refuse_plain(socket: &mut TcpStream, first: u8) -> io::Result<()> {
+    if first == MAGIC[0] {
+        return Ok(());
+    }
+    let failure = Failure::new(ErrorCode::BadRequest, "this port speaks TLS: use https://");
+    let body = failure.into_response().into_body();
+    let body = axum::body::to_bytes(body, MOST_DISCARDED_BYTES).await.map_err(io::Error::other)?;
+    let head = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).await?;
+    socket.write_all(&body).await?;
+    socket.shutdown().await?;
+    // A client that still sends would find the connection broken, and not see the answer.
+    let mut rest = socket.take(MOST_DISCARDED_BYTES as u64);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
+    Ok(())
 }
 
 /// Speaks HTTP, and then WebSocket if the client asks for that.

@@ -1,4 +1,6 @@
 //! The socket and the bodies of a connection, which report to its [`Progress`].
+//!
+//! A socket is plain or has TLS; nothing above it differs.
 
 use super::progress::Progress;
 use axum::BoxError;
@@ -11,16 +13,90 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// A socket of either kind.
+#[derive(Debug)]
+pub(super) enum Socket {
+    Plain(TcpStream),
+    /// With the first byte of the client, which was read to tell its protocol.
+    Tls {
+        stream: Box<TlsStream<TcpStream>>,
+        first: Option<u8>,
+    },
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls { stream, first } => {
+                if buffer.remaining() > 0
+                    && let Some(first) = first.take()
+                {
+                    buffer.put_slice(&[first]);
+                    return Poll::Ready(Ok(()));
+                }
+                Pin::new(stream).poll_read(context, buffer)
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tls { stream, .. } => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Tls { stream, .. } => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Tls { stream, .. } => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls { stream, .. } => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls { stream, .. } => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
 
 /// A socket that reports reads and writes to a [`Progress`].
 #[derive(Debug)]
 pub(super) struct Watched {
-    socket: TcpStream,
+    socket: Socket,
     progress: Arc<Progress>,
 }
 
 impl Watched {
-    pub(super) fn new(socket: TcpStream, progress: Arc<Progress>) -> Self {
+    pub(super) fn new(socket: Socket, progress: Arc<Progress>) -> Self {
         Self { socket, progress }
     }
 }
