@@ -53,7 +53,7 @@ const OVER_TLS = new Set([
   "Neo4j's driver for Python",
   "Neo4j's driver for JavaScript",
   "TinkerPop's driver for Python",
-  "TinkerPop's driver 3.8 for JavaScript",
+  "TinkerPop's driver 3.7 for JavaScript",
 ]);
 
 interface Door {

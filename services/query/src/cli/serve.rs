@@ -87,7 +87,7 @@ pub struct Listen {
     /// Time that a connection may be idle between two requests, in milliseconds.
     #[arg(long, default_value_t = 75_000, value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout_ms: u64,
-    /// Time that a connection of a driver (Bolt) may be idle, in milliseconds. Drivers keep connections for an hour.
+    /// Time that a connection of a driver (Bolt, WebSocket) may be idle, in milliseconds. Drivers keep connections for an hour.
     #[arg(long, default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     session_idle_timeout_ms: u64,
     /// Time within which a client must take some bytes of its answer, in milliseconds.
