@@ -86,6 +86,8 @@ for (const [driver, command] of Object.entries(DRIVERS)) {
         program,
         [...rest, `127.0.0.1:${server.port}`, token, ...(tls ? [certificate] : [])],
         {
+          // TinkerPop's driver for JavaScript trusts what Node trusts.
+          env: { ...process.env, ...(tls ? { NODE_EXTRA_CA_CERTS: certificate } : {}) },
           stdio: ["ignore", "pipe", "pipe"],
           timeout: PATIENCE_MS,
         },
