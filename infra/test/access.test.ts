@@ -386,6 +386,9 @@ test("only the API is reachable from outside", () => {
   for (const [id, { Properties }] of ofType(service, "AWS::ApiGateway::Method")) {
     assert.equal(Properties.AuthorizationType, "AWS_IAM", id);
   }
+  assert.deepEqual(only(service, "AWS::ApiGateway::RestApi").Properties.BinaryMediaTypes, [
+    "application/vnd.graphbinary-v1.0",
+  ]);
   assert.deepEqual(only(service, "AWS::ApiGateway::RestApi").Properties.EndpointConfiguration, {
     Types: ["REGIONAL"],
   });

@@ -64,8 +64,23 @@ test("what cannot be cancelled", async (t) => {
     assert.match(await refusal(await fetch(address, form(gone)), "InvalidParameterException"), /gone/);
     const silent = await fetch(address, form({ ...gone, silent: "true" }));
     assert.equal(silent.status, 200, await silent.text());
+    const one = await fetch(`${address}/gone?silent=true`, { method: "DELETE" });
+    assert.equal(one.status, 200, await one.text());
+    await refusal(await fetch(`${address}/gone`, { method: "DELETE" }), "InvalidParameterException");
     await refusal(await fetch(`${address}?cancelQuery`), "MissingParameterException");
     await refusal(await fetch(`${address}?cancelQuery=perhaps&queryId=x`), "InvalidParameterException");
+  }
+});
+
+test("graph-notebook ends paths with a slash", async (t) => {
+  const { endpoint } = await Server.start(t);
+  for (const [path, query] of [
+    ["openCypher/", { query: "RETURN 1" }],
+    ["opencypher/", { query: "RETURN 1" }],
+    ["gremlin/", { gremlin: "g.inject(1)" }],
+  ] as const) {
+    const answer = await fetch(`${endpoint}/${path}`, form(query));
+    assert.equal(answer.status, 200, await answer.text());
   }
 });
 

@@ -941,7 +941,10 @@ export interface components {
             /** Cancel a query */
             delete: {
                 parameters: {
-                    query?: never;
+                    query?: {
+                        /** @description whether to succeed, instead of answering an error, if the query to cancel has ended */
+                        silent?: components["schemas"]["Switch"];
+                    };
                     header?: never;
                     path: {
                         /** @description the id that the request chose or was given */

@@ -64,6 +64,8 @@ export class QueryApi extends Construct {
       description: `Queries of the graph ${state.graph}`,
       endpointTypes: [api.EndpointType.REGIONAL],
       cloudWatchRole: false,
+      // Bodies of these types are bytes; others are text for API Gateway.
+      binaryMediaTypes: ["application/vnd.graphbinary-v1.0"],
       // Handles the root and everything below it.
       defaultIntegration: integration,
       defaultMethodOptions: { authorizationType: api.AuthorizationType.IAM },

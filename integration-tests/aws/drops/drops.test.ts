@@ -289,9 +289,10 @@ test("a load whose functions are killed is complete all the same", {
 });
 
 test("a load whose execution is stopped is reported as failed, leaves nothing visible, and is loaded by the next attempt", async () => {
-  const rows = 50_000;
+  // Enough that the load is not over before it is stopped, and few for the attempt that loads them all.
+  const [stopped, rows] = [400_000, 5_000];
   const known = new Set((await executions("ingest")).map(({ executionArn }) => executionArn));
-  await dropped("stopped", { "rows.csv": manyVertices("s", rows, "Stopped") });
+  await dropped("stopped", { "rows.csv": manyVertices("s", stopped, "Stopped") });
   const { executionArn } = await eventually(
     "an execution begins",
     async () => (await executions("ingest")).find((one) => !known.has(one.executionArn)),
@@ -336,6 +337,7 @@ test("a load whose execution is stopped is reported as failed, leaves nothing vi
   assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), 0);
 
   const before = await keys("stopped");
+  await put("drop/default/stopped/rows.csv", manyVertices("s", rows, "Stopped"));
   await complete("stopped", { attempt: 2 });
   const second = await report("stopped", before);
   assert.equal(second.status, "LOAD_COMPLETED", JSON.stringify(second));

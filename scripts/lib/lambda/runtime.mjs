@@ -15,6 +15,7 @@ const STREAMED = "application/vnd.awslambda.http-integration-response";
  * @property {number} status status of the HTTP answer; 0 if the function failed
  * @property {Record<string, string>} headers
  * @property {string} body
+ * @property {Buffer} bytes the body as it is; `body` is what these bytes are as UTF-8
  * @property {boolean} streamed
  * @property {string} failed the function's description of its failure
  * @property {number} ms time from the event to the end of the answer
@@ -199,11 +200,18 @@ export class LambdaFunction {
     this.open.delete(id);
     const ms = performance.now() - open.begin;
     if (what === "error") {
-      open.done({ status: 0, headers: {}, body: "", streamed: false, failed: body.toString(), ms });
+      open.done({
+        status: 0,
+        headers: {},
+        ...both(Buffer.alloc(0)),
+        streamed: false,
+        failed: body.toString(),
+        ms,
+      });
       return;
     }
     if (!open.isHttp) {
-      open.done({ status: 200, headers: {}, body: body.toString(), streamed: false, failed: "", ms });
+      open.done({ status: 200, headers: {}, ...both(body), streamed: false, failed: "", ms });
       return;
     }
     const streamed = request.headers["lambda-runtime-function-response-mode"] === "streaming";
@@ -249,12 +257,17 @@ function parsed(body, streamed, type) {
     const single = Object.fromEntries(
       Object.entries(multiValueHeaders ?? {}).map(([name, [value]]) => [name, value]),
     );
-    const plain = isBase64Encoded ? Buffer.from(text, "base64").toString() : (text ?? "");
-    return { status: statusCode, headers: { ...headers, ...single }, body: plain, streamed };
+    const plain = Buffer.from(text ?? "", isBase64Encoded ? "base64" : "utf8");
+    return { status: statusCode, headers: { ...headers, ...single }, ...both(plain), streamed };
   }
   if (type !== STREAMED) throw new Error(`a streamed answer of type ${type}`);
   const end = body.indexOf(Buffer.alloc(8));
   if (end < 0) throw new Error("a streamed answer without an end of its head");
   const { statusCode, headers } = JSON.parse(body.subarray(0, end).toString());
-  return { status: statusCode, headers, body: body.subarray(end + 8).toString(), streamed };
+  return { status: statusCode, headers, ...both(body.subarray(end + 8)), streamed };
+}
+
+/** @param {Buffer} bytes */
+function both(bytes) {
+  return { body: bytes.toString(), bytes };
 }

@@ -99,6 +99,10 @@ impl Service {
             .route("/openCypher", open_cypher())
             .route("/opencypher", open_cypher())
             .route("/gremlin", get(gremlin::get).post(gremlin::post))
+            // Some clients end their paths so.
+            .route("/openCypher/", open_cypher())
+            .route("/opencypher/", open_cypher())
+            .route("/gremlin/", get(gremlin::get).post(gremlin::post))
             .route("/openCypher/status", status())
             .route("/opencypher/status", status())
             .route("/gremlin/status", status())

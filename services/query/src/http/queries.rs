@@ -95,12 +95,14 @@ pub async fn one(
 ///
 /// # Errors
 ///
-/// `InvalidParameter` if the query is not running.
+/// `InvalidParameter` if the query is not running, unless `silent` is set.
 pub async fn cancel(
     State(service): State<Service>,
     Path(id): Path<String>,
+    request: Request,
 ) -> Result<Json<serde_json::Value>, Failure> {
-    cancel_one(&service, &id, false)
+    let (fields, _) = Fields::read(&service, request).await?;
+    cancel_one(&service, &id, fields.is_set("silent")?)
 }
 
 fn unknown(id: &str) -> Failure {

@@ -35,8 +35,8 @@ use tidegraph_types::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// The path at which drivers connect.
-const PATH: &str = "/gremlin";
+/// The paths at which drivers connect.
+const PATHS: [&str; 2] = ["/gremlin", "/gremlin/"];
 /// The version of WebSocket that all clients speak.
 const VERSION: &[u8] = b"13";
 
@@ -70,7 +70,7 @@ impl Handover {
 /// Whether a request asks for WebSocket where drivers connect.
 pub(crate) fn asks_for_upgrade(request: &Request) -> bool {
     request.method() == Method::GET
-        && request.uri().path() == PATH
+        && PATHS.contains(&request.uri().path())
         && names(request.headers(), &header::UPGRADE, "websocket")
         && names(request.headers(), &header::CONNECTION, "upgrade")
 }
