@@ -7,11 +7,11 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { dataPath } from "./data.ts";
 import { Nodes, shared } from "./fleet.ts";
 
@@ -29,19 +29,6 @@ export function binary(): string {
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-}
-
-/** Returns a port that is free at the moment. */
-export function freePort(): Promise<number> {
-  return new Promise((done, fail) => {
-    const server = createServer();
-    server.on("error", fail);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      server.close(() => done(port));
-    });
-  });
 }
 
 /** What a test may choose for its server. */

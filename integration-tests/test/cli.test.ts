@@ -5,10 +5,11 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { cypherValue, load } from "../src/client.ts";
 import { dataPath, dataUri, LIBRARY } from "../src/data.ts";
 import { python, script } from "../src/python.ts";
-import { binary, freePort, type RunOptions, runBinary, Server } from "../src/server.ts";
+import { binary, type RunOptions, runBinary, Server } from "../src/server.ts";
 
 /** Makes a folder that is removed when the test ends. */
 async function folder(t: TestContext): Promise<string> {

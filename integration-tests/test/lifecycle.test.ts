@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseAs } from "@tidegraph/contracts";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { cypher, cypherValue, post, refusal } from "../src/client.ts";
-import { eventually, freePort, runBinary, Server } from "../src/server.ts";
+import { eventually, runBinary, Server } from "../src/server.ts";
 
 /** A query whose time is proportional to its parameter, and which needs hardly any memory. */
 const COUNTING =

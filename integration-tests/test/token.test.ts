@@ -4,8 +4,9 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { refusal } from "../src/client.ts";
-import { freePort, runBinary, Server } from "../src/server.ts";
+import { runBinary, Server } from "../src/server.ts";
 
 test("requests need the token, if there is one", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "tidegraph-test-"));

@@ -1,5 +1,6 @@
 /** Processes of a cluster on this machine. The output of each goes to a file, and all of them end with this process. */
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -11,17 +12,29 @@ import { setTimeout as sleep } from "node:timers/promises";
  * }} Process
  */
 
-/** Returns a port that is free at the moment. */
-export function freePort() {
-  return new Promise((done, fail) => {
+/**
+ * Ports that may be chosen: below those that systems give to outgoing connections. One of these could take a port after it
+ * was found free, and before the program that is to listen there has started.
+ */
+const [FIRST_PORT, PORTS] = [10_240, 22_000];
+
+/**
+ * Returns a port of 127.0.0.1 that is free at the moment.
+ *
+ * @returns {Promise<number>}
+ */
+export async function freePort() {
+  for (;;) {
+    const port = FIRST_PORT + randomInt(PORTS);
     const server = createServer();
-    server.on("error", fail);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address ? address.port : 0;
-      server.close(() => done(port));
+    const free = await new Promise((done, fail) => {
+      server.on("error", (error) =>
+        /** @type {NodeJS.ErrnoException} */ (error).code === "EADDRINUSE" ? done(false) : fail(error),
+      );
+      server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
     });
-  });
+    if (free) return port;
+  }
 }
 
 export class Processes {
