@@ -1,4 +1,4 @@
-"""Drives a Tidegraph service with boto3's own `neptunedata` client, as an application written for Neptune does.
+"""Drives a Tidegraph service with boto3's own clients `neptunedata` and `neptune-graph`, as applications written for Neptune do.
 
 Usage: neptunedata_client.py ENDPOINT SOURCE
 
@@ -14,14 +14,16 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 
-def client(endpoint):
+def client(endpoint, service="neptunedata"):
+    # Analytics has the graph in the host's name, which a service on this machine has not.
+    config = Config(retries={"total_max_attempts": 1}, read_timeout=30, inject_host_prefix=False)
     return boto3.client(
-        "neptunedata",
+        service,
         endpoint_url=endpoint,
         region_name="eu-central-1",
         aws_access_key_id="none",
         aws_secret_access_key="none",
-        config=Config(retries={"total_max_attempts": 1}, read_timeout=30),
+        config=config,
     )
 
 
@@ -87,6 +89,72 @@ def check_gremlin(neptune):
     assert shelf["@value"]["properties"] == {"since": {"@type": "g:Int32", "@value": 2020}}, answer
 
 
+def check_explain(neptune):
+    query = "MATCH (b:Book) WHERE b.pages > 400 RETURN b.name"
+    planned = neptune.execute_open_cypher_explain_query(openCypherQuery=query, explainMode="static")
+    assert b"scan vertices" in planned["results"].read()
+    ran = neptune.execute_open_cypher_explain_query(openCypherQuery=query, explainMode="details")["results"].read()
+    assert b"milliseconds" in ran and b"scan vertices" in ran, ran
+    planned = neptune.execute_gremlin_explain_query(gremlinQuery="g.V().hasLabel('Book').out()")
+    assert b"expand" in planned["output"].read()
+    ran = neptune.execute_gremlin_profile_query(gremlinQuery="g.V().hasLabel('Book').out()")["output"].read()
+    assert b"milliseconds" in ran and b"expand" in ran, ran
+
+
+def refused(call, code):
+    try:
+        call()
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == code, error.response
+    else:
+        raise AssertionError(f"answered instead of {code}")
+
+
+def check_statistics(neptune):
+    statistics = neptune.get_propertygraph_statistics()
+    assert statistics["status"] == "200 OK", statistics
+    assert statistics["payload"]["active"] and statistics["payload"]["signatureInfo"]["instanceCount"] > 9, statistics
+    refreshed = neptune.manage_propertygraph_statistics(mode="refresh")
+    assert refreshed["payload"]["statisticsId"], refreshed
+    refused(
+        lambda: neptune.manage_propertygraph_statistics(mode="disableAutoCompute"), "UnsupportedOperationException"
+    )
+    refused(neptune.delete_propertygraph_statistics, "UnsupportedOperationException")
+    check_summary(neptune.get_propertygraph_summary(mode="detailed")["payload"], detailed=True)
+    check_summary(neptune.get_propertygraph_summary()["payload"], detailed=False)
+
+
+def check_summary(payload, detailed):
+    summary = payload["graphSummary"]
+    assert payload["lastStatisticsComputationTime"], payload
+    assert "Book" in summary["nodeLabels"] and summary["numNodeLabels"] == len(summary["nodeLabels"]), summary
+    assert summary["numEdgeLabels"] == len(summary["edgeLabels"]) > 0, summary
+    [names] = [each["name"] for each in summary["nodeProperties"] if "name" in each]
+    assert 9 <= names <= summary["numNodes"], summary
+    assert summary["totalNodePropertyValues"] == sum(n for each in summary["nodeProperties"] for n in each.values())
+    assert bool(summary.get("nodeStructures")) == detailed, summary
+    if detailed:
+        assert sum(each["count"] for each in summary["nodeStructures"]) == summary["numNodes"], summary
+        assert sum(each["count"] for each in summary["edgeStructures"]) == summary["numEdges"], summary
+
+
+def check_analytics(graph):
+    ran = graph.execute_query(
+        graphIdentifier="g-0123456789",
+        queryString="MATCH (b:Book) WHERE b.pages > $least RETURN count(*) AS n",
+        language="OPEN_CYPHER",
+        parameters={"least": 400},
+        planCache="AUTO",
+        queryTimeoutMilliseconds=5000,
+    )
+    assert json.loads(ran["payload"].read()) == {"results": [{"n": 3}]}
+    check_summary(graph.get_graph_summary(graphIdentifier="g-0123456789", mode="DETAILED"), detailed=True)
+    assert graph.list_queries(graphIdentifier="g-0123456789", maxResults=10, state="ALL")["queries"] == []
+    assert graph.get_graph(graphIdentifier="g-0123456789")["status"] == "AVAILABLE"
+    refused(lambda: graph.get_query(graphIdentifier="g-0123456789", queryId="none"), "NotFoundException")
+    refused(lambda: graph.cancel_query(graphIdentifier="g-0123456789", queryId="none"), "NotFoundException")
+
+
 def check_errors(neptune):
     try:
         neptune.execute_open_cypher_query(openCypherQuery="MATCH (n RETURN n")
@@ -112,8 +180,11 @@ def main():
     check_load(neptune, source)
     check_open_cypher(neptune)
     check_gremlin(neptune)
+    check_explain(neptune)
+    check_statistics(neptune)
+    check_analytics(client(endpoint, "neptune-graph"))
     check_errors(neptune)
-    print("boto3 neptunedata: status, load, openCypher, Gremlin and errors are as it expects")
+    print("boto3: status, load, openCypher, Gremlin, explain, statistics, Analytics and errors are as it expects")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /** The requests that clients send over plain HTTP: graph-notebook, graph-explorer, awswrangler. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { parseAs } from "@tidegraph/contracts";
 import { cypherValue, finishedLoad, post, refusal, rowsOf } from "../src/client.ts";
 import { dataUri, LIBRARY } from "../src/data.ts";
@@ -132,4 +133,55 @@ test("graph-explorer asks in Gremlin with an id and its type", async (t) => {
   assert.equal(answer.headers.get("content-type"), accept);
   const message = parseAs("GremlinAnswer", await answer.json());
   assert.equal(message.requestId, "00000000-0000-4000-8000-00000000000a");
+});
+
+test("explanations are text, HTML or JSON", async (t) => {
+  const { endpoint } = await Server.start(t);
+  const explained = (path: string, fields: Record<string, string>, accept: string) =>
+    fetch(`${endpoint}/${path}`, { ...form(fields), headers: { accept } });
+  const query = "UNWIND [1, 2] AS n WITH n WHERE n < 2 RETURN n";
+  const text = await explained("openCypher", { query, explain: "dynamic" }, "*/*");
+  assert.match(text.headers.get("content-type") ?? "", /^text\/plain/);
+  assert.match(await text.text(), /^operator +calls +rows +milliseconds\n/);
+  const html = await explained("openCypher", { query, explain: "static" }, "text/html");
+  assert.match(await html.text(), /^<pre>\n[^<]*&lt; 2[^<]*<\/pre>\n$/);
+  const json = await explained("openCypher/explain", { query, explain: "details" }, "application/json");
+  const { results } = parseAs("OpenCypherAnswer", JSON.parse(await json.text()));
+  assert.deepEqual(results.at(-1)?.rows, 1);
+  await refusal(await explained("openCypher", { query, explain: "all" }, "*/*"), "InvalidParameterException");
+  const traversal = await explained("gremlin/profile", { gremlin: "g.inject(1, 2)" }, "*/*");
+  assert.match(await traversal.text(), /answer/);
+});
+
+test("statements of a script run one after the other", async (t) => {
+  const { endpoint } = await Server.start(t);
+  const gremlin = "g.addV('a').iterate()\ng.addV('b').iterate();\ng.V().count()";
+  const answer = await fetch(`${endpoint}/gremlin`, form({ gremlin }));
+  const { result } = parseAs("GremlinAnswer", JSON.parse(await answer.text()));
+  assert.deepEqual(result.data["@value"], [{ "@type": "g:Int64", "@value": 2 }]);
+});
+
+test("gzip, both ways", async (t) => {
+  const { endpoint } = await Server.start(t);
+  const query = "UNWIND range(1, 20000) AS n RETURN n";
+  const body = gzipSync(JSON.stringify({ query }));
+  const headers = {
+    "content-type": "application/json",
+    "content-encoding": "gzip",
+    "accept-encoding": "gzip",
+  };
+  const answer = await fetch(`${endpoint}/openCypher`, { method: "POST", headers, body });
+  assert.equal(answer.headers.get("content-encoding"), "gzip");
+  assert.equal(parseAs("OpenCypherAnswer", JSON.parse(await answer.text())).results.length, 20_000);
+  const short = await fetch(`${endpoint}/openCypher`, form({ query: "RETURN 1" }));
+  assert.equal(short.headers.get("content-encoding"), null);
+  // Small as sent, and larger than a body may be.
+  const bomb = gzipSync(JSON.stringify({ query: `RETURN '${" ".repeat(40 << 20)}'` }));
+  const large = await fetch(`${endpoint}/openCypher`, { method: "POST", headers, body: bomb });
+  await refusal(large, "RequestTooLargeException");
+  const other = { ...headers, "content-encoding": "br" };
+  const brotli = await fetch(`${endpoint}/openCypher`, { method: "POST", headers: other, body });
+  await refusal(brotli, "BadRequestException");
+  const cut = await fetch(`${endpoint}/openCypher`, { method: "POST", headers, body: body.subarray(0, 20) });
+  await refusal(cut, "BadRequestException");
 });

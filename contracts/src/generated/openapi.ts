@@ -191,6 +191,228 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/openCypher/explain": components["pathItems"]["OpenCypherExplain"];
+    "/opencypher/explain": components["pathItems"]["OpenCypherExplain"];
+    "/gremlin/explain": components["pathItems"]["GremlinExplain"];
+    "/gremlin/profile": components["pathItems"]["GremlinExplain"];
+    "/propertygraph/statistics": components["pathItems"]["Statistics"];
+    "/pg/statistics": components["pathItems"]["Statistics"];
+    "/propertygraph/statistics/summary": components["pathItems"]["GraphSummary"];
+    "/pg/statistics/summary": components["pathItems"]["GraphSummary"];
+    "/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show what labels and properties the graph has, as Neptune Analytics does */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description whether to list the structures of nodes and edges as well */
+                    mode?: components["parameters"]["SummaryMode"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the summary */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SummaryPayload"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the running queries, the oldest first */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description most queries of the list */
+                    maxResults?: number;
+                    /** @description state of the listed queries */
+                    state?: "ALL" | "RUNNING" | "WAITING" | "CANCELLING";
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the queries */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            queries: components["schemas"]["AnalyticsRunningQuery"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /** Run an openCypher query, as Neptune Analytics does */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["AnalyticsQuery"];
+                };
+            };
+            responses: {
+                200: components["responses"]["OpenCypher"];
+                default: components["responses"]["Error"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries/{queryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of a running query */
+                queryId: string;
+            };
+            cookie?: never;
+        };
+        /** Show a running query */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id of a running query */
+                    queryId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the query */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AnalyticsRunningQuery"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        /** Cancel a running query */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id of a running query */
+                    queryId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the query was asked to end; it ends soon after */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/graphs/{graphId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show that the graph is available
+         * @description A service has one graph, which answers under every id.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description any id */
+                    graphId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the graph */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            id: string;
+                            name: string;
+                            /** @constant */
+                            status: "AVAILABLE";
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openCypher/status": components["pathItems"]["QueryList"];
     "/opencypher/status": components["pathItems"]["QueryList"];
     "/gremlin/status": components["pathItems"]["QueryList"];
@@ -373,6 +595,11 @@ export interface components {
             parameters?: {
                 [key: string]: unknown;
             } | string;
+            /**
+             * @description answers with the plan (static), or with what each operator did, instead of with rows
+             * @enum {string}
+             */
+            explain?: "static" | "dynamic" | "details";
             /** @description id of the query in answers, in the log and in requests to cancel the query; random if absent */
             queryId?: string;
             /** @description time limit of the query in milliseconds; the limit of the service applies too */
@@ -382,6 +609,11 @@ export interface components {
             query: string;
             /** @description a JSON object with the query's parameters */
             parameters?: string;
+            /**
+             * @description answers with the plan (static), or with what each operator did, instead of with rows
+             * @enum {string}
+             */
+            explain?: "static" | "dynamic" | "details";
             /** @description id of the query in answers, in the log and in requests to cancel the query; random if absent */
             queryId?: string;
             /** @description time limit of the query in milliseconds; the limit of the service applies too */
@@ -462,6 +694,78 @@ export interface components {
             /** @constant */
             "@type": "g:Map";
             "@value": components["schemas"]["GraphsonValue"][];
+        };
+        AnalyticsQuery: {
+            query: string;
+            /** @constant */
+            language: "OPEN_CYPHER";
+            parameters?: Record<string, never>;
+            /** @enum {string} */
+            planCache?: "ENABLED" | "DISABLED" | "AUTO";
+            /** @enum {string} */
+            explain?: "STATIC" | "DETAILS";
+            queryTimeoutMilliseconds?: number;
+        };
+        AnalyticsRunningQuery: {
+            id: string;
+            queryString: string;
+            /** @description always 0; milliseconds in the queue in Neptune's answer */
+            waited: number;
+            /** @description milliseconds since the query arrived */
+            elapsed: number;
+            /** @enum {string} */
+            state: "RUNNING" | "CANCELLING";
+        };
+        StatisticsPayload: {
+            /** @constant */
+            autoCompute: true;
+            /** @constant */
+            active: true;
+            /** @description the version of the graph that the statistics describe */
+            statisticsId: string;
+            /** Format: date-time */
+            date: string;
+            note: string;
+            signatureInfo: {
+                signatureCount: number;
+                instanceCount: number;
+                predicateCount: number;
+            };
+        };
+        SummaryPayload: {
+            /** @constant */
+            version: "v1";
+            /** Format: date-time */
+            lastStatisticsComputationTime: string;
+            graphSummary: components["schemas"]["GraphSummary"];
+        };
+        GraphSummary: {
+            numNodes: number;
+            numEdges: number;
+            numNodeLabels: number;
+            numEdgeLabels: number;
+            nodeLabels: string[];
+            edgeLabels: string[];
+            numNodeProperties: number;
+            numEdgeProperties: number;
+            /** @description for each property, the number of nodes that have it */
+            nodeProperties: {
+                [key: string]: number;
+            }[];
+            edgeProperties: {
+                [key: string]: number;
+            }[];
+            totalNodePropertyValues: number;
+            totalEdgePropertyValues: number;
+            nodeStructures?: {
+                count: number;
+                nodeProperties: string[];
+                distinctOutgoingEdgeLabels: string[];
+            }[];
+            edgeStructures?: {
+                count: number;
+                edgeProperties: string[];
+            }[];
         };
         QueryList: {
             /** @description number of queries since the start of the service */
@@ -704,6 +1008,17 @@ export interface components {
         };
     };
     responses: {
+        /** @description the plan, or what each of its operators did */
+        Explanation: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "text/plain": string;
+                "text/html": string;
+                "application/json": components["schemas"]["OpenCypherAnswer"];
+            };
+        };
         /** @description the rows, each with a value for every column */
         OpenCypher: {
             headers: {
@@ -773,6 +1088,8 @@ export interface components {
         Page: number;
         /** @description number of refused rows on a page */
         ErrorsPerPage: number;
+        /** @description whether to list the structures of nodes and edges as well */
+        SummaryMode: "basic" | "detailed";
     };
     requestBodies: never;
     headers: {
@@ -851,6 +1168,216 @@ export interface components {
                     default: components["responses"]["Error"];
                 };
             };
+            delete?: never;
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+        OpenCypherExplain: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            get?: never;
+            put?: never;
+            /**
+             * Explain an openCypher query
+             * @description Answers with the plan of a query, which is not run (`static`), or runs it and answers with what each operator did (`dynamic`, `details`): text, HTML, or rows as JSON, as `Accept` asks.
+             */
+            post: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody: {
+                    content: {
+                        "application/json": components["schemas"]["OpenCypherRequest"];
+                        "application/x-www-form-urlencoded": components["schemas"]["OpenCypherForm"];
+                    };
+                };
+                responses: {
+                    200: components["responses"]["Explanation"];
+                    default: components["responses"]["Error"];
+                };
+            };
+            delete?: never;
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+        GremlinExplain: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            get?: never;
+            put?: never;
+            /**
+             * Explain a traversal, or run it and measure it
+             * @description `/gremlin/explain` answers with the plan of a traversal, which is not run. `/gremlin/profile` runs it and answers with what each operator did. Text, HTML, or rows as JSON, as `Accept` asks.
+             */
+            post: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody: {
+                    content: {
+                        "application/json": components["schemas"]["GremlinRequest"];
+                    };
+                };
+                responses: {
+                    200: components["responses"]["Explanation"];
+                    default: components["responses"]["Error"];
+                };
+            };
+            delete?: never;
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+        Statistics: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            /** Show that there are statistics */
+            get: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    /** @description the state of the statistics, which every write keeps current */
+                    200: {
+                        headers: {
+                            [name: string]: unknown;
+                        };
+                        content: {
+                            "application/json": {
+                                /** @constant */
+                                status: "200 OK";
+                                payload: components["schemas"]["StatisticsPayload"];
+                            };
+                        };
+                    };
+                    default: components["responses"]["Error"];
+                };
+            };
+            put?: never;
+            /**
+             * Refresh the statistics
+             * @description `refresh` and `enableAutoCompute` have no effect, because the statistics are current. `disableAutoCompute` is refused.
+             */
+            post: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody: {
+                    content: {
+                        "application/json": {
+                            /** @enum {string} */
+                            mode: "refresh" | "enableAutoCompute" | "disableAutoCompute";
+                        };
+                    };
+                };
+                responses: {
+                    /** @description the id of the statistics, for `refresh` */
+                    200: {
+                        headers: {
+                            [name: string]: unknown;
+                        };
+                        content: {
+                            "application/json": {
+                                /** @constant */
+                                status: "200 OK";
+                                payload?: {
+                                    statisticsId: string;
+                                };
+                            };
+                        };
+                    };
+                    default: components["responses"]["Error"];
+                };
+            };
+            /** Refused, because the planner reads the statistics */
+            delete: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    default: components["responses"]["Error"];
+                };
+            };
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+        GraphSummary: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            /**
+             * Show what labels and properties the graph has
+             * @description Counts by label are exact; those of properties and structures come from the planner's statistics and are near the truth.
+             */
+            get: {
+                parameters: {
+                    query?: {
+                        /** @description whether to list the structures of nodes and edges as well */
+                        mode?: components["parameters"]["SummaryMode"];
+                    };
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    /** @description the summary */
+                    200: {
+                        headers: {
+                            [name: string]: unknown;
+                        };
+                        content: {
+                            "application/json": {
+                                /** @constant */
+                                status: "200 OK";
+                                payload: components["schemas"]["SummaryPayload"];
+                            };
+                        };
+                    };
+                    default: components["responses"]["Error"];
+                };
+            };
+            put?: never;
+            post?: never;
             delete?: never;
             options?: never;
             head?: never;

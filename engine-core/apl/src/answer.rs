@@ -451,19 +451,21 @@ pub struct Statistics {
     pub keys: Vec<KeyStatistics>,
     /// Characteristic sets: labels and keys that vertices have together.
     pub sets: Vec<SetStatistics>,
+    /// Characteristic sets of the edges with properties, without labels.
+    pub edge_sets: Vec<SetStatistics>,
     /// Approximate number of different values of each property key of the vertices.
     pub distinct: Vec<(Token, u64)>,
     /// Degrees, estimated from a sample of the vertices.
     pub degrees: Vec<DegreeStatistics>,
 }
 
-/// A characteristic set: vertices that have exactly these labels and at least these keys.
+/// A characteristic set: elements that have exactly these labels and at least these keys.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SetStatistics {
     /// Their labels.
     pub labels: Vec<Token>,
-    /// Approximate number of these vertices.
-    pub vertices: u64,
+    /// Approximate number of these elements.
+    pub elements: u64,
     /// Their keys.
     pub keys: Vec<SetKey>,
 }

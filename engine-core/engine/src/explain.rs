@@ -1,10 +1,98 @@
 //! Explains a text: shows the plans that it becomes, without running it.
 
-use crate::query::{Deadline, schema_command, with_deep_stack};
-use crate::{Database, Error, Language, Parameters, Query};
+use crate::query::{Deadline, PlatformEntropy, schema_command, with_deep_stack};
+use crate::{Answer, Database, Error, Language, Parameters, Query};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_exec::view::Counters;
+use tidegraph_exec::{Execution, Measure, Profile, View};
 use tidegraph_plan::passes::Trace;
+use tidegraph_types::{Str, Value};
+
+/// What to answer about a text instead of its rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Explain {
+    /// The plans of the text, which is not run: a row for each line of text, in the column `plan`.
+    Plan,
+    /// What each operator of the plan did. The text is run, and its writes are committed. A row for each line of the plan,
+    /// in the columns `operator`, `calls`, `rows` and `milliseconds` (the operator's own). The numbers are null where
+    /// another operator did the work, or where no row came to the operator.
+    Profile,
+}
+
+/// Returns the columns of a profile.
+pub(crate) fn profile_columns() -> Arc<[Str]> {
+    ["operator", "calls", "rows", "milliseconds"].map(Str::from).into()
+}
+
+/// Returns the row of a profile for a line of the plan.
+pub(crate) fn profile_row(line: String, measure: Option<Measure>) -> Vec<Value> {
+    let count = |count: u64| Value::Long(i64::try_from(count).unwrap_or(i64::MAX));
+    let mut row = vec![Value::string(line)];
+    match measure {
+        Some(Measure { calls, rows, time }) => {
+            row.extend([count(calls), count(rows), Value::Double(time.as_secs_f64() * 1e3)]);
+        }
+        None => row.extend([Value::Null, Value::Null, Value::Null]),
+    }
+    row
+}
 
 impl Database {
+    /// Answers with the plans of a text.
+    pub(crate) fn answer_plan(&self, query: &Query<'_>) -> Result<Answer, Error> {
+        let text = self.explain(query.language, query.text)?;
+        Ok(Answer {
+            columns: ["plan"].map(Str::from).into(),
+            rows: text.lines().map(|line| vec![Value::string(line)]).collect(),
+            version: self.backend.status().version,
+            wrote: false,
+            counters: Counters::default(),
+            repeated: false,
+        })
+    }
+
+    /// Runs a request and returns, instead of its rows, what the operators of its plan did. It commits its writes once: a
+    /// conflict is an error.
+    pub(crate) fn answer_profile(&self, query: &Query<'_>, deadline: &Deadline<'_>) -> Result<Answer, Error> {
+        if schema_command(query.language, query.text)?.is_some() {
+            return self.answer_plan(query);
+        }
+        let planned = self.plan(query, deadline)?;
+        let deadline = deadline.within(&planned);
+        query.ensure_allowed(planned.writes)?;
+        let snapshot = self.snapshot_for(query.at_least, &deadline)?;
+        let now = || self.clock.now();
+        let apl = self.backend.reader(deadline.options());
+        let view = View::new(&*apl, self.backend.catalog(), snapshot.at, planned.writes);
+        let entropy = PlatformEntropy(&*self.random);
+        let mut context = self.context(view, query, &deadline, self.limits(), &entropy);
+        context.profile = Some(Profile::new(&now));
+        let mut execution = Execution::new(&planned.plan, context)?;
+        let count = execution.rows()?.len() as u64;
+        let last = Measure { calls: 1, rows: count, time: Duration::ZERO };
+        let profile = execution.context().profile.as_ref();
+        let rows = planned.plan.lines().into_iter().map(|(line, op)| {
+            let is_answer = op.is_none() && line.starts_with("answer ");
+            let measure = op.and_then(|op| profile?.measure(op)).or(is_answer.then_some(last));
+            profile_row(line, measure)
+        });
+        let rows = rows.collect();
+        let summary = execution.finish()?;
+        let answer = Answer {
+            columns: profile_columns(),
+            rows,
+            version: snapshot.at.version,
+            wrote: false,
+            counters: summary.counters,
+            repeated: false,
+        };
+        match summary.commit {
+            Some(request) => self.commit_answer(answer, request, None),
+            None => Ok(answer),
+        }
+    }
+
     /// Returns the plans of a text without running it: the plan of the front end, the
     /// plan after each optimiser pass that changed it, and the plan that runs. A command
     /// about indexes or constraints has no plan and is returned as it was parsed.

@@ -41,6 +41,7 @@ mod options;
 mod principal;
 mod query;
 mod schema;
+mod summary;
 mod transaction;
 
 pub use applier::StoreApplier;
@@ -50,10 +51,12 @@ pub use backend::{
 };
 pub use database::{Database, Status};
 pub use error::{Error, Retry};
+pub use explain::Explain;
 pub use loads::sweep_below;
 pub use options::Options;
 pub use principal::Principal;
 pub use query::{Answer, InlineLimits, Language, PendingAnswer, Query};
+pub use summary::{EdgeStructure, Summary, VertexStructure};
 pub use tidegraph_apl as apl;
 pub use tidegraph_exec::view::Counters;
 pub use tidegraph_exec::{MemoryPool, Parameters, PoolExhausted, Reservation};

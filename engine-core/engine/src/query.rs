@@ -15,6 +15,7 @@
 use crate::backend::{
     BackendStatus, CommitCallback, Earlier, KeyedCommit, ReadOptions, Reader, RequestKey, Snapshot,
 };
+use crate::explain::Explain;
 use crate::{Database, Error, Principal, Retry};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -67,6 +68,8 @@ pub struct Query<'a> {
     pub principal: &'a Principal,
     /// The request's part of the memory that all requests share. It keeps what the rows of the answer take.
     pub memory: Option<&'a Arc<Reservation>>,
+    /// What to answer about the text instead of its rows. Requests of a transaction answer their rows nevertheless.
+    pub explain: Option<Explain>,
 }
 
 impl<'a> Query<'a> {
@@ -100,6 +103,7 @@ impl<'a> Query<'a> {
             key: None,
             principal,
             memory: None,
+            explain: None,
         }
     }
 
@@ -156,7 +160,7 @@ pub struct InlineLimits {
 
 /// A plan, with the statistics from which the planner made it.
 pub(crate) struct CachedPlan {
-    plan: Plan,
+    pub(crate) plan: Plan,
     pub(crate) columns: Arc<[Str]>,
     pub(crate) writes: bool,
     /// Numbers of vertices and edges of the graph at that time.
@@ -215,6 +219,12 @@ impl<'a> Deadline<'a> {
         Self { clock, at: clock.now() + limit, limit, cancel }
     }
 
+    /// Returns the same with the limit that a plan sets for itself, if that is shorter.
+    pub(crate) fn within(&self, planned: &CachedPlan) -> Self {
+        let limit = planned.plan.timeout.map_or(self.limit, |own| own.min(self.limit));
+        Self { at: self.at - self.limit + limit, limit, ..*self }
+    }
+
     /// Returns the options of reads that end with it.
     pub(crate) fn options(&self) -> ReadOptions<'a> {
         ReadOptions { deadline: Some(self.at), cancel: self.cancel }
@@ -247,7 +257,7 @@ impl Interrupt for Deadline<'_> {
 }
 
 /// The platform's random numbers, for the executor.
-struct PlatformEntropy<'a>(&'a dyn Random);
+pub(crate) struct PlatformEntropy<'a>(pub(crate) &'a dyn Random);
 
 impl Entropy for PlatformEntropy<'_> {
     fn random_u64(&self) -> u64 {
@@ -327,12 +337,18 @@ impl Database {
 
     fn query_here(&self, query: &Query<'_>) -> Result<Answer, Error> {
         let deadline = self.deadline_of(query);
+        match query.explain {
+            Some(Explain::Plan) => return self.answer_plan(query),
+            Some(Explain::Profile) => return self.answer_profile(query, &deadline),
+            None => {}
+        }
         if let Some(command) = schema_command(query.language, query.text)? {
             query.ensure_allowed(command.writes())?;
             self.snapshot_for(query.at_least, &deadline)?;
             return self.schema(&command, &deadline);
         }
         let planned = self.plan(query, &deadline)?;
+        let deadline = deadline.within(&planned);
         query.ensure_allowed(planned.writes)?;
         let key = query.key.filter(|_| planned.writes).map(|key| self.request_key(query, key));
         if let Some(answer) = self.repeated(&planned, key)? {
@@ -463,7 +479,7 @@ impl Database {
     }
 
     /// Commits the writes of an answer, once for each key.
-    fn commit_answer(
+    pub(crate) fn commit_answer(
         &self,
         answer: Answer,
         request: CommitRequest,
@@ -523,7 +539,7 @@ impl Database {
         query: &Query<'_>,
         limits: InlineLimits,
     ) -> Option<Result<PendingAnswer, Error>> {
-        if self.backend.may_wait() {
+        if self.backend.may_wait() || query.explain.is_some() {
             return None;
         }
         let planned = self.cached(query.language, query.text).filter(|planned| planned.inline.allows())?;
@@ -534,7 +550,8 @@ impl Database {
             // The key is looked up first, which may wait.
             return None;
         }
-        let allowed = query.timeout.unwrap_or(Duration::MAX);
+        let own = planned.plan.timeout.unwrap_or(Duration::MAX);
+        let allowed = query.timeout.unwrap_or(Duration::MAX).min(own);
         if allowed.min(self.options.query_timeout) <= limits.time {
             // The request's own limit comes first, and the error has to name that one.
             return None;
@@ -575,7 +592,7 @@ impl Database {
         PlatformEntropy(&*self.random).uuid()
     }
 
-    fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows }
     }
 
@@ -680,7 +697,7 @@ impl Database {
         Ok((rows, execution.carry()?))
     }
 
-    fn context<'a>(
+    pub(crate) fn context<'a>(
         &self,
         view: View<'a>,
         query: &Query<'a>,

@@ -96,6 +96,7 @@ impl Database {
             return Err(Error::new(ErrorCode::UnsupportedOperation, message));
         }
         let planned = self.plan(query, &deadline)?;
+        let deadline = deadline.within(&planned);
         Query { read_only: query.read_only || transaction.read_only, ..*query }
             .ensure_allowed(planned.writes)?;
         let snapshot = match &mut transaction.snapshot {

@@ -202,6 +202,8 @@ pub struct Context<'a> {
     pub deleted_is_error: bool,
     /// The compiled regular expressions of the request.
     pub patterns: crate::value::Patterns,
+    /// Measures the operators, if the caller wants to know.
+    pub profile: Option<crate::Profile<'a>>,
     /// What the plan reads of vertices, if storage is on other machines.
     pub(crate) ahead: Option<crate::value::ReadAhead>,
     /// Bytes charged for the answers that the view read ahead.
@@ -238,6 +240,7 @@ impl<'a> Context<'a> {
             now,
             deleted_is_error,
             patterns,
+            profile: None,
             ahead,
             ahead_bytes,
             steps,

@@ -44,7 +44,7 @@ impl<'p, 'a> Execution<'p, 'a> {
     /// [`Error::Plan`] if the plan holds an operator that must be lowered before it can run.
     pub fn new(plan: &'p Plan, mut ctx: Context<'a>) -> Result<Self> {
         ctx.ahead = ctx.view.is_far().then(|| ReadAhead::of(plan));
-        let mut root = build(&plan.root)?;
+        let mut root = build(&plan.root, ctx.profile.is_some())?;
         let batch = Batch::unbound(1, plan.slots as usize);
         root.feed(&ctx, Feed { batch, origins: 1, fresh: true });
         let writes = plan.root.writes();

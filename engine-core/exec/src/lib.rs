@@ -18,6 +18,7 @@ pub mod error;
 pub mod execution;
 mod op;
 mod pool;
+mod profile;
 pub mod value;
 pub mod view;
 
@@ -26,6 +27,7 @@ pub use context::{Context, Entropy, Interrupt, Limits, Memory, NeverInterrupted,
 pub use error::Error;
 pub use execution::{Execution, Summary};
 pub use pool::{MemoryPool, PoolExhausted, Reservation, SMALL_BYTES};
+pub use profile::{Measure, Profile};
 pub use view::View;
 
 /// Result of this crate.

@@ -7,7 +7,7 @@ pub use crate::names::{Constant, PredicateName, SourceCall, StepName, Terminal};
 use std::borrow::Cow;
 use tidegraph_types::{Cardinality, Str, Value};
 
-/// A request: `g` with its configuration, its steps and the call that ends it.
+/// A statement of a request: `g` with its configuration, its steps and the call that ends it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request<'t> {
     /// Calls that configure the source: `with`, `withSideEffect` …

@@ -23,7 +23,7 @@ pub use tidegraph_plan::FrontEndError;
 
 use tidegraph_plan::{Limits, Plan};
 
-/// Translates a traversal to a plan. A name outside the vocabulary of the language is a parameter of the plan.
+/// Translates a traversal to a plan, or several, which run one after the other and answer as the last does. A name outside the vocabulary of the language is a parameter of the plan.
 ///
 /// # Errors
 /// [`FrontEndError::Syntax`] if the text does not parse or is invalid (a step with arguments that it does not take),
@@ -50,15 +50,15 @@ pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
 /// # Errors
 /// As [`compile`], and [`FrontEndError::Stopped`] if a limit was reached.
 pub fn compile_within(text: &str, limits: &Limits<'_>) -> Result<Plan, FrontEndError> {
-    let request = parser::parse(text, limits);
-    request.and_then(|request| compile::compile(&request, limits)).map_err(|e| e.locate(text))
+    let statements = parser::parse(text, limits);
+    statements.and_then(|statements| compile::compile(&statements, limits)).map_err(|e| e.locate(text))
 }
 
-/// Parses a traversal.
+/// Parses the statements of a text; there is at least one.
 ///
 /// # Errors
 /// [`FrontEndError::Syntax`] if the text does not parse, [`FrontEndError::Unsupported`] for the few constructs of the
 /// grammar that have no syntax tree, such as `g.tx()`.
-pub fn parse(text: &str) -> Result<ast::Request<'_>, FrontEndError> {
+pub fn parse(text: &str) -> Result<Vec<ast::Request<'_>>, FrontEndError> {
     parser::parse(text, &Limits::none()).map_err(|e| e.locate(text))
 }

@@ -23,14 +23,16 @@ const MAX_RANGE: i64 = 10_000;
 
 type Result<T> = std::result::Result<T, Fault>;
 
-/// Parses one request.
-pub(crate) fn parse<'t>(text: &'t str, limits: &Limits<'_>) -> Result<Request<'t>> {
+/// Parses a text: one statement or several, with semicolons between them or without.
+pub(crate) fn parse<'t>(text: &'t str, limits: &Limits<'_>) -> Result<Vec<Request<'t>>> {
     let mut lexer = Lexer::new(text);
     let token = lexer.next()?;
     let mut parser = Parser { lexer, token, ahead: None, depth: 0, steps: 0, limits };
-    let request = parser.request()?;
-    parser.end()?;
-    Ok(request)
+    let mut statements = vec![parser.request()?];
+    while parser.next_statement()? {
+        statements.push(parser.request()?);
+    }
+    Ok(statements)
 }
 
 struct Parser<'t, 'l> {
@@ -157,14 +159,16 @@ impl<'t> Parser<'t, '_> {
         Ok(Request { configuration, steps, terminal })
     }
 
-    /// Checks that the request ends here.
-    fn end(&mut self) -> Result<()> {
-        if self.accept(';')? && self.token.kind != TokenKind::End {
-            return Err(Fault::unsupported(self.token.at, "several statements"));
+    /// After a statement: whether another one follows. Otherwise the text ends here.
+    fn next_statement(&mut self) -> Result<bool> {
+        let mut is_ended = false;
+        while self.accept(';')? {
+            is_ended = true;
         }
         match self.token.kind {
-            TokenKind::End => Ok(()),
-            TokenKind::Name("g") => Err(Fault::unsupported(self.token.at, "several statements")),
+            TokenKind::End => Ok(false),
+            TokenKind::Name("g") => Ok(true),
+            _ if is_ended => Err(self.expected("\"g\" or the end of the text")),
             _ => Err(self.expected("\".\" or the end of the text")),
         }
     }
@@ -233,6 +237,10 @@ impl<'t> Parser<'t, '_> {
                 }
                 if !p.accept(',')? {
                     return Err(p.expected(&format!("\",\" or \"{close}\"")));
+                }
+                // As Neptune does, a comma after the last argument is taken.
+                if close == ')' && p.accept(close)? {
+                    return Ok(items);
                 }
             }
         })

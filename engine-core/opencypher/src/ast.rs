@@ -4,6 +4,7 @@
 //! their case. The parser bounds the height of expressions, so that a recursive walk cannot exhaust the stack.
 
 use std::fmt;
+use std::time::Duration;
 use tidegraph_plan::{Arithmetic, Comparison, Length, Quantifier, Shortest};
 use tidegraph_types::{Direction, Str};
 
@@ -30,6 +31,8 @@ pub struct Query {
     pub parts: Vec<SingleQuery>,
     /// Whether the parts are joined by `UNION ALL`, which keeps duplicates. Meaningless for one part.
     pub union_all: bool,
+    /// The time limit of `USING QUERY:TIMEOUTMILLISECONDS`.
+    pub timeout: Option<Duration>,
 }
 
 /// Clauses up to a UNION.

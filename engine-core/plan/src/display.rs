@@ -10,19 +10,35 @@ use tidegraph_types::{Direction, Str, Value};
 
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_op(&self.root, 0, f)?;
-        if !self.columns.is_empty() {
-            let columns: Vec<String> =
-                self.columns.iter().map(|c| format!("{}={}", c.name, c.slot)).collect();
-            writeln!(f, "answer {}", columns.join(", "))?;
+        for (line, _) in self.lines() {
+            writeln!(f, "{line}")?;
         }
         Ok(())
     }
 }
 
+impl Plan {
+    /// Returns the plan as text: a line for each operator, with the operator unless the line is about a part of one.
+    #[must_use]
+    pub fn lines(&self) -> Vec<(String, Option<&Op>)> {
+        let mut lines = Vec::new();
+        add_lines(&self.root, 0, &mut lines);
+        if !self.columns.is_empty() {
+            let columns = list(self.columns.iter().map(|c| format!("{}={}", c.name, c.slot)));
+            lines.push((format!("answer {columns}"), None));
+        }
+        lines
+    }
+}
+
 impl Display for Op {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_op(self, 0, f)
+        let mut lines = Vec::new();
+        add_lines(self, 0, &mut lines);
+        for (line, _) in lines {
+            writeln!(f, "{line}")?;
+        }
+        Ok(())
     }
 }
 
@@ -76,49 +92,47 @@ fn slots(slots: &[Slot]) -> String {
     list(slots.iter())
 }
 
-fn write_op(op: &Op, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
+fn add_lines<'p>(op: &'p Op, depth: usize, lines: &mut Vec<(String, Option<&'p Op>)>) {
     if let Some(input) = op.input() {
-        write_op(input, depth, f)?;
+        add_lines(input, depth, lines);
     }
     let pad = "  ".repeat(depth);
-    let line = describe(op);
     if !(matches!(op, Op::Argument) && depth == 0) {
-        writeln!(f, "{pad}{line}")?;
+        lines.push((format!("{pad}{}", describe(op)), Some(op)));
     }
-    let sub = |name: &str, plan: &Op, f: &mut Formatter<'_>| -> fmt::Result {
-        writeln!(f, "{pad}  {name}:")?;
-        write_op(plan, depth + 2, f)
+    let mut sub = |name: &str, plan: &'p Op| {
+        lines.push((format!("{pad}  {name}:"), None));
+        add_lines(plan, depth + 2, lines);
     };
     match op {
-        Op::Apply { plan, .. } | Op::Bind { plan, .. } => write_op(plan, depth + 1, f)?,
+        Op::Apply { plan, .. } | Op::Bind { plan, .. } => add_lines(plan, depth + 1, lines),
         Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
             for branch in branches {
-                sub("branch", branch, f)?;
+                sub("branch", branch);
             }
         }
         Op::Choose { branches, otherwise, .. } => {
             for branch in branches {
-                sub(&format!("when {}", branch.condition), &branch.plan, f)?;
+                sub(&format!("when {}", branch.condition), &branch.plan);
             }
             if let Some(plan) = otherwise {
-                sub("otherwise", plan, f)?;
+                sub("otherwise", plan);
             }
         }
         Op::Repeat { body, until, emit, .. } => {
-            sub("body", body, f)?;
+            sub("body", body);
             for (name, test) in [("until", until), ("emit", emit)] {
                 if let Some(RepeatTest { before, plan }) = test {
-                    sub(&format!("{name} {}", if *before { "before" } else { "after" }), plan, f)?;
+                    sub(&format!("{name} {}", if *before { "before" } else { "after" }), plan);
                 }
             }
         }
         Op::Merge { matching, create, .. } => {
-            sub("matching", matching, f)?;
-            sub("create", create, f)?;
+            sub("matching", matching);
+            sub("create", create);
         }
         _ => {}
     }
-    Ok(())
 }
 
 fn describe(op: &Op) -> String {

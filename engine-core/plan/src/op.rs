@@ -3,6 +3,7 @@
 use crate::pattern::Shortest;
 use crate::{AggregateKind, Expr, Length, MatchPattern};
 use std::fmt;
+use std::time::Duration;
 use tidegraph_types::{Cardinality, Direction, Str};
 
 /// The number of a slot in a row. The slots of a plan, subplans included, are numbered from 0.
@@ -24,6 +25,8 @@ pub struct Plan {
     pub slots: u32,
     /// Columns of the answer, in order. None: the request has no answer.
     pub columns: Vec<Column>,
+    /// The time limit that the text sets for itself, if it does.
+    pub timeout: Option<Duration>,
 }
 
 /// A column of the answer.

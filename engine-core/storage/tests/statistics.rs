@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use tidegraph_apl::{Apl, DegreeStatistics, Statistics};
+use tidegraph_apl::{Apl, DegreeStatistics, SetKey, Statistics};
 use tidegraph_platform::{ManualClock, Objects};
 use tidegraph_storage::checkpoint::{CheckpointMeta, restore_newest};
 use tidegraph_storage::{Store, StoreConfig};
@@ -16,6 +16,7 @@ const PERSON: Token = Token(1);
 const CITY: Token = Token(2);
 const AGE: Token = Token(10);
 const NAME: Token = Token(11);
+const SINCE: Token = Token(12);
 const KNOWS: Token = Token(20);
 const LIVES_IN: Token = Token(21);
 
@@ -41,7 +42,7 @@ fn vertex(id: String, label: Token, values: &[(Token, Value)]) -> Mutation {
     Mutation::CreateVertex { gui: gui(&id), id: id.into(), labels: vec![label], properties }
 }
 
-/// Returns 3,000 people of 60 ages and 20 cities. Each person knows 4 others and lives in one city.
+/// Returns 3,000 people of 60 ages and 20 cities. Each person knows 4 others and lives in one city, since some year.
 fn graph() -> Vec<Mutation> {
     let mut mutations: Vec<Mutation> = (0..3_000)
         .map(|n| {
@@ -51,16 +52,17 @@ fn graph() -> Vec<Mutation> {
         .collect();
     mutations.extend((0..20).map(|n| vertex(format!("c{n}"), CITY, &[(NAME, Value::string("a city"))])));
     let mut sid = 0;
-    let mut edge = |source: String, target: String, label| {
+    let mut edge = |source: String, target: String, label, since: Option<i32>| {
         sid += 1;
         let edge = Edge { sid: Sid(sid), source: gui(&source), target: gui(&target), label };
-        Mutation::CreateEdge { edge, id: None, properties: vec![] }
+        let properties = since.map(|year| (SINCE, Value::Int(year))).into_iter().collect();
+        Mutation::CreateEdge { edge, id: None, properties }
     };
     for n in 0..3_000 {
         for step in 1..5 {
-            mutations.push(edge(format!("p{n}"), format!("p{}", (n * 7 + step * 131) % 3_000), KNOWS));
+            mutations.push(edge(format!("p{n}"), format!("p{}", (n * 7 + step * 131) % 3_000), KNOWS, None));
         }
-        mutations.push(edge(format!("p{n}"), format!("c{}", n % 20), LIVES_IN));
+        mutations.push(edge(format!("p{n}"), format!("c{}", n % 20), LIVES_IN, Some(1990 + n % 10)));
     }
     mutations
 }
@@ -76,7 +78,10 @@ fn mean(statistics: &Statistics, label: Option<Token>, edge: Token, outgoing: bo
 
 fn check(statistics: &Statistics) {
     let set = |label| statistics.sets.iter().find(|set| set.labels == [label]).unwrap();
-    assert_eq!((set(PERSON).vertices, set(CITY).vertices), (3_000, 20));
+    assert_eq!((set(PERSON).elements, set(CITY).elements), (3_000, 20));
+    let [of_edges] = &statistics.edge_sets[..] else { panic!("{:?}", statistics.edge_sets) };
+    assert_eq!((of_edges.labels.len(), of_edges.elements), (0, 3_000));
+    assert_eq!(of_edges.keys, [SetKey { key: SINCE, bounds: Some((1990.0, 1999.0)) }]);
     let key = |label, key| set(label).keys.iter().find(|there| there.key == key).copied();
     assert_eq!(key(PERSON, AGE).unwrap().bounds, Some((20.0, 79.0)));
     assert_eq!(key(PERSON, NAME).unwrap().bounds, None);
@@ -128,4 +133,23 @@ fn bounds_widen_and_rows_go() {
     let person = statistics.sets.iter().find(|set| set.labels == [PERSON]).unwrap();
     assert_eq!(person.keys.iter().find(|key| key.key == AGE).unwrap().bounds, Some((-7.0, 79.0)));
     assert_eq!(mean(&statistics, None, LIVES_IN, true), 0.0);
+    assert_eq!(statistics.sets.len(), 1, "{:?}", statistics.sets);
+}
+
+#[test]
+fn an_element_that_moves_to_another_set_is_counted_once() {
+    let store = Store::new(config());
+    store.apply(Version(1), &graph());
+    let write = PropertyWrite { key: SINCE, cardinality: Cardinality::Single, value: Value::Int(1990) };
+    store.apply(Version(2), &[Mutation::SetVertexProperty { gui: gui("p1"), write }]);
+    store.publish(Version(2));
+    // The row in the old set stays until no reader needs the older version; it does not count.
+    let people: Vec<(usize, u64)> = store
+        .statistics()
+        .sets
+        .iter()
+        .filter(|set| set.labels == [PERSON])
+        .map(|set| (set.keys.len(), set.elements))
+        .collect();
+    assert_eq!(people, [(2, 2_999), (3, 1)]);
 }

@@ -35,11 +35,11 @@ pub(super) enum Counted<'p> {
 
 impl<'p> Counted<'p> {
     /// Makes the counter of an operator; `None` if storage cannot count its rows.
-    pub(super) fn of(op: &'p Op) -> Result<Option<Self>> {
+    pub(super) fn of(op: &'p Op, measured: bool) -> Result<Option<Self>> {
         if let Op::ScanVertices { input, out, filter, .. } = op {
-            return Ok(Some(Self::Vertices(CountedScan::new(build(input)?, *out, filter))));
+            return Ok(Some(Self::Vertices(CountedScan::new(build(input, measured)?, *out, filter))));
         }
-        Ok(Degrees::of(op)?.map(Self::Edges))
+        Ok(Degrees::of(op, measured)?.map(Self::Edges))
     }
 
     /// Calls `add` with origin and number of rows for each input row; returns `false` at the end.
@@ -67,12 +67,12 @@ pub(super) struct Degrees<'p> {
 
 impl<'p> Degrees<'p> {
     /// Makes the counter of an expand; `None` if its rows are not exactly its edges.
-    pub(super) fn of(op: &'p Op) -> Result<Option<Self>> {
+    pub(super) fn of(op: &'p Op, measured: bool) -> Result<Option<Self>> {
         let Op::Expand { input, from, direction, labels, into: false, loops_once, .. } = op else {
             return Ok(None);
         };
         let follow = Follow::new(*direction, labels, *loops_once);
-        Ok(Some(Self { input: build(input)?, from: *from, follow }))
+        Ok(Some(Self { input: build(input, measured)?, from: *from, follow }))
     }
 
     /// Calls `add` with origin and number of edges for each row; returns `false` at the end.
@@ -119,14 +119,14 @@ pub(super) struct Aggregate<'p> {
 }
 
 impl<'p> Aggregate<'p> {
-    pub(super) fn new(op: &'p Op) -> Result<Self> {
+    pub(super) fn new(op: &'p Op, measured: bool) -> Result<Self> {
         let Op::Aggregate { input, keys, items } = op else {
             return Err(Error::Plan("not an aggregation".to_owned()));
         };
-        let counted = if op.counts_in_storage() { Counted::of(input)? } else { None };
+        let counted = if op.counts_in_storage() { Counted::of(input, measured)? } else { None };
         let source = match counted {
             Some(counted) => Source::Counted(counted),
-            None => Source::Rows(build(input)?),
+            None => Source::Rows(build(input, measured)?),
         };
         Ok(Self {
             source,

@@ -17,8 +17,8 @@ pub(super) struct Subplan<'p> {
 }
 
 impl<'p> Subplan<'p> {
-    pub(super) fn new(plan: &'p Op) -> Result<Self> {
-        Ok(Self { root: build(plan)?, writes: plan.writes() })
+    pub(super) fn new(plan: &'p Op, measured: bool) -> Result<Self> {
+        Ok(Self { root: build(plan, measured)?, writes: plan.writes() })
     }
 
     /// Starts again with the rows of a batch as origins.
@@ -98,8 +98,14 @@ struct Current {
 }
 
 impl<'p> Apply<'p> {
-    pub(super) fn new(input: Boxed<'p>, plan: &'p Op, kind: &'p ApplyKind) -> Result<Self> {
-        Ok(Self { input, plan: Subplan::new(plan)?, kind, in_order: is_in_order(plan), current: None })
+    pub(super) fn new(input: Boxed<'p>, plan: &'p Op, kind: &'p ApplyKind, measured: bool) -> Result<Self> {
+        Ok(Self {
+            input,
+            plan: Subplan::new(plan, measured)?,
+            kind,
+            in_order: is_in_order(plan),
+            current: None,
+        })
     }
 
     /// Returns inner rows of the current outer batch.
@@ -232,9 +238,15 @@ pub(super) struct Bind<'p> {
 }
 
 impl<'p> Bind<'p> {
-    pub(super) fn new(input: Boxed<'p>, plan: &'p Op, out: Slot, kind: BindKind) -> Result<Self> {
-        let counted = if kind == BindKind::Count { Counted::of(plan)? } else { None };
-        Ok(Self { input, plan: Subplan::new(plan)?, counted, out, kind })
+    pub(super) fn new(
+        input: Boxed<'p>,
+        plan: &'p Op,
+        out: Slot,
+        kind: BindKind,
+        measured: bool,
+    ) -> Result<Self> {
+        let counted = if kind == BindKind::Count { Counted::of(plan, measured)? } else { None };
+        Ok(Self { input, plan: Subplan::new(plan, measured)?, counted, out, kind })
     }
 
     fn column(&mut self, outer: &Batch, ctx: &Context<'_>) -> Result<Column> {

@@ -67,8 +67,8 @@ pub(super) struct Union<'p> {
 }
 
 impl<'p> Union<'p> {
-    pub(super) fn new(input: Boxed<'p>, branches: &'p [Op]) -> Result<Self> {
-        let branches = branches.iter().map(Subplan::new).collect::<Result<_>>()?;
+    pub(super) fn new(input: Boxed<'p>, branches: &'p [Op], measured: bool) -> Result<Self> {
+        let branches = branches.iter().map(|plan| Subplan::new(plan, measured)).collect::<Result<_>>()?;
         Ok(Self { input, branches, merged: Merged::default(), single: None })
     }
 
@@ -129,8 +129,8 @@ pub(super) struct Coalesce<'p> {
 }
 
 impl<'p> Coalesce<'p> {
-    pub(super) fn new(input: Boxed<'p>, branches: &'p [Op]) -> Result<Self> {
-        let branches = branches.iter().map(Subplan::new).collect::<Result<_>>()?;
+    pub(super) fn new(input: Boxed<'p>, branches: &'p [Op], measured: bool) -> Result<Self> {
+        let branches = branches.iter().map(|plan| Subplan::new(plan, measured)).collect::<Result<_>>()?;
         Ok(Self { input, branches, merged: Merged::default() })
     }
 }
@@ -172,12 +172,17 @@ pub(super) struct Choose<'p> {
 }
 
 impl<'p> Choose<'p> {
-    pub(super) fn new(input: Boxed<'p>, branches: &'p [Branch], otherwise: Option<&'p Op>) -> Result<Self> {
+    pub(super) fn new(
+        input: Boxed<'p>,
+        branches: &'p [Branch],
+        otherwise: Option<&'p Op>,
+        measured: bool,
+    ) -> Result<Self> {
         let branches = branches
             .iter()
-            .map(|branch| Ok((&branch.condition, Subplan::new(&branch.plan)?)))
+            .map(|branch| Ok((&branch.condition, Subplan::new(&branch.plan, measured)?)))
             .collect::<Result<_>>()?;
-        let otherwise = otherwise.map(Subplan::new).transpose()?;
+        let otherwise = otherwise.map(|plan| Subplan::new(plan, measured)).transpose()?;
         Ok(Self { input, branches, otherwise, merged: Merged::default() })
     }
 }

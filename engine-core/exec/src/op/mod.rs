@@ -21,6 +21,7 @@ mod compute;
 mod expand;
 mod held;
 mod lookup;
+mod measured;
 mod merge;
 mod order;
 mod repeat;
@@ -39,6 +40,7 @@ pub(crate) use buffer::Buffer;
 
 use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
 use crate::{Context, Error, Result};
+use measured::Measured;
 use tidegraph_plan::{BindKind, Expr, Op, TopEdges};
 
 /// What the caller of an operator can use.
@@ -160,64 +162,68 @@ impl Operator for Argument {
 }
 
 /// Makes operators as [`build`] does, down to an expand that needs only the first edges by a property.
-fn build_top<'p>(op: &'p Op, top: TopEdges<'p>) -> Result<Boxed<'p>> {
-    Ok(match op {
-        Op::Let { input, bindings } => Box::new(row::Let::new(build_top(input, top)?, bindings)),
-        Op::Keep { input, slots } => Box::new(row::Keep::new(build_top(input, top)?, slots)),
-        Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input)?, op)?.only_top(top)),
-        other => build(other)?,
-    })
+fn build_top<'p>(op: &'p Op, top: TopEdges<'p>, measured: bool) -> Result<Boxed<'p>> {
+    let operator: Boxed<'p> = match op {
+        Op::Let { input, bindings } => Box::new(row::Let::new(build_top(input, top, measured)?, bindings)),
+        Op::Keep { input, slots } => Box::new(row::Keep::new(build_top(input, top, measured)?, slots)),
+        Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input, measured)?, op)?.only_top(top)),
+        other => return build(other, measured),
+    };
+    Ok(if measured { Measured::around(operator, op) } else { operator })
 }
 
-/// Makes the operators of a plan. They yield nothing before they are fed.
-pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
-    Ok(match op {
+/// Makes the operators of a plan. They yield nothing before they are fed. `measured`: the context has a profile, which
+/// counts what they do.
+pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
+    let operator: Boxed<'_> = match op {
         Op::Argument => Box::new(Argument { batch: None }),
         Op::ScanVertices { input, out, filter, columns } if columns.is_empty() => {
-            Box::new(scan::ScanVertices::new(build(input)?, *out, filter))
+            Box::new(scan::ScanVertices::new(build(input, measured)?, *out, filter))
         }
         Op::ScanVertices { input, out, filter, columns } => {
-            Box::new(scan_values::ScanValues::new(build(input)?, *out, filter, columns))
+            Box::new(scan_values::ScanValues::new(build(input, measured)?, *out, filter, columns))
         }
-        Op::ScanEdges { input, out, labels } => Box::new(scan::ScanEdges::new(build(input)?, *out, labels)),
+        Op::ScanEdges { input, out, labels } => {
+            Box::new(scan::ScanEdges::new(build(input, measured)?, *out, labels))
+        }
         Op::LookupVertices { input, ids, out } => {
-            Box::new(lookup::Lookup::new(build(input)?, ids, *out, lookup::Kind::Vertices))
+            Box::new(lookup::Lookup::new(build(input, measured)?, ids, *out, lookup::Kind::Vertices))
         }
         Op::LookupEdges { input, ids, out } => {
-            Box::new(lookup::Lookup::new(build(input)?, ids, *out, lookup::Kind::Edges))
+            Box::new(lookup::Lookup::new(build(input, measured)?, ids, *out, lookup::Kind::Edges))
         }
-        Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input)?, op)?),
-        Op::VarExpand { input, .. } => Box::new(var_expand::VarExpand::new(build(input)?, op)?),
-        Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input)?, op)?),
+        Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input, measured)?, op)?),
+        Op::VarExpand { input, .. } => Box::new(var_expand::VarExpand::new(build(input, measured)?, op)?),
+        Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input, measured)?, op)?),
         Op::Match { .. } => return Err(Error::Plan("a pattern was not lowered".to_owned())),
-        Op::Filter { input, predicate } => Box::new(row::Filter::new(build(input)?, predicate)),
+        Op::Filter { input, predicate } => Box::new(row::Filter::new(build(input, measured)?, predicate)),
         Op::Let { input, bindings } => {
             let computed =
                 bindings.iter().filter(|(_, expr)| !matches!(expr, Expr::Slot(_) | Expr::Literal(_)));
             let slots = computed.map(|(slot, _)| *slot).collect();
-            held::Held::around(Box::new(row::Let::new(build(input)?, bindings)), slots)
+            held::Held::around(Box::new(row::Let::new(build(input, measured)?, bindings)), slots)
         }
-        Op::Keep { input, slots } => Box::new(row::Keep::new(build(input)?, slots)),
-        Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input)?, list, *out)),
-        Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op)?),
-        Op::Distinct { input, by } => Box::new(slice::Distinct::new(build(input)?, by)),
-        Op::Sort { input, keys } => Box::new(order::Sort::new(build(input)?, keys, None)),
+        Op::Keep { input, slots } => Box::new(row::Keep::new(build(input, measured)?, slots)),
+        Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input, measured)?, list, *out)),
+        Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op, measured)?),
+        Op::Distinct { input, by } => Box::new(slice::Distinct::new(build(input, measured)?, by)),
+        Op::Sort { input, keys } => Box::new(order::Sort::new(build(input, measured)?, keys, None)),
         Op::Slice { input, skip, limit } => {
             let below = match &**input {
                 // The sort keeps only the rows that the slice needs.
                 Op::Sort { input, keys } if limit.is_some() => {
                     let below = match op.top_edges() {
-                        Some(top) => build_top(input, top)?,
-                        None => build(input)?,
+                        Some(top) => build_top(input, top, measured)?,
+                        None => build(input, measured)?,
                     };
                     Box::new(order::Sort::new(below, keys, Some((skip.as_ref(), limit.as_ref()))))
                 }
-                other => build(other)?,
+                other => build(other, measured)?,
             };
             Box::new(slice::Slice::new(below, skip.as_ref(), limit.as_ref(), input.writes()))
         }
         Op::Top { input, keys, count } => {
-            let sorted = Box::new(order::Sort::new(build(input)?, keys, Some((None, Some(count)))));
+            let sorted = Box::new(order::Sort::new(build(input, measured)?, keys, Some((None, Some(count)))));
             match op.sampled_scan() {
                 Some(Op::ScanVertices { out, filter, columns, .. }) => {
                     Box::new(sample::SampledScan::new(sorted, *out, filter, columns, count))
@@ -225,39 +231,48 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
                 _ => sorted,
             }
         }
-        Op::Tail { input, count } => Box::new(order::Tail::new(build(input)?, count)),
-        Op::Eager { input } => Box::new(buffer::Eager::new(build(input)?)),
-        Op::Apply { input, plan, kind } => Box::new(apply::Apply::new(build(input)?, plan, kind)?),
+        Op::Tail { input, count } => Box::new(order::Tail::new(build(input, measured)?, count)),
+        Op::Eager { input } => Box::new(buffer::Eager::new(build(input, measured)?)),
+        Op::Apply { input, plan, kind } => {
+            Box::new(apply::Apply::new(build(input, measured)?, plan, kind, measured)?)
+        }
         Op::Bind { input, plan, out, kind } => {
-            let bind = Box::new(apply::Bind::new(build(input)?, plan, *out, *kind)?);
+            let bind = Box::new(apply::Bind::new(build(input, measured)?, plan, *out, *kind, measured)?);
             match kind {
                 BindKind::Collect(_) | BindKind::First(_) => held::Held::around(bind, vec![*out]),
                 BindKind::Exists | BindKind::Count => bind,
             }
         }
-        Op::Union { input, branches } => Box::new(branch::Union::new(build(input)?, branches)?),
-        Op::Coalesce { input, branches } => Box::new(branch::Coalesce::new(build(input)?, branches)?),
-        Op::Choose { input, branches, otherwise } => {
-            Box::new(branch::Choose::new(build(input)?, branches, otherwise.as_deref())?)
+        Op::Union { input, branches } => {
+            Box::new(branch::Union::new(build(input, measured)?, branches, measured)?)
         }
-        Op::Repeat { input, .. } => Box::new(repeat::Repeat::new(build(input)?, op)?),
+        Op::Coalesce { input, branches } => {
+            Box::new(branch::Coalesce::new(build(input, measured)?, branches, measured)?)
+        }
+        Op::Choose { input, branches, otherwise } => {
+            Box::new(branch::Choose::new(build(input, measured)?, branches, otherwise.as_deref(), measured)?)
+        }
+        Op::Repeat { input, .. } => Box::new(repeat::Repeat::new(build(input, measured)?, op, measured)?),
         Op::CreateVertex { input, .. } | Op::CreateEdge { input, .. } => {
-            Box::new(write::Create::new(build(input)?, op)?)
+            Box::new(write::Create::new(build(input, measured)?, op)?)
         }
         Op::SetProperties { input, element, properties } => {
-            Box::new(write_properties::SetProperties::new(build(input)?, element, properties))
+            Box::new(write_properties::SetProperties::new(build(input, measured)?, element, properties))
         }
         Op::SetPropertyMap { input, element, map, replace } => {
-            Box::new(write_properties::SetPropertyMap::new(build(input)?, element, map, *replace))
+            Box::new(write_properties::SetPropertyMap::new(build(input, measured)?, element, map, *replace))
         }
         Op::SetLabels { input, element, add, remove } => {
-            Box::new(write_properties::SetLabels::new(build(input)?, element, add, remove))
+            Box::new(write_properties::SetLabels::new(build(input, measured)?, element, add, remove))
         }
         Op::Delete { input, targets, detach } => {
-            Box::new(write::Delete::new(build(input)?, targets, *detach))
+            Box::new(write::Delete::new(build(input, measured)?, targets, *detach))
         }
-        Op::Merge { input, matching, create } => {
-            Box::new(merge::Merge::new(build(input)?, build(matching)?, build(create)?))
-        }
-    })
+        Op::Merge { input, matching, create } => Box::new(merge::Merge::new(
+            build(input, measured)?,
+            build(matching, measured)?,
+            build(create, measured)?,
+        )),
+    };
+    Ok(if measured { Measured::around(operator, op) } else { operator })
 }

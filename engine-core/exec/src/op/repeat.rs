@@ -64,10 +64,10 @@ struct Test<'p> {
 }
 
 impl<'p> Test<'p> {
-    fn new(test: &'p RepeatTest) -> Result<Self> {
+    fn new(test: &'p RepeatTest, measured: bool) -> Result<Self> {
         let plan = match &*test.plan {
             Op::Argument => None,
-            plan => Some(Subplan::new(plan)?),
+            plan => Some(Subplan::new(plan, measured)?),
         };
         Ok(Self { before: test.before, plan })
     }
@@ -85,15 +85,16 @@ impl<'p> Test<'p> {
 }
 
 impl<'p> Repeat<'p> {
-    pub(super) fn new(input: Boxed<'p>, op: &'p Op) -> Result<Self> {
+    pub(super) fn new(input: Boxed<'p>, op: &'p Op, measured: bool) -> Result<Self> {
         let Op::Repeat { body, until, emit, times, times_before, loops, .. } = op else {
             return Err(Error::Plan("not a repeat".to_owned()));
         };
+        let test = |test| Test::new(test, measured);
         Ok(Self {
             input,
-            body: build(body)?,
-            until: until.as_ref().map(Test::new).transpose()?,
-            emit: emit.as_ref().map(Test::new).transpose()?,
+            body: build(body, measured)?,
+            until: until.as_ref().map(test).transpose()?,
+            emit: emit.as_ref().map(test).transpose()?,
             times: times.as_ref(),
             times_before: *times_before,
             loops: *loops,

@@ -41,7 +41,8 @@ use crate::fault::Fault;
 use crate::names::{End, Pop};
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use tidegraph_plan::{Column, Expr, Function, Limits, Op, Plan, Slot};
+use std::time::Duration;
+use tidegraph_plan::{AggregateKind, Column, Expr, Function, Limits, Op, Plan, Slot};
 use tidegraph_types::{Str, Value};
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -240,37 +241,41 @@ struct Compiler {
     cuts: u32,
     /// Whether the request has a `fail()` step.
     fails: bool,
+    /// The time limit that the request sets for itself.
+    timeout: Option<Duration>,
 }
 
-/// Translates a request.
-pub(crate) fn compile(request: &Request<'_>, limits: &Limits<'_>) -> Result<Plan> {
+/// Translates the statements of a request. Each one runs when the one before it has ended; the last one answers.
+pub(crate) fn compile(statements: &[Request<'_>], limits: &Limits<'_>) -> Result<Plan> {
     // The number of steps bounds the rest.
     limits.spend(usize::MAX)?;
-    let mut compiler =
-        Compiler { slots: 0, path: None, labels: BTreeMap::new(), last_cut: None, cuts: 0, fails: false };
-    let mut flow = Flow::new();
-    for call in &request.configuration {
-        compiler.configure(&mut flow, call)?;
-    }
-    let mut needs_path = false;
-    compiler.survey(&request.steps, &mut needs_path);
-    if needs_path {
-        compiler.path = Some(compiler.fresh());
-    }
-    compiler.steps(&mut flow, &request.steps, None)?;
-    let answers = match &request.terminal {
-        Some(step) => compiler.terminal(&mut flow, step)?,
-        None => true,
+    let mut compiler = Compiler {
+        slots: 0,
+        path: None,
+        labels: BTreeMap::new(),
+        last_cut: None,
+        cuts: 0,
+        fails: false,
+        timeout: None,
     };
-    let columns = match flow.scope.cur {
-        Some(slot) if answers => vec![Column { name: "result".into(), slot }],
-        _ => vec![],
-    };
-    Ok(Plan { root: flow.op, slots: compiler.slots, columns })
+    let (mut root, mut columns) = (Op::Argument, vec![]);
+    for (index, statement) in statements.iter().enumerate() {
+        if index > 0 {
+            // One row follows all rows of the statement before, and has none of its slots.
+            let ended = reduce::item(compiler.fresh(), AggregateKind::CountRows, vec![]);
+            root = Op::Aggregate { input: Box::new(root), keys: vec![], items: vec![ended] };
+        }
+        (root, columns) = compiler.statement(root, statement)?;
+    }
+    Ok(Plan { root, slots: compiler.slots, columns, timeout: compiler.timeout })
 }
 
-/// Options of `g.with()` that do not change the answer. A time limit is not among them, because it would be ignored.
+/// Options of `g.with()` that do not change the answer.
 const HARMLESS: &[&str] = &["batchSize", "requestId", "userAgent", "language"];
+/// Options of `g.with()` that set a time limit in milliseconds.
+const TIMEOUTS: &[&str] = &["evaluationTimeout", "scriptEvaluationTimeout", "Neptune#queryTimeout"];
+/// Neptune's hints begin so. All of them are about how a query runs and not about its answer.
+const HINT: &str = "Neptune#";
 
 impl Compiler {
     fn fresh(&mut self) -> Slot {
@@ -278,10 +283,39 @@ impl Compiler {
         Slot(self.slots - 1)
     }
 
+    /// Translates one statement, whose rows begin with the one row of `before`. Returns its plan and its columns.
+    fn statement(&mut self, before: Op, statement: &Request<'_>) -> Result<(Op, Vec<Column>)> {
+        (self.path, self.last_cut, self.cuts) = (None, None, 0);
+        self.labels.clear();
+        let mut flow = Flow { op: before, ..Flow::new() };
+        for call in &statement.configuration {
+            self.configure(&mut flow, call)?;
+        }
+        let mut needs_path = false;
+        self.survey(&statement.steps, &mut needs_path);
+        if needs_path {
+            self.path = Some(self.fresh());
+        }
+        self.steps(&mut flow, &statement.steps, None)?;
+        let answers = match &statement.terminal {
+            Some(step) => self.terminal(&mut flow, step)?,
+            None => true,
+        };
+        let columns = match flow.scope.cur {
+            Some(slot) if answers => vec![Column { name: "result".into(), slot }],
+            _ => vec![],
+        };
+        Ok((flow.op, columns))
+    }
+
     /// Applies a call on `g`.
     fn configure(&mut self, flow: &mut Flow, call: &Step<'_, SourceCall>) -> Result<()> {
         let option = call.args.first().and_then(Arg::text);
         match call.name {
+            SourceCall::With if option.is_some_and(|o| TIMEOUTS.contains(&o.as_str())) => {
+                self.limit_time(call)
+            }
+            SourceCall::With if option.is_some_and(|o| o.starts_with(HINT)) => Ok(()),
             SourceCall::With if option.is_some_and(|o| HARMLESS.contains(&o.as_str())) => Ok(()),
             SourceCall::With => {
                 let option = option.map_or_else(|| "…".into(), |o| format!("'{}'", crate::lexer::shorten(o)));
@@ -296,6 +330,26 @@ impl Compiler {
             | SourceCall::WithStrategies
             | SourceCall::WithoutStrategies => Err(Fault::unsupported(call.at, format!("{}()", call.name))),
         }
+    }
+
+    /// Takes the time limit of a `with()`. 0 is none, as in Gremlin Server; the shortest of several holds.
+    fn limit_time(&mut self, call: &Step<'_, SourceCall>) -> Result<()> {
+        let millis = match call.args.as_slice() {
+            [_, Arg { kind: ArgKind::Value(value), .. }] => {
+                value.as_i64().and_then(|ms| u64::try_from(ms).ok())
+            }
+            _ => None,
+        };
+        let Some(millis) = millis else {
+            let option = call.args.first().and_then(Arg::text).map(Str::as_str).unwrap_or_default();
+            let message = format!("with('{option}') needs a number of milliseconds");
+            return Err(Fault::syntax(call.at, message));
+        };
+        if millis > 0 {
+            let limit = Duration::from_millis(millis);
+            self.timeout = Some(self.timeout.map_or(limit, |before| before.min(limit)));
+        }
+        Ok(())
     }
 
     fn or_fresh(&mut self, dest: Option<Slot>) -> Slot {

@@ -29,7 +29,7 @@ pub(super) fn is_reducing(step: &Step<'_>) -> bool {
     }
 }
 
-fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
+pub(super) fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
     AggregateItem { out, kind, args, distinct: false, empty_is_unbound: false }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn lower(query: &Query, limits: &Limits<'_>) -> Result<Plan> {
         }
         parts => lowering.union(parts, query.union_all)?,
     };
-    Ok(Plan { root, slots: lowering.slots, columns })
+    Ok(Plan { root, slots: lowering.slots, columns, timeout: query.timeout })
 }
 
 /// A variable in scope.

@@ -7,6 +7,7 @@ use crate::ast::{
 };
 use crate::fault::{Fault, Result};
 use crate::token::{Keyword, TokenKind};
+use std::time::Duration;
 
 /// Words that start a clause of openCypher or a command of a dialect, none of them supported.
 const UNSUPPORTED: &[&str] = &[
@@ -32,6 +33,7 @@ const UNSUPPORTED: &[&str] = &[
 
 impl Parser<'_> {
     pub(super) fn query(&mut self) -> Result<Query> {
+        let timeout = self.hints()?;
         let mut parts = vec![self.single_query()?];
         let mut union_all = None;
         while self.peek() == TokenKind::Keyword(Keyword::Union) {
@@ -47,7 +49,41 @@ impl Parser<'_> {
         if self.peek() != TokenKind::End {
             return Err(self.unexpected("a clause or the end of the query"));
         }
-        Ok(Query { parts, union_all: union_all.unwrap_or(false) })
+        Ok(Query { parts, union_all: union_all.unwrap_or(false), timeout })
+    }
+
+    /// `USING QUERY:NAME value`, any number of times: Neptune's hints. Returns the time limit, if they have one; the
+    /// others are about how the query runs.
+    fn hints(&mut self) -> Result<Option<Duration>> {
+        let mut timeout: Option<Duration> = None;
+        while self.at_word("USING") {
+            let using = self.advance();
+            if !self.at_word("QUERY") {
+                return Err(Fault::unsupported(using.start, "USING"));
+            }
+            self.at += 1;
+            self.expect(TokenKind::Colon, "a colon after QUERY")?;
+            let name = self.schema_name("the name of a hint")?;
+            let value = self.token();
+            match name.to_ascii_uppercase().as_str() {
+                "TIMEOUTMILLISECONDS" => {
+                    self.expect(TokenKind::Integer, "a number of milliseconds")?;
+                    let Ok(millis) = self.slice(value).parse::<u64>() else {
+                        let message = format!("{} is no number of milliseconds", self.slice(value));
+                        return Err(Fault::syntax(value.start, message));
+                    };
+                    if millis > 0 {
+                        let limit = Duration::from_millis(millis);
+                        timeout = Some(timeout.map_or(limit, |before| before.min(limit)));
+                    }
+                }
+                "PLANCACHE" | "ASSUMECONSISTENTDATATYPES" => {
+                    self.expect(TokenKind::String, "a string")?;
+                }
+                _ => return Err(Fault::unsupported(using.start, format!("USING QUERY:{name}"))),
+            }
+        }
+        Ok(timeout)
     }
 
     fn single_query(&mut self) -> Result<SingleQuery> {

@@ -216,7 +216,7 @@ mod tests {
 
     fn text(root: Op, answer: bool) -> String {
         let columns = if answer { vec![Column { name: "x".into(), slot: Slot(0) }] } else { vec![] };
-        let mut plan = Plan { root, slots: 4, columns };
+        let mut plan = Plan { root, slots: 4, columns, timeout: None };
         run(&mut plan);
         plan.to_string()
     }

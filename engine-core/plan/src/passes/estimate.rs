@@ -123,9 +123,9 @@ impl<'k> Estimate<'k> {
         let mut everywhere = 0.0;
         for set in &statistics.sets {
             let Some(there) = set.keys.iter().find(|there| there.key == key) else { continue };
-            everywhere += set.vertices as f64;
+            everywhere += set.elements as f64;
             if has_all(&set) {
-                found.vertices += set.vertices as f64;
+                found.vertices += set.elements as f64;
                 bounds = bounds.zip(there.bounds).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
             }
         }

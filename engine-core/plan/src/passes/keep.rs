@@ -197,6 +197,7 @@ mod tests {
                 Column { name: "b".into(), slot: Slot(2) },
                 Column { name: "a".into(), slot: Slot(0) },
             ],
+            timeout: None,
         };
         run(&mut plan);
         assert_eq!(
@@ -223,6 +224,7 @@ mod tests {
             },
             slots: 5,
             columns: vec![Column { name: "r".into(), slot: Slot(3) }],
+            timeout: None,
         };
         run(&mut plan);
         // The body reads $2 in every round, so the expand inside it must keep the slot.

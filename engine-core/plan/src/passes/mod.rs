@@ -95,6 +95,7 @@ const PASSES: [Pass; 4] = [
 ///     root: Op::Let { input: Box::new(scan), bindings: vec![(Slot(1), name)] },
 ///     slots: 2,
 ///     columns: vec![Column { name: "n.name".into(), slot: Slot(1) }],
+///     timeout: None,
 /// };
 /// let (statistics, limits) = (Statistics::default(), Limits::none());
 /// let knowledge =

@@ -38,6 +38,9 @@ impl FleetApl {
     }
 }
 
+/// Characteristic sets by their labels and keys.
+type Sets = FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics>;
+
 /// Merges the counts of partitions. Numbers of different values are estimated by their sum or their maximum: a rare
 /// value is in one partition, a common one in all.
 fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
@@ -46,7 +49,7 @@ fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
     let mut edges_by_label: FxHashMap<Token, u64> = FxHashMap::default();
     let mut distinct: FxHashMap<Token, (u64, u64)> = FxHashMap::default();
     let mut keys: FxHashMap<(Token, Token), (u64, u64, u64)> = FxHashMap::default();
-    let mut sets: FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics> = FxHashMap::default();
+    let (mut sets, mut edge_sets) = (Sets::default(), Sets::default());
     let mut degrees: FxHashMap<(Option<Token>, Token, bool), DegreeStatistics> = FxHashMap::default();
     for part in parts {
         all.vertices += part.vertices;
@@ -63,6 +66,9 @@ fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
         }
         for set in part.sets {
             merge_set(&mut sets, set);
+        }
+        for set in part.edge_sets {
+            merge_set(&mut edge_sets, set);
         }
         for degree in part.degrees {
             let id = (degree.vertex_label, degree.edge_label, degree.outgoing);
@@ -92,12 +98,13 @@ fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
             KeyStatistics { label, key, values, distinct }
         })
         .collect();
+    all.edge_sets = sorted(edge_sets).into_iter().map(|(_, set)| set).collect();
     all.sets = sorted(sets).into_iter().map(|(_, set)| set).collect();
     all.degrees = sorted(degrees).into_iter().map(|(_, degree)| degree).collect();
     all
 }
 
-fn merge_set(sets: &mut FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics>, mut set: SetStatistics) {
+fn merge_set(sets: &mut Sets, mut set: SetStatistics) {
     set.labels.sort_unstable();
     set.keys.sort_unstable_by_key(|key| key.key);
     let id = (set.labels.clone(), set.keys.iter().map(|key| key.key).collect());
@@ -107,7 +114,7 @@ fn merge_set(sets: &mut FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics>, mut 
         }
         std::collections::hash_map::Entry::Occupied(mut entry) => {
             let sum = entry.get_mut();
-            sum.vertices += set.vertices;
+            sum.elements += set.elements;
             for (key, more) in sum.keys.iter_mut().zip(set.keys) {
                 *key = wider(*key, more);
             }

@@ -317,6 +317,7 @@ impl PageWriter {
     pub fn remove(&mut self, view: TableView<'_>, version: Version, place: RowPlace) {
         let (page, row) = (view.page(place.page()), place.row());
         self.link(page, place, version, Undo::Removed);
+        page.set().profile.count(false);
         let bits = &page.present()[row / 64];
         bits.store(bits.load(Ordering::Relaxed) & !(1 << (row % 64)), Ordering::Release);
         view.table.modify(place.page(), version.0);

@@ -77,7 +77,7 @@ impl Profile {
         }
     }
 
-    /// Returns the number of rows, including those that only older versions see.
+    /// Returns the number of rows of the newest version.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }

@@ -89,7 +89,6 @@ impl PageWriter {
             view.retire_words(set, OVERFLOW, [overflows[row].load(Ordering::Relaxed), 0]);
             overflows[row].store(0, Ordering::Release);
         }
-        set.profile.count(false);
         let number = place.page();
         let state = &mut self.page_states[number as usize];
         state.kept -= 1;

@@ -35,7 +35,8 @@ impl Store {
         let counts = self.counts();
         let gathered = self.gathered((counts.vertices, counts.edges));
         Statistics {
-            sets: self.sets(),
+            sets: self.sets(true),
+            edge_sets: self.sets(false),
             distinct: gathered.distinct.clone(),
             degrees: gathered.degrees.clone(),
             ..counts
@@ -65,10 +66,13 @@ impl Store {
         gathered
     }
 
-    fn sets(&self) -> Vec<SetStatistics> {
+    fn sets(&self, of_vertices: bool) -> Vec<SetStatistics> {
         let mut all: FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics> = FxHashMap::default();
         for partition in self.partitions() {
-            for set in partition.rows().sets().filter(|set| set.is_of_vertices() && set.profile.rows() > 0) {
+            for set in partition.rows().sets() {
+                if set.is_of_vertices() != of_vertices || set.profile.rows() == 0 {
+                    continue;
+                }
                 // The order of first writing distinguishes sets, but not for the planner.
                 let mut labels = set.labels.to_vec();
                 labels.sort_unstable();
@@ -77,9 +81,9 @@ impl Store {
                     .map(|(at, column)| SetKey { key: column.shape.key, bounds: set.profile.bounds(at) })
                     .collect();
                 keys.sort_unstable_by_key(|key| key.key);
-                let vertices = set.profile.rows();
+                let elements = set.profile.rows();
                 let names = keys.iter().map(|key| key.key).collect();
-                let new = SetStatistics { labels: labels.clone(), vertices, keys };
+                let new = SetStatistics { labels: labels.clone(), elements, keys };
                 match all.entry((labels, names)) {
                     std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(new)),
                     std::collections::hash_map::Entry::Occupied(mut entry) => join(entry.get_mut(), &new),
@@ -89,7 +93,7 @@ impl Store {
         let mut sets: Vec<SetStatistics> = all.into_values().collect();
         sets.sort_by_cached_key(|set| {
             let keys: Vec<Token> = set.keys.iter().map(|key| key.key).collect();
-            (std::cmp::Reverse(set.vertices), set.labels.clone(), keys)
+            (std::cmp::Reverse(set.elements), set.labels.clone(), keys)
         });
         sets.truncate(MOST_SETS);
         sets
@@ -98,7 +102,7 @@ impl Store {
 
 /// Adds the statistics of the same labels and keys in another partition.
 fn join(set: &mut SetStatistics, other: &SetStatistics) {
-    set.vertices += other.vertices;
+    set.elements += other.elements;
     for (key, new) in set.keys.iter_mut().zip(&other.keys) {
         let both = key.bounds.zip(new.bounds);
         key.bounds = both.map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));

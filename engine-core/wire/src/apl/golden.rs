@@ -154,11 +154,16 @@ fn answers() -> Vec<(&'static str, AnyAnswer)> {
         keys: vec![KeyStatistics { label: Token(1), key: Token(3), values: 6, distinct: 5 }],
         sets: vec![SetStatistics {
             labels: vec![Token(1)],
-            vertices: 7,
+            elements: 7,
             keys: vec![
                 SetKey { key: Token(3), bounds: Some((-1.5, 9.0)) },
                 SetKey { key: Token(4), bounds: None },
             ],
+        }],
+        edge_sets: vec![SetStatistics {
+            labels: Vec::new(),
+            elements: 12,
+            keys: vec![SetKey { key: Token(4), bounds: Some((0.0, 1.0)) }],
         }],
         distinct: vec![(Token(3), 5)],
         degrees: vec![DegreeStatistics {

@@ -216,9 +216,9 @@ fn any_scanned_values() -> impl Strategy<Value = ScannedValues> {
 fn any_sets() -> impl Strategy<Value = Vec<SetStatistics>> {
     let bounds = option::of((-1e9..1e9, -1e9..1e9));
     let key = (any_token(), bounds).prop_map(|(key, bounds)| SetKey { key, bounds });
-    vec((any_tokens(), any::<u64>(), vec(key)).prop_map(|(labels, vertices, keys)| SetStatistics {
+    vec((any_tokens(), any::<u64>(), vec(key)).prop_map(|(labels, elements, keys)| SetStatistics {
         labels,
-        vertices,
+        elements,
         keys,
     }))
 }
@@ -305,6 +305,7 @@ fn any_answer() -> impl Strategy<Value = AnyAnswer> {
                         vertices_by_label,
                         edges_by_label,
                         keys,
+                        edge_sets: sets.iter().take(2).cloned().collect(),
                         sets,
                         distinct,
                         degrees,

@@ -37,8 +37,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegraph_engine::{
-    Answer, Counters, Database, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer, PoolExhausted,
-    Principal, Query, Reservation, Transaction,
+    Answer, Counters, Database, Explain, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer,
+    PoolExhausted, Principal, Query, Reservation, Transaction,
 };
 use tidegraph_platform::memory::machine_bytes;
 use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
@@ -107,6 +107,8 @@ pub struct Request {
     pub memory: Option<Arc<Reservation>>,
     /// Whether the slot is free once the answer is written, although it is not sent: its client asks for it in parts.
     pub frees_slot: bool,
+    /// What to answer about the text instead of its rows.
+    pub explain: Option<Explain>,
 }
 
 impl Request {
@@ -128,6 +130,7 @@ impl Request {
             key: self.key.as_deref(),
             principal: &self.principal,
             memory: Some(memory),
+            explain: self.explain,
         }
     }
 }

@@ -23,6 +23,7 @@ fn request(id: &str, text: &str) -> Request {
         principal: Principal::Iam("arn:aws:iam::1:user/ada".into()),
         memory: None,
         frees_slot: false,
+        explain: None,
     }
 }
 

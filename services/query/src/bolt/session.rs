@@ -422,6 +422,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             principal: self.principal.clone(),
             memory,
             frees_slot: true,
+            explain: None,
         })
     }
 

@@ -305,6 +305,7 @@ impl Listen {
         let service = Service::new(database, limits);
         let sessions = Some(service.sessions(token.clone()));
         let http = allowed.protect(crate::http::with_token(service.router(), token));
+        let http = crate::http::with_gzip(http);
         let (tls, files) = self.tls()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         if let (Some(tls), Some(files)) = (&tls, files) {

@@ -166,7 +166,13 @@ impl AllowedClients {
         CorsLayer::new()
             .allow_origin(AllowOrigin::list(self.origins.iter().filter_map(PageOrigin::header)))
             .allow_methods([Method::GET, Method::POST, Method::DELETE])
-            .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, version.clone(), key])
+            .allow_headers([
+                header::AUTHORIZATION,
+                header::CONTENT_TYPE,
+                header::CONTENT_ENCODING,
+                version.clone(),
+                key,
+            ])
             .expose_headers([version, replayed, header::RETRY_AFTER])
             .allow_private_network(true)
             .max_age(PREFLIGHT_MAX_AGE)

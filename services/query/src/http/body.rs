@@ -38,6 +38,12 @@ impl Fields {
     /// or does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
         let (parts, body) = request.into_parts();
+        if let Some(encoding) = parts.headers.get(header::CONTENT_ENCODING)
+            && encoding != "identity"
+        {
+            let message = format!("content encoding {encoding:?} is not supported: use gzip");
+            return Err(Failure::new(ErrorCode::BadRequest, message));
+        }
         let body = refuse_large(&parts.headers, body, service.body_bytes).await?;
         let (mut named, mut memory) = (Map::new(), RequestMemory::default());
         add_form(&mut named, parts.uri.query().unwrap_or_default().as_bytes());

@@ -2,6 +2,7 @@
 //! Gremlin Server, in GraphSON or GraphBinary; or begins a connection of WebSocket.
 
 use super::body::Fields;
+use super::explain::Form;
 use super::queries::{self, Origin};
 use super::{Failure, Service, answer, bookmark, idempotency};
 use crate::json::input;
@@ -9,7 +10,7 @@ use crate::{admission, websocket};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response as HttpResponse;
-use tidegraph_engine::Language;
+use tidegraph_engine::{Explain, Language};
 use tidegraph_gremlin_io::{Format, Response, Rows, Shown};
 use tidegraph_types::ErrorCode;
 
@@ -34,8 +35,21 @@ pub async fn get(state: State<Service>, request: Request) -> Result<HttpResponse
 /// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; the failure of the query or of
 /// its admission.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<HttpResponse, Failure> {
+    run(&service, request, None).await
+}
+
+/// Runs the traversal of a request, or explains it.
+///
+/// # Errors
+///
+/// As [`post`].
+pub(super) async fn run(
+    service: &Service,
+    request: Request,
+    explain: Option<Explain>,
+) -> Result<HttpResponse, Failure> {
     let origin = Origin::of(&request);
-    let (fields, headers) = Fields::read(&service, request).await?;
+    let (fields, headers) = Fields::read(service, request).await?;
     let at_least = bookmark::at_least(&headers)?;
     let key = idempotency::key(&headers)?;
     let text = fields.required("gremlin")?;
@@ -50,7 +64,8 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Ht
     let bindings = input::parameters(fields.json("bindings"))
         .map_err(|error| Failure::new(ErrorCode::InvalidParameter, error.to_string()))?;
     let id = fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string());
-    let format = accepted(&headers)?;
+    let form = Form::accepted(&headers);
+    let format = if explain.is_some() { Format::GraphSon3 } else { accepted(&headers)? };
     let asked = admission::Request {
         id: id.clone(),
         language: Language::Gremlin,
@@ -63,14 +78,19 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Ht
         principal: origin.principal,
         memory: fields.memory(),
         frees_slot: false,
+        explain,
     };
     let written = service.admission.run(asked, move |asked, answer, output| {
+        if explain.is_some() {
+            return form.write(answer, output);
+        }
         let rows = Rows { rows: &answer.rows, traversers: false, shown: Shown::All };
         let response = Response { id: &asked.id, code: 200, message: "", attributes: &[], rows: Some(rows) };
         response.write(format, output)
     });
     let written = written.await.map_err(|error| queries::failure(error, &id))?;
-    let response = answer(StatusCode::OK, format.media_type(), written.body);
+    let response =
+        answer(StatusCode::OK, explain.map_or(format.media_type(), |_| form.media_type()), written.body);
     let response = idempotency::with_repeated(response, written.repeated);
     Ok(bookmark::with_version(response, written.version))
 }

@@ -8,20 +8,25 @@
 //! GET, or for a web page that the operator did not allow.
 
 mod allowed;
+mod analytics;
 mod body;
 mod bookmark;
 mod errors;
+mod explain;
 mod gremlin;
+mod gzip;
 mod idempotency;
 mod loader;
 mod metrics;
 mod opencypher;
 mod queries;
+mod statistics;
 mod status;
 mod token;
 
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
+pub use gzip::with_gzip;
 pub use queries::TimeLeft;
 pub use token::with_token;
 
@@ -94,6 +99,7 @@ impl Service {
         let open_cypher = || get(opencypher::get).post(opencypher::post);
         let status = || get(queries::status).post(queries::status);
         let one = || get(queries::one).delete(queries::cancel);
+        let statistics = || get(statistics::get).post(statistics::manage).delete(statistics::delete);
         metrics::install();
         Router::new()
             .route("/openCypher", open_cypher())
@@ -109,9 +115,25 @@ impl Service {
             .route("/openCypher/status/{id}", one())
             .route("/opencypher/status/{id}", one())
             .route("/gremlin/status/{id}", one())
+            .route("/openCypher/explain", get(explain::open_cypher).post(explain::open_cypher))
+            .route("/opencypher/explain", get(explain::open_cypher).post(explain::open_cypher))
+            .route("/gremlin/explain", get(explain::traversal).post(explain::traversal))
+            .route("/gremlin/profile", get(explain::profile).post(explain::profile))
             .route("/openCypher/{feature}", any(not_yet))
             .route("/opencypher/{feature}", any(not_yet))
             .route("/gremlin/{feature}", any(not_yet))
+            .route("/propertygraph/statistics", statistics())
+            .route("/pg/statistics", statistics())
+            .route("/propertygraph/statistics/summary", get(statistics::summarize))
+            .route("/pg/statistics/summary", get(statistics::summarize))
+            .route("/rdf/statistics", any(statistics::no_rdf))
+            .route("/rdf/statistics/summary", any(statistics::no_rdf))
+            .route("/sparql/statistics", any(statistics::no_rdf))
+            .route("/sparql/statistics/summary", any(statistics::no_rdf))
+            .route("/summary", get(statistics::summarize_bare))
+            .route("/queries", post(analytics::run).get(analytics::list))
+            .route("/queries/{id}", get(analytics::one).delete(analytics::cancel))
+            .route("/graphs/{id}", get(analytics::graph))
             .route("/status", get(status::get))
             .route("/metrics", get(metrics::get))
             .route("/fleet/status", get(status::fleet))

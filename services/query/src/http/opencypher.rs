@@ -1,14 +1,15 @@
 //! `/openCypher`: runs the query in the parameter `query` and answers with `{"results": […]}`.
 
 use super::body::Fields;
+use super::explain::{self, Form};
 use super::queries::{self, Origin};
 use super::{Failure, Service, answer, bookmark, idempotency};
 use crate::admission;
 use crate::json::{input, plain};
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tidegraph_engine::Language;
+use tidegraph_engine::{Explain, Language};
 use tidegraph_types::ErrorCode;
 
 /// `GET /openCypher`: runs a query from the query string, which may only read.
@@ -29,12 +30,25 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
-    let at_least = bookmark::at_least(&headers)?;
-    let key = idempotency::key(&headers)?;
+    let explain = explain::mode(&fields)?;
+    run(&service, origin, &fields, &headers, explain).await
+}
+
+/// Runs the query of a request, or explains it.
+///
+/// # Errors
+///
+/// As [`post`].
+pub(super) async fn run(
+    service: &Service,
+    origin: Origin,
+    fields: &Fields,
+    headers: &HeaderMap,
+    explain: Option<Explain>,
+) -> Result<Response, Failure> {
+    let at_least = bookmark::at_least(headers)?;
+    let key = idempotency::key(headers)?;
     let text = fields.required("query")?;
-    if fields.text("explain")?.is_some() {
-        return Err(Failure::new(ErrorCode::UnsupportedOperation, "not supported yet: explain"));
-    }
     let parameters = input::parameters(fields.json("parameters"))
         .map_err(|error| Failure::new(ErrorCode::InvalidParameter, error.to_string()))?;
     let asked = admission::Request {
@@ -42,21 +56,27 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         language: Language::OpenCypher,
         text,
         parameters,
-        timeout: origin.timeout(&fields)?,
+        timeout: origin.timeout(fields)?,
         at_least,
         read_only: origin.read_only,
         key,
         principal: origin.principal,
         memory: fields.memory(),
         frees_slot: false,
+        explain,
     };
     let id = asked.id.clone();
-    let written = service.admission.run(asked, |_, answer, output| {
+    let form = Form::accepted(headers);
+    let written = service.admission.run(asked, move |_, answer, output| {
+        if explain.is_some() {
+            return form.write(answer, output);
+        }
         let results = plain::Results { columns: &answer.columns, rows: &answer.rows };
         Ok(serde_json::to_writer(output, &results)?)
     });
     let written = written.await.map_err(|error| queries::failure(error, &id))?;
-    let response = answer(StatusCode::OK, "application/json", written.body);
+    let response =
+        answer(StatusCode::OK, explain.map_or("application/json", |_| form.media_type()), written.body);
     let response = idempotency::with_repeated(response, written.repeated);
     Ok(bookmark::with_version(response, written.version))
 }

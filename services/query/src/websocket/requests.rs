@@ -480,6 +480,7 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
         principal,
         memory,
         frees_slot: true,
+        explain: None,
     };
     let ends: Arc<Mutex<Vec<usize>>> = Arc::default();
     let noted = ends.clone();

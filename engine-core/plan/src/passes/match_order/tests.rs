@@ -43,6 +43,7 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
         root: Op::Match { input: Box::new(input), pattern },
         slots: 20,
         columns: vec![Column { name: "x".into(), slot: Slot(0) }],
+        timeout: None,
     };
     optimize(
         plan,
@@ -166,7 +167,12 @@ fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
             ..Default::default()
         };
         let root = Op::Match { input: Box::new(Op::Argument), pattern };
-        let plan = Plan { root, slots: 20, columns: vec![Column { name: "x".into(), slot: Slot(0) }] };
+        let plan = Plan {
+            root,
+            slots: 20,
+            columns: vec![Column { name: "x".into(), slot: Slot(0) }],
+            timeout: None,
+        };
         let (statistics, catalog) = (Statistics::default(), Names(&["Person", "City", "KNOWS"]));
         let instances = Degrees(degrees);
         let knowledge = Knowledge {
@@ -308,7 +314,7 @@ fn estimates_follow_sets_values_and_degrees() {
     };
     let people = SetStatistics {
         labels: vec![Token(0)],
-        vertices: 1_000,
+        elements: 1_000,
         keys: vec![SetKey { key: Token(4), bounds: Some((0.0, 100.0)) }],
     };
     let statistics = Statistics {

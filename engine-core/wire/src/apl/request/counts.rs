@@ -33,6 +33,7 @@ impl Request for Statistics {
             edges_by_label: counts_to(&statistics.edges_by_label),
             keys: statistics.keys.iter().map(key_to).collect(),
             sets: statistics.sets.iter().map(set_to).collect(),
+            edge_sets: statistics.edge_sets.iter().map(set_to).collect(),
             distinct: statistics.distinct.iter().map(key_count).collect(),
             degrees: statistics.degrees.iter().map(degrees_to).collect(),
         })
@@ -46,6 +47,7 @@ impl Request for Statistics {
             edges_by_label: counts_from(m.edges_by_label),
             keys: m.keys.into_iter().map(key_from).collect(),
             sets: m.sets.into_iter().map(set_from).collect(),
+            edge_sets: m.edge_sets.into_iter().map(set_from).collect(),
             distinct: m.distinct.into_iter().map(|m| (Token(m.key), m.count)).collect(),
             degrees: m.degrees.into_iter().map(degrees_from).collect(),
         })
@@ -120,7 +122,7 @@ fn set_to(set: &SetStatistics) -> proto::SetStatistics {
     };
     proto::SetStatistics {
         labels: tokens_to(&set.labels),
-        vertices: set.vertices,
+        elements: set.elements,
         keys: set.keys.iter().map(key).collect(),
     }
 }
@@ -132,7 +134,7 @@ fn set_from(m: proto::SetStatistics) -> SetStatistics {
     };
     SetStatistics {
         labels: tokens_from(m.labels),
-        vertices: m.vertices,
+        elements: m.elements,
         keys: m.keys.into_iter().map(key).collect(),
     }
 }
