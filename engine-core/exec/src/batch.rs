@@ -134,13 +134,24 @@ impl Column {
         match self {
             Self::Vertices(_) | Self::Edges(_) => 0,
             Self::Constant(v, _) => v.heap_bytes(),
-            Self::Values(values) => {
-                let before = [&Value::Null].into_iter().chain(values);
-                let unshared = before.zip(values).filter(|(before, value)| !shares(before, value));
-                unshared.map(|(_, value)| value.heap_bytes()).sum()
-            }
+            Self::Values(values) => unshared(values).map(Value::heap_bytes).sum(),
         }
     }
+
+    /// Estimates the bytes that the largest value holds outside the column.
+    pub(crate) fn largest_value_bytes(&self) -> usize {
+        match self {
+            Self::Values(values) => unshared(values).map(Value::heap_bytes).max().unwrap_or(0),
+            // Handles are small, and a constant is not compared.
+            Self::Vertices(_) | Self::Edges(_) | Self::Constant(..) => 0,
+        }
+    }
+}
+
+/// Returns the values that are not shared with the value before.
+fn unshared(values: &[Value]) -> impl Iterator<Item = &Value> {
+    let before = [&Value::Null].into_iter().chain(values);
+    before.zip(values).filter(|(before, value)| !shares(before, value)).map(|(_, value)| value)
 }
 
 /// Whether two values are the same allocation, as clones of a long string, list, map or path are.

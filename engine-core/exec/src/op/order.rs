@@ -2,6 +2,7 @@
 
 use super::buffer::{Buffer, Pieces};
 use super::{Boxed, Feed, Operator, Want, compute};
+use crate::value::sorted_rows;
 use crate::{Batch, Column, Context, Result};
 use std::cmp::Ordering;
 use tidegraph_plan::{Expr, SortKey, TotalOrder};
@@ -40,13 +41,13 @@ impl<'p> Sort<'p> {
     }
 
     /// Returns the sorted order of a batch's rows, cut to the first `most` of each origin.
-    fn sorted(&self, batch: &Batch, most: Option<usize>) -> Vec<u32> {
-        let mut rows: Vec<u32> = (0..batch.len as u32).collect();
+    fn sorted(&self, batch: &Batch, most: Option<usize>, ctx: &Context<'_>) -> Result<Vec<u32>> {
         let keys: Vec<(&Column, &SortKey)> = (self.keys.iter().zip(&batch.columns))
             .filter_map(|(key, column)| column.as_deref().map(|column| (column, key)))
             .collect();
-        rows.sort_by(|a, b| {
-            let (a, b) = (*a as usize, *b as usize);
+        let value_bytes = keys.iter().map(|(column, _)| column.largest_value_bytes()).max().unwrap_or(0);
+        let mut rows = sorted_rows(ctx, batch.len, value_bytes, |a, b| {
+            let (a, b) = (a as usize, b as usize);
             let by_origin = batch.origin_of(a).cmp(&batch.origin_of(b));
             keys.iter().fold(by_origin, |ordering, (column, key)| {
                 ordering.then_with(|| {
@@ -54,7 +55,7 @@ impl<'p> Sort<'p> {
                     if key.descending { ordering.reverse() } else { ordering }
                 })
             })
-        });
+        })?;
         if let Some(most) = most {
             let (mut origin, mut seen) = (u32::MAX, 0);
             rows.retain(|row| {
@@ -64,7 +65,7 @@ impl<'p> Sort<'p> {
                 seen <= most
             });
         }
-        rows
+        Ok(rows)
     }
 
     fn drain(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
@@ -77,13 +78,12 @@ impl<'p> Sort<'p> {
             self.buffer.push(batch, ctx)?;
             if threshold.is_some_and(|threshold| self.buffer.rows() > threshold) {
                 let all = self.buffer.take(ctx);
-                let kept = self.sorted(&all, most);
+                let kept = self.sorted(&all, most, ctx)?;
                 self.buffer.push(all.gather(&kept), ctx)?;
             }
         }
         let mut all = self.buffer.take(ctx);
-        ctx.check()?;
-        let rows = self.sorted(&all, most);
+        let rows = self.sorted(&all, most, ctx)?;
         all.columns.drain(..self.keys.len().min(all.columns.len()));
         Pieces::new(all, rows, ctx)
     }

@@ -80,7 +80,7 @@ pub(crate) fn call(
         F::StartsWith | F::EndsWith | F::Contains => text::test(function, first, &args[1]),
         F::Regex | F::MatchesWhole => match (first, &args[1]) {
             (Value::String(subject), Value::String(pattern)) => {
-                Value::Bool(ctx.patterns.matches(name, subject, pattern, function == F::MatchesWhole)?)
+                Value::Bool(ctx.patterns.matches(ctx, name, subject, pattern, function == F::MatchesWhole)?)
             }
             _ => Value::Null,
         },
@@ -93,7 +93,7 @@ pub(crate) fn call(
         F::IdTexts => local::id_texts(first),
         F::RangeLocal => local::range(name, &args)?,
         F::TailLocal => local::tail(name, &args)?,
-        F::OrderLocal => local::sort(name, &args)?,
+        F::OrderLocal => local::sort(ctx, name, &args)?,
         F::Coalesce => args.into_iter().find(|arg| !arg.is_null()).unwrap_or(Value::Null),
         F::Size => list::size(name, first)?,
         F::Head => list::head(name, first)?,

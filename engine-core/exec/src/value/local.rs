@@ -3,8 +3,9 @@
 //! As in TinkerPop, a value that is no collection counts as a collection of one. An empty collection has no sum,
 //! minimum, maximum or mean (the result is unbound), and a range of one item of a list is the item itself.
 
-use super::arithmetic;
 use super::error::Error;
+use super::{arithmetic, sorted_rows};
+use crate::Context;
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -165,25 +166,27 @@ fn cut(value: &Value, low: i64, high: i64, single: bool) -> Value {
 }
 
 /// Computes `order(local)`: sorts a list, or a map by its values; stable.
-pub(crate) fn sort(name: &'static str, args: &[Value]) -> Result<Value, Error> {
+pub(crate) fn sort(ctx: &Context<'_>, name: &'static str, args: &[Value]) -> crate::Result<Value> {
     let descending = match &args[1] {
         Value::Bool(descending) => *descending,
-        other => return Err(Error::of_type(name, "a boolean for descending", other)),
+        other => return Err(Error::of_type(name, "a boolean for descending", other).into()),
     };
-    let by = |a: &Value, b: &Value| {
-        let ordering = order::gremlin_order(a, b);
-        if descending { ordering.reverse() } else { ordering }
+    let positions = |values: &[&Value]| {
+        let value_bytes = values.iter().map(|value| value.heap_bytes()).max().unwrap_or(0);
+        sorted_rows(ctx, values.len(), value_bytes, |a, b| {
+            let ordering = order::gremlin_order(values[a as usize], values[b as usize]);
+            if descending { ordering.reverse() } else { ordering }
+        })
     };
     Ok(match &args[0] {
         Value::List(items) | Value::Set(items) => {
-            let mut sorted = items.to_vec();
-            sorted.sort_by(by);
-            Value::list(sorted)
+            let positions = positions(&items.iter().collect::<Vec<_>>())?;
+            Value::list(positions.into_iter().map(|at| items[at as usize].clone()).collect())
         }
         Value::Map(map) => {
-            let mut sorted = Map::clone(map);
-            sorted.sort_by(|_, a, _, b| by(a, b));
-            Value::map(sorted)
+            let positions = positions(&map.values().collect::<Vec<_>>())?;
+            let entries = positions.into_iter().filter_map(|at| map.get_index(at as usize));
+            Value::map(entries.map(|(key, value)| (key.clone(), value.clone())).collect())
         }
         other => other.clone(),
     })

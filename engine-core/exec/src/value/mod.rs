@@ -32,6 +32,7 @@ mod property;
 mod record;
 mod signature;
 mod size;
+mod sorted;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -42,3 +43,4 @@ pub use column::{Evaluator, Prepared};
 pub use error::Error;
 pub use materialize::materialize;
 pub use pattern::Patterns;
+pub(crate) use sorted::sorted_rows;

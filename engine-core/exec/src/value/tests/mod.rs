@@ -5,6 +5,7 @@ mod elements;
 mod expressions;
 mod graph;
 mod gremlin;
+mod interrupts;
 mod laws;
 mod numbers;
 mod texts;
