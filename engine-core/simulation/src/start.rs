@@ -160,6 +160,7 @@ impl World {
         let log = SimLog { broker: self.broker.clone(), process: process.clone(), lag: self.lag.clone() };
         let sequencer = SequencerConfig {
             remembered_keys: self.profile.remembered_keys,
+            most_remembered_keys: 4 * self.profile.remembered_keys,
             remembered_requests: self.profile.remembered_requests,
             sids_ahead: 16,
             ..SequencerConfig::default()

@@ -124,7 +124,7 @@ impl Committer {
         version: Version,
         epoch: Epoch,
     ) -> Self {
-        let keys = Keys::new(config.remembered_keys, version);
+        let keys = Keys::new(config.remembered_keys, config.most_remembered_keys, version);
         let created = CreatedVertices::new(version);
         Self { shared, log, applier, keys, created, committed_requests, version, epoch, epoch_started: false }
     }

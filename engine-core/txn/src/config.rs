@@ -10,6 +10,9 @@ pub struct SequencerConfig {
     pub group_bytes: usize,
     /// Number of recently written keys to remember. With fewer, long transactions are refused more often.
     pub remembered_keys: usize,
+    /// Maximum number of recently written keys to remember, while transactions were refused because a key was forgotten. A
+    /// key takes about 60 bytes.
+    pub most_remembered_keys: usize,
     /// Number of request ids to remember, for callers that ask again. An id takes about 70 bytes.
     pub remembered_requests: usize,
     /// Number of SIDs to reserve in the log at a time for other processes. A take-over loses those that were not used.
@@ -25,6 +28,7 @@ impl Default for SequencerConfig {
         Self {
             group_bytes: 8 << 20,
             remembered_keys: 1_000_000,
+            most_remembered_keys: 8_000_000,
             remembered_requests: 100_000,
             sids_ahead: 1 << 16,
             transaction_mutations: 1_000_000,

@@ -3,6 +3,10 @@
 //! Bounded: the oldest entries are forgotten, and the *floor* is the newest forgotten version. A transaction that read
 //! before the floor may have a conflict, and is refused.
 //!
+//! A transaction that runs while others write more keys than are remembered would be refused each time it is tried. So
+//! each refusal for a forgotten key doubles the number of keys that are remembered, up to a limit; when no such refusal
+//! comes for a while, the number falls back. The next tries then find the keys that were written since they read.
+//!
 //! Keys of the schema ([`Key::is_of_schema`]) have their own entries and their own floor. A bulk load reads no other
 //! keys, so it does not meet a conflict because transactions wrote many keys that it never read.
 //!
@@ -18,7 +22,7 @@ pub(crate) struct Keys {
     last: FxHashMap<Key, Version>,
     /// Writes in order of version. Entries that `last` no longer has are stale.
     order: VecDeque<(Version, Key)>,
-    limit: usize,
+    limit: Limit,
     /// Last writes of keys of the schema.
     of_schema: FxHashMap<Key, Version>,
     marks: Marks,
@@ -26,6 +30,43 @@ pub(crate) struct Keys {
     before: Vec<(Key, Option<Version>)>,
     kept: Marks,
 }
+
+/// How many keys are remembered.
+#[derive(Debug)]
+struct Limit {
+    now: usize,
+    least: usize,
+    most: usize,
+    /// Refusals for keys forgotten up to this version have no effect: what an earlier sequencer remembered is lost.
+    since: Version,
+    /// Number of writes since the last refusal for a forgotten key.
+    writes_since_refusal: usize,
+}
+
+impl Limit {
+    /// Remembers more keys, because a transaction was refused for a forgotten one.
+    fn raise(&mut self) {
+        self.writes_since_refusal = 0;
+        let raised = self.now.saturating_mul(2).min(self.most);
+        if raised > self.now {
+            tracing::info!(keys = raised, "transactions take long: the sequencer remembers more keys");
+            self.now = raised;
+        }
+    }
+
+    /// Notes writes, and falls back to fewer keys after many writes without a refusal.
+    fn note_writes(&mut self, writes: usize) {
+        self.writes_since_refusal = self.writes_since_refusal.saturating_add(writes);
+        if self.now > self.least && self.writes_since_refusal > self.most.saturating_mul(QUIET_WINDOWS) {
+            self.writes_since_refusal = 0;
+            self.now = (self.now / 2).max(self.least);
+        }
+    }
+}
+
+/// The limit falls after writes of this many times the most keys, if no transaction was refused meanwhile. A transaction
+/// that is tried again must find a higher limit, however long it takes.
+const QUIET_WINDOWS: usize = 2;
 
 /// Versions at which many keys count as written.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +87,9 @@ struct Marks {
 const SCHEMA_KEYS: usize = 1 << 16;
 
 impl Keys {
-    /// Starts with no entries: writes up to `version` are unknown.
-    pub fn new(limit: usize, version: Version) -> Self {
+    /// Starts with no entries: writes up to `version` are unknown. Remembers at least `least` keys, and up to `most` if
+    /// transactions need them.
+    pub fn new(least: usize, most: usize, version: Version) -> Self {
         let marks = Marks {
             floor: version,
             schema_floor: version,
@@ -58,7 +100,13 @@ impl Keys {
         Self {
             last: FxHashMap::default(),
             order: VecDeque::new(),
-            limit,
+            limit: Limit {
+                now: least,
+                least,
+                most: most.max(least),
+                since: version,
+                writes_since_refusal: 0,
+            },
             of_schema: FxHashMap::default(),
             marks,
             before: Vec::new(),
@@ -67,14 +115,24 @@ impl Keys {
     }
 
     /// A version that wrote one of `keys` after `read_version`, or may have.
-    pub fn conflict(&self, keys: &[Key], read_version: Version) -> Option<Version> {
+    pub fn conflict(&mut self, keys: &[Key], read_version: Version) -> Option<Version> {
         if keys.is_empty() {
             return None;
         }
         if self.marks.all > read_version {
             return Some(self.marks.all);
         }
-        keys.iter().map(|key| self.written(*key)).find(|written| *written > read_version)
+        let written = keys.iter().map(|key| self.written(*key)).find(|written| *written > read_version)?;
+        let floor = self.marks.floor;
+        if written == floor && floor > self.limit.since && !self.has_conflict_above_floor(keys) {
+            self.limit.raise();
+        }
+        Some(written)
+    }
+
+    /// Whether one of the keys was written after the newest forgotten version: more entries would not have helped then.
+    fn has_conflict_above_floor(&self, keys: &[Key]) -> bool {
+        keys.iter().any(|key| self.written(*key) > self.marks.floor)
     }
 
     /// Returns a version after which a key was not written.
@@ -143,11 +201,12 @@ impl Keys {
 
     /// Keeps the writes of the group, and forgets the oldest entries beyond the limit.
     pub fn keep_group(&mut self) {
+        self.limit.note_writes(self.before.len());
         self.before.clear();
         if self.of_schema.len() > SCHEMA_KEYS {
             self.forget_half_of_schema();
         }
-        while self.last.len() > self.limit {
+        while self.last.len() > self.limit.now {
             let Some((version, key)) = self.order.pop_front() else { break };
             if self.last.get(&key) == Some(&version) {
                 self.last.remove(&key);
@@ -181,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_counts_as_written() {
-        let mut keys = Keys::new(2, v(0));
+        let mut keys = Keys::new(2, 2, v(0));
         for n in 1..=4 {
             keys.write(&[Key(n)], v(n), false);
             keys.keep_group();
@@ -195,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_key_written_again_and_again_takes_no_room() {
-        let mut keys = Keys::new(10, v(0));
+        let mut keys = Keys::new(10, 10, v(0));
         for n in 1..=100_000 {
             keys.write(&[Key(1), Key(1 + n % 3)], v(n), false);
             keys.keep_group();
@@ -207,7 +266,7 @@ mod tests {
 
     #[test]
     fn keys_of_the_schema_are_remembered_for_longer() {
-        let mut keys = Keys::new(2, v(0));
+        let mut keys = Keys::new(2, 2, v(0));
         let (read, written) = (Key::constraints(), Key::any_unique(Token(1), Token(2)));
         keys.write(&[written], v(1), false);
         for n in 2..=9 {
@@ -235,7 +294,7 @@ mod tests {
 
     #[test]
     fn undo_leaves_no_trace() {
-        let mut keys = Keys::new(2, v(0));
+        let mut keys = Keys::new(2, 2, v(0));
         keys.write(&[Key(1), Key(2)], v(1), false);
         keys.keep_group();
         keys.write(&[Key(1), Key(3), Key(3), Key(4)], v(2), true);
@@ -251,12 +310,61 @@ mod tests {
 
     #[test]
     fn the_whole_graph_as_a_key() {
-        let mut keys = Keys::new(10, v(5));
+        let mut keys = Keys::new(10, 10, v(5));
         assert_eq!(keys.conflict(&[Key::GRAPH], v(5)), None);
         keys.write(&[Key(1)], v(6), false);
         assert_eq!(keys.conflict(&[Key::GRAPH], v(5)), Some(v(6)));
         assert_eq!(keys.conflict(&[Key(2)], v(5)), None);
         keys.write(&[Key::GRAPH], v(7), false);
         assert_eq!(keys.conflict(&[Key(2)], v(6)), Some(v(7)));
+    }
+
+    #[test]
+    fn a_transaction_that_takes_long_ends_in_some_tries() {
+        let mut keys = Keys::new(100, 1_600, v(0));
+        let mut version = 0;
+        let mut write = |keys: &mut Keys, count: u64| {
+            for _ in 0..count {
+                version += 1;
+                keys.write(&[Key(1_000 + version)], v(version), false);
+                keys.keep_group();
+            }
+            v(version)
+        };
+        let mut read_version = write(&mut keys, 500);
+        // Each try reads a key that nobody writes, while others write ten times the keys that are remembered.
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let newest = write(&mut keys, 1_000);
+            match keys.conflict(&[Key(1)], read_version) {
+                None => break,
+                Some(_) => read_version = newest,
+            }
+            assert!(tries < 10, "the limit is {}", keys.limit.now);
+        }
+        assert_eq!((tries, keys.limit.now), (5, 1_600));
+        // One that needs even more is refused, and the limit stays.
+        write(&mut keys, 2_000);
+        assert!(keys.conflict(&[Key(1)], read_version).is_some());
+        assert_eq!(keys.limit.now, 1_600);
+        // A true conflict does not raise it.
+        let mut others = Keys::new(2, 8, v(0));
+        for n in 1..=4 {
+            others.write(&[Key(n)], v(n), false);
+            others.keep_group();
+        }
+        assert_eq!(others.conflict(&[Key(1), Key(4)], v(1)), Some(v(2)));
+        assert_eq!(others.limit.now, 2);
+        // It falls back when nobody needs it.
+        write(&mut keys, 20_000);
+        assert_eq!((keys.limit.now, keys.last.len()), (100, 100));
+    }
+
+    #[test]
+    fn what_an_earlier_sequencer_forgot_does_not_raise_the_limit() {
+        let mut keys = Keys::new(2, 8, v(100));
+        assert_eq!(keys.conflict(&[Key(1)], v(50)), Some(v(100)));
+        assert_eq!(keys.limit.now, 2);
     }
 }
