@@ -6,6 +6,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
+import { hold, LIMITED, times } from "./clients.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
 
 /** @typedef {import("./service.mjs").Service} Service */
 /** @typedef {import("./service.mjs").Answer} Answer */
@@ -18,42 +20,11 @@ import { gzipSync } from "node:zlib";
  * @property {(service: Service) => Promise<Answer[]>} run
  */
 
-/** A query was refused, ended by a limit, or answered; never a defect. */
-const LIMITED = [200, 400, 408, 413, 429, 503];
-
-/** @param {number} count @param {(index: number) => Promise<Answer | Answer[]>} one */
-async function times(count, one) {
-  return (await Promise.all(Array.from({ length: count }, (_, index) => one(index)))).flat();
-}
-
 /** Answers of queries, one after the other. @param {Service} service @param {readonly string[]} queries */
 async function inTurn(service, queries) {
   const answers = [];
   for (const query of queries) answers.push(await service.cypher(query));
   return answers;
-}
-
-/**
- * Opens connections that send a text and then nothing, holds them, and closes those that are still open.
- *
- * @param {Service} service
- * @param {number} count
- * @param {string} text
- * @param {number} forMs
- */
-async function hold(service, count, text, forMs) {
-  const sockets = [];
-  for (let opened = 0; opened < count; opened += 1) {
-    const socket = await service.socket().catch(() => undefined);
-    if (!socket) continue;
-    socket.on("error", () => {});
-    socket.pause();
-    socket.write(text);
-    sockets.push(socket);
-  }
-  await sleep(forMs);
-  for (const socket of sockets) socket.destroy();
-  return [];
 }
 
 /** Waits for a load to end. @param {Service} service @param {object} request @returns {Promise<Answer[]>} */
@@ -174,6 +145,12 @@ export const ABUSES = [
     run: (service) => hold(service, 600, "", 5_000),
   },
   {
+    name: "ten-thousand",
+    what: "10,000 connections without a byte",
+    expect: [],
+    run: (service) => hold(service, 10_000, "", 3_000),
+  },
+  {
     name: "foreign-pages",
     what: "writes of another site's page by form, text and GET, and names that resolve to this machine",
     expect: [400, 403, 405],
@@ -270,4 +247,5 @@ export const ABUSES = [
       ];
     },
   },
+  ...PROTOCOLS,
 ];

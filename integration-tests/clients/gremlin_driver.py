@@ -10,7 +10,7 @@ import threading
 import uuid
 from datetime import datetime
 
-from gremlin_python.driver.aiohttp.transport import AiohttpTransport
+from gremlin_python.driver.aiohttp.transport import AiohttpHTTPTransport, AiohttpTransport
 from gremlin_python.driver.client import Client
 from gremlin_python.driver.driver_remote_connection import DriverRemoteConnection
 from gremlin_python.driver.protocol import GremlinServerError
@@ -139,6 +139,28 @@ def scripts(serializer):
     client.close()
 
 
+def over_http(serializer):
+    """The same driver sends its messages in bodies of requests, too."""
+    options = {"headers": {"Authorization": f"Bearer {PASSWORD}"}} if PASSWORD else {}
+    if CERTIFICATE:
+        options["transport_factory"] = lambda: AiohttpHTTPTransport(ssl_options=context)
+    url = f"{'https' if CERTIFICATE else 'http'}://{ADDRESS}"
+    connection = DriverRemoteConnection(url, "g", message_serializer=serializer, **options)
+    g = traversal().with_remote(connection)
+    g.V("over http").drop().iterate()
+    added = g.add_v("person").property(T.id, "over http").property("age", 7).next()
+    assert (added.id, added.label) == ("over http", "person")
+    assert g.V("over http").has("age", P.gt(6)).values("age").to_list() == [7]
+    assert g.with_("evaluationTimeout", 5_000).inject(*range(1_000)).count().next() == 1_000
+    assert g.V("nobody").to_list() == []
+    fails(lambda: g.V().map(lambda: ("x: 1", "gremlin-groovy")).to_list(), 400, "never evaluated")
+    connection.close()
+    client = Client(url, "g", message_serializer=serializer, **options)
+    assert client.submit("g.V(x).values('age')", {"x": "over http"}).all().result() == [7]
+    fails(lambda: client.submit("System.exit(1)").all().result(), 400, "at 1:1")
+    client.close()
+
+
 def many_rows(client):
     numbers = client.submit(f"g.inject(0).repeat(union(identity(), identity())).times(17).limit({ROWS})")
     batches = 0
@@ -189,6 +211,7 @@ for serializer in (None, GraphSONSerializersV3d0(), GraphSONSerializersV2d0(), G
     traversals(g, typed_maps=not isinstance(serializer, GraphSONSerializersV2d0))
     connection.close()
     scripts(serializer)
+    over_http(serializer)
 connection, g = connect()
 transactions(g)
 connection.close()

@@ -61,6 +61,7 @@ export interface paths {
             requestBody: {
                 content: {
                     "application/json": components["schemas"]["GremlinRequest"];
+                    "application/vnd.graphbinary-v1.0": string;
                 };
             };
             responses: {

@@ -42,6 +42,118 @@ pub const HALTED_VERSION: &str = "tidegraph_halted_version";
 /// On a storage node: 1 if the replica of a partition cannot apply its next record, otherwise 0. Label `partition`.
 pub const REPLICA_STUCK: &str = "tidegraph_replica_stuck";
 
+/// Open connections of the service's port. Label `protocol`: see [`Protocol`].
+pub const CONNECTIONS: &str = "tidegraph_connections";
+/// Connections that the service closed. Label `reason`: what their client did not do in time (`head`, `idle`, `paused`,
+/// `unread`), or `room`, `resets`, `stopping`.
+pub const CONNECTIONS_CLOSED: &str = "tidegraph_connections_closed_total";
+/// Open transactions of several requests. Label `protocol`.
+pub const TRANSACTIONS: &str = "tidegraph_transactions";
+/// Ended transactions of several requests. Labels `protocol`, `outcome`: `committed`, `rolled_back`, `failed`.
+pub const TRANSACTIONS_ENDED: &str = "tidegraph_transactions_ended_total";
+/// Clients that did not prove who they are. Label `protocol`.
+pub const UNAUTHENTICATED: &str = "tidegraph_authentication_failures_total";
+
+/// What a client of the service's port speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+    /// Gremlin Server's protocol.
+    WebSocket,
+    /// Neo4j's protocol.
+    Bolt,
+}
+
+impl Protocol {
+    /// Returns the value of the label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+            Self::WebSocket => "websocket",
+            Self::Bolt => "bolt",
+        }
+    }
+}
+
+/// An open connection. Dropping it ends the count.
+#[derive(Debug)]
+pub struct OpenConnection(Protocol);
+
+impl OpenConnection {
+    /// Counts a connection as open.
+    #[must_use]
+    pub fn new(protocol: Protocol) -> Self {
+        gauge!(CONNECTIONS, "protocol" => protocol.label()).increment(1.0);
+        Self(protocol)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        gauge!(CONNECTIONS, "protocol" => self.0.label()).decrement(1.0);
+    }
+}
+
+/// Counts a connection that the service closed.
+pub fn connection_closed(reason: &'static str) {
+    counter!(CONNECTIONS_CLOSED, "reason" => reason).increment(1);
+}
+
+/// How a transaction of several requests ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// It was committed.
+    Committed,
+    /// Its client rolled it back.
+    RolledBack,
+    /// A request of it or its commit failed, it took too long, or its client is gone.
+    Failed,
+}
+
+/// An open transaction of several requests. Dropping it counts it as ended.
+#[derive(Debug)]
+pub struct OpenTransaction {
+    protocol: Protocol,
+    ended: Ended,
+}
+
+impl OpenTransaction {
+    /// Counts a transaction as open.
+    #[must_use]
+    pub fn new(protocol: Protocol) -> Self {
+        gauge!(TRANSACTIONS, "protocol" => protocol.label()).increment(1.0);
+        Self { protocol, ended: Ended::Failed }
+    }
+
+    /// Ends the count. Without it the transaction counts as failed.
+    pub fn end(mut self, ended: Ended) {
+        self.ended = ended;
+    }
+}
+
+impl Drop for OpenTransaction {
+    fn drop(&mut self) {
+        let outcome = match self.ended {
+            Ended::Committed => "committed",
+            Ended::RolledBack => "rolled_back",
+            Ended::Failed => "failed",
+        };
+        let protocol = self.protocol.label();
+        gauge!(TRANSACTIONS, "protocol" => protocol).decrement(1.0);
+        counter!(TRANSACTIONS_ENDED, "protocol" => protocol, "outcome" => outcome).increment(1);
+    }
+}
+
+/// Counts a client that did not prove who it is.
+pub fn unauthenticated(protocol: Protocol) {
+    counter!(UNAUTHENTICATED, "protocol" => protocol.label()).increment(1);
+}
+
 /// Kinds of refused input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
@@ -124,6 +236,11 @@ pub fn halted(version: u64) {
 /// Describes all metrics to the recorder. Call it once, after the recorder was installed.
 pub fn describe() {
     describe_counter!(REFUSED, "input of other processes that was refused");
+    describe_gauge!(CONNECTIONS, "open connections of the port");
+    describe_counter!(CONNECTIONS_CLOSED, "connections that the service closed");
+    describe_gauge!(TRANSACTIONS, "open transactions of several requests");
+    describe_counter!(TRANSACTIONS_ENDED, "ended transactions of several requests");
+    describe_counter!(UNAUTHENTICATED, "clients that did not prove who they are");
     describe_counter!(HTTP_REQUESTS, "requests over HTTP");
     describe_histogram!(HTTP_SECONDS, Unit::Seconds, "time until the answer to a request over HTTP began");
     describe_counter!(CALLS, "requests of other processes of the fleet");

@@ -516,6 +516,52 @@ async fn the_password_is_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connections_transactions_and_wrong_passwords_are_counted() {
+    let server = Server::start(WIDE, Some("a token of drivers")).await;
+    let metrics = async || {
+        let mut http = TcpStream::connect(server.address).await.unwrap();
+        http.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = String::new();
+        timeout(PATIENCE, http.read_to_string(&mut answer)).await.unwrap().unwrap();
+        answer
+    };
+    let becomes = async |line: &str| {
+        let found = async {
+            while !metrics().await.lines().any(|found| found == line) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        assert!(timeout(PATIENCE, found).await.is_ok(), "{line} not in {}", metrics().await);
+    };
+    let login = |password: &str| map(&[("scheme", "basic".into()), ("credentials", Value::from(password))]);
+    let mut wrong = server.greeted([0, 0, 8, 5]).await;
+    wrong.succeeds(HELLO, &[map(&[])]).await;
+    wrong.send(&message(LOGON, &[login("a guess")])).await;
+    wrong.failure().await;
+    becomes("tidegraph_authentication_failures_total{protocol=\"bolt\"} 1").await;
+    let mut client = server.greeted([0, 0, 8, 5]).await;
+    client.succeeds(HELLO, &[map(&[])]).await;
+    client.succeeds(LOGON, &[login("a token of drivers")]).await;
+    becomes("tidegraph_connections{protocol=\"bolt\"} 1").await;
+    becomes("tidegraph_connections{protocol=\"http/1.1\"} 1").await;
+    for ends in [COMMIT, ROLLBACK] {
+        client.succeeds(BEGIN, &[map(&[])]).await;
+        becomes("tidegraph_transactions{protocol=\"bolt\"} 1").await;
+        client.succeeds(ends, &[]).await;
+    }
+    client.succeeds(BEGIN, &[map(&[])]).await;
+    drop(client);
+    for outcome in ["committed", "rolled_back", "failed"] {
+        let labels = format!("{{protocol=\"bolt\",outcome=\"{outcome}\"}}");
+        becomes(&format!("tidegraph_transactions_ended_total{labels} 1")).await;
+    }
+    becomes("tidegraph_transactions{protocol=\"bolt\"} 0").await;
+    becomes("tidegraph_connections{protocol=\"bolt\"} 0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn old_clients_speak_4_4() {
     let server = Server::start(WIDE, None).await;
     let mut client = server.greeted([0, 0, 4, 4]).await;

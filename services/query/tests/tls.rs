@@ -68,6 +68,14 @@ async fn ask(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), request: 
     answer
 }
 
+async fn status_over_http2(stream: TlsStream<TcpStream>) -> u16 {
+    let (mut requests, connection) = timeout(PATIENCE, h2::client::handshake(stream)).await.unwrap().unwrap();
+    tokio::spawn(connection);
+    let request = axum::http::Request::get("https://localhost/status").body(()).unwrap();
+    let (answer, _) = requests.send_request(request, true).unwrap();
+    timeout(PATIENCE, answer).await.unwrap().unwrap().status().as_u16()
+}
+
 const STATUS: &str = "GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
@@ -76,11 +84,16 @@ async fn all_protocols_are_spoken_inside() {
     let pem = folder.path().join("certificate.pem");
     let tls = Tls::self_signed(vec!["localhost".to_owned()], &pem).unwrap();
     let address = start(Some(tls), WIDE).await;
-    let connector = trusting(&pem, &[b"h2", b"http/1.1"]);
-
-    let mut stream = connect(address, &connector).await.unwrap();
+    let mut stream = connect(address, &trusting(&pem, &[b"http/1.1"])).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
     assert!(ask(&mut stream, STATUS).await.starts_with("HTTP/1.1 200"));
+
+    let stream = connect(address, &trusting(&pem, &[b"h2", b"http/1.1"])).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    assert_eq!(status_over_http2(stream).await, 200);
+    // The client may know without having been told.
+    let stream = connect(address, &trusting(&pem, &[])).await.unwrap();
+    assert_eq!(status_over_http2(stream).await, 200);
 
     let connector = trusting(&pem, &[]);
     let mut stream = connect(address, &connector).await.unwrap();
@@ -113,9 +126,10 @@ async fn a_client_without_tls_is_told() {
         let mut rest = vec![];
         let _ = timeout(PATIENCE, stream.read_to_end(&mut rest)).await.unwrap();
     }
-    // A client with TLS at a port without it.
+    // A client with TLS at a port without it reads an alert of TLS.
     let plain = start(None, WIDE).await;
-    assert!(connect(plain, &trusting(&pem, &[])).await.is_err());
+    let error = connect(plain, &trusting(&pem, &[])).await.unwrap_err();
+    assert!(error.to_string().contains("HandshakeFailure"), "{error}");
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use tidegraph_bolt::{
     Budget, Dialect, Pull, Reply, Request, RequestError, Run, Version as Bolt, end_of_messages,
 };
 use tidegraph_engine::{Counters, Language, Principal, Reservation, Transaction};
+use tidegraph_platform::metric::{self, Ended, OpenTransaction, Protocol};
 use tidegraph_types::{ErrorCode, Map, Value, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -73,6 +74,7 @@ struct Open {
     /// When it must have ended.
     until: jiff::Timestamp,
     read_only: bool,
+    counted: OpenTransaction,
 }
 
 /// An answer whose rows are pulled.
@@ -192,8 +194,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             (Stage::Login, Request::Logon(auth)) => self.logon(&auth),
             (Stage::Inside | Stage::Failed, Request::Reset) => {
                 self.stage = Stage::Inside;
-                self.answers.clear();
-                self.transaction = None;
+                self.roll_back();
                 self.succeed(vec![])
             }
             (Stage::Failed, _) => {
@@ -212,8 +213,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             (Stage::Inside, Request::Begin(extra)) if self.is_free() => self.begin(&extra),
             (Stage::Inside, Request::Commit) if self.transaction.is_some() => return self.commit().await,
             (Stage::Inside, Request::Rollback) if self.transaction.is_some() => {
-                self.answers.clear();
-                self.transaction = None;
+                self.roll_back();
                 self.succeed(vec![])
             }
             (Stage::Inside, Request::Logoff) if self.is_free() => {
@@ -238,6 +238,13 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
                 Ok(Next::Close)
             }
         })
+    }
+
+    fn roll_back(&mut self) {
+        self.answers.clear();
+        if let Some(open) = self.transaction.take() {
+            open.counted.end(Ended::RolledBack);
+        }
     }
 
     /// Whether neither a transaction nor an answer is open.
@@ -283,6 +290,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             }
         };
         let Some(principal) = self.service.principal(sent) else {
+            metric::unauthenticated(Protocol::Bolt);
             return Err(Failure::unauthorized("the password must be the service's token"));
         };
         self.principal = principal;
@@ -328,7 +336,9 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         let until = self.service.database.now() + jiff::SignedDuration::try_from(limit).unwrap_or_default();
         let transaction = self.service.admission.begin(extra.at_least, extra.read_only);
         let transaction = transaction.map_err(|error| Failure::new(error.code(), error.to_string()))?;
-        self.transaction = Some(Open { transaction: Some(transaction), until, read_only: extra.read_only });
+        let counted = OpenTransaction::new(Protocol::Bolt);
+        self.transaction =
+            Some(Open { transaction: Some(transaction), until, read_only: extra.read_only, counted });
         self.succeed(if self.version >= Bolt::new(5, 8) { vec![("db", DATABASE.into())] } else { vec![] })
     }
 
@@ -484,7 +494,8 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
 
     async fn commit(&mut self) -> io::Result<Result<Next, Failure>> {
         self.answers.clear();
-        let Some(Open { transaction: Some(transaction), until, .. }) = self.transaction.take() else {
+        let Some(Open { transaction: Some(transaction), until, counted, .. }) = self.transaction.take()
+        else {
             return Ok(Err(Failure::of_protocol("there is no transaction to commit")));
         };
         if until < self.service.database.now() {
@@ -492,7 +503,10 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             return Ok(Err(Failure::new(ErrorCode::TimeLimitExceeded, message)));
         }
         match self.service.admission.commit_transaction(transaction).await {
-            Ok(version) => Ok(self.succeed(vec![("bookmark", bookmark(version))])),
+            Ok(version) => {
+                counted.end(Ended::Committed);
+                Ok(self.succeed(vec![("bookmark", bookmark(version))]))
+            }
             Err(error) => Ok(Err(of_query(&error))),
         }
     }

@@ -7,6 +7,7 @@ use crate::admission::{self, RequestMemory};
 use crate::server::BodyLate;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Map, Value};
@@ -37,22 +38,28 @@ impl Fields {
     /// `TimeLimitExceeded` or `Unavailable` if it is late; `BadRequest` if it cannot be read, has an unknown content type
     /// or does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
-        let (parts, body) = request.into_parts();
-        if let Some(encoding) = parts.headers.get(header::CONTENT_ENCODING)
-            && encoding != "identity"
-        {
-            let message = format!("content encoding {encoding:?} is not supported: use gzip");
-            return Err(Failure::new(ErrorCode::BadRequest, message));
-        }
-        let body = refuse_large(&parts.headers, body, service.body_bytes).await?;
-        let (mut named, mut memory) = (Map::new(), RequestMemory::default());
+        let (parts, bytes, memory) = read(service, request).await?;
+        Ok((Self::parse(service, &parts, &bytes, memory)?, parts.headers))
+    }
+
+    /// Reads the parameters of a request whose body was read before. `memory` is the body's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Fields::read`].
+    pub(super) fn parse(
+        service: &Service,
+        parts: &Parts,
+        bytes: &[u8],
+        mut memory: RequestMemory,
+    ) -> Result<Self, Failure> {
+        let mut named = Map::new();
         add_form(&mut named, parts.uri.query().unwrap_or_default().as_bytes());
-        let bytes = read_all(service, body, &mut memory).await?;
         if !bytes.is_empty() {
-            memory.grow_to(parsed_bytes(&bytes), &service.admission).map_err(admission::Error::Memory)?;
-            add_body(&mut named, &parts.headers, &bytes)?;
+            memory.grow_to(parsed_bytes(bytes), &service.admission).map_err(admission::Error::Memory)?;
+            add_body(&mut named, &parts.headers, bytes)?;
         }
-        Ok((Self { named, memory }, parts.headers))
+        Ok(Self { named, memory })
     }
 
     /// Returns the memory of the body, to be held as long as the query has its parameters; `None` for a small one.
@@ -135,6 +142,28 @@ impl Fields {
     pub fn json(&self, name: &str) -> &Value {
         self.named.get(name).unwrap_or(&Value::Null)
     }
+}
+
+/// Reads the body of a request, and returns it with the memory that it takes.
+///
+/// # Errors
+///
+/// As [`Fields::read`], but for what the bytes mean.
+pub(super) async fn read(
+    service: &Service,
+    request: Request,
+) -> Result<(Parts, Vec<u8>, RequestMemory), Failure> {
+    let (parts, body) = request.into_parts();
+    if let Some(encoding) = parts.headers.get(header::CONTENT_ENCODING)
+        && encoding != "identity"
+    {
+        let message = format!("content encoding {encoding:?} is not supported: use gzip");
+        return Err(Failure::new(ErrorCode::BadRequest, message));
+    }
+    let body = refuse_large(&parts.headers, body, service.body_bytes).await?;
+    let mut memory = RequestMemory::default();
+    let bytes = read_all(service, body, &mut memory).await?;
+    Ok((parts, bytes, memory))
 }
 
 fn invalid(name: &str, expected: &str, found: &Value) -> Failure {

@@ -1,6 +1,7 @@
 //! Failures as answers, with Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
 
 use crate::admission;
+use crate::websocket::MessageFailure;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -76,6 +77,12 @@ impl From<tidegraph_engine::Error> for Failure {
     fn from(error: tidegraph_engine::Error) -> Self {
         let causes = is_logged(error.code()).then(|| error.chain().to_string());
         Self { causes, ..Self::new(error.code(), error.to_string()) }
+    }
+}
+
+impl From<MessageFailure> for Failure {
+    fn from(failure: MessageFailure) -> Self {
+        Self::new(failure.code, failure.message)
     }
 }
 

@@ -37,6 +37,11 @@ impl Origin {
         }
     }
 
+    /// Returns how long the shell can wait for the answer; `None` if it does not say.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.left
+    }
+
     /// Returns the time limit of a query: the shorter of the limit in its parameters and the time that the shell can
     /// wait. `None`: neither is given.
     ///

@@ -4,12 +4,13 @@ use super::Failure;
 use crate::websocket;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header;
+use axum::http::{Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tidegraph_engine::Principal;
+use tidegraph_platform::metric::{self, Protocol};
 use tidegraph_types::ErrorCode;
 
 /// Adds a check to a router: only requests with the token pass, as [`Principal::SharedToken`]. The comparison takes the
@@ -34,6 +35,8 @@ async fn check(expected: &[u8], mut request: Request, next: Next) -> Response {
         request.extensions_mut().insert(websocket::Unproven);
         return next.run(request).await;
     }
+    let is_http2 = request.version() == Version::HTTP_2;
+    metric::unauthenticated(if is_http2 { Protocol::Http2 } else { Protocol::Http1 });
     Failure::new(ErrorCode::AccessDenied, "the request lacks the service's token").into_response()
 }
 

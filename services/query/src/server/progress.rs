@@ -1,7 +1,11 @@
 //! The progress of a connection: its phase, and the deadlines of the phase.
+//!
+//! With HTTP/2, requests of a connection run beside each other, and each has a progress of its own. The connection is
+//! `Running` while it has requests; it may be closed to make room if none of them runs and the bodies of all arrive.
 
 use super::Limits;
 use super::connections::Room;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -9,6 +13,12 @@ use tokio::time::Instant;
 
 /// Time to the next check of a connection that has no deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(3_600);
+
+/// Time in which a client of HTTP/2 must answer that it knows that the connection ends.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// How many more requests of a connection than those that were answered may be reset by its client.
+const MOST_RESETS: u32 = 200;
 
 /// Why the service does not wait for the rest of a request body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -38,11 +48,47 @@ enum Phase {
     Paused,
 }
 
+/// Why the service closes a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reason {
+    /// The head of a request did not arrive in time.
+    Head,
+    /// It was idle for too long.
+    Idle,
+    /// Its client did not go on with an answer or a transaction in time.
+    Paused,
+    /// Its client took no bytes of an answer in time.
+    Unread,
+    /// Another connection needed its place.
+    Room,
+    /// Its client reset too many requests.
+    Resets,
+    /// The service stops.
+    Stopping,
+}
+
+impl Reason {
+    /// Returns the name of the reason in metrics.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Idle => "idle",
+            Self::Paused => "paused",
+            Self::Unread => "unread",
+            Self::Room => "room",
+            Self::Resets => "resets",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
 /// The action for a connection whose deadline has passed, or whose place is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Overdue {
     /// Close it.
-    Close,
+    Close(Reason),
+    /// Tell the client of HTTP/2 that the connection ends.
+    Goodbye,
     /// Tell the handler that the body is late.
     Body,
 }
@@ -67,7 +113,41 @@ struct State {
     is_stopping: bool,
     /// Whether the connection has to make room for another one.
     is_unwanted: bool,
+    /// What HTTP/2 needs; `None` for all other protocols.
+    requests: Option<Requests>,
     waker: Option<Waker>,
+}
+
+/// The requests of a connection of HTTP/2.
+#[derive(Debug, Default)]
+struct Requests {
+    next_id: u64,
+    open: BTreeMap<u64, Arc<Progress>>,
+    /// How many requests the client has reset, less those that were answered.
+    resets: u32,
+    /// Whether the client was told that the connection ends.
+    said_goodbye: bool,
+}
+
+/// One request of a connection of HTTP/2. Dropping it ends the request.
+#[derive(Debug)]
+pub(super) struct OpenRequest {
+    id: u64,
+    progress: Arc<Progress>,
+    connection: Arc<Progress>,
+}
+
+impl OpenRequest {
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        let is_answered = self.progress.state().phase == Phase::Answered;
+        self.connection.ended(self.id, is_answered);
+    }
 }
 
 #[expect(
@@ -89,6 +169,7 @@ impl Progress {
             late: None,
             is_stopping: false,
             is_unwanted: false,
+            requests: None,
             waker: None,
         };
         Self { limits, room, state: Mutex::new(state) }
@@ -98,10 +179,50 @@ impl Progress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reports that the client speaks HTTP/2.
+    pub(super) fn multiplexes(&self) {
+        self.state().requests = Some(Requests::default());
+    }
+
+    /// Begins a request of HTTP/2. Its progress has the limits of the connection.
+    pub(super) fn begin(self: &Arc<Self>) -> OpenRequest {
+        let progress = Arc::new(Self::new(self.limits, self.room.clone()));
+        let mut state = self.state();
+        progress.state().is_stopping = state.is_stopping;
+        state.enter(Phase::Running, None);
+        let requests = state.requests.get_or_insert_default();
+        let id = requests.next_id;
+        requests.next_id += 1;
+        requests.open.insert(id, progress.clone());
+        OpenRequest { id, progress, connection: self.clone() }
+    }
+
+    /// Reports that a request of HTTP/2 has ended, with its answer or without.
+    fn ended(&self, id: u64, is_answered: bool) {
+        let mut state = self.state();
+        let Some(requests) = &mut state.requests else { return };
+        requests.open.remove(&id);
+        requests.resets =
+            if is_answered { requests.resets.saturating_sub(1) } else { requests.resets.saturating_add(1) };
+        if requests.open.is_empty() {
+            // The last bytes of the answer are sent, and flushed, when the connection is polled next.
+            state.enter(Phase::Answered, None);
+        }
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether the client of HTTP/2 has to be told that the connection ends.
+    pub(super) fn says_goodbye(&self) -> bool {
+        self.state().requests.as_ref().is_some_and(|requests| requests.said_goodbye)
+    }
+
     /// Reports that some bytes of a request arrived.
     pub(super) fn received(&self) {
         let mut state = self.state();
-        if matches!(state.phase, Phase::Idle | Phase::Paused) {
+        // HTTP/2 has frames that belong to no request.
+        if state.requests.is_none() && matches!(state.phase, Phase::Idle | Phase::Paused) {
             state.enter(Phase::Head, Some(self.limits.head));
         }
     }
@@ -148,7 +269,8 @@ impl Progress {
         let mut state = self.state();
         state.write_until = None;
         if state.phase == Phase::Answered {
-            state.enter(Phase::Idle, Some(self.limits.idle));
+            let says_goodbye = state.requests.as_ref().is_some_and(|requests| requests.said_goodbye);
+            state.enter(Phase::Idle, Some(if says_goodbye { GOODBYE } else { self.limits.idle }));
             drop(state);
             self.room.may_be_free();
         }
@@ -194,13 +316,23 @@ impl Progress {
         let now = now();
         let is_late = state.until.is_some_and(|until| until <= now);
         if state.write_until.is_some_and(|until| until <= now) {
-            return Some(Overdue::Close);
+            return Some(Overdue::Close(Reason::Unread));
+        }
+        if state.requests.as_ref().is_some_and(|requests| requests.resets > MOST_RESETS) {
+            return Some(Overdue::Close(Reason::Resets));
         }
         match state.phase {
             Phase::Head | Phase::Idle => {
-                (is_late || state.is_stopping || state.is_unwanted).then_some(Overdue::Close)
+                let reason = match state.phase {
+                    _ if state.is_unwanted => Reason::Room,
+                    Phase::Head if is_late => Reason::Head,
+                    _ if is_late => Reason::Idle,
+                    _ if state.is_stopping => Reason::Stopping,
+                    _ => return None,
+                };
+                state.close(reason, now, is_late)
             }
-            Phase::Body if state.is_unwanted => Some(Overdue::Close),
+            Phase::Body if state.is_unwanted => Some(Overdue::Close(Reason::Room)),
             Phase::Body if is_late => {
                 state.late = Some(if state.is_stopping {
                     BodyLate::Stopping
@@ -211,7 +343,10 @@ impl Progress {
                 Some(Overdue::Body)
             }
             Phase::Body => None,
-            Phase::Paused if is_late => Some(Overdue::Close),
+            Phase::Paused if is_late => Some(Overdue::Close(Reason::Paused)),
+            Phase::Running if state.is_unwanted && state.order().is_some() => {
+                Some(Overdue::Close(Reason::Room))
+            }
             Phase::Running | Phase::Answered | Phase::Paused => {
                 // A request arrived before the connection could be closed, so another one must be closed instead.
                 if std::mem::take(&mut state.is_unwanted) {
@@ -228,15 +363,10 @@ impl Progress {
         state.until.into_iter().chain(state.write_until).min().unwrap_or_else(|| now() + NO_DEADLINE)
     }
 
-    /// Returns the order in which connections are closed to make room: idle ones first, then those whose request
-    /// arrives, each the oldest first. `None` if the connection must not be closed.
+    /// Returns the order in which connections are closed to make room: idle ones first, then those whose requests
+    /// arrive, each the oldest first. `None` if the connection must not be closed.
     pub(super) fn order(&self) -> Option<(bool, Instant)> {
-        let state = self.state();
-        match state.phase {
-            Phase::Idle => Some((false, state.since)),
-            Phase::Head | Phase::Body => Some((true, state.since)),
-            Phase::Running | Phase::Answered | Phase::Paused => None,
-        }
+        self.state().order()
     }
 
     /// Whether the connection was asked to close and has not done so yet.
@@ -259,5 +389,32 @@ impl State {
         self.phase = phase;
         self.since = now();
         self.until = limit.map(|limit| self.since + limit);
+    }
+
+    fn order(&self) -> Option<(bool, Instant)> {
+        match self.phase {
+            Phase::Idle => Some((false, self.since)),
+            Phase::Head | Phase::Body => Some((true, self.since)),
+            Phase::Running => {
+                let mut requests = self.requests.as_ref()?.open.values();
+                let first = requests.next()?.order()?;
+                requests.try_fold(first, |oldest, request| Some(oldest.min(request.order()?)))
+            }
+            Phase::Answered | Phase::Paused => None,
+        }
+    }
+
+    /// Ends a connection that waits for a request. A client of HTTP/2 is told first, and has some time to answer, so
+    /// that it does not lose a request that it sends meanwhile.
+    fn close(&mut self, reason: Reason, now: Instant, is_late: bool) -> Option<Overdue> {
+        match &mut self.requests {
+            Some(requests) if !requests.said_goodbye => {
+                requests.said_goodbye = true;
+                self.until = Some(now + GOODBYE);
+                Some(Overdue::Goodbye)
+            }
+            Some(_) if !is_late && reason == Reason::Stopping => None,
+            _ => Some(Overdue::Close(reason)),
+        }
     }
 }

@@ -1,29 +1,73 @@
 //! The socket and the bodies of a connection, which report to its [`Progress`].
 //!
-//! A socket is plain or has TLS; nothing above it differs.
+//! A socket is plain or has TLS; nothing above it differs. [`spoken`] tells from its first bytes what is spoken on it.
 
 use super::progress::Progress;
 use axum::BoxError;
 use axum::body::{Body, Bytes};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
+use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tidegraph_bolt::handshake::MAGIC;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// A socket of either kind.
+/// A socket of either kind, with the bytes that were read to tell its protocol.
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(super) struct Socket {
+    stream: Stream,
+    ahead: Ahead,
+}
+
+/// Bytes that were read ahead.
+pub(super) type Ahead = SmallVec<[u8; PREFACE.len()]>;
+
+/// What every client of HTTP/2 sends first.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+#[derive(Debug)]
+pub(super) enum Stream {
     Plain(TcpStream),
-    /// With the first byte of the client, which was read to tell its protocol.
-    Tls {
-        stream: Box<TlsStream<TcpStream>>,
-        first: Option<u8>,
-    },
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// What a client speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Spoken {
+    Http1,
+    Http2,
+    Bolt,
+}
+
+/// Reads from a stream until its bytes say what the client speaks, and returns the bytes. `None`: the client is gone.
+pub(super) async fn spoken(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(Spoken, Ahead)>> {
+    let mut ahead = Ahead::new();
+    loop {
+        let mut bytes = [0; PREFACE.len()];
+        let room = PREFACE.len() - ahead.len();
+        let read = stream.read(&mut bytes[..room]).await?;
+        ahead.extend_from_slice(&bytes[..read]);
+        let spoken = match ahead.first() {
+            None => return Ok(None),
+            Some(first) if *first == MAGIC[0] => Spoken::Bolt,
+            Some(_) if ahead[..] == PREFACE[..] => Spoken::Http2,
+            // No other client of HTTP sends more than three of its bytes.
+            Some(_) if read > 0 && PREFACE.starts_with(&ahead) => continue,
+            Some(_) => Spoken::Http1,
+        };
+        return Ok(Some((spoken, ahead)));
+    }
+}
+
+impl Socket {
+    pub(super) fn new(stream: Stream, ahead: Ahead) -> Self {
+        Self { stream, ahead }
+    }
 }
 
 impl AsyncRead for Socket {
@@ -32,26 +76,25 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls { stream, first } => {
-                if buffer.remaining() > 0
-                    && let Some(first) = first.take()
-                {
-                    buffer.put_slice(&[first]);
-                    return Poll::Ready(Ok(()));
-                }
-                Pin::new(stream).poll_read(context, buffer)
-            }
+        let this = self.get_mut();
+        if !this.ahead.is_empty() && buffer.remaining() > 0 {
+            let length = this.ahead.len().min(buffer.remaining());
+            buffer.put_slice(&this.ahead[..length]);
+            this.ahead.drain(..length);
+            return Poll::Ready(Ok(()));
+        }
+        match &mut this.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls { stream, .. } => Pin::new(stream).poll_write(context, bytes),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -60,30 +103,30 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Self::Tls { stream, .. } => Pin::new(stream).poll_write_vectored(context, slices),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls { stream, .. } => stream.is_write_vectored(),
+        match &self.stream {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls { stream, .. } => Pin::new(stream).poll_flush(context),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls { stream, .. } => Pin::new(stream).poll_shutdown(context),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

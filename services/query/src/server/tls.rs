@@ -18,6 +18,8 @@ use tokio_rustls::server::TlsStream;
 
 /// The first byte of a connection that begins with TLS: the type of a handshake's record.
 pub(super) const FIRST_BYTE: u8 = 0x16;
+/// The name of HTTP/2 in the handshake (ALPN).
+pub(super) const HTTP_2: &[u8] = b"h2";
 /// How often the files of the certificate are read again.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -101,7 +103,7 @@ impl Tls {
         let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let config = config.map_err(|error| CertificateError::new(file, error))?;
         let mut config = config.with_no_client_auth().with_cert_resolver(certificate.clone());
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate })
     }
 

@@ -23,10 +23,10 @@ const TIMEOUT: u16 = 598;
 
 /// A failure of a request.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     pub(super) number: u16,
-    code: ErrorCode,
-    message: String,
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
 }
 
 impl Failure {

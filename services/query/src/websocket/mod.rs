@@ -1,23 +1,27 @@
 //! Gremlin Server's protocol over WebSocket: what TinkerPop's drivers speak.
 //!
-//! Roles: [`upgrade`] answers the request that begins a connection; `Connection` reads and writes messages; `Session`
-//! answers them; `codes` gives errors the numbers that drivers know.
+//! Roles: [`upgrade`] answers the request that begins a connection; `Connection` reads and writes messages; [`asked`]
+//! reads what they ask for; `requests` answers them; `codes` gives errors the numbers that drivers know.
 //!
 //! Flow: `GET /gremlin` with the header `Upgrade` → [`upgrade`] leaves the client in its [`Handover`] → the server ends
 //! HTTP on the connection and calls [`serve`] → messages, each in the format that it names → [`Admission`] like a query
 //! of any protocol → messages with at most a batch of rows each. A client may send requests before earlier ones are
 //! answered: they run beside each other, but for those of one session, and each answer names its request.
 //!
-//! What must never happen: a request without an answer, on which its driver would wait for ever; a client that does not
-//! read, does not end its messages or does not prove itself holds memory, a slot or a place for longer than its limit; a
-//! query goes on after its connection is gone.
+//! What must never happen: a request without an answer, on which its driver would wait for ever; a client that does
+//! not read, does not end its messages or does not prove itself holds memory, a slot or a place for longer than its
+//! limit; a query goes on after its connection is gone.
 //!
 //! [`Admission`]: crate::admission::Admission
 
+mod asked;
 mod codes;
 mod connection;
 mod requests;
 mod transaction;
+
+pub(crate) use asked::asked;
+pub(crate) use codes::Failure as MessageFailure;
 
 use crate::http::Failure;
 use crate::server;

@@ -1,6 +1,7 @@
 //! The requests of one connection: they run beside each other, and each is answered under its id.
 
 use super::Client;
+use super::asked::{Asked, asked};
 use super::codes::{AUTHENTICATE, Failure, NO_CONTENT, PARTIAL, SUCCESS, written as bytes_of};
 use super::connection::{Connection, Received, Waits};
 use super::transaction::{Outcome, Sessions};
@@ -11,13 +12,13 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use indexmap::IndexMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use tidegraph_engine::{Answer, Language, Principal, Reservation};
-use tidegraph_gremlin_io::{Argument, Budget, Format, Options, Request, Response, Rows, Script, Shown};
-use tidegraph_types::{ErrorCode, Str, Value};
+use tidegraph_engine::{Answer, Language, Principal};
+use tidegraph_gremlin_io::{Budget, Format, Options, Request, Response, Rows, Script, Shown};
+use tidegraph_platform::metric::{self, Protocol};
+use tidegraph_types::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use uuid::Uuid;
@@ -31,8 +32,6 @@ const WAITING_BYTES: usize = 128 << 10;
 /// Rows of one message, unless the client asks for another number.
 const BATCH_ROWS: usize = 256;
 const WRONG_PASSWORD: &str = "the password must be the service's token";
-/// The name of the graph's traversal source.
-const SOURCE: &str = "g";
 
 /// The answer to a request.
 pub(super) struct Reply {
@@ -213,6 +212,7 @@ fn try_to_begin(mut received: Received, who: &mut Who, shared: &Arc<Shared>) -> 
         Who::Unproven { waiting, failures } if request.op == "authentication" => {
             let Some(principal) = proven(&request, &shared.service) else {
                 *failures += 1;
+                metric::unauthenticated(Protocol::WebSocket);
                 // Some drivers give this request an id of its own, and know only those of the requests that wait.
                 let mut refusals: Vec<_> = waiting
                     .drain(..)
@@ -279,143 +279,6 @@ fn proven(request: &Request, service: &Service) -> Option<Principal> {
     let text = STANDARD.decode(request.argument("sasl")?.as_text()?.as_str()).ok()?;
     let password = text.rsplit(|byte| *byte == 0).next()?;
     service.principal(str::from_utf8(password).ok())
-}
-
-/// A request that was read.
-pub(super) struct Asked {
-    id: Uuid,
-    format: Format,
-    what: Script,
-    /// Options of the request; those of its traversal win.
-    options: Options,
-    /// Whether the client sent steps, and wants traversers.
-    traversers: bool,
-    session: Option<Str>,
-    /// Whether the session ends with this request.
-    ends_session: bool,
-    /// Whether the request is a transaction of its own, although it is one of a session.
-    commits: bool,
-    principal: Principal,
-    memory: Option<Arc<Reservation>>,
-}
-
-/// Reads what a request asks for.
-fn asked(
-    request: Request,
-    format: Format,
-    principal: Principal,
-    memory: Option<Arc<Reservation>>,
-) -> Result<Asked, Failure> {
-    let session = match (request.processor.as_str(), request.argument("session")) {
-        ("" | "traversal", _) => None,
-        ("session", Some(name)) => {
-            Some(name.as_text().ok_or_else(|| Failure::argument("session must be a text"))?.clone())
-        }
-        ("session", None) => {
-            return Err(Failure::argument("a request of a session names it: session is missing"));
-        }
-        (other, _) => {
-            return Err(Failure::malformed(format!(
-                "there is no processor {other:?}: use traversal or session"
-            )));
-        }
-    };
-    let mut options = Options::default();
-    for name in ["evaluationTimeout", "batchSize", "materializeProperties"] {
-        if let Some(value) = request.argument(name) {
-            options.take(name, value).map_err(|error| Failure::argument(error.to_string()))?;
-        }
-    }
-    let mut asked = Asked {
-        id: request.id,
-        format,
-        what: Script::Commit,
-        options,
-        traversers: request.op == "bytecode",
-        session,
-        ends_session: false,
-        commits: matches!(request.argument("manageTransaction"), Some(Argument::Value(Value::Bool(true)))),
-        principal,
-        memory,
-    };
-    match request.op.as_str() {
-        "close" => {
-            asked.ends_session = true;
-            return Ok(asked);
-        }
-        "bytecode" => {
-            check_aliases(&request)?;
-            let Some(Argument::Bytecode(bytecode)) = request.argument("gremlin") else {
-                return Err(Failure::argument("a request of the operation bytecode has bytecode in gremlin"));
-            };
-            asked.what = Script::of(bytecode).map_err(|error| Failure::argument(error.to_string()))?;
-        }
-        "eval" => {
-            check_aliases(&request)?;
-            asked.what = script(&request)?;
-        }
-        // The client is known already.
-        "authentication" => asked.ends_session = true,
-        other => {
-            let message =
-                format!("there is no operation {other:?}: use bytecode, eval, authentication or close");
-            return Err(Failure::malformed(message));
-        }
-    }
-    if asked.session.is_none() && !matches!(asked.what, Script::Traversal { .. }) {
-        return Err(Failure::argument("g.tx() needs a session: begin the transaction with g.tx().begin()"));
-    }
-    Ok(asked)
-}
-
-/// Reads the text of a request and its bindings.
-fn script(request: &Request) -> Result<Script, Failure> {
-    let text = request.argument("gremlin").and_then(Argument::as_text);
-    let text =
-        text.ok_or_else(|| Failure::argument("a request of the operation eval has a text in gremlin"))?;
-    match request.argument("language").map(|language| language.as_text().map_or("", Str::as_str)) {
-        None | Some("gremlin-groovy" | "gremlin-lang") => {}
-        Some(other) => {
-            return Err(Failure::argument(format!("language {other:?} is not supported: use gremlin-lang")));
-        }
-    }
-    match text.trim().trim_end_matches(';') {
-        "g.tx().commit()" => return Ok(Script::Commit),
-        "g.tx().rollback()" => return Ok(Script::Rollback),
-        _ => {}
-    }
-    let mut parameters = IndexMap::new();
-    match request.argument("bindings") {
-        None | Some(Argument::Value(Value::Null)) => {}
-        Some(Argument::Map(entries)) => {
-            for (name, value) in entries {
-                let name = name.as_text().ok_or_else(|| Failure::argument("names of bindings are texts"))?;
-                let value = value.to_value().map_err(|found| {
-                    Failure::argument(format!("the binding {name:?} must be a value, not {found}"))
-                })?;
-                parameters.insert(name.clone(), value);
-            }
-        }
-        Some(other) => {
-            return Err(Failure::argument(format!("bindings must be a map, not {}", other.describe())));
-        }
-    }
-    Ok(Script::Traversal { text: text.to_string(), parameters, options: Options::default() })
-}
-
-/// Checks that a request means the one graph that there is.
-fn check_aliases(request: &Request) -> Result<(), Failure> {
-    let Some(Argument::Map(aliases)) = request.argument("aliases") else { return Ok(()) };
-    for (name, source) in aliases {
-        if let Some(other) = source.as_text().filter(|source| *source != SOURCE) {
-            let message = format!("there is no traversal source {other:?}: the graph's is {SOURCE:?}");
-            return Err(Failure::argument(message));
-        }
-        if let Some(other) = name.as_text().filter(|name| *name != SOURCE) {
-            return Err(Failure::argument(format!("the alias {other:?} is not supported: use {SOURCE:?}")));
-        }
-    }
-    Ok(())
 }
 
 /// Answers a request.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegraph_engine::{Answer, Transaction};
+use tidegraph_platform::metric::{Ended, OpenTransaction, Protocol};
 use tidegraph_types::{ErrorCode, Str};
 
 /// Most sessions of a connection.
@@ -51,6 +52,7 @@ struct Open {
     /// Whether only scripts were sent. Closing the session commits it then, as Neptune does; drivers that send steps end
     /// their transactions themselves.
     by_script: bool,
+    metric: OpenTransaction,
     _counted: Counted,
 }
 
@@ -112,6 +114,7 @@ impl Sessions {
                 until: now
                     + jiff::SignedDuration::try_from(admission.limits().query_timeout).unwrap_or_default(),
                 by_script: true,
+                metric: OpenTransaction::new(Protocol::WebSocket),
                 _counted: Counted::new(&self.open),
             }),
             State::Open(open) => open,
@@ -155,7 +158,11 @@ impl Sessions {
         admission: &Arc<Admission>,
     ) -> Result<(), Failure> {
         match (std::mem::take(&mut session.state), outcome) {
-            (State::Clean, _) | (_, Outcome::Rollback) => Ok(()),
+            (State::Clean, _) | (State::Failed, Outcome::Rollback) => Ok(()),
+            (State::Open(open), Outcome::Rollback) => {
+                open.metric.end(Ended::RolledBack);
+                Ok(())
+            }
             (State::Failed, Outcome::Commit) => {
                 session.state = State::Failed;
                 Err(failed())
@@ -165,7 +172,9 @@ impl Sessions {
                     return Err(late());
                 }
                 let committed = admission.commit_transaction(open.transaction).await;
-                committed.map(drop).map_err(|error| Failure::from(&error))
+                committed.map_err(|error| Failure::from(&error))?;
+                open.metric.end(Ended::Committed);
+                Ok(())
             }
         }
     }
