@@ -138,6 +138,32 @@ def check_summary(payload, detailed):
         assert sum(each["count"] for each in summary["edgeStructures"]) == summary["numEdges"], summary
 
 
+def check_stream(neptune):
+    # Changes are in the log, which this service does not show.
+    refused(lambda: neptune.get_propertygraph_stream(limit=10, iteratorType="TRIM_HORIZON"), "UnsupportedOperationException")
+    refused(lambda: neptune.get_sparql_stream(), "UnsupportedOperationException")
+
+
+def check_reset(neptune):
+    count = "MATCH (n) RETURN count(n) AS n"
+    assert neptune.execute_open_cypher_query(openCypherQuery=count)["results"][0]["n"] > 9
+    refused(lambda: neptune.execute_fast_reset(action="performDatabaseReset"), "MissingParameterException")
+    unknown = "00000000-0000-4000-8000-000000000000"
+    refused(
+        lambda: neptune.execute_fast_reset(action="performDatabaseReset", token=unknown), "InvalidParameterException"
+    )
+    initiated = neptune.execute_fast_reset(action="initiateDatabaseReset")
+    assert initiated["status"] == "200 OK", initiated
+    token = initiated["payload"]["token"]
+    performed = neptune.execute_fast_reset(action="performDatabaseReset", token=token)
+    assert performed["status"] == "200 OK", performed
+    assert neptune.execute_open_cypher_query(openCypherQuery=count)["results"] == [{"n": 0}]
+    assert neptune.get_propertygraph_summary()["payload"]["graphSummary"]["numNodes"] == 0
+    refused(
+        lambda: neptune.execute_fast_reset(action="performDatabaseReset", token=token), "PreconditionsFailedException"
+    )
+
+
 def check_analytics(graph):
     ran = graph.execute_query(
         graphIdentifier="g-0123456789",
@@ -184,7 +210,12 @@ def main():
     check_statistics(neptune)
     check_analytics(client(endpoint, "neptune-graph"))
     check_errors(neptune)
-    print("boto3: status, load, openCypher, Gremlin, explain, statistics, Analytics and errors are as it expects")
+    check_stream(neptune)
+    check_reset(neptune)
+    # The graph can be filled again.
+    check_load(neptune, source)
+    check_open_cypher(neptune)
+    print("boto3: status, load, openCypher, Gremlin, explain, statistics, Analytics, errors and reset are as it expects")
 
 
 if __name__ == "__main__":

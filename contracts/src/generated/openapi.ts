@@ -200,6 +200,61 @@ export interface paths {
     "/pg/statistics": components["pathItems"]["Statistics"];
     "/propertygraph/statistics/summary": components["pathItems"]["GraphSummary"];
     "/pg/statistics/summary": components["pathItems"]["GraphSummary"];
+    "/propertygraph/stream": components["pathItems"]["Stream"];
+    "/pg/stream": components["pathItems"]["Stream"];
+    "/gremlin/stream": components["pathItems"]["Stream"];
+    "/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove all data of the graph, in two steps
+         * @description `initiateDatabaseReset` answers with a token, which is valid once and for 60 minutes. `performDatabaseReset` with this token removes all vertices and edges as one version of the graph. A token that was used or has expired is answered `PreconditionsFailedException`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ResetRequest"];
+                    "application/x-www-form-urlencoded": components["schemas"]["ResetRequest"];
+                };
+            };
+            responses: {
+                /** @description the token, or that the graph is empty */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @constant */
+                            status: "200 OK";
+                            payload?: {
+                                /** Format: uuid */
+                                token: string;
+                            };
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/summary": {
         parameters: {
             query?: never;
@@ -716,6 +771,13 @@ export interface components {
             elapsed: number;
             /** @enum {string} */
             state: "RUNNING" | "CANCELLING";
+        };
+        /** @description A step of a fast reset. */
+        ResetRequest: {
+            /** @enum {string} */
+            action: "initiateDatabaseReset" | "performDatabaseReset";
+            /** @description what `initiateDatabaseReset` answered; only for `performDatabaseReset` */
+            token?: string;
         };
         StatisticsPayload: {
             /** @constant */
@@ -1333,6 +1395,34 @@ export interface components {
                     default: components["responses"]["Error"];
                 };
             };
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+        Stream: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            /** Refused, because there is no stream of changes */
+            get: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    default: components["responses"]["Error"];
+                };
+            };
+            put?: never;
+            post?: never;
+            delete?: never;
             options?: never;
             head?: never;
             patch?: never;

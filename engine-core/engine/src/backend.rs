@@ -464,6 +464,7 @@ fn only_removes(mutation: &Mutation) -> bool {
             | Mutation::SetMetaProperty { value: None, .. }
             | Mutation::RemoveEdgeProperty { .. }
             | Mutation::DropIndex { .. }
+            | Mutation::Reset
     )
 }
 

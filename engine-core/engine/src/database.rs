@@ -2,7 +2,7 @@
 //!
 //! A directory holds `graph.json` (the settings that are fixed when the graph is
 //! made), `log/` (the log, the only truth), `checkpoints/` (images to start from),
-//! `loads/` (segments of committed loads) and `jobs/` (one file for each load).
+//! `loads/` (segments of committed loads), `jobs/` (one file for each load) and `resets/` (tokens of resets).
 //!
 //! Recovery: restore the newest complete checkpoint; apply the log from there; fill the indexes; raise the epoch. A
 //! record that a crash left half-written in the log was never acknowledged and is cut. The file `log.end` says how far
@@ -33,6 +33,8 @@ pub struct Database {
     pub(crate) plans: quick_cache::sync::Cache<PlanKey, Arc<CachedPlan>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
+    /// Files of the graph beside the log: segments, jobs, tokens of resets.
+    pub(crate) objects: Arc<Objects>,
     pub(crate) filling: Filling,
     loads: Arc<Loads>,
     /// The parts of a graph in this process; `None` for a graph on other machines.
@@ -163,7 +165,7 @@ impl Database {
         );
         let parts = Parts {
             backend: backend.clone(),
-            objects,
+            objects: objects.clone(),
             clock: clock.clone(),
             random: random.clone(),
             commit: checkpoints.one_at_a_time(),
@@ -177,6 +179,7 @@ impl Database {
             backend,
             clock,
             random,
+            objects,
             filling: Filling::default(),
             loads,
             local: Some(Embedded { store, sequencer, checkpoints, lock: Mutex::new(lock) }),
@@ -198,7 +201,7 @@ impl Database {
             (Arc::new(RealClock::new()), Arc::new(RealRandom));
         let parts = Parts {
             backend: backend.clone(),
-            objects,
+            objects: objects.clone(),
             clock: clock.clone(),
             random: random.clone(),
             commit: Arc::default(),
@@ -210,6 +213,7 @@ impl Database {
             backend,
             clock,
             random,
+            objects,
             filling: Filling::default(),
             loads: Arc::new(Loads::open(parts)?),
             local: None,

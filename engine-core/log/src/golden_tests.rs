@@ -101,6 +101,17 @@ fn index_records() -> Vec<Record> {
         .collect()
 }
 
+fn reset_records() -> Vec<Record> {
+    let bodies = [
+        Body::EpochStart,
+        Body::Commit { mutations: vec![Mutation::Reset], next_sid: Sid(1), request: None },
+    ];
+    (1..)
+        .zip(bodies)
+        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
+        .collect()
+}
+
 fn meta_records() -> Vec<Record> {
     let meta = |of, nth, value| Mutation::SetMetaProperty {
         gui: Gui(1),
@@ -180,6 +191,11 @@ fn golden_file_of_format_1() {
 #[test]
 fn golden_file_of_indexes() {
     golden("log-v1-indexes", &index_records());
+}
+
+#[test]
+fn golden_file_of_a_reset() {
+    golden("log-v1-reset", &reset_records());
 }
 
 #[test]

@@ -76,6 +76,10 @@ pub(crate) fn request(
         write_keys.extend(touched(&edge));
         mutations.push(Mutation::DeleteEdge { edge, id: None });
     }
+    if work.extra == Extra::Reset {
+        write_keys.push(Key::GRAPH);
+        mutations.push(Mutation::Reset);
+    }
     CommitRequest {
         read_version: work.read_at,
         read_keys,

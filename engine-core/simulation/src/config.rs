@@ -68,6 +68,9 @@ pub(crate) struct Profile {
     /// Whether workers read a little in the past for transactions that write. Two worlds
     /// in five do, except those of seeds that found an earlier defect.
     pub at_hand: bool,
+    /// Whether transactions reset the graph. One world in seven has resets, none of those of seeds that found an earlier
+    /// defect.
+    pub resets: bool,
     pub keys: u64,
     /// Longest wait of a commit for others of its group, in microseconds.
     pub batch: u64,
@@ -102,6 +105,7 @@ impl Profile {
             clients: pick(&[4, 6, 10, 16]) as usize,
             workers: workers(config),
             at_hand: matches!(config.seed % 5, 0 | 2),
+            resets: config.seed % 7 == 5 && config.bug.is_none(),
             keys: pick(&[3, 6, 10]),
             batch: pick(&[1_000, 20_000, 60_000]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },

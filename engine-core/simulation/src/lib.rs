@@ -5,7 +5,8 @@
 //! the rules of a worker; `worker` runs the real worker; `broker`, `map`, `objects` and `process`
 //! implement the traits that the real code depends on (log, partition map, object store, clock) and
 //! inject faults; `faults` draws the faults; `rest` heals all faults and compares; [`checker`]
-//! searches for an order that explains what clients saw; `model` is the graph in its simplest form.
+//! searches for an order that explains what clients saw; `eras` prepares histories with resets for
+//! it; `model` is the graph in its simplest form.
 //!
 //! Flow: [`run`] draws a world from a seed, lets clients write and read under faults, heals
 //! all faults, waits until the fleet is at rest, and compares replicas, reads and answers with
@@ -18,6 +19,7 @@ pub mod checker;
 mod client;
 mod commit;
 mod config;
+mod eras;
 mod exchange;
 mod faults;
 mod invariants;

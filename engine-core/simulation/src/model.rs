@@ -57,6 +57,7 @@ impl Model {
                     self.lists.remove(gui);
                     self.edges.retain(|_, edge| edge.source != *gui && edge.target != *gui);
                 }
+                Mutation::Reset => *self = Self::default(),
                 // Clients write no other mutations.
                 _ => {}
             }

@@ -36,6 +36,8 @@ pub struct Counts {
     pub lost_checkpoints: u64,
     /// Replicas moved.
     pub moves: u64,
+    /// Resets of the graph in the log.
+    pub resets: u64,
     /// Records in the log at the end.
     pub records: u64,
     /// Records trimmed from the log.
@@ -68,6 +70,7 @@ impl Counts {
             thefts: self.thefts + other.thefts,
             lost_checkpoints: self.lost_checkpoints + other.lost_checkpoints,
             moves: self.moves + other.moves,
+            resets: self.resets + other.resets,
             records: self.records + other.records,
             trimmed: self.trimmed + other.trimmed,
         }
@@ -79,7 +82,7 @@ impl fmt::Display for Counts {
         write!(
             f,
             "{} events, {} records ({} trimmed), {} acknowledged ({} by workers), {} refused, {} unknown; {} take-overs, {} kills, {} pauses, \
-             {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves",
+             {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves, {} resets",
             self.events,
             self.records,
             self.trimmed,
@@ -94,7 +97,8 @@ impl fmt::Display for Counts {
             self.broker_crashes,
             self.thefts,
             self.lost_checkpoints,
-            self.moves
+            self.moves,
+            self.resets
         )
     }
 }

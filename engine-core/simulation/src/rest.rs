@@ -1,6 +1,7 @@
 //! The end of a world: heals all faults, lets the fleet come to rest, and compares everything with the log.
 
 use crate::checker::{self, Anomaly, Transaction};
+use crate::eras;
 use crate::invariants::{Invariant, Violation};
 use crate::model::Model;
 use crate::transaction::FinishedTransaction;
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering;
 use tidegraph_log::{Body, Record};
 use tidegraph_platform::Random;
 use tidegraph_remote::{CommitOutcome, Commits, RequestId};
-use tidegraph_types::Version;
+use tidegraph_types::{Gui, Version};
 
 /// Time limit for the fleet to come to rest, in microseconds.
 const PATIENCE: u64 = 60_000_000;
@@ -58,8 +59,15 @@ impl World {
         self.run_until(self.time.micros() + 1)?;
         self.wait_for_rest()?;
         let history = self.broker.history();
-        let lists = self.check_replicas_equal(&history)?;
-        let transactions: Vec<Transaction> = self.done.iter().map(|done| done.transaction.clone()).collect();
+        let mut lists = self.check_replicas_equal(&history)?;
+        let mut transactions: Vec<Transaction> =
+            self.done.iter().map(|done| done.transaction.clone()).collect();
+        if self.common.resets {
+            let keys: Vec<Gui> = self.common.keys[..self.common.lists].iter().map(|(_, gui)| *gui).collect();
+            let rewritten = eras::rewrite(&history, &self.done, &requests, &keys);
+            (transactions, lists) = (rewritten.transactions, rewritten.lists);
+            self.counts.resets = rewritten.resets;
+        }
         match checker::check(&transactions, &lists) {
             Some(anomaly @ (Anomaly::Lost(..) | Anomaly::Half(_))) => {
                 Err(Violation::new(Invariant::Flt2, anomaly.to_string()))

@@ -52,7 +52,8 @@ impl World {
         let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
         let renames_commits = config.bug == Some(Bug::RenameCommits);
         let at_hand = profile.at_hand;
-        let common = Arc::new(Common { hides_reads, renames_commits, at_hand, ..common });
+        let resets = profile.resets;
+        let common = Arc::new(Common { hides_reads, renames_commits, at_hand, resets, ..common });
         let mut world = Self {
             random,
             time: Time::default(),

@@ -25,6 +25,8 @@ pub(crate) struct Common {
     pub renames_commits: bool,
     /// Whether workers read a little in the past for transactions that write, as the engine does.
     pub at_hand: bool,
+    /// Whether transactions reset the graph. Then no transaction writes to a list that it has not read.
+    pub resets: bool,
 }
 
 /// Number of vertices that are created and deleted.
@@ -39,8 +41,18 @@ impl Common {
         };
         let keys = (0..lists + TRANSIENT_VERTICES).map(key).collect();
         let (lists, hides_reads, renames_commits) = (lists as usize, false, false);
-        let at_hand = false;
-        Self { graph: graph.into(), partitions, keys, lists, nodes, hides_reads, renames_commits, at_hand }
+        let (at_hand, resets) = (false, false);
+        Self {
+            graph: graph.into(),
+            partitions,
+            keys,
+            lists,
+            nodes,
+            hides_reads,
+            renames_commits,
+            at_hand,
+            resets,
+        }
     }
 }
 
@@ -56,7 +68,12 @@ pub(crate) enum Extra {
     Transient {
         one_by_one: bool,
     },
+    /// Removes all vertices and edges.
+    Reset,
 }
+
+/// One of this many transactions resets the graph, in worlds with resets.
+const TRANSACTIONS_PER_RESET: u64 = 60;
 
 /// The plan of a transaction, and what it has read so far.
 #[derive(Debug)]
@@ -124,37 +141,47 @@ impl TransactionGenerator {
     pub fn begin(&mut self, now: u64, known: Version, bookmark: Version) -> TransactionPlan {
         let count = 1 + self.random.below(3);
         let mut extra = Extra::None;
-        let (reads, written) = match self.random.below(14) {
+        let resets = self.common.resets;
+        let drawn = if resets && self.random.one_in(TRANSACTIONS_PER_RESET) {
+            extra = Extra::Reset;
+            None
+        } else {
+            Some(self.random.below(14))
+        };
+        let (reads, written) = match drawn {
+            None => (vec![], vec![]),
             // Reads only.
-            0..3 => (self.pick_of(self.common.keys.len(), count + 1), vec![]),
+            Some(0..3) => (self.pick_of(self.common.keys.len(), count + 1), vec![]),
             // Writes only.
-            3..5 => {
-                let known = self.pick(count).into_iter().filter(|key| self.there.contains(key)).collect();
-                (vec![], known)
+            Some(3..5) => {
+                let known: Vec<usize> =
+                    self.pick(count).into_iter().filter(|key| self.there.contains(key)).collect();
+                (if resets { known.clone() } else { vec![] }, known)
             }
-            5 | 6 => {
+            Some(5 | 6) => {
                 extra = Extra::Edge;
                 (self.pick_of(self.common.keys.len(), 4), vec![])
             }
-            12 | 13 => {
+            Some(12 | 13) => {
                 extra = Extra::Transient { one_by_one: self.random.one_in(2) };
                 (vec![self.common.lists + self.random.below(TRANSIENT_VERTICES) as usize], vec![])
             }
-            7 if !self.edges.is_empty() => {
+            Some(7) if !self.edges.is_empty() => {
                 let own = self.random.below(self.edges.len() as u64) as usize;
                 extra = Extra::DeleteEdge(self.edges.swap_remove(own));
                 (vec![], vec![])
             }
             // Reads some and writes one of them: two such transactions can miss each other's write (write skew).
-            7..9 => {
+            Some(7..9) => {
                 let reads = self.pick(count + 1);
                 let one = reads[self.random.below(reads.len() as u64) as usize];
                 (reads, vec![one])
             }
-            _ => {
+            Some(_) => {
                 let reads = self.pick(count);
                 let mut written = reads.clone();
-                written.extend(self.pick(1).into_iter().filter(|key| self.there.contains(key)));
+                let blind = self.pick(1).into_iter().filter(|key| !resets && self.there.contains(key));
+                written.extend(blind);
                 written.sort_unstable();
                 written.dedup();
                 (reads, written)

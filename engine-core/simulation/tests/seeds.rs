@@ -48,7 +48,7 @@ fn two_hundred_seeds_violate_nothing() {
     assert!(all.acknowledged > 20_000 && all.refused > 1_000 && all.unknown > 20, "{all}");
     assert!(all.takeovers > 400 && all.kills > 400 && all.pauses > 200 && all.cuts > 400, "{all}");
     assert!(all.broker_crashes > 50 && all.thefts > 50 && all.moves > 20, "{all}");
-    assert!(all.lost_checkpoints > 5 && all.trimmed > 5_000, "{all}");
+    assert!(all.lost_checkpoints > 5 && all.trimmed > 5_000 && all.resets > 20, "{all}");
 }
 
 /// Seeds that found defects of the fleet when these were put back in. They depend on the

@@ -7,6 +7,9 @@
 //! `adjacency` the edges in blocks of an `arena`, and `properties` ids, labels and properties in pages with undo
 //! records. Pages go to a local file if they exceed the memory budget.
 //!
+//! A fast reset of the graph begins a new generation of partitions and indexes inside the [`Store`]. Versions before it are
+//! read from the generation before.
+//!
 //! Flow of a write: the store finds the partitions that a mutation concerns (for an edge: source, target, and the
 //! hash of its id if the user chose one) and opens each for that change alone. Records get the version of the log
 //! record. Readers see nothing of it before `publish`, because no reader may ask for a version above the published

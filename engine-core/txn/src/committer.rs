@@ -318,6 +318,7 @@ impl Committer {
         }
         let mutations = std::mem::take(&mut request.mutations);
         let checked_by_loads = is_checked_by_loads(&mutations);
+        let resets = mutations.iter().any(|mutation| matches!(mutation, Mutation::Reset));
         let (next_sid, id) = (self.next_sid(), request.request);
         let record = self.push(group, Body::Commit { mutations, next_sid, request: id });
         let version = group.records[record].version;
@@ -325,6 +326,10 @@ impl Committer {
             self.committed_requests.add(id, version);
         }
         self.keys.write(&request.write_keys, version, checked_by_loads);
+        if resets {
+            // Whatever a transaction read before is gone.
+            self.keys.write_all(version);
+        }
         group.waiting.push(Waiting::Commit { record, request, bytes, reply });
     }
 

@@ -197,7 +197,7 @@ fn changes(record: &Record) -> impl Iterator<Item = (Version, LoadChange)> {
         Mutation::CreateEdge { id: Some(id), .. } => {
             Some(LoadChange::EdgeId(GuiHasher::default().edge_id(id)))
         }
-        Mutation::AddException { .. } => Some(LoadChange::Any),
+        Mutation::AddException { .. } | Mutation::Reset => Some(LoadChange::Any),
         _ => None,
     });
     of_commit.chain(load).map(|change| (record.version, change))

@@ -241,7 +241,7 @@ fn mutation_bytes(mutation: &Mutation) -> Result<usize, Error> {
             Mutation::AddException { id, .. } => id.len(),
             Mutation::DefineIndex { index } => index.name.len(),
             Mutation::DropIndex { name } => name.len(),
-            Mutation::DeleteVertex { .. } | Mutation::RemoveEdgeProperty { .. } => 0,
+            Mutation::DeleteVertex { .. } | Mutation::RemoveEdgeProperty { .. } | Mutation::Reset => 0,
         })
 }
 
@@ -261,6 +261,7 @@ pub(crate) fn is_checked_by_loads(mutations: &[Mutation]) -> bool {
             Mutation::DeleteVertex { .. }
                 | Mutation::CreateEdge { id: Some(_), .. }
                 | Mutation::AddException { .. }
+                | Mutation::Reset
         )
     })
 }

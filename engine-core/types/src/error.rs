@@ -66,6 +66,8 @@ codes! {
     ConstraintViolation => "ConstraintViolationException", Invalid, 400;
     /// Two vertices would have one value under a uniqueness constraint.
     UniqueViolation => "UniqueConstraintViolationException", Invalid, 400;
+    /// Something that the request builds on no longer holds, such as a token that was used or has expired.
+    PreconditionsFailed => "PreconditionsFailedException", Invalid, 400;
     /// The request lacks the service's token, names a host or an origin that is not allowed, or asks for a load from a
     /// place that the service may not read.
     AccessDenied => "AccessDeniedException", Invalid, 403;

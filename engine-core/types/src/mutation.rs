@@ -134,6 +134,8 @@ pub enum Mutation {
         /// Its name.
         name: Str,
     },
+    /// Removes all vertices and edges at once. Indexes, constraints, exceptions and the dictionary stay.
+    Reset,
 }
 
 impl Mutation {
@@ -165,7 +167,8 @@ impl Mutation {
             }
             Self::DeleteVertex { edges_left: true, .. }
             | Self::DefineIndex { .. }
-            | Self::DropIndex { .. } => true,
+            | Self::DropIndex { .. }
+            | Self::Reset => true,
         }
     }
 }

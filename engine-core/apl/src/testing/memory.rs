@@ -241,6 +241,10 @@ impl MemoryGraph {
                 }
                 Mutation::AddException { .. } | Mutation::DefineIndex { .. } | Mutation::DropIndex { .. } => {
                 }
+                Mutation::Reset => {
+                    self.vertices.clear();
+                    self.edges.clear();
+                }
             }
         }
     }

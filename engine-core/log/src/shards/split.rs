@@ -134,12 +134,13 @@ mod tests {
         let any = || gui(random.below(8), random.below(1000));
         let (a, b) = (any(), any());
         let edge = Edge { sid: Sid(random.below(100)), source: a, target: b, label: Token(1) };
-        match random.below(7) {
+        match random.below(8) {
             0 => Mutation::DeleteVertex { gui: a, edges_left: random.one_in(2) },
             1 => Mutation::CreateEdge { edge, id: None, properties: vec![] },
             2 => Mutation::DeleteEdge { edge, id: Some(format!("e{}", random.below(100)).into()) },
             3 => Mutation::RemoveEdgeProperty { edge, key: Token(2) },
             4 => Mutation::DropIndex { name: "i".into() },
+            5 => Mutation::Reset,
             _ => Mutation::CreateVertex { gui: a, id: "a".into(), labels: vec![], properties: vec![] },
         }
     }

@@ -6,6 +6,7 @@ use super::manifest::{damaged, numbered, numbers, object_error};
 use super::{BaseCheckpoint, Manifest, ManifestPartition};
 use crate::parallel::try_parallel;
 use crate::partition::{Misread, Rebuild, Rebuilt};
+use crate::store::Generation;
 use crate::{Error, Scope, Store, StoreConfig};
 use bytes::Bytes;
 use std::ops::Range;
@@ -92,7 +93,9 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     }
     let config =
         StoreConfig { partitions: manifest.partition_count, hasher: manifest.hasher, ..config.clone() };
-    let store = Store::at(config, manifest.version);
+    let restored = Store::at(config, manifest.version);
+    let store = restored.newest();
+    store.note_changes();
     let partition = |number: usize| {
         let entry = &manifest.partitions[number];
         let source = PartitionSource { objects, store: &store, manifest, entry, number };
@@ -114,13 +117,14 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
     let directories = partitions.into_iter().map(|(directory, ..)| directory).collect();
     store.set_base(Arc::new(BaseCheckpoint { manifest: manifest.clone(), directories, rewritten_bytes: 0 }));
-    Ok(store)
+    drop(store);
+    Ok(restored)
 }
 
 /// The part of a checkpoint that a partition is restored from.
 struct PartitionSource<'r> {
     objects: &'r Objects,
-    store: &'r Store,
+    store: &'r Generation,
     manifest: &'r Manifest,
     entry: &'r ManifestPartition,
     number: usize,

@@ -4,9 +4,10 @@ use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind, v2};
 use super::manifest::{numbered, numbers_in, object_error};
 use super::{BaseCheckpoint, CheckpointMeta, MOST_OLDER, Manifest, ManifestObject, ManifestPartition};
+use crate::Error;
 use crate::parallel::try_parallel;
 use crate::partition::{Image, NodeCounts, Partition};
-use crate::{Error, Store};
+use crate::store::Generation;
 use std::io::Write;
 use std::sync::Arc;
 use tidegraph_platform::{ObjectInfo, ObjectWriter, Objects};
@@ -14,7 +15,7 @@ use tidegraph_types::Version;
 
 /// Writes all partitions and then the manifest.
 pub(crate) fn write(
-    store: &Store,
+    store: &Generation,
     version: Version,
     objects: &Objects,
     prefix: &str,
@@ -149,7 +150,7 @@ impl Output {
 }
 
 fn write_partition(
-    store: &Store,
+    store: &Generation,
     index: usize,
     at: Version,
     before: Option<PreviousPartition<'_>>,

@@ -7,10 +7,10 @@
 //! What must never happen: a panic, or an invalid address, because of what a checkpoint says.
 
 use super::{EdgeIdEntry, Open, Tally, sid_hash};
-use crate::Store;
 use crate::adjacency::{LARGEST_SID, Link};
 use crate::error::Cause;
 use crate::properties::{RowOwner, RowPlace};
+use crate::store::Generation;
 use crossbeam_epoch::{Guard, pin};
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Gui, Sid, Version};
@@ -35,7 +35,7 @@ pub(crate) struct Rebuilt {
 
 /// Fills one empty partition of a store.
 pub(crate) struct Rebuild<'p> {
-    store: &'p Store,
+    store: &'p Generation,
     number: usize,
     partition: Open<'p>,
     rebuilt: Rebuilt,
@@ -56,7 +56,7 @@ fn mark(source: Gui, target: Gui, link: &Link) -> u64 {
 
 impl<'p> Rebuild<'p> {
     /// Opens partition `number` of an empty store until the rebuild ends.
-    pub fn new(store: &'p Store, number: usize) -> Self {
+    pub fn new(store: &'p Generation, number: usize) -> Self {
         Self {
             store,
             number,

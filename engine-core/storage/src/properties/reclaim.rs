@@ -215,7 +215,10 @@ impl Drop for PageTable {
         // SAFETY: no other code has the table.
         let guard = unsafe { crossbeam_epoch::unprotected() };
         for number in 0..self.end() {
+            // The store may live on, and its budget and its file with it.
+            self.forget_image_of(number);
             if let Some(page) = self.resident(number, guard) {
+                self.memory().count(-(page.header().bytes.load(Ordering::Relaxed) as i64));
                 // SAFETY: no other code has the page, now or later.
                 unsafe {
                     drop_rows(page);

@@ -1,6 +1,6 @@
 //! Applies mutations: which partitions a mutation concerns, and in which order.
 
-use super::Store;
+use super::Generation;
 use crate::partition::{Tally, Writer};
 use crate::properties::MetaWrite;
 use smallvec::SmallVec;
@@ -11,14 +11,13 @@ const APPLIES_PER_COUNT: u64 = 64;
 /// The same while pages exceed their share.
 const APPLIES_PER_COUNT_WHEN_SHORT: u64 = 4;
 
-impl Store {
-    /// Applies the mutations of one committed transaction. Versions must not decrease from call to call. Nothing is
-    /// visible before [`Store::publish`]. A mutation of something that does not exist has no effect, nor has an edge
-    /// without one of its ends.
+impl Generation {
+    /// Applies mutations of one committed transaction, none of which is a reset. The store calls it for one version
+    /// after the other.
     pub fn apply(&self, version: Version, mutations: &[Mutation]) {
-        let mut applied = self.applied.lock();
-        debug_assert!(version >= *applied, "version {version} comes after {applied}");
-        *applied = version;
+        if !mutations.is_empty() {
+            self.note_changes();
+        }
         let mut tally = Tally::default();
         let mut writer = Writer { version, bulk: false, keeps: None, tally: &mut tally };
         let mut rest = mutations;
@@ -136,6 +135,8 @@ impl Store {
             }
             Mutation::DefineIndex { index } => self.define_index(index, w.version),
             Mutation::DropIndex { name } => self.indexes.drop_index(name),
+            // The store begins another generation, and passes none on; nor has the segment of a load any.
+            Mutation::Reset => {}
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! As in scans, a call ends with a cursor when its answer is full or when it has looked at many records.
 
-use super::Store;
+use super::Generation;
 use crate::partition::{BottomUpRequest, BottomUpStep, EdgePosition};
 use crossbeam_epoch::pin;
 use tidegraph_apl::searches::{BottomUp, Explored, Parents, Searches};
@@ -16,7 +16,7 @@ const MOST: usize = 1 << 20;
 /// The position of a cursor is a slot, followed by a position in the lists of its vertex in this many bits.
 const PLACE_BITS: u32 = 33;
 
-impl Searches for Store {
+impl Searches for Generation {
     fn bottom_up(
         &self,
         at: At,
@@ -39,7 +39,7 @@ impl Searches for Store {
     }
 }
 
-impl Store {
+impl Generation {
     fn some_slots<const INVERSE: bool>(
         &self,
         want: &BottomUpRequest<'_>,

@@ -12,12 +12,13 @@
 //! What must never happen: an edge with a link at one end only (STO-2); a load that is published without
 //! [`BulkLoad::finish`].
 
-use super::Store;
 use super::reading::GROUP;
+use super::{Generation, Store};
 use crate::parallel::run_parallel;
 use crate::partition::{Open, Partition, PendingLink, PendingLinks, Tally, Writer};
 use crossbeam_epoch::{Guard, pin};
 use parking_lot::MutexGuard;
+use std::sync::Arc;
 use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// Number of mutations that are applied together, with each partition opened once.
@@ -50,7 +51,7 @@ pub struct LoadOutcome {
 /// A load in progress. It holds the write lock of the store.
 #[must_use = "edges wait until the load is finished"]
 pub struct BulkLoad<'s> {
-    store: &'s Store,
+    store: Arc<Generation>,
     version: Version,
     /// Whether single values that elements have stay.
     keeps: bool,
@@ -78,28 +79,20 @@ impl Store {
     /// Starts a load. Merges vertices that exist, as [`Store::apply`] does, and edges whose user-chosen id exists.
     /// Nothing is visible before [`Store::publish`].
     pub fn begin_load(&self, version: Version) -> BulkLoad<'_> {
-        let mut writing = self.applied.lock();
-        debug_assert!(version >= *writing, "version {version} comes after {writing}");
-        *writing = version;
+        let writing = self.begin_to_apply(version);
+        let store = self.newest().share().clone();
+        store.note_changes();
         BulkLoad {
-            store: self,
             version,
             keeps: false,
-            waiting: self.partitions.iter().map(|_| PendingLinks::default()).collect(),
+            waiting: store.partitions.iter().map(|_| PendingLinks::default()).collect(),
             waiting_links: 0,
-            most_waiting: self.most_waiting(0),
+            most_waiting: store.most_waiting(0),
+            store,
             wrote: false,
             outcome: LoadOutcome::default(),
             _writing: writing,
         }
-    }
-
-    /// Returns how many links may be collected where adjacency has `adjacency_bytes`: as many bytes again, so that
-    /// all rounds of a load together copy only a small multiple of what it adds.
-    fn most_waiting(&self, adjacency_bytes: usize) -> usize {
-        let bytes = adjacency_bytes.max(FEWEST_WAITING);
-        let most = self.page_memory.budget().map_or(usize::MAX, |budget| (budget / PART_OF_BUDGET) as usize);
-        bytes.min(most.max(1 << 20)) / size_of::<PendingLink>()
     }
 
     /// Applies a whole load, or a part of one that should be written at once. All parts of a load have the same
@@ -108,6 +101,16 @@ impl Store {
         let mut load = self.begin_load(version);
         load.apply(mutations);
         load.finish()
+    }
+}
+
+impl Generation {
+    /// Returns how many links may be collected where adjacency has `adjacency_bytes`: as many bytes again, so that
+    /// all rounds of a load together copy only a small multiple of what it adds.
+    fn most_waiting(&self, adjacency_bytes: usize) -> usize {
+        let bytes = adjacency_bytes.max(FEWEST_WAITING);
+        let most = self.page_memory.budget().map_or(usize::MAX, |budget| (budget / PART_OF_BUDGET) as usize);
+        bytes.min(most.max(1 << 20)) / size_of::<PendingLink>()
     }
 }
 
@@ -191,7 +194,7 @@ impl BulkLoad<'_> {
     }
 
     fn vertices(&mut self, w: &mut Writer<'_>, run: &[Mutation]) {
-        let store = self.store;
+        let store = &*Arc::clone(&self.store);
         let mut of_partition: Vec<Vec<NewVertex<'_>>> = store.partitions.iter().map(|_| Vec::new()).collect();
         for mutation in run {
             if let Some(new) = NewVertex::of(mutation).filter(|new| store.holds(new.gui)) {
@@ -214,7 +217,8 @@ impl BulkLoad<'_> {
     }
 
     fn edges(&mut self, w: &mut Writer<'_>, run: &[Mutation]) {
-        let (store, threads, version) = (self.store, run.len() / ITEMS_PER_THREAD, w.version);
+        let store = &*Arc::clone(&self.store);
+        let (threads, version) = (run.len() / ITEMS_PER_THREAD, w.version);
         if !self.waiting.iter().all(|pending| pending.fits(2 * run.len())) {
             self.write_lists(false);
         }
@@ -274,7 +278,7 @@ impl BulkLoad<'_> {
 
     /// Merges an edge into the one that has its id, or creates it if there is none.
     fn edge_again(&mut self, w: &mut Writer<'_>, new: &NewEdge<'_>) {
-        let store = self.store;
+        let store = &*Arc::clone(&self.store);
         let ends = |edge: &Edge| (edge.source, edge.target, edge.label);
         match new.id.and_then(|id| store.live_edge_with_id(id)) {
             Some(there) if ends(&there) == ends(new.edge) => {
@@ -292,7 +296,7 @@ impl BulkLoad<'_> {
     }
 }
 
-impl Store {
+impl Generation {
     /// Creates vertices of one partition or merges into those that exist. Returns how many were created.
     fn load_vertices(&self, w: &mut Writer<'_>, partition: &Partition, some: &[NewVertex<'_>]) -> u64 {
         let mut created = 0;
@@ -421,7 +425,7 @@ struct NewEdge<'m> {
 
 impl<'m> NewEdge<'m> {
     /// Returns the edges of some mutations whose ends exist, in order.
-    fn all(store: &Store, some: &'m [Mutation]) -> Vec<Self> {
+    fn all(store: &Generation, some: &'m [Mutation]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::with_capacity(some.len());
         let mut found = 0;
         for group in some.chunks(GROUP) {
@@ -456,7 +460,7 @@ impl<'m> NewEdge<'m> {
         all
     }
 
-    fn of(store: &Store, mutation: &'m Mutation) -> Option<Self> {
+    fn of(store: &Generation, mutation: &'m Mutation) -> Option<Self> {
         let Mutation::CreateEdge { edge, id, properties } = mutation else { return None };
         let number = |gui| if store.holds(gui) { store.number(gui) } else { ELSEWHERE };
         let (source, target) = (number(edge.source), number(edge.target));

@@ -4,7 +4,7 @@
 //! frontier by page, answers it in that order, and restores the requested order. A frontier whose pages are all in
 //! memory pays for one look at the places of its rows; a store that never spilled pays nothing.
 
-use super::Store;
+use super::Generation;
 use crossbeam_epoch::pin;
 use tidegraph_apl::{Apl, At, CellMeta, EdgeRead, EdgeRows, Error, VertexRead, VertexRows};
 use tidegraph_types::{Edge, Gui, Str};
@@ -69,7 +69,7 @@ fn restore_meta(places: &[u32], rows: &VertexRows, mut first: usize, out: &mut V
     }
 }
 
-impl Store {
+impl Generation {
     /// Returns the order of pages, given the page of each row and whether it is spilled; `None` if sorting does not
     /// pay.
     fn order(&self, rows: usize, page: impl Fn(usize) -> Option<(u64, bool)>) -> Option<PageOrder> {

@@ -12,8 +12,8 @@
 //!
 //! What must never happen: a vertex that passes a scan and that an index does not find (STO-3).
 
-use super::Store;
 use super::pipeline::walk;
+use super::{Generation, Store};
 use crate::index::{self, Index, IndexedValues, Span, ValueKey};
 use crate::parallel::try_parallel;
 use crate::partition::{Partition, Writer};
@@ -103,6 +103,45 @@ impl Store {
     /// Returns all indexes, in order of their creation.
     #[must_use]
     pub fn indexes(&self) -> Vec<IndexState> {
+        self.newest().indexes()
+    }
+
+    /// Returns pairs of label and property key under which no two vertices of the label may have the same value, as
+    /// of the newest version. Indexes that are being filled are left out: they are checked as a whole when they are
+    /// complete.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Behind`] if the asked version is not published here. [`Error::Unavailable`] if a constraint was
+    /// confirmed elsewhere while this replica has not filled its part yet.
+    pub fn unique_keys(&self, asked: Version) -> Result<Vec<(Token, Token)>, Error> {
+        self.newest().unique_keys(asked)
+    }
+
+    /// Fills every incomplete index from the newest version that can be read, while writes continue. Returns when all
+    /// are complete or `stop` returns true. A reset makes all indexes complete.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] or [`Error::Corrupt`] if a spilled page cannot be read back.
+    pub fn fill_indexes(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
+        let filled = self.newest();
+        filled.fill_indexes(&|| stop() || filled.since < self.newest().since)
+    }
+
+    /// Returns two vertices that have the same value under a unique index at the newest version.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] or [`Error::Corrupt`] if a spilled page cannot be read back.
+    pub fn duplicate(&self, name: &str) -> Result<Option<Duplicate>, Error> {
+        self.newest().duplicate(name)
+    }
+}
+
+impl Generation {
+    /// Returns all indexes, in order of their creation.
+    pub fn indexes(&self) -> Vec<IndexState> {
         let state = |index: &Index| IndexState {
             definition: index.definition.clone(),
             complete: index.is_complete(),
@@ -166,14 +205,7 @@ impl Store {
         self.indexes.change(&list, self.number(gui), gui, w.version, before, &after);
     }
 
-    /// Returns pairs of label and property key under which no two vertices of the label may have the same value, as
-    /// of the newest version. Indexes that are being filled are left out: they are checked as a whole when they are
-    /// complete.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Behind`] if the asked version is not published here. [`Error::Unavailable`] if a constraint was
-    /// confirmed elsewhere while this replica has not filled its part yet.
+    /// Implements [`Store::unique_keys`].
     pub fn unique_keys(&self, asked: Version) -> Result<Vec<(Token, Token)>, Error> {
         let applied = self.published();
         if asked > applied {
@@ -191,12 +223,7 @@ impl Store {
         Ok(unique.map(|index| (index.definition.label, index.definition.key)).collect())
     }
 
-    /// Fills every incomplete index from the newest version that can be read, while writes continue. Returns when all
-    /// are complete or `stop` returns true.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] or [`Error::Corrupt`] if a spilled page cannot be read back.
+    /// Implements [`Store::fill_indexes`].
     pub fn fill_indexes(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
         // After the pin, so that the pinned version is not older than an index of the list.
         let list = self.indexes.list();
@@ -254,11 +281,7 @@ impl Store {
         }
     }
 
-    /// Returns two vertices that have the same value under a unique index at the newest version.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] or [`Error::Corrupt`] if a spilled page cannot be read back.
+    /// Implements [`Store::duplicate`].
     pub fn duplicate(&self, name: &str) -> Result<Option<Duplicate>, Error> {
         let list = self.indexes.list();
         let Some(index) = list.iter().find(|index| index.definition.name == name) else { return Ok(None) };

@@ -1,13 +1,13 @@
 //! Keeps to the memory budget.
 //!
 //! Topology, indexes and page tables always stay in memory. The rest of the budget is for property pages. Code that
-//! brings pages in (a reader of a spilled page, a load, a transaction) evicts other pages ([`Store::make_room`]):
+//! brings pages in (a reader of a spilled page, a load, a transaction) evicts other pages ([`Generation::make_room`]):
 //! it opens partitions in turn and skips those that a writer holds, so that a reader never waits.
 //!
 //! Pages with versions cannot be evicted. If they are too many, versions that no reader has pinned are reclaimed
-//! before their window ends ([`Store::keep_to_budget`]).
+//! before their window ends ([`Generation::keep_to_budget`]).
 
-use super::Store;
+use super::{Generation, Store};
 use crate::partition::Open;
 use crate::properties::spill::lost;
 use crossbeam_epoch::pin;
@@ -59,7 +59,9 @@ impl Store {
     /// Returns the memory that the store uses.
     #[must_use]
     pub fn memory_use(&self) -> MemoryUse {
-        let fixed = self.count_fixed();
+        let generations = self.generations.load();
+        let all = std::iter::once(&generations.newest).chain(&generations.older);
+        let fixed: u64 = all.map(|generation| generation.count_fixed()).sum();
         MemoryUse {
             budget: self.page_memory.budget(),
             in_memory: fixed + self.page_memory.resident(),
@@ -77,7 +79,7 @@ impl Store {
     pub fn check_room(&self) -> Result<(), Error> {
         self.check_applied()?;
         let Some(budget) = self.page_memory.budget() else { return Ok(()) };
-        let fixed = self.fixed.load(Ordering::Relaxed);
+        let fixed = self.newest().fixed.load(Ordering::Relaxed);
         if fixed > budget {
             return Err(Error::Unavailable(format!(
                 "vertices, edges and indexes take {fixed} bytes of memory, the memory budget is {budget}; they cannot \
@@ -104,7 +106,9 @@ impl Store {
     pub fn is_spilling(&self) -> bool {
         self.page_memory.spilled() > 0
     }
+}
 
+impl Generation {
     /// Reports a page that this thread asked for and that could not be read.
     #[inline]
     pub(crate) fn check_lost(&self) -> Result<(), Error> {

@@ -1,12 +1,22 @@
-//! The store of one graph: its partitions, exception list, counts and versions.
+//! The store of one graph: its versions, and the generations that hold its data.
 //!
-//! `apply` and `bulk` write, `read` implements APL. This file sets up, publishes, pins and reclaims.
+//! Roles: a [`Generation`] holds partitions, indexes and counts from one reset of the graph to the next; all other files
+//! here are its parts. [`Store`] finds the generation of a version (`apl` passes requests on to it), begins the next one
+//! at a reset, and publishes, pins and reclaims versions.
+//!
+//! A reset so costs no more for a large graph than for a small one, and readers of earlier versions notice nothing. What
+//! it removed is freed as a whole once no version before the reset can be read.
+//!
+//! What must never happen: a read that one generation begins and another continues; a generation freed while a version
+//! of it can be read (STO-1).
 
+mod apl;
 mod apply;
 #[cfg(feature = "searches")]
 mod bottom_up;
 mod bulk;
 mod by_page;
+mod generation;
 mod index;
 mod memory;
 mod partial_expand;
@@ -22,21 +32,21 @@ pub use index::{Duplicate, IndexState};
 pub use memory::{MemoryBudget, MemoryUse};
 pub use scope::Scope;
 
-use crate::index::{Index, Indexes};
-use crate::partition::{Partition, Tally};
+pub(crate) use generation::Generation;
+
 use crate::properties::spill::PageMemory;
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
-use arc_swap::{ArcSwap, ArcSwapOption};
-use parking_lot::Mutex;
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{Error, Statistics};
 use tidegraph_platform::{Clock, Objects};
-use tidegraph_types::{Gui, GuiHasher, PartitionCount, Str, Token, Version};
+use tidegraph_types::{Gui, GuiHasher, Mutation, PartitionCount, Str, Token, Version};
 
 /// Settings of a store.
 #[derive(Clone, Debug)]
@@ -112,34 +122,52 @@ pub(crate) struct Counts {
 /// ```
 pub struct Store {
     config: StoreConfig,
-    partitions: Box<[Partition]>,
-    /// Ids that do not have the GUI of their plain hash. Short, because it holds collisions only.
-    exceptions: ArcSwap<FxHashMap<Str, Gui>>,
-    counts: Mutex<Counts>,
-    indexes: Indexes,
     versions: Arc<Versions>,
-    /// The version of the newest batch. Writers hold this lock one after the other.
-    applied: Mutex<Version>,
-    /// Versions below this one may have been reclaimed.
-    forgotten: AtomicU64,
-    /// The partition to reclaim next.
-    next_to_reclaim: AtomicUsize,
-    /// Statistics that are sampled from time to time.
-    gathered: ArcSwapOption<statistics::SampledStatistics>,
-    /// The newest checkpoint, on which the next one builds.
-    base: Mutex<Option<Arc<checkpoint::BaseCheckpoint>>>,
     /// Memory that pages use and may use.
     page_memory: Arc<PageMemory>,
-    /// Bytes of everything else, as of the last count.
-    fixed: AtomicU64,
-    /// The partition to evict pages from next.
-    next_to_evict: AtomicUsize,
+    generations: ArcSwap<Generations>,
+    /// The version of the newest batch. Writers hold this lock one after the other.
+    applied: Mutex<Version>,
+}
+
+/// The generations of which a version can be read.
+struct Generations {
+    newest: Arc<Generation>,
+    /// Those before it, the newest first.
+    older: Vec<Arc<Generation>>,
+}
+
+/// Resets within the window of readable versions after which the window is given up, so that memory stays bounded.
+const MOST_OLDER: usize = 2;
+
+/// A generation that stays while this lives.
+pub(crate) struct Held {
+    generations: Guard<Arc<Generations>>,
+    /// 0 for the newest one.
+    place: usize,
+}
+
+impl Held {
+    /// Returns the generation.
+    fn share(&self) -> &Arc<Generation> {
+        let Generations { newest, older } = &**self.generations;
+        self.place.checked_sub(1).and_then(|place| older.get(place)).unwrap_or(newest)
+    }
+}
+
+impl Deref for Held {
+    type Target = Generation;
+
+    #[inline]
+    fn deref(&self) -> &Generation {
+        self.share()
+    }
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
-            .field("partitions", &self.partitions.len())
+            .field("partitions", &self.config.partitions.get())
             .field("versions", &self.versions)
             .finish_non_exhaustive()
     }
@@ -154,30 +182,92 @@ impl Store {
 
     /// Makes an empty graph at a version, to be filled from a checkpoint.
     pub(crate) fn at(config: StoreConfig, version: Version) -> Self {
-        let count = config.partitions.get();
-        let now = config.clock.now();
-        let mut partitions: Vec<Partition> = Vec::new();
         let page_memory = Arc::new(PageMemory::new(config.memory.clone()));
-        partitions.resize_with(usize::from(count), || Partition::new(page_memory.clone()));
-        for partition in &partitions {
-            partition.open().reclaim(version, 0);
-        }
+        let versions = Arc::new(Versions::new(version, config.window, config.clock.now()));
+        let newest = Generation::new(config.clone(), version, versions.clone(), page_memory.clone());
         Self {
-            partitions: partitions.into_boxed_slice(),
-            exceptions: ArcSwap::default(),
-            forgotten: AtomicU64::new(version.0),
-            counts: Mutex::default(),
-            indexes: Indexes::default(),
-            versions: Arc::new(Versions::new(version, config.window, now)),
-            applied: Mutex::new(version),
-            next_to_reclaim: AtomicUsize::new(0),
-            gathered: ArcSwapOption::empty(),
-            base: Mutex::default(),
-            fixed: AtomicU64::new(0),
-            next_to_evict: AtomicUsize::new(0),
-            page_memory,
             config,
+            versions,
+            page_memory,
+            generations: ArcSwap::from_pointee(Generations { newest: Arc::new(newest), older: Vec::new() }),
+            applied: Mutex::new(version),
         }
+    }
+
+    /// Returns the generation that changes are applied to.
+    pub(crate) fn newest(&self) -> Held {
+        Held { generations: self.generations.load(), place: 0 }
+    }
+
+    /// Returns the generation that a version is read from. If the version is too old for any, every request to that
+    /// generation says so.
+    #[inline]
+    pub(crate) fn of_version(&self, version: Version) -> Held {
+        let generations = self.generations.load();
+        let place = if version >= generations.newest.since || generations.older.is_empty() {
+            0
+        } else {
+            let begun = generations.older.iter().position(|generation| version >= generation.since);
+            1 + begun.unwrap_or(generations.older.len() - 1)
+        };
+        Held { generations, place }
+    }
+
+    /// Waits for other writers and begins to apply a version.
+    fn begin_to_apply(&self, version: Version) -> MutexGuard<'_, Version> {
+        let mut applied = self.applied.lock();
+        debug_assert!(version >= *applied, "version {version} comes after {applied}");
+        *applied = version;
+        applied
+    }
+
+    /// Applies the mutations of one committed transaction. Versions must not decrease from call to call. Nothing is
+    /// visible before [`Store::publish`]. A mutation of something that does not exist has no effect, nor has an edge
+    /// without one of its ends.
+    pub fn apply(&self, version: Version, mutations: &[Mutation]) {
+        let applying = self.begin_to_apply(version);
+        let mut rest = mutations;
+        while let Some(reset) = rest.iter().position(|mutation| matches!(mutation, Mutation::Reset)) {
+            let (before, after) = rest.split_at(reset);
+            self.newest().apply(version, before);
+            self.begin_generation(version, &applying);
+            rest = &after[1..];
+        }
+        self.newest().apply(version, rest);
+    }
+
+    /// Begins an empty generation. Versions before `since` are still read from the one before.
+    fn begin_generation(&self, since: Version, applying: &MutexGuard<'_, Version>) {
+        let newest = self.newest();
+        if newest.is_pristine() {
+            return;
+        }
+        let mut older = vec![newest.share().clone()];
+        older.extend(newest.generations.older.iter().cloned());
+        let generations = Generations { newest: Arc::new(newest.successor(since)), older };
+        let many = generations.older.len() > MOST_OLDER;
+        drop(newest);
+        self.generations.store(Arc::new(generations));
+        if many {
+            self.versions.forget_window();
+            drop(self.forget_generations(applying));
+        }
+    }
+
+    /// Gives up the generations of which no version can be read, and returns those that are left together with them.
+    /// The caller drops them, which frees their memory.
+    fn forget_generations(&self, _applying: &MutexGuard<'_, Version>) -> Option<Arc<Generations>> {
+        let generations = self.generations.load();
+        let oldest = self.versions.oldest();
+        // A generation is read up to the version before the next one begins.
+        let next = std::iter::once(&generations.newest).chain(&generations.older);
+        let kept = next.take_while(|next| next.since > oldest).count().min(generations.older.len());
+        if kept == generations.older.len() {
+            return None;
+        }
+        let (newest, older) = (generations.newest.clone(), generations.older[..kept].to_vec());
+        drop(generations);
+        Some(self.generations.swap(Arc::new(Generations { newest, older })))
     }
 
     /// Returns the settings of the store.
@@ -224,134 +314,57 @@ impl Store {
     }
 
     /// Reclaims versions that cannot be read any more. Looks at about `budget` records and returns how many it
-    /// looked at. Writes reclaim along the way, so only an idle graph needs calls.
+    /// looked at. Writes reclaim along the way, so only an idle graph needs calls, and one that was reset.
     pub fn reclaim(&self, budget: usize) -> usize {
-        let oldest = self.versions.move_on(self.config.clock.now());
-        self.indexes.free_dropped();
-        let mut done = self.indexes.reclaim(oldest, budget);
-        for _ in 0..self.partitions.len() {
-            done += self.reclaim_one(oldest, budget.saturating_sub(done));
-            if done >= budget {
-                break;
-            }
+        let has_older = !self.generations.load().older.is_empty();
+        // What a reset removed counts towards the memory budget, and cannot be evicted.
+        let oldest = if has_older && self.page_memory.is_bounded() {
+            self.versions.forget_window()
+        } else {
+            self.versions.move_on(self.config.clock.now())
+        };
+        if has_older && let Some(applying) = self.applied.try_lock() {
+            let gone = self.forget_generations(&applying);
+            // Writers do not wait until the memory is free.
+            drop(applying);
+            drop(gone);
         }
-        self.keep_to_budget();
-        done
-    }
-
-    /// Reclaims in the next partition, in pieces so that writers get in.
-    fn reclaim_one(&self, oldest: Version, budget: usize) -> usize {
-        const PIECE: usize = 4096;
-        let number = self.next_to_reclaim.fetch_add(1, Ordering::Relaxed) % self.partitions.len();
-        let partition = &self.partitions[number];
-        // STO-1: readers check this after they have read, so it moves before anything is reclaimed.
-        self.forgotten.fetch_max(oldest.0, Ordering::AcqRel);
-        if !partition.open().has_to_reclaim(oldest) {
-            return 0;
-        }
-        let mut done = 0;
-        while done < budget {
-            let piece = (budget - done).min(PIECE);
-            let now = partition.open().reclaim(oldest, piece);
-            done += now;
-            if now < piece {
-                break;
-            }
-        }
-        done
-    }
-
-    /// Adds the counts of a batch.
-    pub(crate) fn count(&self, tally: Tally) {
-        let mut counts = self.counts.lock();
-        counts.vertices += tally.vertices;
-        counts.edges += tally.edges;
-        for (label, by) in tally.vertices_by_label {
-            *counts.vertices_by_label.entry(label).or_default() += by;
-        }
-        for (label, by) in tally.edges_by_label {
-            *counts.edges_by_label.entry(label).or_default() += by;
-        }
+        self.newest().reclaim(oldest, budget)
     }
 
     /// Returns the exact numbers of vertices and edges that were applied.
     #[must_use]
     pub fn totals(&self) -> (u64, u64) {
-        let counts = self.counts.lock();
-        (counts.vertices.unsigned_abs(), counts.edges.unsigned_abs())
+        self.of_version(self.published()).totals()
     }
 
     /// Returns exact counts of what was applied.
     #[must_use]
     pub fn counts(&self) -> Statistics {
-        let keys = self.indexes.list().iter().map(Index::statistics).collect();
-        let counts = self.counts.lock();
-        let list = |by_label: &FxHashMap<Token, i64>| {
-            let mut list: Vec<_> = by_label
-                .iter()
-                .filter(|(_, count)| **count > 0)
-                .map(|(&label, &count)| (label, count.unsigned_abs()))
-                .collect();
-            list.sort_unstable();
-            list
-        };
-        Statistics {
-            vertices: counts.vertices.unsigned_abs(),
-            edges: counts.edges.unsigned_abs(),
-            vertices_by_label: list(&counts.vertices_by_label),
-            edges_by_label: list(&counts.edges_by_label),
-            keys,
-            ..Statistics::default()
-        }
+        self.of_version(self.published()).counts()
     }
 
     /// Returns the memory that the store uses. Walks all of it.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let mut memory = Memory::default();
-        for partition in &self.partitions {
-            partition.add_memory(&mut memory);
-        }
-        memory.indexes += self.indexes.bytes();
+        let generations = self.generations.load();
+        let all = std::iter::once(&generations.newest).chain(&generations.older);
+        all.for_each(|generation| generation.add_memory(&mut memory));
         memory
     }
 
     /// Returns the exception list, in no particular order.
     #[must_use]
     pub fn exceptions(&self) -> Vec<(Str, Gui)> {
-        self.exceptions.load().iter().map(|(id, gui)| (id.clone(), *gui)).collect()
-    }
-
-    /// Adds ids to the exception list.
-    pub(crate) fn add_exceptions(&self, exceptions: &[(Str, Gui)]) {
-        // Copies the whole list: it is short, and readers keep the one that they have.
-        self.exceptions.rcu(|old| {
-            let mut new = FxHashMap::clone(old);
-            new.extend(exceptions.iter().cloned());
-            new
-        });
-    }
-
-    /// Returns the version below which something may have been reclaimed.
-    pub(crate) fn forgotten(&self) -> Version {
-        Version(self.forgotten.load(Ordering::Acquire))
-    }
-
-    /// Returns the newest checkpoint, if there is one.
-    pub(crate) fn base(&self) -> Option<Arc<checkpoint::BaseCheckpoint>> {
-        self.base.lock().clone()
-    }
-
-    /// Sets the checkpoint on which the next one builds.
-    pub(crate) fn set_base(&self, base: Arc<checkpoint::BaseCheckpoint>) {
-        *self.base.lock() = Some(base);
+        self.newest().exceptions()
     }
 
     /// Returns the bytes of chunks in the newest checkpoint that the checkpoint before it had in an older state: its
-    /// cost beyond what is new. 0 after a start.
+    /// cost beyond what is new. 0 after a start, and after a reset.
     #[must_use]
     pub fn rewritten_bytes(&self) -> u64 {
-        self.base.lock().as_ref().map_or(0, |base| base.rewritten_bytes())
+        self.newest().rewritten_bytes()
     }
 
     /// Writes an image of a version to object storage while reads and writes continue. Writes only what changed since
@@ -368,10 +381,6 @@ impl Store {
         prefix: &str,
         meta: checkpoint::CheckpointMeta,
     ) -> Result<checkpoint::Manifest, crate::Error> {
-        checkpoint::write(self, version, objects, prefix, meta)
-    }
-
-    pub(crate) fn partitions(&self) -> &[Partition] {
-        &self.partitions
+        checkpoint::write(&self.of_version(version), version, objects, prefix, meta)
     }
 }

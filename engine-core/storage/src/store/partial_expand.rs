@@ -3,7 +3,7 @@
 //! A sample reads the headers of blocks and the entries that it takes. For the first edges by a property, the value
 //! of every edge is read, in groups whose cache misses overlap, and nothing else of the edge.
 
-use super::Store;
+use super::Generation;
 use super::pipeline::walk;
 use super::read::{prefetch_lists, want};
 use super::reading::{GROUP, PIECE, Reading};
@@ -16,7 +16,7 @@ use tidegraph_types::{Gui, Value};
 /// Edges that one call of `top_edges` looks at.
 const MOST_LOOKED: u32 = 1 << 14;
 
-impl Store {
+impl Generation {
     /// Implements [`Apl::sample_edges`].
     pub(super) fn sampled_edges(
         &self,

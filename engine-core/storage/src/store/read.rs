@@ -2,7 +2,7 @@
 //!
 //! Every answer ends with `still_readable`, which refuses it if part of its version was reclaimed in between (STO-1).
 
-use super::Store;
+use super::Generation;
 use super::pipeline::walk;
 use super::reading::{GROUP, PIECE};
 use crate::partition::{EdgeIdEntry, EdgePosition, ExpandRequest, Filter, Partition};
@@ -54,7 +54,7 @@ pub(super) fn want<'r>(at: At, request: &'r Expand, limit: usize) -> ExpandReque
     }
 }
 
-impl Store {
+impl Generation {
     /// Returns the place of an id that collides or has a salt.
     fn place_salted(&self, at: At, id: &Str, least: u64) -> Result<(Gui, u64), Error> {
         let hasher = self.config.hasher;
@@ -82,7 +82,7 @@ impl Store {
     }
 }
 
-impl Apl for Store {
+impl Apl for Generation {
     fn is_far(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! An epoch guard together with the partitions: what one piece of a frontier is read through.
 
-use super::Store;
+use super::Generation;
 use crate::partition::Partition;
 use crate::properties::spill::last_page::LastPageScope;
 use crossbeam_epoch::{Guard, pin};
@@ -25,7 +25,7 @@ pub(super) struct Reading<'s> {
     pub epoch: Guard,
 }
 
-impl Store {
+impl Generation {
     /// Returns how many rows to answer under one epoch guard. Fewer while pages are spilled, because evicted pages
     /// are freed only after the guard.
     pub(super) fn piece(&self) -> usize {

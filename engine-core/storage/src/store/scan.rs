@@ -3,7 +3,7 @@
 //! A call ends with a cursor when its answer is full, and also after many records: a scan that finds nothing returns
 //! to its caller, which may have been cancelled, as often as one that finds much.
 
-use super::Store;
+use super::Generation;
 use super::index::IndexAnswer;
 use super::reading::PIECE_OF_FILE;
 use crate::partition::{EdgeAnswer, EdgeScanRequest};
@@ -34,7 +34,7 @@ struct Piece<'s> {
     guard: &'s Guard,
 }
 
-impl Store {
+impl Generation {
     /// Finds the vertices that pass a scan, in indexes, rows or both.
     pub(super) fn find_vertices(
         &self,

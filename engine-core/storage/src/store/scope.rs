@@ -6,7 +6,7 @@
 //!
 //! What must never happen: a part of an edge that stays when the edge is deleted.
 
-use super::Store;
+use super::{Generation, Store};
 use crate::partition::Writer;
 use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token, Value};
 
@@ -38,6 +38,14 @@ pub(super) struct Parts {
 }
 
 impl Store {
+    /// Returns whether a GUI belongs to this store.
+    #[must_use]
+    pub fn holds(&self, gui: Gui) -> bool {
+        self.config.scope.is_none_or(|scope| scope.holds(gui))
+    }
+}
+
+impl Generation {
     /// Returns whether a GUI belongs to this store.
     #[inline]
     #[must_use]

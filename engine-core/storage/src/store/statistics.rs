@@ -3,7 +3,7 @@
 //! The writer keeps counts and sets current. Sketches of distinct values and degrees of sampled vertices, which are
 //! gathered from all partitions, are gathered again when the graph has changed much.
 
-use super::Store;
+use super::Generation;
 use crate::partition::{Degrees, Sketches};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn far(then: u64, now: u64) -> bool {
     if now <= 64 { apart > 0 } else { apart > now / 8 }
 }
 
-impl Store {
+impl Generation {
     /// Returns the statistics for the planner.
     pub(super) fn all_statistics(&self) -> Statistics {
         let counts = self.counts();

@@ -170,6 +170,7 @@ impl Graph {
                 }
             }
             Mutation::AddException { .. } | Mutation::DefineIndex { .. } | Mutation::DropIndex { .. } => {}
+            Mutation::Reset => *self = Self::default(),
         }
     }
 

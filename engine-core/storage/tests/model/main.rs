@@ -1,6 +1,6 @@
 //! STO-1, STO-2, STO-3. Changes a store and the simplest possible graph at random, and compares them at every kept
-//! version by every APL method: with few hash bits (so that ids collide), hubs, loads, indexes, reclaiming and
-//! checkpoints in between.
+//! version by every APL method: with few hash bits (so that ids collide), hubs, loads, indexes, resets,
+//! reclaiming and checkpoints in between.
 //!
 //! A failure prints its seed; `TIDEGRAPH_SEED=… cargo test -p tidegraph-storage --test model` replays it, and
 //! `TIDEGRAPH_MODEL_RUNS=…` runs that many seeds.
@@ -292,6 +292,31 @@ impl Run {
         self.store.publish(self.version);
     }
 
+    /// Removes everything, sometimes between other changes of the same version.
+    fn reset(&mut self) {
+        self.version = self.version.next();
+        let mut graph = self.newest.clone();
+        let mut batch = Vec::new();
+        if self.random.random_bool(0.3) {
+            batch.extend(self.create_vertex(&graph));
+        }
+        batch.push(Mutation::Reset);
+        batch.iter().for_each(|mutation| graph.apply(mutation, false));
+        for _ in 0..self.random.random_range(0..2) {
+            let more = self.create_vertex(&graph);
+            more.iter().for_each(|mutation| graph.apply(mutation, false));
+            batch.extend(more);
+        }
+        self.store.apply(self.version, &batch);
+        self.newest = graph;
+        // Applied but not published: readers still see the graph before.
+        self.check_some();
+        self.kept.insert(self.version, self.newest.clone());
+        self.store.publish(self.version);
+        self.check_some();
+        check::counts(&self.store, &self.newest);
+    }
+
     fn highest_degree(&self) -> usize {
         let mut degrees: BTreeMap<Gui, usize> = BTreeMap::new();
         self.newest.edges.values().for_each(|edge| *degrees.entry(edge.edge.source).or_default() += 1);
@@ -398,6 +423,12 @@ fn run(seed: u64, spilling: bool) -> usize {
         }
         if run.random.random_bool(0.2) {
             run.store.fill_indexes(&|| false).unwrap();
+        }
+        // Not near the end, so that something is left to move out.
+        if step < 40 && run.random.random_bool(0.03) {
+            for _ in 0..run.random.random_range(1..4) {
+                run.reset();
+            }
         }
         if run.random.random_bool(0.5) {
             let budget = *[1, 50, 100_000].choose(&mut run.random).unwrap();

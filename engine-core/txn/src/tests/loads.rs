@@ -113,6 +113,31 @@ fn a_load_is_refused_for_changes_that_concern_it() {
 
 /// Shows TXN-2.
 #[test]
+fn a_reset_conflicts_with_what_was_read_before_it() {
+    let (sequencer, _) = in_memory();
+    let base = sequencer.commit(request(Version(0), &[], &[(1, 1), (2, 2)])).unwrap();
+    let watch = sequencer.begin_load();
+    let load = |read_version, compared| {
+        let changes_compared = compared;
+        sequencer.commit_load(&watch, LoadCommit { changes_compared, ..load_of(read_version, &[]) })
+    };
+    let reset = CommitRequest { mutations: vec![Mutation::Reset], ..request(base, &[], &[]) };
+    // Those of the same group too, in the order of the group.
+    let together = vec![request(base, &[1], &[(1, 3)]), reset, request(base, &[2], &[(2, 3)])];
+    let [before, reset, after] = &sequencer.commit_together(together)[..] else { unreachable!() };
+    let (before, reset) = (*before.as_ref().unwrap(), *reset.as_ref().unwrap());
+    assert_eq!(reset, before.next());
+    assert!(is_conflict(after.clone()));
+    for read in [base, before] {
+        assert!(is_conflict(sequencer.commit(request(read, &[99], &[(3, 3)]))));
+        assert!(is_conflict(load(read, read)));
+    }
+    sequencer.commit(request(reset, &[1], &[(1, 4)])).unwrap();
+    load(reset, reset).unwrap();
+}
+
+/// Shows TXN-2.
+#[test]
 fn loads_and_transactions() {
     let (sequencer, _) = in_memory();
     let watch = sequencer.begin_load();

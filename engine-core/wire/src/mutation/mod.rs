@@ -72,6 +72,7 @@ pub fn encode(mutation: &Mutation) -> Result<proto::Mutation, Error> {
         }
         Mutation::DefineIndex { index } => Kind::DefineIndex(encode_index(index)),
         Mutation::DropIndex { name } => Kind::DropIndex(proto::DropIndex { name: name.to_string() }),
+        Mutation::Reset => Kind::Reset(proto::Reset {}),
     };
     Ok(proto::Mutation { kind: Some(kind) })
 }
@@ -134,6 +135,7 @@ pub fn decode(message: proto::Mutation) -> Result<Mutation, Error> {
         Kind::AddException(m) => Mutation::AddException { id: Str::from(m.id), gui: Gui(m.gui) },
         Kind::DefineIndex(m) => Mutation::DefineIndex { index: decode_index(m) },
         Kind::DropIndex(m) => Mutation::DropIndex { name: Str::from(m.name) },
+        Kind::Reset(_) => Mutation::Reset,
     })
 }
 
@@ -330,6 +332,7 @@ pub(crate) mod tests {
                 }
             ),
             any_str().prop_map(|name| Mutation::DropIndex { name }),
+            Just(Mutation::Reset),
         ]
     }
 

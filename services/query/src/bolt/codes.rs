@@ -116,6 +116,7 @@ fn named(code: ErrorCode) -> (&'static str, State) {
         ErrorCode::BadRequest
         | ErrorCode::RequestTooLarge
         | ErrorCode::IdempotencyKeyReused
+        | ErrorCode::PreconditionsFailed
         | ErrorCode::LoadQueueFull => ("Neo.ClientError.Request.Invalid", CONNECTION),
         ErrorCode::ConstraintViolation | ErrorCode::UniqueViolation => {
             ("Neo.ClientError.Schema.ConstraintValidationFailed", DEPENDENT)

@@ -22,6 +22,8 @@ mod opencypher;
 mod queries;
 mod statistics;
 mod status;
+mod stream;
+mod system;
 mod token;
 
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
@@ -119,6 +121,14 @@ impl Service {
             .route("/opencypher/explain", get(explain::open_cypher).post(explain::open_cypher))
             .route("/gremlin/explain", get(explain::traversal).post(explain::traversal))
             .route("/gremlin/profile", get(explain::profile).post(explain::profile))
+            .route("/propertygraph/stream", any(stream::refuse))
+            .route("/propertygraph/stream/", any(stream::refuse))
+            .route("/pg/stream", any(stream::refuse))
+            .route("/pg/stream/", any(stream::refuse))
+            .route("/gremlin/stream", any(stream::refuse))
+            .route("/gremlin/stream/", any(stream::refuse))
+            .route("/sparql/stream", any(statistics::no_rdf))
+            .route("/rdf/stream", any(statistics::no_rdf))
             .route("/openCypher/{feature}", any(not_yet))
             .route("/opencypher/{feature}", any(not_yet))
             .route("/gremlin/{feature}", any(not_yet))
@@ -131,6 +141,8 @@ impl Service {
             .route("/sparql/statistics", any(statistics::no_rdf))
             .route("/sparql/statistics/summary", any(statistics::no_rdf))
             .route("/summary", get(statistics::summarize_bare))
+            .route("/system", post(system::post))
+            .route("/system/", post(system::post))
             .route("/queries", post(analytics::run).get(analytics::list))
             .route("/queries/{id}", get(analytics::one).delete(analytics::cancel))
             .route("/graphs/{id}", get(analytics::graph))

@@ -86,6 +86,10 @@ impl Shell {
             let message = "a function loads no files, because Lambda freezes it between requests: put them into the drop folder, or ask a long-lived worker";
             return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
         }
+        if request.uri().path().trim_end_matches('/') == "/system" {
+            let message = "a function does not reset the graph, because it cannot keep a token for other processes: ask a long-lived worker";
+            return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
+        }
         let (connected, new) = self.connected().await.map_err(|reason| {
             Failure::new(ErrorCode::Unavailable, format!("the fleet cannot be reached: {reason:#}"))
         })?;

@@ -243,7 +243,8 @@ mod tests {
         }
         store.apply(Version(1), &mutations);
         store.publish(Version(1));
-        let partition = &store.partitions()[0];
+        let generation = store.newest();
+        let partition = &generation.partitions()[0];
         let (mut image, mut out) = (Image::default(), [const { Vec::new() }; 3]);
         for number in 0..partition.page_count() {
             let mut bytes = Vec::new();
@@ -261,7 +262,8 @@ mod tests {
 
     fn rebuild(chunks: &[Vec<(u32, Vec<u8>)>; 3]) -> Result<(i64, bool), String> {
         let store = empty();
-        let mut rebuild = Rebuild::new(&store, 0);
+        let generation = store.newest();
+        let mut rebuild = Rebuild::new(&generation, 0);
         let mut all = || -> Result<(), Misread> {
             for (kind, chunks) in ChunkKind::ALL.into_iter().zip(chunks) {
                 for (number, bytes) in chunks {
