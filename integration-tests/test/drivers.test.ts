@@ -5,6 +5,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { python } from "../src/python.ts";
 import { Server } from "../src/server.ts";
+import { checkTable, markdown } from "../src/tables.ts";
 
 /** Longest time of one driver's checks; generous, since other programs may keep the machine busy. */
 const PATIENCE_MS = 600_000;
@@ -31,6 +33,32 @@ function variable(name: string): string {
 function java(name: string): readonly string[] {
   return ["java", "-cp", variable("TIDEGRAPH_JAVA_DRIVERS"), client(`java/${name}.java`)];
 }
+
+/** Returns the version that a file pins: the first group of the pattern. */
+function pinned(file: string, pattern: RegExp): string {
+  const text = readFileSync(fileURLToPath(new URL(`../${file}`, import.meta.url)), "utf8");
+  const version = text.match(pattern)?.[1];
+  assert.ok(version, `${file} has nothing like ${pattern}`);
+  return version;
+}
+
+const REQUIREMENTS = "python/requirements.in";
+const PACKAGES = "package.json";
+const POM = "clients/java/pom.xml";
+const MODULES = "clients/go/go.mod";
+
+/** The versions of the drivers. */
+const VERSIONS: Readonly<Record<string, string>> = {
+  "Neo4j's driver for Python": pinned(REQUIREMENTS, /^neo4j==(.+)$/m),
+  "Neo4j's driver for JavaScript": pinned(PACKAGES, /"neo4j-driver": "(.+)"/),
+  "Neo4j's driver for Java": pinned(POM, /neo4j-java-driver<\/artifactId>\s*<version>(.+)</),
+  "Neo4j's driver for Go": pinned(MODULES, /neo4j-go-driver\/v\d+ v(\S+)/),
+  "TinkerPop's driver for Python": pinned(REQUIREMENTS, /^gremlinpython==(.+)$/m),
+  "TinkerPop's driver 3.7 for JavaScript": pinned(PACKAGES, /"gremlin": "(.+)"/),
+  "TinkerPop's driver 3.8 for JavaScript": pinned(PACKAGES, /"npm:gremlin@(.+)"/),
+  "TinkerPop's driver for Java": pinned(POM, /gremlin-driver<\/artifactId>\s*<version>(.+)</),
+  "TinkerPop's driver for Go": pinned(MODULES, /gremlin-go\/v\d+ v(\S+)/),
+};
 
 const DRIVERS: Readonly<Record<string, () => readonly string[]>> = {
   "Neo4j's driver for Python": () => [python(), client("neo4j_driver.py")],
@@ -68,6 +96,9 @@ const DOORS: readonly Door[] = [
   { name: "with a password over TLS", token: TOKEN, tls: true },
 ];
 
+/** The doors through which each driver has worked. */
+const passed = new Map<string, string[]>();
+
 for (const [driver, command] of Object.entries(DRIVERS)) {
   for (const { name, token, tls } of DOORS.filter(({ tls }) => !tls || OVER_TLS.has(driver))) {
     test(`${driver} ${name}`, async (t) => {
@@ -96,6 +127,16 @@ for (const [driver, command] of Object.entries(DRIVERS)) {
       for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
       const code = await new Promise((done) => child.on("close", done));
       assert.equal(code, 0, output);
+      passed.set(driver, [...(passed.get(driver) ?? []), name]);
     });
   }
 }
+
+test("the table of the document says what the drivers did", async () => {
+  const rows = Object.keys(DRIVERS).map((driver) => [
+    driver,
+    VERSIONS[driver] ?? "",
+    (passed.get(driver) ?? []).join("; "),
+  ]);
+  await checkTable("drivers", markdown(["driver", "version", "works"], rows));
+});

@@ -40,6 +40,17 @@ async function javaDrivers() {
   return join(into, "lib", "*");
 }
 
+/**
+ * Installs Neo4j's shell.
+ *
+ * @returns {Promise<Record<string, string>>} A variable with its class path.
+ */
+export async function cypherShell() {
+  const pom = join(clients, "java", "cypher-shell.xml");
+  const into = await installed("clients", "cypher-shell", [pom], (into) => jars(pom, join(into, "lib")));
+  return { TIDEGRAPH_CYPHER_SHELL: join(into, "lib", "*") };
+}
+
 /** @returns {Promise<string>} The folder of the programs that use Go's drivers. */
 async function goClients() {
   const folder = join(clients, "go");

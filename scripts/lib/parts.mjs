@@ -5,10 +5,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildEverything, crates, noteCratesPassed, RUST_INPUTS, runTests } from "./cargo.mjs";
-import { drivers } from "./clients.mjs";
+import { cypherShell, drivers } from "./clients.mjs";
 import { kits } from "./kits.mjs";
 import { program } from "./programs.mjs";
-import { pythonWithClients } from "./python.mjs";
+import { neptuneClients, pythonWithClients } from "./python.mjs";
 import { installNodeModules, root } from "./run.mjs";
 import { Services } from "./services.mjs";
 
@@ -21,7 +21,7 @@ const PROCESSES = [...RUST_INPUTS, ...NODE];
 /**
  * Tests that also apply to a fleet. The others are about one process: its files and its end (`crash`, `lifecycle`), its
  * drop folder (`drop`), its memory (`memory`), its command line (`cli`). Or one process is enough for what they check
- * (`python`, `s3`, `token`).
+ * (`clients`, `python`, `s3`, `token`).
  */
 export const OF_FLEETS = [
   "bookmarks",
@@ -72,6 +72,8 @@ export const PARTS = [
         TIDEGRAPH_BINARY: program("tidegraph"),
         TIDEGRAPH_BENCH_BINARY: program("tidegraph-bench"),
         TIDEGRAPH_PYTHON: await pythonWithClients(),
+        ...(await neptuneClients()),
+        ...(await cypherShell()),
         ...(await drivers()),
       };
       await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
@@ -163,7 +165,14 @@ export const NAMES = [...new Set(PARTS.map(({ name }) => name))];
 /** Installs what the parts need while the programs and tests are built. */
 export async function prepare() {
   await installNodeModules();
-  const downloads = Promise.all([pythonWithClients(), drivers(), kits(), services.environment()]);
+  const downloads = Promise.all([
+    pythonWithClients(),
+    neptuneClients(),
+    cypherShell(),
+    drivers(),
+    kits(),
+    services.environment(),
+  ]);
   // A failed download is reported after the build, instead of as an unhandled rejection.
   downloads.catch(() => undefined);
   await buildEverything();

@@ -1,5 +1,5 @@
 /**
- * The virtual environment for checks that use real Python clients. It is created once, and again when the pinned list
+ * Virtual environments for checks that use real Python clients. Each is created once, and again when its pinned list
  * changes.
  */
 import { createHash } from "node:crypto";
@@ -7,7 +7,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { cache, root, run } from "./run.mjs";
 
-const requirements = join(root, "integration-tests", "python", "requirements.txt");
+const tests = join(root, "integration-tests");
+const lists = join(tests, "clients", "neptune", "requirements");
 
 /**
  * Returns the path of a Python that has the pinned packages.
@@ -15,6 +16,23 @@ const requirements = join(root, "integration-tests", "python", "requirements.txt
  * @returns {Promise<string>}
  */
 export async function pythonWithClients() {
+  return await pythonWith(join(tests, "python", "requirements.txt"));
+}
+
+/**
+ * Makes the Pythons with clients of Neptune, whose requirements do not fit together.
+ *
+ * @returns {Promise<Record<string, string>>} Variables that tell the tests where they are.
+ */
+export async function neptuneClients() {
+  return {
+    TIDEGRAPH_PYTHON_FRAMEWORKS: await pythonWith(join(lists, "frameworks.txt")),
+    TIDEGRAPH_PYTHON_NOTEBOOK: await pythonWith(join(lists, "notebook.txt")),
+  };
+}
+
+/** @param {string} requirements @returns {Promise<string>} */
+async function pythonWith(requirements) {
   const hash = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 16);
   const folder = join(cache, "python", hash);
   const python = join(folder, "bin", "python");
@@ -23,7 +41,8 @@ export async function pythonWithClients() {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   await run("python3", ["-m", "venv", folder]);
-  await run(python, ["-m", "pip", "install", "--quiet", "--require-hashes", "-r", requirements]);
+  // The lists are complete, and graph-notebook stands there without Jupyter.
+  await run(python, ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", requirements]);
   writeFileSync(`${done}.unfinished`, "");
   renameSync(`${done}.unfinished`, done);
   return python;

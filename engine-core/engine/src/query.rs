@@ -22,10 +22,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{Catalog, Expand};
+use tidegraph_apl::{Catalog, Expand, Statistics};
 use tidegraph_exec::view::{Carried, Counters};
 use tidegraph_exec::{
-    Context, Entropy, Execution, Interrupt, Limits, Memory, Parameters, Reservation, Stop, View,
+    Context, Entropy, Execution, Interrupt, Limits, Memory, Parameters, Reservation, StatisticsSource, Stop,
+    View,
 };
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::passes::{Instances, Knowledge, optimize};
@@ -698,7 +699,7 @@ impl Database {
     }
 
     pub(crate) fn context<'a>(
-        &self,
+        &'a self,
         view: View<'a>,
         query: &Query<'a>,
         deadline: &'a Deadline<'_>,
@@ -707,8 +708,15 @@ impl Database {
     ) -> Context<'a> {
         let mut context = Context::new(view, query.parameters, limits, deadline, entropy, self.clock.wall());
         context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
+        context.statistics = Some(self);
         context.deleted_is_error = query.language == Language::OpenCypher;
         context
+    }
+}
+
+impl StatisticsSource for Database {
+    fn statistics(&self) -> Arc<Statistics> {
+        self.backend.statistics()
     }
 }
 

@@ -61,3 +61,20 @@ fn the_longest_pattern() {
     let clauses = "WITH 1 + 1 AS x ".repeat(2_490);
     assert_eq!(on_a_small_stack(Language::OpenCypher, format!("{clauses}RETURN x")), Ok(1));
 }
+
+#[test]
+fn a_create_of_many_patterns_with_many_names() {
+    let (vertices, edges) = (3_000, 30_000);
+    let made: String = (0..vertices).map(|n| format!("CREATE (a{n}:Airport {{n: {n}}})\n")).collect();
+    let route = |n: usize| format!("(a{})-[:ROUTE {{n: {n}}}]->(a{})", n % vertices, (n * 7 + 1) % vertices);
+    let text = format!("{made}CREATE {}", (0..edges).map(route).collect::<Vec<_>>().join(",\n"));
+    let database = Database::open(Options::default()).unwrap();
+    let asked = database.clone();
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
+        asked.query(&Query::new(Language::OpenCypher, &text, &Parameters::default())).map(|_| ())
+    });
+    thread.unwrap().join().unwrap().unwrap();
+    let count = "MATCH (a:Airport)-[r:ROUTE]->(b) WHERE b.n = (r.n * 7 + 1) % 3000 RETURN count(DISTINCT a), count(r)";
+    let answer = database.query(&Query::new(Language::OpenCypher, count, &Parameters::default())).unwrap();
+    assert_eq!(answer.rows, [[3_000_i64.into(), 30_000_i64.into()]]);
+}

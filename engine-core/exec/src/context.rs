@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegraph_apl::Statistics;
 use tidegraph_types::{Str, Value};
 
 /// The parameters of a request by name.
@@ -67,6 +68,12 @@ pub trait Entropy: Sync {
         // 53 bits: every double of this form is exact.
         (self.random_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// Statistics of the graph, for procedures about it as a whole.
+pub trait StatisticsSource: Sync {
+    /// Returns what the planner knows of the graph.
+    fn statistics(&self) -> Arc<Statistics>;
 }
 
 /// The limits of one request.
@@ -200,6 +207,8 @@ pub struct Context<'a> {
     /// Whether it is an error to read labels or properties of an element that the request deleted, as in openCypher. In
     /// Gremlin such an element has none.
     pub deleted_is_error: bool,
+    /// Statistics of the graph, if the caller has any.
+    pub statistics: Option<&'a dyn StatisticsSource>,
     /// The compiled regular expressions of the request.
     pub patterns: crate::value::Patterns,
     /// Measures the operators, if the caller wants to know.
@@ -239,6 +248,7 @@ impl<'a> Context<'a> {
             entropy,
             now,
             deleted_is_error,
+            statistics: None,
             patterns,
             profile: None,
             ahead,

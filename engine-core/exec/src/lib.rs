@@ -18,12 +18,15 @@ pub mod error;
 pub mod execution;
 mod op;
 mod pool;
+mod procedure;
 mod profile;
 pub mod value;
 pub mod view;
 
 pub use batch::{Batch, Column};
-pub use context::{Context, Entropy, Interrupt, Limits, Memory, NeverInterrupted, Parameters, Stop};
+pub use context::{
+    Context, Entropy, Interrupt, Limits, Memory, NeverInterrupted, Parameters, StatisticsSource, Stop,
+};
 pub use error::Error;
 pub use execution::{Execution, Summary};
 pub use pool::{MemoryPool, PoolExhausted, Reservation, SMALL_BYTES};

@@ -67,6 +67,31 @@ pub enum ClauseKind {
     Remove(Vec<RemoveItem>),
     Delete { detach: bool, targets: Vec<Expr> },
     Foreach { variable: Name, list: Expr, body: Vec<Clause> },
+    Call(Box<Call>),
+}
+
+/// `CALL procedure(args) YIELD column AS variable WHERE predicate`
+#[derive(Clone, PartialEq, Debug)]
+pub struct Call {
+    /// The name of the procedure, with its dots.
+    pub name: Name,
+    /// The arguments.
+    pub args: Vec<Expr>,
+    /// What it yields.
+    pub yields: Yield,
+    /// `WHERE`.
+    pub predicate: Option<Expr>,
+}
+
+/// The columns of a procedure that a `CALL` uses.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Yield {
+    /// No `YIELD`: all columns if the query has no other clause, or else none.
+    Omitted,
+    /// `YIELD *`.
+    All,
+    /// `YIELD column AS variable, …`; a column without `AS` is a variable of that name.
+    Columns(Vec<(Str, Name)>),
 }
 
 /// An occurrence of a variable's name.
@@ -257,6 +282,8 @@ pub enum ExprKind {
     Matches(Box<Expr>, Box<Expr>),
     List(Vec<Expr>),
     Map(Vec<(Str, Expr)>),
+    /// `variable{.*, .key, key: value}`
+    MapProjection(Box<Expr>, Vec<MapItem>),
     Case {
         subject: Option<Box<Expr>>,
         branches: Vec<(Expr, Expr)>,
@@ -299,6 +326,15 @@ pub enum ExprKind {
     Exists(Vec<Clause>),
     /// `COUNT { … }`
     Count(Vec<Clause>),
+}
+
+/// An item of a map projection.
+#[derive(Clone, PartialEq, Debug)]
+pub enum MapItem {
+    /// `.*`: all properties.
+    All,
+    /// `key: value`; also `.key`, whose value is the property, and `variable`.
+    Entry(Str, Expr),
 }
 
 /// A constant of the text. Numbers of different types are different literals.
@@ -355,6 +391,14 @@ impl Expr {
                 rest.iter().for_each(|(_, e)| visit(e));
             }
             ExprKind::Map(entries) => entries.iter().for_each(|(_, e)| visit(e)),
+            ExprKind::MapProjection(base, items) => {
+                visit(base);
+                let values = items.iter().filter_map(|item| match item {
+                    MapItem::All => None,
+                    MapItem::Entry(_, value) => Some(value),
+                });
+                values.for_each(visit);
+            }
             ExprKind::Case { subject, branches, otherwise } => {
                 subject.iter().chain(otherwise).for_each(|e| visit(e));
                 for (condition, result) in branches {

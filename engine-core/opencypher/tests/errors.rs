@@ -26,7 +26,7 @@ fn codes() {
     let code = |query| tidegraph_opencypher::compile(query).unwrap_err().code().as_str();
     assert_eq!(code("RETURN ("), "MalformedQueryException");
     assert_eq!(code("RETURN foo(1)"), "MalformedQueryException");
-    assert_eq!(code("CALL db.labels()"), "UnsupportedOperationException");
+    assert_eq!(code("CALL db.indexes()"), "UnsupportedOperationException");
 }
 
 #[test]
@@ -287,8 +287,18 @@ const QUERIES: &[&str] = &[
     "MATCH p = shortestPath((a)-->(b)-->(c)) RETURN p",
     "MATCH p = shortestPath((a)-[*2..]->(b)) RETURN p",
     // Not supported yet.
-    "CALL db.labels() YIELD label RETURN label",
+    "CALL db.indexes() YIELD name RETURN name",
     "CALL { RETURN 1 AS x } RETURN x",
+    "CALL nonsense() YIELD x RETURN x",
+    "CALL neptune.algo.bfs(1) YIELD node RETURN node",
+    "CALL neptune.graph.pg_schema(1, 2) YIELD schema RETURN schema",
+    "CALL neptune.graph.pg_schema() YIELD x RETURN x",
+    "MATCH (n) CALL neptune.graph.pg_schema() YIELD * RETURN n",
+    "MATCH (n) CALL neptune.graph.pg_schema() YIELD schema",
+    "CALL neptune.graph.pg_schema( YIELD schema",
+    "CALL neptune. YIELD schema",
+    "RETURN join([1])",
+    "RETURN collSortMulti()",
     "LOAD CSV FROM 'x' AS row RETURN row",
     "CREATE INDEX foo FOR (n:A) ON (n.x)",
     "EXPLAIN RETURN 1",
@@ -298,7 +308,12 @@ const QUERIES: &[&str] = &[
     "MATCH (a)-[r WHERE r.x = 1]->(b) RETURN a",
     "MATCH ((a)-->(b)){1,3} RETURN a",
     "MATCH (a)-->+(b) RETURN a",
-    "MATCH (n) RETURN n {.name}",
+    "MATCH (n) RETURN n {.name, }",
+    "MATCH (n) RETURN n {.name .age}",
+    "MATCH (n) RETURN n {*}",
+    "MATCH (n) RETURN n {name: }",
+    "MATCH (n) RETURN n {m}",
+    "RETURN 1 AS n ORDER BY n {.a}",
     "MATCH (a)-[rs*]->(b) MATCH (c)-[rs*]->(d) RETURN c",
     "MATCH p = shortestPath((a)-[*]->(b)) WHERE length(p) > 1 RETURN p",
     "MATCH (a) RETURN [x IN [1] WHERE (a)-->({k: x})]",

@@ -141,3 +141,33 @@ fn long_create_does_not_nest_without_end() {
     assert_eq!(text.matches("create vertex").count(), 5000);
     assert!(text.ends_with("answer n0=$0, n4999=$4999\n"), "{}", &text[text.len() - 100..]);
 }
+
+golden!(
+    maps_and_procedures,
+    "MATCH (n) RETURN n{.*}",
+    "MATCH (n) RETURN n {.name, age: n.age + 1, .*, n}",
+    "WITH {a: 1} AS m RETURN m{}, m{b: null}",
+    "MATCH (n) RETURN n{.name, friends: [(n)-->(m) | m{.name}]} AS person",
+    "CALL neptune.graph.pg_schema()",
+    "CALL neptune.graph.pg_schema YIELD *",
+    "MATCH (n) CALL neptune.graph.pg_schema() YIELD schema AS s WHERE s.nodeLabels[0] = n.x RETURN s",
+    "RETURN collSort([2, 1], {order: 'desc'}), textIndexOf('ab', 'b')",
+    "MATCH (n) WITH collect(n) AS found RETURN collSortMulti(found, [{key: 'a'}], 2)",
+);
+
+golden!(
+    long_creates,
+    "MATCH (n) CREATE (n)-[:R]->(), (n)-[r:S]->(:A)-[:T]->(n), p = (n)-[:U]->(n) RETURN r, p",
+);
+
+/// Returns the depth to which the lines of a plan are indented.
+fn depth(plan: &str) -> usize {
+    plan.lines().map(|line| line.len() - line.trim_start().len()).max().unwrap_or(0)
+}
+
+#[test]
+fn the_plan_of_a_long_create_is_wide_and_not_deep() {
+    let text = |patterns: usize| format!("CREATE {}", vec!["(:A)"; patterns].join(", "));
+    let [short, long] = [1_000, 100_000].map(|patterns| depth(&plans(&[&text(patterns)])));
+    assert!(short > 0 && long <= short + 2 * 8, "{short} and {long}");
+}

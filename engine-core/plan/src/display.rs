@@ -3,7 +3,7 @@
 use crate::op::ScanTest;
 use crate::{
     ApplyKind, Arithmetic, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
-    RepeatTest, ScanFilter, Shortest, Slot, SortKey,
+    RepeatTest, ScanFilter, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::{Direction, Str, Value};
@@ -194,6 +194,12 @@ fn describe(op: &Op) -> String {
         }
         Op::Keep { slots: kept, .. } => format!("keep [{}]", slots(kept)),
         Op::Unwind { list, out, .. } => format!("unwind {out} of {list}"),
+        Op::CallProcedure { procedure, args, yields, .. } => {
+            let Signature { name, columns, .. } = procedure.signature();
+            let column = |at: &usize| columns.get(*at).copied().unwrap_or_default();
+            let yields = list(yields.iter().map(|(at, slot)| format!("{slot} = {}", column(at))));
+            format!("call {name}({}) to [{yields}]", list(args.iter()))
+        }
         Op::Aggregate { keys, items, .. } => {
             let keys = list(keys.iter().map(|(s, e)| format!("{s} = {e}")));
             let items = list(items.iter().map(|i| {

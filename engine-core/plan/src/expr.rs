@@ -302,6 +302,33 @@ pub enum Function {
     ToUpper,
     Replace,
     Split,
+    /// Args list of strings, delimiter: the strings as one text (Neptune `join`).
+    Join,
+    /// Args text, part, from, to: the position of the first occurrence between two positions, or -1. A `to` of -1 is the
+    /// end of the text (Neptune `textIndexOf`).
+    TextIndexOf,
+    /// Args map, key: the map without the key (Neptune `removeKeyFromMap`).
+    RemoveKey,
+    /// One map with the entries of all arguments; of equal keys, the last one wins (openCypher `n{.*, key: value}`).
+    MergeMaps,
+    /// Neptune `collToSet`: the distinct items of a list, in their order.
+    ToSet,
+    /// Args list, list: the distinct items of the first that the second does not have (Neptune `collSubtract`).
+    Subtract,
+    /// Args list, list: the distinct items of the first that the second has too (Neptune `collIntersection`).
+    Intersect,
+    /// Args list, keys, orders, skip, limit: the sorted items. `keys` has a list of values for each item, and `orders` a
+    /// map for each of these values, whose entry `order` is `asc` or `desc`. A limit of -1 is no limit (Neptune
+    /// `collSort…`).
+    SortBy,
+    /// A random UUID, for each row.
+    RandomUuid,
+    /// Milliseconds since 1970 of a point in time (Neptune `epochmillis`).
+    EpochMillis,
+    /// The year, month and day of a point in time, in UTC.
+    Year,
+    Month,
+    Day,
     /// Milliseconds since 1970 at the start of the request.
     Timestamp,
     /// `datetime()` now, or of an ISO 8601 string or epoch milliseconds.

@@ -23,6 +23,7 @@ mod limits;
 pub mod op;
 pub mod passes;
 pub mod pattern;
+mod procedure;
 mod top;
 pub mod visit;
 
@@ -34,4 +35,5 @@ pub use op::{
     ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Shortest};
+pub use procedure::{Procedure, Signature};
 pub use top::TopEdges;

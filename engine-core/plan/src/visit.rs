@@ -22,6 +22,7 @@ macro_rules! children {
             | Op::Let { input, .. }
             | Op::Keep { input, .. }
             | Op::Unwind { input, .. }
+            | Op::CallProcedure { input, .. }
             | Op::Aggregate { input, .. }
             | Op::Distinct { input, .. }
             | Op::Sort { input, .. }
@@ -100,6 +101,7 @@ impl Op {
             Op::Filter { predicate, .. } => vec![predicate],
             Op::Let { bindings, .. } => bindings.iter().map(|(_, e)| e).collect(),
             Op::Unwind { list, .. } => vec![list],
+            Op::CallProcedure { args, .. } => args.iter().collect(),
             Op::Aggregate { keys, items, .. } => {
                 keys.iter().map(|(_, e)| e).chain(items.iter().flat_map(|i| &i.args)).collect()
             }

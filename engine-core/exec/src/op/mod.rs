@@ -24,6 +24,7 @@ mod lookup;
 mod measured;
 mod merge;
 mod order;
+mod procedure;
 mod repeat;
 mod row;
 mod sample;
@@ -204,6 +205,9 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
             held::Held::around(Box::new(row::Let::new(build(input, measured)?, bindings)), slots)
         }
         Op::Keep { input, slots } => Box::new(row::Keep::new(build(input, measured)?, slots)),
+        Op::CallProcedure { input, procedure, args, yields } => {
+            Box::new(procedure::CallProcedure::new(build(input, measured)?, *procedure, args, yields))
+        }
         Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input, measured)?, list, *out)),
         Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op, measured)?),
         Op::Distinct { input, by } => Box::new(slice::Distinct::new(build(input, measured)?, by)),

@@ -1,7 +1,7 @@
 //! Calls functions with computed arguments: applies the rules for null, then calls the module of the function's kind.
 
 use super::error::Error;
-use super::{convert, list, local, number, path, text};
+use super::{collection, convert, list, local, number, path, text};
 use crate::{Context, Result};
 use tidegraph_plan::Function;
 use tidegraph_types::Value;
@@ -113,9 +113,18 @@ pub(crate) fn call(
             _ => return Err(Error::of_type(name, "a number that is not negative", first).into()),
         },
         F::SampleLocal => local::sample(name, &args, || ctx.entropy.random_unit())?,
+        F::RandomUuid => Value::String(ctx.entropy.uuid()),
         F::Timestamp => Value::Long(ctx.now.as_millisecond()),
         F::DateTime if args.is_empty() => Value::DateTime(ctx.now),
         F::DateTime => convert::datetime(name, first)?,
+        F::EpochMillis | F::Year | F::Month | F::Day => convert::part_of_time(function, name, first)?,
+        F::Join => collection::join(name, first, &args[1])?,
+        F::TextIndexOf => text::index_of(name, &args)?,
+        F::RemoveKey => collection::remove_key(name, first, &args[1])?,
+        F::MergeMaps => collection::merge(name, &args)?,
+        F::ToSet => collection::distinct(name, first)?,
+        F::Subtract | F::Intersect => collection::members(name, first, &args[1], function == F::Intersect)?,
+        F::SortBy => collection::sort_by(name, &args)?,
         F::Substring
         | F::Left
         | F::Right

@@ -6,6 +6,7 @@ use jiff::civil;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use tidegraph_plan::Function;
 use tidegraph_types::Value;
 
 /// 2^63 as a double; 64-bit integers are smaller.
@@ -96,6 +97,18 @@ pub(crate) fn datetime(name: &'static str, value: &Value) -> Result<Value, Error
             None => Err(Error::of_type(name, "a string, integer or map", value)),
         },
     }
+}
+
+/// Returns the milliseconds since 1970 of a point in time, or its year, month or day in UTC.
+pub(crate) fn part_of_time(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {
+    let Value::DateTime(time) = value else { return Err(Error::of_type(name, "a datetime", value)) };
+    let date = TimeZone::UTC.to_datetime(*time).date();
+    Ok(Value::Long(match function {
+        Function::Year => i64::from(date.year()),
+        Function::Month => i64::from(date.month()),
+        Function::Day => i64::from(date.day()),
+        _ => time.as_millisecond(),
+    }))
 }
 
 /// Parses a point in time from ISO 8601 text. An offset overrides the name of a zone after it.

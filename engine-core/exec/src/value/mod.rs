@@ -6,7 +6,8 @@
 //! [`materialize`] replaces handles in result rows by data.
 //!
 //! Flow: `need` (which elements, which properties) → `elements` (read them) → `eval` (expressions) → `call` and
-//! the modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `local`, `path`, `record`).
+//! the modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `collection`, `local`,
+//! `path`, `record`).
 //!
 //! What must never happen: a call to storage for each row of a slot; a panic, whatever the expression and its values;
 //! a rounded or wrapped integer; a value larger than the request's memory limit that is made before it is charged.
@@ -15,6 +16,7 @@ mod aggregate;
 mod ahead;
 mod arithmetic;
 mod call;
+mod collection;
 mod column;
 mod compare;
 mod convert;

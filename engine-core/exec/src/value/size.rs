@@ -107,6 +107,7 @@ pub(crate) fn steps(function: Function, args: &[Value]) -> usize {
     match function {
         Function::Regex | Function::MatchesWhole => bytes,
         Function::DedupLocal | Function::OrderLocal | Function::IdTexts => bytes,
+        Function::ToSet | Function::Subtract | Function::Intersect | Function::SortBy => bytes,
         _ => bytes / 16,
     }
 }
@@ -139,7 +140,15 @@ pub(crate) fn result_bytes(function: Function, args: &[Value]) -> usize {
         F::ToLower | F::ToUpper | F::Trim | F::LTrim | F::RTrim | F::Reverse | F::ListTail => own(0),
         F::MapKeys | F::MapValues | F::Unfold | F::Nodes | F::Relationships | F::PathSelectAll => own(0),
         F::OrderLocal | F::SampleLocal => own(0),
-        F::DedupLocal | F::IdTexts => own(0).saturating_mul(3),
+        F::DedupLocal | F::IdTexts | F::ToSet => own(0).saturating_mul(3),
+        F::Subtract | F::Intersect => own(0).saturating_mul(3).saturating_add(own(1).saturating_mul(2)),
+        F::SortBy => own(0).saturating_mul(3),
+        F::RemoveKey => own(0),
+        F::MergeMaps => args.iter().map(own_bytes).sum(),
+        F::Join => match args.first().and_then(Value::as_slice) {
+            Some(items) => items.iter().map(|item| own_bytes(item).saturating_add(text(1).len())).sum(),
+            None => 0,
+        },
         F::MakePath | F::PathAppend | F::PathLabel => {
             args.iter().map(|arg| own_bytes(arg).saturating_mul(2).max(size_of::<Value>())).sum()
         }

@@ -69,6 +69,20 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
     Ok(Value::string(result))
 }
 
+/// Returns the position of a part of a text, or -1. Args text, part, from and to (-1: the end of the text).
+pub(crate) fn index_of(name: &'static str, args: &[Value]) -> Result<Value, Error> {
+    let (subject, part) = (text(name, &args[0])?, text(name, &args[1])?);
+    let from = count(name, &args[2])?;
+    let start = offset(subject, from);
+    let end =
+        if args[3].as_i64() == Some(-1) { subject.len() } else { offset(subject, count(name, &args[3])?) };
+    let range = subject.get(start..end).unwrap_or_default();
+    // A start beyond the end of the text has no place for an empty part either.
+    let is_inside = start < subject.len() || from <= subject.chars().count();
+    let found = range.find(part).filter(|_| is_inside && start <= end);
+    Ok(Value::Long(found.map_or(-1, |at| (from + range[..at].chars().count()) as i64)))
+}
+
 /// Computes STARTS WITH, ENDS WITH or CONTAINS; null if one of the values is no string.
 pub(crate) fn test(function: Function, a: &Value, b: &Value) -> Value {
     let (Some(text), Some(part)) = (a.as_str(), b.as_str()) else { return Value::Null };

@@ -6,7 +6,7 @@ use super::{Lowering, Typed, aggregate};
 use crate::ast::{Expr as Tree, ExprKind};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{Arithmetic, Expr, Function};
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{Map, Str, Value};
 
 /// The signature of a function.
 struct Signature {
@@ -23,18 +23,14 @@ const MANY: usize = usize::MAX;
 /// Functions of openCypher and its dialects that are not supported yet.
 const UNSUPPORTED: &[&str] = &[
     "apoc",
-    "char_length",
-    "character_length",
     "date",
     "distance",
     "duration",
-    "epochmillis",
     "extract",
     "file",
     "filter",
     "isempty",
     "isnan",
-    "join",
     "linenumber",
     "localdatetime",
     "localtime",
@@ -43,8 +39,6 @@ const UNSUPPORTED: &[&str] = &[
     "percentilecont",
     "percentiledisc",
     "point",
-    "randomuuid",
-    "removekeyfrommap",
     "time",
     "tobooleanlist",
     "tobooleanornull",
@@ -56,9 +50,6 @@ const UNSUPPORTED: &[&str] = &[
     "tostringornull",
     "valuetype",
     "vector",
-    "textindexof",
-    "collsort",
-    "collsortmaps",
 ];
 
 #[rustfmt::skip]
@@ -124,6 +115,22 @@ fn signature(name: &str) -> Option<Signature> {
         "split" => (F::Split, (2, 2), text, T::LIST),
         "timestamp" => (F::Timestamp, (0, 0), T::ANY, T::INTEGER),
         "datetime" => (F::DateTime, (0, 1), T::ANY, T::TIME),
+        "randomuuid" => (F::RandomUuid, (0, 0), T::ANY, text),
+        "char_length" | "character_length" => (F::Size, (1, 1), text, T::INTEGER),
+        // Neptune's own.
+        "epochmillis" => (F::EpochMillis, (1, 1), T::TIME, T::INTEGER),
+        "year" => (F::Year, (1, 1), T::TIME, T::INTEGER),
+        "month" => (F::Month, (1, 1), T::TIME, T::INTEGER),
+        "day" => (F::Day, (1, 1), T::TIME, T::INTEGER),
+        "join" => (F::Join, (2, 2), T::LIST, text),
+        "textindexof" => (F::TextIndexOf, (2, 4), text, T::INTEGER),
+        "removekeyfrommap" => (F::RemoveKey, (2, 2), T::MAP, T::MAP),
+        "colltoset" => (F::ToSet, (1, 1), T::LIST, T::LIST),
+        "collsubtract" => (F::Subtract, (2, 2), T::LIST, T::LIST),
+        "collintersection" => (F::Intersect, (2, 2), T::LIST, T::LIST),
+        "collsort" => (F::SortBy, (1, 2), T::LIST, T::LIST),
+        "collsortmaps" | "collsortnodes" => (F::SortBy, (2, 2), T::LIST, T::LIST),
+        "collsortmulti" => (F::SortBy, (1, 4), T::LIST, T::LIST),
         _ => return None,
     };
     Some(Signature { function, arguments, accepts, gives })
@@ -180,7 +187,14 @@ impl<'a> Lowering<'a> {
             }
             values.push(value.expr);
         }
-        let call = Expr::Call(signature.function, values);
+        let call = match signature.function {
+            Function::TextIndexOf => {
+                values.extend([0_i64, -1].into_iter().skip(values.len() - 2).map(Expr::literal));
+                Expr::Call(signature.function, values)
+            }
+            Function::SortBy => return Ok(Typed::new(self.sort_of_list(&lower, values), signature.gives)),
+            _ => Expr::Call(signature.function, values),
+        };
         let expr = match &*lower {
             "cot" => arithmetic(Arithmetic::Divide, Expr::literal(1.0), call),
             "haversin" => {
@@ -190,6 +204,44 @@ impl<'a> Lowering<'a> {
             _ => call,
         };
         Ok(Typed::new(expr, signature.gives))
+    }
+
+    /// Lowers one of Neptune's functions that sort a list, as `name` says: `collSort(list, order)`, `collSortMaps(list,
+    /// order)`, `collSortNodes(list, order)`, `collSortMulti(list, orders, limit, skip)`. An order is a map with the
+    /// entries `key` and `order`.
+    fn sort_of_list(&mut self, name: &str, args: Vec<Expr>) -> Expr {
+        let mut args = args.into_iter();
+        let list = args.next().unwrap_or_else(null);
+        let second = args.next();
+        let orders = match (name, second) {
+            ("collsortmulti", Some(orders)) => orders,
+            ("collsortmulti", None) => Expr::List(vec![]),
+            (_, Some(order)) => {
+                let none = Expr::Literal(Value::map(Map::new()));
+                Expr::List(vec![Expr::Call(Function::Coalesce, vec![order, none])])
+            }
+            (_, None) => Expr::List(vec![Expr::Literal(Value::map(Map::new()))]),
+        };
+        let limit = args.next().unwrap_or_else(|| Expr::literal(-1_i64));
+        let skip = args.next().unwrap_or_else(|| Expr::literal(0_i64));
+        let (sorted, orders_slot, item, order) = (self.slot(), self.slot(), self.slot(), self.slot());
+        let each = |variable, list, map| Expr::Comprehension {
+            variable,
+            list: Box::new(Expr::Slot(list)),
+            filter: None,
+            map: Some(Box::new(map)),
+        };
+        let keys = if name == "collsort" {
+            Expr::List(vec![Expr::Slot(item)])
+        } else {
+            let key = Expr::Property(Box::new(Expr::Slot(order)), Str::new_static("key"));
+            each(order, orders_slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(key)))
+        };
+        let keys = each(item, sorted, keys);
+        let args = vec![Expr::Slot(sorted), keys, Expr::Slot(orders_slot), skip, limit];
+        // The list and the orders are named twice, but computed once.
+        let sort = self.with_local(orders_slot, orders, Expr::Call(Function::SortBy, args));
+        self.with_local(sorted, list, sort)
     }
 
     /// `exists(n.key)`, `exists((a)-->(b))`.

@@ -48,6 +48,7 @@ pub(super) fn check(clauses: &[Clause], role: Role) -> Result<()> {
             match &clause.kind {
                 ClauseKind::Return(_) => {}
                 kind if updates(kind) && role == Role::Query => {}
+                ClauseKind::Call(_) if clauses.len() == 1 => {}
                 kind if updates(kind) => {
                     return fault(format!("a part of a UNION cannot end with {name}, expected RETURN"));
                 }
@@ -74,7 +75,11 @@ pub(super) fn check(clauses: &[Clause], role: Role) -> Result<()> {
 fn updates(kind: &ClauseKind) -> bool {
     !matches!(
         kind,
-        ClauseKind::Match { .. } | ClauseKind::Unwind { .. } | ClauseKind::With(_) | ClauseKind::Return(_)
+        ClauseKind::Match { .. }
+            | ClauseKind::Unwind { .. }
+            | ClauseKind::With(_)
+            | ClauseKind::Return(_)
+            | ClauseKind::Call(_)
     )
 }
 
@@ -91,5 +96,6 @@ fn name(kind: &ClauseKind) -> &'static str {
         ClauseKind::Remove(_) => "REMOVE",
         ClauseKind::Delete { .. } => "DELETE",
         ClauseKind::Foreach { .. } => "FOREACH",
+        ClauseKind::Call(_) => "CALL",
     }
 }

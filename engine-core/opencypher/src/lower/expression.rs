@@ -2,7 +2,7 @@
 
 use super::types::Types;
 use super::{Lowering, Origin, Typed, aggregate};
-use crate::ast::{Expr as Tree, ExprKind, Literal};
+use crate::ast::{Expr as Tree, ExprKind, Literal, MapItem};
 use crate::fault::{Fault, Result};
 use crate::parser::MAX_HEIGHT;
 use tidegraph_plan::{Arithmetic, Comparison, Expr, Function, Slot};
@@ -116,6 +116,7 @@ impl<'a> Lowering<'a> {
                     .collect::<Result<Vec<_>>>()?;
                 typed(map(entries), Types::MAP)
             }
+            ExprKind::MapProjection(base, items) => self.map_projection(base, items),
             ExprKind::Case { subject, branches, otherwise } => {
                 self.case(subject.as_deref(), branches, otherwise.as_deref())
             }
@@ -246,7 +247,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Binds a local slot to `value` inside `body`, as a reduction over one item.
-    fn with_local(&mut self, slot: Slot, value: Expr, body: Expr) -> Expr {
+    pub(super) fn with_local(&mut self, slot: Slot, value: Expr, body: Expr) -> Expr {
         Expr::Reduce {
             accumulator: slot,
             start: Box::new(value),
@@ -297,6 +298,34 @@ impl<'a> Lowering<'a> {
             case = self.with_local(slot, value, case);
         }
         Ok(Typed::new(case, Types::ANY))
+    }
+
+    /// `base{.*, key: value}`: null if the base is null.
+    fn map_projection(&mut self, base: &'a Tree, items: &'a [MapItem]) -> Result<Typed> {
+        let value = self.expr(base)?;
+        expect(&value, Types::ELEMENT | Types::MAP, base, "a map projection")?;
+        let base = value.expr;
+        let mut parts: Vec<Expr> = vec![];
+        let mut entries: Vec<(Str, Expr)> = vec![];
+        for item in items {
+            match item {
+                MapItem::All => {
+                    if !entries.is_empty() {
+                        parts.push(map(std::mem::take(&mut entries)));
+                    }
+                    parts.push(Expr::Call(Function::PropertyMap, vec![base.clone()]));
+                }
+                MapItem::Entry(key, tree) => entries.push((key.clone(), self.value(tree)?)),
+            }
+        }
+        if !entries.is_empty() || parts.is_empty() {
+            parts.push(map(entries));
+        }
+        let all =
+            if parts.len() == 1 { parts.swap_remove(0) } else { Expr::Call(Function::MergeMaps, parts) };
+        let is_null = Expr::IsNull(Box::new(base));
+        let branches = vec![(is_null, Expr::Literal(Value::Null))];
+        Ok(Typed::new(Expr::Case { branches, otherwise: Box::new(all) }, Types::MAP))
     }
 
     /// Lowers a list to iterate over, and returns the types of its items.

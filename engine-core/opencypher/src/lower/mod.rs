@@ -2,7 +2,7 @@
 //!
 //! **Scope.** [`Lowering::scope`] lists the visible variables, the innermost last. Each clause takes the operators so
 //! far as its input and returns its own on top. WITH replaces the scope by the items that it projects. `WITH a AS b`
-//! moves no value: the new name gets the old slot, which is sound because no slot is written twice.
+//! moves no value: the new name gets the old slot, which is sound because no slot of a variable is written twice.
 //!
 //! **Subqueries.** Expressions hold no plans. A pattern or subquery inside an expression becomes a plan that binds a
 //! slot. It waits in [`Lowering::pending`] until the operator that uses the expression is made;
@@ -23,13 +23,16 @@ mod clause_order;
 mod expression;
 mod matching;
 mod pattern;
+mod procedure;
 mod projection;
+mod scope;
 mod subquery;
 mod types;
 mod update;
 
 use crate::ast::{Clause, ClauseKind, Expr as Tree, Name, Query, SingleQuery};
 use crate::fault::{Fault, Result};
+use scope::Scope;
 use tidegraph_plan::{BindKind, Column, Expr, Limits, Op, Plan, Slot};
 use tidegraph_types::Str;
 use types::Types;
@@ -120,7 +123,9 @@ struct Lowering<'a> {
     operators: u32,
     /// Offset of the current clause.
     place: u32,
-    scope: Vec<Variable<'a>>,
+    scope: Scope<'a>,
+    /// The slot of edges that CREATE makes and nothing names.
+    unnamed: Option<Slot>,
     pending: Vec<Pending>,
     replacements: Vec<Replacement<'a>>,
     /// A reason for the error message why a variable is missing from the scope.
@@ -133,9 +138,9 @@ struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn new(limits: &'a Limits<'a>) -> Self {
-        let (scope, pending, replacements) = (vec![], vec![], vec![]);
+        let (scope, unnamed, pending, replacements) = (Scope::default(), None, vec![], vec![]);
         let (slots, operators, place, hint, level, outer) = (0, 0, 0, None, 0, 0);
-        Self { limits, slots, operators, place, scope, pending, replacements, hint, level, outer }
+        Self { limits, slots, operators, place, scope, unnamed, pending, replacements, hint, level, outer }
     }
 
     fn slot(&mut self) -> Slot {
@@ -171,7 +176,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn find(&self, name: &str) -> Option<&Variable<'a>> {
-        self.scope.iter().rev().find(|v| v.name == name)
+        self.scope.find(name)
     }
 
     fn declare(&mut self, name: &'a str, slot: Slot, types: Types, origin: Origin) {
@@ -190,7 +195,7 @@ impl<'a> Lowering<'a> {
 
     /// Returns a variable that must be in scope.
     fn resolve(&self, name: &str, offset: u32) -> Result<(Slot, Types)> {
-        self.limits.spend(self.scope.len())?;
+        self.limits.spend(1)?;
         let Some(variable) = self.find(name) else {
             let hint = self.hint.map(|h| format!(" ({h})")).unwrap_or_default();
             return Err(Fault::syntax(offset, format!("variable `{name}` is not defined{hint}")));
@@ -262,6 +267,14 @@ impl<'a> Lowering<'a> {
                 ClauseKind::Set(items) => self.set(op, items)?,
                 ClauseKind::Remove(items) => self.remove(op, items)?,
                 ClauseKind::Delete { detach, targets } => self.delete(op, *detach, targets)?,
+                ClauseKind::Call(call) => {
+                    let is_alone = clauses.len() == 1 && self.level == 0;
+                    let (op, columns) = self.call_procedure(op, call, is_alone)?;
+                    if is_alone {
+                        return Ok((op, Some(columns)));
+                    }
+                    op
+                }
                 ClauseKind::Foreach { variable, list, body } => self.foreach(op, variable, list, body)?,
             };
         }

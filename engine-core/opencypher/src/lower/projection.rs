@@ -1,5 +1,6 @@
 //! WITH and RETURN: items, grouping, DISTINCT, ORDER BY, SKIP, LIMIT and the WHERE of WITH, in this order.
 
+use super::scope::Scope;
 use super::types::Types;
 use super::{Lowering, Origin, Projected, Replacement, Typed, Variable, aggregate};
 use crate::ast::{Expr as Tree, ExprKind, Projection};
@@ -186,7 +187,7 @@ impl<'a> Lowering<'a> {
         let mut key_columns: Vec<Option<(Slot, Types)>> = Vec::with_capacity(items.len());
         let mut replacements: Vec<Replacement<'a>> = vec![];
         let outer_slots = self.outer_slots();
-        let mut scope: Vec<Variable<'a>> = self.scope[..self.outer].to_vec();
+        let mut scope: Scope<'a> = self.scope[..self.outer].iter().cloned().collect();
 
         for item in items {
             if item.grouped {

@@ -29,27 +29,36 @@ struct NewProperties {
 type Steps = Vec<Expr>;
 
 impl<'a> Lowering<'a> {
-    /// `CREATE pattern, pattern …`. Operators nest below each other, so that a long list is split into subplans of
-    /// about [`CHUNK`] operators.
+    /// `CREATE pattern, pattern …`. Operators nest below each other, so that a long list becomes chunks of about
+    /// [`CHUNK`] operators, which are the leaves of a balanced tree: the depth grows with the logarithm of the length.
     pub(super) fn create(&mut self, mut op: Op, paths: impl Iterator<Item = &'a PathPattern>) -> Result<Op> {
-        let mut outer: Option<Op> = None;
-        let mut start = self.operators;
+        // Trees of 1, 2, 4 … chunks, the largest and earliest first.
+        let mut trees: Vec<(u32, Op)> = vec![];
+        let (start, mut deepest) = (self.operators, self.operators);
         for path in paths {
             if self.operators - start > CHUNK {
-                outer = Some(self.close_chunk(outer, op, start)?);
-                op = Op::Argument;
-                start = self.operators;
+                deepest = deepest.max(self.operators);
+                self.operators = start;
+                let mut tree = (0, std::mem::replace(&mut op, Op::Argument));
+                while let Some((level, earlier)) = trees.pop_if(|(level, _)| *level == tree.0) {
+                    tree = (level + 1, self.one_after_another(earlier, tree.1)?);
+                }
+                trees.push(tree);
             }
             op = self.create_path(op, path)?;
         }
-        self.close_chunk(outer, op, start)
+        self.operators = deepest.max(self.operators);
+        self.count_operators(trees.first().map_or(0, |(level, _)| level + trees.len() as u32), self.place)?;
+        while let Some((_, earlier)) = trees.pop() {
+            op = self.one_after_another(earlier, op)?;
+        }
+        Ok(op)
     }
 
-    /// Moves the operators made since `start` into a subplan of the earlier ones, if there are earlier ones.
-    fn close_chunk(&mut self, outer: Option<Op>, plan: Op, start: u32) -> Result<Op> {
-        let Some(input) = outer else { return Ok(plan) };
-        self.operators = start;
-        self.op(Op::Apply { input: Box::new(input), plan: Box::new(plan), kind: ApplyKind::Cross })
+    /// Runs a plan for each row of an earlier one.
+    fn one_after_another(&self, earlier: Op, plan: Op) -> Result<Op> {
+        self.limits.charge(size_of::<Op>())?;
+        Ok(Op::Apply { input: Box::new(earlier), plan: Box::new(plan), kind: ApplyKind::Cross })
     }
 
     fn create_path(&mut self, mut op: Op, path: &'a PathPattern) -> Result<Op> {
@@ -76,12 +85,20 @@ impl<'a> Lowering<'a> {
             op = self.bind_pending(op)?;
             let out = match &edge.variable {
                 Some(name) => self.declare_new(name, Types::EDGE)?,
-                None => self.slot(),
+                None if path.variable.is_some() => self.slot(),
+                // A row has no place for each of thousands of edges that nothing reads.
+                None => self.unnamed_slot(),
             };
             op = self.op(create_edge(op, out, edge, (ends[0], ends[1]), properties))?;
             steps.extend([Expr::Slot(out), Expr::Slot(ends[1])]);
         }
         self.make_path(op, path, steps)
+    }
+
+    fn unnamed_slot(&mut self) -> Slot {
+        let slot = self.unnamed.unwrap_or_else(|| self.slot());
+        self.unnamed = Some(slot);
+        slot
     }
 
     /// Returns the slot of a node of CREATE or MERGE that is already bound. The pattern must give its name only.

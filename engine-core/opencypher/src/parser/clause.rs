@@ -2,16 +2,16 @@
 
 use super::Parser;
 use crate::ast::{
-    Clause, ClauseKind, Expr, ExprKind, Item, Name, Projection, Query, RemoveItem, SetItem, SingleQuery,
-    SortItem,
+    Call, Clause, ClauseKind, Expr, ExprKind, Item, Name, Place, Projection, Query, RemoveItem, SetItem,
+    SingleQuery, SortItem, Yield,
 };
 use crate::fault::{Fault, Result};
 use crate::token::{Keyword, TokenKind};
 use std::time::Duration;
+use tidegraph_types::Str;
 
 /// Words that start a clause of openCypher or a command of a dialect, none of them supported.
 const UNSUPPORTED: &[&str] = &[
-    "CALL",
     "LOAD",
     "USE",
     "EXPLAIN",
@@ -179,6 +179,10 @@ impl Parser<'_> {
             self.leave();
             return Ok(Some(Clause { kind: ClauseKind::Foreach { variable, list, body }, place }));
         }
+        if self.at_word("CALL") {
+            self.at += 1;
+            return Ok(Some(Clause { kind: ClauseKind::Call(Box::new(self.call_clause(place)?)), place }));
+        }
         for word in UNSUPPORTED {
             if self.at_word(word) {
                 let name = if *word == "LOAD" { "LOAD CSV" } else { word };
@@ -186,6 +190,42 @@ impl Parser<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// `procedure(args) YIELD column AS variable, … WHERE predicate`
+    fn call_clause(&mut self, start: Place) -> Result<Call> {
+        if matches!(self.peek(), TokenKind::LeftBrace | TokenKind::LeftParen) {
+            return Err(Fault::unsupported(start.0, "CALL subquery"));
+        }
+        let place = self.place();
+        let mut text = self.schema_name("the name of a procedure")?;
+        while self.accept(TokenKind::Dot) {
+            text = Str::from(format!("{text}.{}", self.schema_name("the name of a procedure")?));
+        }
+        let mut args = vec![];
+        if self.accept(TokenKind::LeftParen) && !self.accept(TokenKind::RightParen) {
+            args = self.list_of(Self::expression)?;
+            self.expect(TokenKind::RightParen, "',' or ')'")?;
+        }
+        let mut yields = Yield::Omitted;
+        let mut predicate = None;
+        if self.at_word("YIELD") {
+            self.at += 1;
+            yields = if self.accept(TokenKind::Star) {
+                Yield::All
+            } else {
+                Yield::Columns(self.list_of(Self::yielded)?)
+            };
+            predicate = self.where_clause()?;
+        }
+        Ok(Call { name: Name { text, place }, args, yields, predicate })
+    }
+
+    /// `column`, `column AS variable`
+    fn yielded(&mut self) -> Result<(Str, Name)> {
+        let column = self.variable()?;
+        let variable = if self.accept_keyword(Keyword::As) { self.variable()? } else { column.clone() };
+        Ok((column.text, variable))
     }
 
     fn match_clause(&mut self, optional: bool) -> Result<ClauseKind> {

@@ -2,7 +2,7 @@
 //! (IN, STARTS WITH, IS NULL …), `+ -`, `* / %`, `^`, signs, then `.key`, `[…]` and `:Label`.
 
 use super::Parser;
-use crate::ast::{Expr, ExprKind, Literal, Place};
+use crate::ast::{Expr, ExprKind, Literal, MapItem, Place};
 use crate::fault::Result;
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
@@ -185,11 +185,45 @@ impl Parser<'_> {
                     self.node(ExprKind::HasLabels(Box::new(base), labels), place)?
                 }
                 TokenKind::LeftBrace if matches!(base.kind, ExprKind::Variable(_)) => {
-                    return Err(crate::fault::Fault::unsupported(place.0, "map projection"));
+                    self.map_projection(base)?
                 }
                 _ => return Ok(base),
             };
         }
+    }
+
+    /// `{.*, .key, key: value, variable}` after `base`.
+    fn map_projection(&mut self, base: Expr) -> Result<Expr> {
+        self.expect(TokenKind::LeftBrace, "'{'")?;
+        let mut items = vec![];
+        while !self.accept(TokenKind::RightBrace) {
+            if !items.is_empty() {
+                self.expect(TokenKind::Comma, "',' or '}'")?;
+            }
+            items.push(self.map_item(&base)?);
+        }
+        let place = base.place;
+        self.node(ExprKind::MapProjection(Box::new(base), items), place)
+    }
+
+    fn map_item(&mut self, base: &Expr) -> Result<MapItem> {
+        let place = self.place();
+        if self.accept(TokenKind::Dot) {
+            if self.accept(TokenKind::Star) {
+                return Ok(MapItem::All);
+            }
+            let key = self.schema_name("a property key or '*'")?;
+            let value = self.node(ExprKind::Property(Box::new(base.clone()), key.clone()), place)?;
+            return Ok(MapItem::Entry(key, value));
+        }
+        if self.peek_at(1) == TokenKind::Colon {
+            let key = self.schema_name("a key, '.' or '}'")?;
+            self.expect(TokenKind::Colon, "':'")?;
+            return Ok(MapItem::Entry(key, self.expression()?));
+        }
+        let name = self.variable()?;
+        let value = self.node(ExprKind::Variable(name.text.clone()), place)?;
+        Ok(MapItem::Entry(name.text, value))
     }
 
     /// An index or a slice of `base`; the opening bracket is taken.

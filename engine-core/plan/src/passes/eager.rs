@@ -175,6 +175,7 @@ fn reads(op: &Op) -> bool {
             | Op::ShortestPath { .. }
             | Op::Match { .. }
             | Op::Merge { .. }
+            | Op::CallProcedure { .. }
     ) || (!op.writes_itself() && op.exprs().into_iter().any(reads_elements))
 }
 

@@ -153,6 +153,9 @@ pub enum Expr {
     Quantifier { kind: &'static str, name: String, list: Box<Expr>, filter: Box<Expr> },
     /// `list[index]`
     Index(Box<Expr>, Box<Expr>),
+    /// `name{.*, key: value}`
+    #[allow(missing_docs, reason = "the text above names them")]
+    MapProjection { name: String, all: bool, entries: Vec<(String, Expr)> },
     /// Aggregate; `count(*)` has no argument.
     #[allow(missing_docs, reason = "the text above names them")]
     Aggregate { function: &'static str, distinct: bool, of: Option<Box<Expr>> },
@@ -405,6 +408,11 @@ impl fmt::Display for Expr {
                 write!(f, "{kind}({name} IN {list} WHERE {filter})")
             }
             Self::Index(list, index) => write!(f, "{list}[{index}]"),
+            Self::MapProjection { name, all, entries } => {
+                let all = all.then(|| ".*".to_owned());
+                let entries = entries.iter().map(|(key, value)| format!("{key}: {value}"));
+                write!(f, "{name}{{{}}}", join(&all.into_iter().chain(entries).collect::<Vec<_>>(), ", "))
+            }
             Self::Aggregate { function, distinct, of } => match of {
                 None => write!(f, "{function}(*)"),
                 Some(of) => write!(f, "{function}({}{of})", if *distinct { "DISTINCT " } else { "" }),

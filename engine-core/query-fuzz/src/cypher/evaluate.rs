@@ -441,6 +441,23 @@ impl Reader<'_> {
                 }
                 _ => Val::Null,
             },
+            Expr::MapProjection { name, all, entries } => {
+                let of = named(row, name)?;
+                if of.is_null() {
+                    return Ok(Val::Null);
+                }
+                let mut map: BTreeMap<String, Val> = BTreeMap::new();
+                for key in crate::graph::ALL_KEYS.iter().filter(|_| *all) {
+                    let property = self.graph.property(&of, key);
+                    if !property.is_null() {
+                        map.insert((*key).to_owned(), property);
+                    }
+                }
+                for (key, entry) in entries {
+                    map.insert(key.clone(), value(entry)?);
+                }
+                Val::Map(map.into_iter().map(|(key, value)| (Val::Str(key), value)).collect())
+            }
             Expr::Aggregate { .. } => return Err(Stop::Wrong("an aggregate inside".to_owned())),
         })
     }
@@ -486,6 +503,18 @@ impl Reader<'_> {
                 let all = crate::graph::ALL_KEYS.iter().filter(|key| !self.graph.property(of, key).is_null());
                 Val::List(all.map(|key| Val::Str((*key).to_owned())).collect())
             }
+            ("collToSet", [Val::List(items)]) => distinct_of(items, |_| true),
+            ("collSubtract", [Val::List(items), Val::List(others)]) => {
+                distinct_of(items, |item| !has(others, item))
+            }
+            ("collIntersection", [Val::List(items), Val::List(others)]) => {
+                distinct_of(items, |item| has(others, item))
+            }
+            ("collSort", [Val::List(items)]) => {
+                let mut sorted = items.clone();
+                sorted.sort_by(order);
+                Val::List(sorted)
+            }
             ("abs", [Val::Int(int)]) => Val::Int(int.abs()),
             ("toUpper", [Val::Str(text)]) => Val::Str(text.to_uppercase()),
             ("toString", [Val::Int(int)]) => Val::Str(int.to_string()),
@@ -493,6 +522,22 @@ impl Reader<'_> {
             _ => return Err(Stop::Wrong(format!("{name}({arguments:?})"))),
         })
     }
+}
+
+/// Whether a list has an item that is equivalent to a value.
+fn has(items: &[Val], value: &Val) -> bool {
+    items.iter().any(|item| order(item, value) == Ordering::Equal)
+}
+
+/// Returns the first of equivalent items that pass.
+fn distinct_of(items: &[Val], passes: impl Fn(&Val) -> bool) -> Val {
+    let mut out: Vec<Val> = vec![];
+    for item in items {
+        if passes(item) && !has(&out, item) {
+            out.push(item.clone());
+        }
+    }
+    Val::List(out)
 }
 
 fn quantified(kind: &str, yes: usize, no: usize, unknown: usize) -> Val {

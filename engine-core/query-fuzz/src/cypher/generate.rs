@@ -183,7 +183,9 @@ impl<'a> Generator<'a> {
             Expr::Binary(..) => Kind::Bool,
             Expr::Literal(Val::Int(_)) => Kind::Int,
             Expr::Literal(Val::Str(_)) => Kind::Text,
-            Expr::List(_) => Kind::Ints,
+            Expr::List(_) | Expr::Call("collToSet" | "collSubtract" | "collIntersection" | "collSort", _) => {
+                Kind::Ints
+            }
             _ => Kind::Other,
         }
     }
@@ -329,6 +331,7 @@ impl<'a> Generator<'a> {
             (5, _) => self.int(2),
             (6, Some((name, Kind::Path))) => Expr::Call("nodes", vec![Expr::Name(name)]),
             (7, _) => self.list_value(),
+            (8, Some((name, Kind::Node | Kind::Edge))) => self.map_projection(name),
             _ => match self.element() {
                 Some(name) => Expr::Property(name, random_key(self.rng).to_owned()),
                 None => self.int(1),
@@ -364,7 +367,31 @@ impl<'a> Generator<'a> {
         }
     }
 
+    fn map_projection(&mut self, name: String) -> Expr {
+        let all = self.coin(0.6);
+        let mut entries = vec![];
+        for _ in 0..self.rng.random_range(0..3) {
+            let key = if self.coin(0.5) { random_key(self.rng) } else { "other" };
+            // A later entry takes the place of an earlier one, as in the engine.
+            entries.push((key.to_owned(), self.scalar()));
+        }
+        Expr::MapProjection { name, all, entries }
+    }
+
     fn ints(&mut self) -> Expr {
+        if self.coin(0.2) {
+            let (list, other) = (self.plain_ints(), self.plain_ints());
+            return match self.rng.random_range(0..4) {
+                0 => Expr::Call("collToSet", vec![list]),
+                1 => Expr::Call("collSubtract", vec![list, other]),
+                2 => Expr::Call("collIntersection", vec![list, other]),
+                _ => Expr::Call("collSort", vec![list]),
+            };
+        }
+        self.plain_ints()
+    }
+
+    fn plain_ints(&mut self) -> Expr {
         match self.name_of(Kind::Ints) {
             Some(name) if self.coin(0.5) => Expr::Name(name),
             _ => {

@@ -263,6 +263,13 @@ fn smaller_expr(expr: &Expr) -> Vec<Expr> {
             out.extend(smaller_expr(filter).iter().map(|filter| make(list, filter)));
             out
         }
+        Expr::MapProjection { name, all, entries } => (0..entries.len())
+            .map(|at| {
+                let mut entries = entries.clone();
+                entries.remove(at);
+                Expr::MapProjection { name: name.clone(), all: *all, entries }
+            })
+            .collect(),
         _ => vec![],
     }
 }

@@ -7,6 +7,7 @@
 //! What must never happen: a long query on a thread that serves sockets; status 500 for a client's mistake; a write by
 //! GET, or for a web page that the operator did not allow.
 
+mod absent;
 mod allowed;
 mod analytics;
 mod body;
@@ -136,10 +137,6 @@ impl Service {
             .route("/pg/statistics", statistics())
             .route("/propertygraph/statistics/summary", get(statistics::summarize))
             .route("/pg/statistics/summary", get(statistics::summarize))
-            .route("/rdf/statistics", any(statistics::no_rdf))
-            .route("/rdf/statistics/summary", any(statistics::no_rdf))
-            .route("/sparql/statistics", any(statistics::no_rdf))
-            .route("/sparql/statistics/summary", any(statistics::no_rdf))
             .route("/summary", get(statistics::summarize_bare))
             .route("/system", post(system::post))
             .route("/system/", post(system::post))
@@ -155,19 +152,10 @@ impl Service {
             )
             .route("/loader/{id}", get(loader::status).delete(loader::cancel))
             .route_layer(middleware::from_fn(metrics::count))
-            .fallback(unknown_path)
-            .method_not_allowed_fallback(wrong_method)
+            .fallback(absent::unknown_path)
+            .method_not_allowed_fallback(absent::wrong_method)
             .with_state(self)
     }
-}
-
-async fn unknown_path(request: Request) -> Failure {
-    Failure::new(ErrorCode::NotFound, format!("there is no path {}", request.uri().path()))
-}
-
-async fn wrong_method(request: Request) -> Failure {
-    let message = format!("{} does not support the method {}", request.uri().path(), request.method());
-    Failure::new(ErrorCode::MethodNotAllowed, message)
 }
 
 async fn not_yet(request: Request) -> Failure {

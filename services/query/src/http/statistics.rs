@@ -87,12 +87,6 @@ pub async fn summarize_bare(
     Ok(Json(described(&service, request).await?))
 }
 
-/// `/rdf/…` and `/sparql/…`: refused.
-pub async fn no_rdf(request: Request) -> Failure {
-    let message = format!("{} is about RDF, and this service has a property graph", request.uri().path());
-    Failure::new(ErrorCode::UnsupportedOperation, message)
-}
-
 fn always_on(what: &str) -> Failure {
     Failure::new(
         ErrorCode::UnsupportedOperation,

@@ -1,0 +1,150 @@
+/**
+ * Clients and frameworks that others wrote for Amazon Neptune, unmodified but for host, port and certificate, against one
+ * service without TLS and one with it. Then the tables of `docs/neptune-clients.md` must say what the clients did; the
+ * variable `TIDEGRAPH_UPDATE_TABLES` writes them.
+ */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { load } from "../src/client.ts";
+import { dataUri } from "../src/data.ts";
+import { Server } from "../src/server.ts";
+import { checkTable, markdown } from "../src/tables.ts";
+
+/** Longest time of one script; generous, since other programs may keep the machine busy. */
+const PATIENCE_MS = 600_000;
+
+/** Scripts, and the program that runs each. */
+const SCRIPTS: readonly (readonly [string, () => string])[] = [
+  ["boto3_operations.py", () => variable("TIDEGRAPH_PYTHON_FRAMEWORKS")],
+  ["awswrangler_neptune.py", () => variable("TIDEGRAPH_PYTHON_FRAMEWORKS")],
+  ["langchain_graphs.py", () => variable("TIDEGRAPH_PYTHON_FRAMEWORKS")],
+  ["llama_index_stores.py", () => variable("TIDEGRAPH_PYTHON_FRAMEWORKS")],
+  ["mcp_server.py", () => variable("TIDEGRAPH_PYTHON_FRAMEWORKS")],
+  ["graph_explorer_requests.mjs", () => process.execPath],
+  ["cypher_shell.mjs", () => variable("TIDEGRAPH_CYPHER_SHELL") && process.execPath],
+  // Last, because its seeds fill the graph.
+  ["graph_notebook_client.py", () => variable("TIDEGRAPH_PYTHON_NOTEBOOK")],
+];
+
+function variable(name: string): string {
+  const value = process.env[name];
+  assert.ok(value, `${name} is missing; \`npm test\` sets it`);
+  return value;
+}
+
+/** What a client did. */
+interface Row {
+  readonly client: string;
+  readonly version: string;
+  readonly works: readonly string[];
+  /** Steps and the codes of their refusals. */
+  readonly refused: readonly (readonly [string, string])[];
+}
+
+/** What the operations of an SDK's model gave: `works`, or a code and a reason. */
+interface Operations {
+  readonly service: string;
+  readonly version: string;
+  readonly operations: Readonly<Record<string, string>>;
+}
+
+/** Runs a script to its end, and returns the lines of JSON that it wrote. */
+async function lines(
+  name: string,
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<unknown[]> {
+  const script = fileURLToPath(new URL(`../clients/neptune/${name}`, import.meta.url));
+  const child = spawn(program, [script, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: PATIENCE_MS,
+  });
+  let [out, all] = ["", ""];
+  child.stdout.on("data", (chunk) => {
+    out += chunk;
+    all += chunk;
+  });
+  child.stderr.on("data", (chunk) => (all += chunk));
+  const code = await new Promise((done) => child.on("close", done));
+  assert.equal(code, 0, all);
+  const written = out.split("\n").filter((line) => line.startsWith("{"));
+  assert.ok(written.length > 0, all);
+  return written.map((line) => JSON.parse(line));
+}
+
+function clientTable(rows: readonly Row[]): string {
+  const cells = ({ client, version, works, refused }: Row) => [
+    client,
+    version,
+    works.join("; "),
+    refused.map(([step, code]) => `${step}: \`${code}\``).join("; "),
+  ];
+  return markdown(["client", "version", "works", "refused"], rows.map(cells));
+}
+
+/** One line for each outcome, with all operations that have it. */
+function operationTable(all: readonly Operations[]): string {
+  const rows: string[][] = [];
+  for (const { service, version, operations } of all) {
+    const byOutcome = new Map<string, string[]>();
+    for (const [name, outcome] of Object.entries(operations)) {
+      const shown = outcome.replace(/^(\w+Exception): /, "`$1`: ");
+      byOutcome.set(shown, [...(byOutcome.get(shown) ?? []), name]);
+    }
+    // What works comes first.
+    const order = ([outcome]: [string, unknown]) => (outcome === "works" ? "" : outcome);
+    const outcomes = [...byOutcome].sort((a, b) => (order(a) < order(b) ? -1 : 1));
+    for (const [outcome, names] of outcomes) {
+      rows.push([`\`${service}\` ${version}`, outcome, names.map((name) => `\`${name}\``).join(" ")]);
+    }
+  }
+  return markdown(["SDK", "outcome", "operations"], rows);
+}
+
+test("clients and frameworks of Neptune", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const certificate = join(folder, "certificate.pem");
+  const plain = await Server.start(t);
+  const tls = await Server.start(t, { args: ["--listen-tls-self-signed", certificate] });
+  const env = {
+    // Frameworks want to sign their requests.
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+    AWS_REGION: "eu-central-1",
+    AWS_DEFAULT_REGION: "eu-central-1",
+    AWS_EC2_METADATA_DISABLED: "true",
+    AWS_CA_BUNDLE: certificate,
+    REQUESTS_CA_BUNDLE: certificate,
+    SSL_CERT_FILE: certificate,
+    // llama-index has no parameter for the endpoint of Analytics, which puts the graph into the host's name.
+    AWS_ENDPOINT_URL_NEPTUNE_GRAPH: plain.endpoint,
+    AWS_DISABLE_HOST_PREFIX_INJECTION: "true",
+  };
+  const args = [plain.endpoint, `https://127.0.0.1:${tls.port}`, dataUri("gremlin/")];
+  // The first script loads it over TLS.
+  const library = { source: dataUri("gremlin/"), format: "csv" } as const;
+  assert.equal((await load(plain, library)).overallStatus.status, "LOAD_COMPLETED");
+  const rows: Row[] = [];
+  const operations: Operations[] = [];
+  for (const [name, program] of SCRIPTS) {
+    await t.test(name, async () => {
+      for (const line of await lines(name, program(), args, env)) {
+        if (Object.hasOwn(line as object, "operations")) operations.push(line as Operations);
+        else rows.push(line as Row);
+      }
+    });
+  }
+  await t.test("the tables of the document say what the clients did", async () => {
+    await checkTable("clients", clientTable(rows));
+    await checkTable("operations", operationTable(operations));
+  });
+});
