@@ -128,8 +128,6 @@ impl Service {
             .route("/pg/stream/", any(stream::refuse))
             .route("/gremlin/stream", any(stream::refuse))
             .route("/gremlin/stream/", any(stream::refuse))
-            .route("/sparql/stream", any(statistics::no_rdf))
-            .route("/rdf/stream", any(statistics::no_rdf))
             .route("/openCypher/{feature}", any(not_yet))
             .route("/opencypher/{feature}", any(not_yet))
             .route("/gremlin/{feature}", any(not_yet))
