@@ -66,8 +66,10 @@ codes! {
     ConstraintViolation => "ConstraintViolationException", Invalid, 400;
     /// Two vertices would have one value under a uniqueness constraint.
     UniqueViolation => "UniqueConstraintViolationException", Invalid, 400;
-    /// The request lacks the service's token, names a host or an origin that is not allowed, or asks for a load from a
-    /// place that the service may not read.
+    /// The service knows users, and the request names none or has a wrong password.
+    Unauthorized => "UnauthorizedException", Invalid, 401;
+    /// The request lacks the service's token or a valid signature, its principal lacks a role, it names a host or an
+    /// origin that is not allowed, or it asks for a load from a place that the service may not read.
     AccessDenied => "AccessDeniedException", Invalid, 403;
     /// The path or the load does not exist.
     NotFound => "NotFoundException", NotFound, 404;

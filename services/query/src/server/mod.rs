@@ -24,6 +24,7 @@ pub use progress::BodyLate;
 pub(crate) use progress::Progress;
 pub use tls::{CertificateError, CertificateFiles, Tls};
 
+use crate::audit::Source;
 use crate::http::Failure;
 use crate::{bolt, session, websocket};
 use axum::Router;
@@ -237,6 +238,7 @@ async fn speak(
         Err(error) => return tracing::debug!(%error, "a connection ended"),
     }
     let address = socket.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let source = Source { address: socket.peer_addr().ok(), ..Source::default() };
     let socket = match &protocols.tls {
         None => Socket::Plain(socket),
         Some(tls) if first[0] == tls::FIRST_BYTE => {
@@ -262,11 +264,11 @@ async fn speak(
     let socket = Watched::new(socket, progress.clone());
     let ended: Result<(), axum::BoxError> = match protocols.sessions {
         Some(service) if is_bolt => {
-            let ended = bolt::serve(socket, &service, progress, limits.sessions, &address).await;
+            let ended = bolt::serve(socket, &service, progress, limits.sessions, &address, source).await;
             ended.map_err(Into::into)
         }
         None if is_bolt => return,
-        sessions => speak_http(socket, protocols.http, sessions, limits, progress, stopped).await,
+        sessions => speak_http(socket, protocols.http, sessions, source, limits, progress, stopped).await,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
@@ -299,6 +301,7 @@ async fn speak_http(
     socket: Watched,
     router: Router,
     sessions: Option<Arc<session::Service>>,
+    source: Source,
     limits: Limits,
     progress: Arc<Progress>,
     mut stopped: watch::Receiver<bool>,
@@ -307,6 +310,7 @@ async fn speak_http(
     let handover = sessions.is_some().then(websocket::Handover::default);
     let (of_connection, taken) = (progress.clone(), handover.clone());
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(source);
         if let Some(handover) = &handover {
             request.extensions_mut().insert(handover.clone());
         }
@@ -330,7 +334,7 @@ async fn speak_http(
                     let upgraded = upgrade.await?.downcast::<TokioIo<Watched>>();
                     let parts = upgraded.map_err(|_| "the connection is not the one that was upgraded")?;
                     let (socket, first) = (parts.io.into_inner(), parts.read_buf);
-                    Ok(websocket::serve(socket, first, service, client, of_connection, limits).await?)
+                    Ok(websocket::serve(socket, first, service, client, source, of_connection, limits).await?)
                 }
                 _ => Ok(()),
             };

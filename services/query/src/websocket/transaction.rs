@@ -2,12 +2,13 @@
 
 use super::codes::Failure;
 use crate::admission::{self, Admission, Output, Written};
+use crate::audit::Source;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Answer, Transaction};
+use tidegraph_engine::{Answer, Principal, Transaction};
 use tidegraph_types::{ErrorCode, Str};
 
 /// Most sessions of a connection.
@@ -51,6 +52,8 @@ struct Open {
     /// Whether only scripts were sent. Closing the session commits it then, as Neptune does; drivers that send steps end
     /// their transactions themselves.
     by_script: bool,
+    /// Who asked for it first, and from where.
+    asker: (Principal, Source),
     _counted: Counted,
 }
 
@@ -112,6 +115,7 @@ impl Sessions {
                 until: now
                     + jiff::SignedDuration::try_from(admission.limits().query_timeout).unwrap_or_default(),
                 by_script: true,
+                asker: (request.principal.clone(), request.source),
                 _counted: Counted::new(&self.open),
             }),
             State::Open(open) => open,
@@ -164,7 +168,8 @@ impl Sessions {
                 if open.until < admission.now() {
                     return Err(late());
                 }
-                let committed = admission.commit_transaction(open.transaction).await;
+                let (principal, source) = &open.asker;
+                let committed = admission.commit_transaction(open.transaction, principal, *source).await;
                 committed.map(drop).map_err(|error| Failure::from(&error))
             }
         }
