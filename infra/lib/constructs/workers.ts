@@ -194,7 +194,7 @@ export class Workers extends Construct {
       // Passed as flags instead of variables. Both are visible to everyone who may describe the task definition, but
       // nobody mistakes flags for secrets.
       command: [
-        // TLS ends at the balancer, so the port itself has none: only the security group of the balancer reaches it. Callers
+        // TLS, if there is any, ends at the balancer: only its security group reaches this port, which has none. Callers
         // still prove themselves with the clients' secret (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
