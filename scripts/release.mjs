@@ -77,8 +77,9 @@ function defineContainer() {
   copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   writeFileSync(
     join(folder, "Dockerfile"),
-    `# The service of one process. docker build -t tidegraph . && docker run -p 8182:8182 -v tidegraph:/data -v ./token:/token:ro tidegraph
-# The service asks clients for the token in /token, since it listens on more than this machine.
+    `# The service of one process. docker build -t tidegraph . && docker run -p 127.0.0.1:8182:8182 -v tidegraph:/data -v ./token:/token:ro tidegraph
+# The service asks clients for the token in /token. It has no TLS (--insecure): publish the port on this machine only, put something
+# before it that ends TLS, or run it with --listen-tls-certificate and --listen-tls-key instead.
 FROM public.ecr.aws/amazonlinux/amazonlinux:2023-minimal
 COPY --chmod=0755 tidegraph /usr/local/bin/tidegraph
 COPY LICENSE /usr/share/doc/tidegraph/LICENSE
@@ -86,7 +87,7 @@ USER 65532:65532
 VOLUME /data
 EXPOSE 8182
 ENTRYPOINT ["/usr/local/bin/tidegraph"]
-CMD ["serve", "--host", "0.0.0.0", "--port", "8182", "--data", "/data", "--token-file", "/token"]
+CMD ["serve", "--host", "0.0.0.0", "--insecure", "--port", "8182", "--data", "/data", "--token-file", "/token"]
 `,
   );
 }

@@ -74,7 +74,7 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
     container.Secrets.map((secret: { Name: string }) => secret.Name),
     ["FLEET_TOKEN", "CLIENT_TOKEN"],
   );
-  const sources = ["worker.rs", "serve.rs", "map.rs"].map((name) =>
+  const sources = ["worker.rs", "serve.rs", "access.rs", "map.rs"].map((name) =>
     readFileSync(join(ROOT, "services", "query", "src", "cli", name), "utf8"),
   );
   const script = readFileSync(join(ROOT, "infra", "worker", "start-worker.sh"), "utf8");
@@ -83,6 +83,8 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
   );
   assert.ok(flags.length >= 7);
   for (const flag of flags) assert.ok(hasFlag(sources.join("\n"), flag), flag);
+  // They listen for the balancer, which ends TLS; callers need the clients' secret nevertheless.
+  assert.ok(flags.includes("--insecure") && flags.includes("--token-file"), flags.join(" "));
   // They load from the buckets that their role may read.
   const command: string[] = container.Command.map(flat);
   const places = command.filter((_, index) => command[index - 1] === "--load-from");

@@ -55,7 +55,7 @@ pub use error::{Error, Retry};
 pub use explain::Explain;
 pub use loads::sweep_below;
 pub use options::Options;
-pub use principal::Principal;
+pub use principal::{Principal, Role, Roles, UnknownRole};
 pub use query::{Answer, InlineLimits, Language, PendingAnswer, Query};
 pub use reset::RESET_TOKEN_VALID;
 pub use summary::{EdgeStructure, Summary, VertexStructure};

@@ -16,7 +16,7 @@ use crate::backend::{
     BackendStatus, CommitCallback, Earlier, KeyedCommit, ReadOptions, Reader, RequestKey, Snapshot,
 };
 use crate::explain::Explain;
-use crate::{Database, Error, Principal, Retry};
+use crate::{Database, Error, Principal, Retry, Role};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -108,8 +108,19 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Refuses a text that writes in a request that may only read.
+    /// Refuses a text that writes in a request that may only read, and a text for which the principal lacks the role.
     pub(crate) fn ensure_allowed(&self, writes: bool) -> Result<(), Error> {
+        self.ensure_may_write(writes)?;
+        self.principal.ensure(if writes { Role::Write } else { Role::Read })
+    }
+
+    /// The same for a command of the schema, whose changes concern all users of the graph.
+    pub(crate) fn ensure_allowed_schema(&self, writes: bool) -> Result<(), Error> {
+        self.ensure_may_write(writes)?;
+        self.principal.ensure(if writes { Role::Admin } else { Role::Read })
+    }
+
+    fn ensure_may_write(&self, writes: bool) -> Result<(), Error> {
         if writes && self.read_only {
             return Err(Error::new(
                 ErrorCode::MethodNotAllowed,
@@ -325,7 +336,8 @@ impl Database {
     /// # Errors
     ///
     /// By [`Error::code`]: the text is wrong (`MalformedQuery`) or uses what a language does not have yet
-    /// (`UnsupportedOperation`); it writes and the request may only read (`MethodNotAllowed`); a parameter or an
+    /// (`UnsupportedOperation`); it writes and the request may only read (`MethodNotAllowed`); the principal lacks the
+    /// role for it (`AccessDenied`); a parameter or an
     /// operand does not fit; a constraint would break; a limit was reached (`TimeLimitExceeded`, `QueryLimitExceeded`);
     /// transactions kept conflicting (`ConcurrentModification`); the caller cancelled; the graph cannot be read or
     /// written now (`Unavailable`). Only after `CommitOutcomeUnknown` it is open whether writes were
@@ -344,7 +356,7 @@ impl Database {
             None => {}
         }
         if let Some(command) = schema_command(query.language, query.text)? {
-            query.ensure_allowed(command.writes())?;
+            query.ensure_allowed_schema(command.writes())?;
             self.snapshot_for(query.at_least, &deadline)?;
             return self.schema(&command, &deadline);
         }

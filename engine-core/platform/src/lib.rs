@@ -32,7 +32,7 @@ pub use disk::{Disk, DiskFile, DiskLock, Error as DiskError, FileInfo, Operation
 pub use objects::{Error as ObjectError, ObjectInfo, ObjectWriter, Objects};
 pub use random::{Random, RealRandom};
 pub use real_disk::RealDisk;
-pub use secret::{read_secret, read_secret_file};
+pub use secret::{read_secret, read_secret_file, read_secret_file_up_to};
 #[cfg(any(test, feature = "testing"))]
 pub use testing::{FaultyDisk, ManualClock, SeededRandom, process};
 pub use thread::spawn;

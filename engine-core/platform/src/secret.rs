@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Most bytes of such a file.
+/// Most bytes of a file with one secret.
 const LONGEST: u64 = 64 << 10;
 
 /// Reads the first line of a file with a secret, without the space around it.
@@ -24,8 +24,17 @@ pub fn read_secret(path: &Path) -> io::Result<String> {
 ///
 /// Kind `PermissionDenied` if other users than its owner and its group can read or write the file, `InvalidData` if it
 /// is too large or not text, and the errors of the system. No error contains the secret.
-#[expect(clippy::disallowed_methods, reason = "the file is one of the user")]
 pub fn read_secret_file(path: &Path) -> io::Result<String> {
+    read_secret_file_up_to(path, LONGEST)
+}
+
+/// Reads a file with secrets that has at most `longest` bytes.
+///
+/// # Errors
+///
+/// Those of [`read_secret_file`].
+#[expect(clippy::disallowed_methods, reason = "the file is one of the user")]
+pub fn read_secret_file_up_to(path: &Path, longest: u64) -> io::Result<String> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
     if mode & 0o006 != 0 {
@@ -35,8 +44,8 @@ pub fn read_secret_file(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     let mut text = String::new();
-    if file.take(LONGEST + 1).read_to_string(&mut text)? as u64 > LONGEST {
-        let message = format!("the file has more than {LONGEST} bytes, the limit");
+    if file.take(longest + 1).read_to_string(&mut text)? as u64 > longest {
+        let message = format!("the file has more than {longest} bytes, the limit");
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     Ok(text)

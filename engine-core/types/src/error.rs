@@ -68,8 +68,10 @@ codes! {
     UniqueViolation => "UniqueConstraintViolationException", Invalid, 400;
     /// Something that the request builds on no longer holds, such as a token that was used or has expired.
     PreconditionsFailed => "PreconditionsFailedException", Invalid, 400;
-    /// The request lacks the service's token, names a host or an origin that is not allowed, or asks for a load from a
-    /// place that the service may not read.
+    /// The service knows users, and the request names none or has a wrong password.
+    Unauthorized => "UnauthorizedException", Invalid, 401;
+    /// The request lacks the service's token or a valid signature, its principal lacks a role, it names a host or an
+    /// origin that is not allowed, or it asks for a load from a place that the service may not read.
     AccessDenied => "AccessDeniedException", Invalid, 403;
     /// The path or the load does not exist.
     NotFound => "NotFoundException", NotFound, 404;

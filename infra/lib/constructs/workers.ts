@@ -194,7 +194,9 @@ export class Workers extends Construct {
       // Passed as flags instead of variables. Both are visible to everyone who may describe the task definition, but
       // nobody mistakes flags for secrets.
       command: [
-        ...["--host", "0.0.0.0", "--port", String(WORKER_PORT)],
+        // TLS, if there is any, ends at the balancer: only its security group reaches this port, which has none. Callers
+        // still prove themselves with the clients' secret (`start-worker.sh`).
+        ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
         // The buckets that its role may read.
         ...[state.buckets.drop, ...props.loadFrom].flatMap(({ bucketName }) => [

@@ -60,7 +60,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let sessions = Some(service.sessions(token.map(str::to_owned)));
-        let http = http::with_token(service.router(), token.map(str::to_owned));
+        let http = service.guarded_router(token.map(str::to_owned));
         tokio::spawn(server::serve(
             listener,
             Protocols { http, sessions, tls: None },

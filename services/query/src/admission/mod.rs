@@ -28,13 +28,14 @@ pub use list::RunningQuery;
 pub use output::Output;
 pub use request_memory::RequestMemory;
 
+use crate::audit::{Audit, Record, Source, Unwritable};
 use bytes::Bytes;
 use held::Held;
 use list::{Entry, RunningQueries};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_engine::{
     Answer, Counters, Database, Explain, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer,
@@ -103,6 +104,8 @@ pub struct Request {
     pub key: Option<String>,
     /// Who asks.
     pub principal: Principal,
+    /// Where the request came from.
+    pub source: Source,
     /// Memory of the text and of the parameters. It is given back when the query has ended.
     pub memory: Option<Arc<Reservation>>,
     /// Whether the slot is free once the answer is written, although it is not sent: its client asks for it in parts.
@@ -144,6 +147,8 @@ pub struct Written {
     pub columns: Arc<[Str]>,
     /// The version that a read saw or a write made.
     pub version: Version,
+    /// Number of rows.
+    pub rows: u64,
     /// Whether the query changed the graph.
     pub wrote: bool,
     /// Counts of what it changed.
@@ -154,11 +159,12 @@ pub struct Written {
 
 impl Written {
     fn new(body: Bytes, answer: &Answer) -> Self {
-        let Answer { columns, version, wrote, counters, repeated, rows: _ } = answer;
+        let Answer { columns, version, wrote, counters, repeated, rows } = answer;
         Self {
             body,
             columns: columns.clone(),
             version: *version,
+            rows: rows.len() as u64,
             wrote: *wrote,
             counters: *counters,
             repeated: *repeated,
@@ -184,6 +190,9 @@ pub enum Error {
     /// All queries and unsent answers together hold as much memory as they may.
     #[error(transparent)]
     Memory(#[from] PoolExhausted),
+    /// The query cannot be recorded in the audit log.
+    #[error(transparent)]
+    Audit(#[from] Unwritable),
     /// The engine refused the query or failed.
     #[error(transparent)]
     Query(#[from] tidegraph_engine::Error),
@@ -206,6 +215,7 @@ impl Error {
             Self::Memory(error) => error.code(),
             Self::DuplicateId { .. } => ErrorCode::InvalidParameter,
             Self::QueueFull { .. } => ErrorCode::TooManyRequests,
+            Self::Audit(_) => ErrorCode::Unavailable,
             Self::Query(error) => error.code(),
             Self::Write(_) | Self::Defect { .. } => ErrorCode::Internal,
         }
@@ -225,6 +235,7 @@ pub struct Admission {
     running: Arc<RunningQueries>,
     accepted: AtomicU64,
     memory: Arc<MemoryPool>,
+    audit: OnceLock<Audit>,
 }
 
 impl Admission {
@@ -241,7 +252,26 @@ impl Admission {
             running: Arc::default(),
             accepted: AtomicU64::new(0),
             memory,
+            audit: OnceLock::new(),
         })
+    }
+
+    /// Records all later queries in an audit log. A second log is ignored.
+    pub fn record_in(&self, audit: Audit) {
+        let _ = self.audit.set(audit);
+    }
+
+    /// Returns the audit log.
+    #[must_use]
+    pub fn audit(&self) -> Option<&Audit> {
+        self.audit.get()
+    }
+
+    async fn record(&self, request: &Request) -> Result<Option<Record>, Unwritable> {
+        match self.audit.get() {
+            Some(audit) => Ok(Some(audit.begin_query(request).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Returns the limits of this service.
@@ -291,9 +321,22 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateId`], [`Error::QueueFull`] and [`Error::Memory`] if the query is refused; [`Error::Query`] if the engine fails;
+    /// [`Error::DuplicateId`], [`Error::QueueFull`], [`Error::Memory`] and [`Error::Audit`] if the query is refused; [`Error::Query`] if the engine fails;
     /// [`Error::Write`] if `write` fails on an output without a limit; [`Error::Defect`] if a thread panics.
     pub async fn run(
+        self: &Arc<Self>,
+        request: Request,
+        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
+    ) -> Result<Written, Error> {
+        let record = self.record(&request).await?;
+        let written = self.run_recorded(request, write).await;
+        if let Some(record) = record {
+            record.end_query(written.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
+        }
+        written
+    }
+
+    async fn run_recorded(
         self: &Arc<Self>,
         request: Request,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
@@ -457,22 +500,47 @@ impl Admission {
         request: Request,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<(Written, Transaction), Error> {
+        let record = self.record(&request).await?;
         let memory = self.memory.reserve();
-        memory.grow_to(1)?;
-        let execute = move |database: &Database, query: &Query<'_>| {
-            let answer = database.query_within(&mut transaction, query)?;
-            Ok((answer, transaction))
+        let run = async {
+            memory.grow_to(1)?;
+            let execute = move |database: &Database, query: &Query<'_>| {
+                let answer = database.query_within(&mut transaction, query)?;
+                Ok((answer, transaction))
+            };
+            self.in_slot(request, memory, execute, write).await
         };
-        self.in_slot(request, memory, execute, write).await
+        let ran = run.await;
+        if let Some(record) = record {
+            record.end_query(ran.as_ref().map(|(w, _)| (w.rows, w.wrote)).map_err(Error::code));
+        }
+        ran
     }
 
     /// Commits a transaction. It commits even if the caller has gone.
     ///
     /// # Errors
     ///
-    /// [`Error::QueueFull`] if it is refused; [`Error::Query`] if the engine does not commit it; [`Error::Defect`] if a
-    /// thread panics.
-    pub async fn commit_transaction(self: &Arc<Self>, transaction: Transaction) -> Result<Version, Error> {
+    /// [`Error::QueueFull`] or [`Error::Audit`] if it is refused; [`Error::Query`] if the engine does not commit it;
+    /// [`Error::Defect`] if a thread panics.
+    pub async fn commit_transaction(
+        self: &Arc<Self>,
+        transaction: Transaction,
+        principal: &Principal,
+        source: Source,
+    ) -> Result<Version, Error> {
+        let record = match self.audit.get() {
+            Some(audit) => Some(audit.begin("commit", principal, source).await?),
+            None => None,
+        };
+        let committed = self.commit_recorded(transaction).await;
+        if let Some(record) = record {
+            record.end(committed.as_ref().map(|_| ()).map_err(Error::code));
+        }
+        committed
+    }
+
+    async fn commit_recorded(self: &Arc<Self>, transaction: Transaction) -> Result<Version, Error> {
         let slot = self.slot().await?;
         let database = self.database.clone();
         on_own_thread(move || {

@@ -21,6 +21,7 @@ fn request(id: &str, text: &str) -> Request {
         read_only: false,
         key: None,
         principal: Principal::Iam("arn:aws:iam::1:user/ada".into()),
+        source: Source::default(),
         memory: None,
         frees_slot: false,
         explain: None,

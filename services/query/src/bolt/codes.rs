@@ -4,6 +4,7 @@
 //! Sources: <https://neo4j.com/docs/status-codes/current/errors/all-errors/> for the names,
 //! <https://neo4j.com/docs/status-codes/current/errors/gql-errors/> for the states, which Bolt has since 5.7.
 
+use crate::authentication::Refusal;
 use tidegraph_bolt::{Reply, Version};
 use tidegraph_types::{ErrorCode, Map, Value};
 
@@ -48,6 +49,15 @@ impl Failure {
     /// A client that may not ask.
     pub(super) fn unauthorized(message: impl Into<String>) -> Self {
         Self { code: "Neo.ClientError.Security.Unauthorized", state: DENIED, message: message.into() }
+    }
+
+    /// A client that did not prove who it is, or may not try again yet.
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        let code = match refusal.code() {
+            ErrorCode::TooManyRequests => "Neo.ClientError.Security.AuthenticationRateLimit",
+            _ => "Neo.ClientError.Security.Unauthorized",
+        };
+        Self { code, state: DENIED, message: refusal.to_string() }
     }
 
     /// A database that does not exist.
@@ -122,6 +132,7 @@ fn named(code: ErrorCode) -> (&'static str, State) {
             ("Neo.ClientError.Schema.ConstraintValidationFailed", DEPENDENT)
         }
         ErrorCode::AccessDenied => ("Neo.ClientError.Security.Forbidden", DENIED),
+        ErrorCode::Unauthorized => ("Neo.ClientError.Security.Unauthorized", DENIED),
         ErrorCode::NotFound | ErrorCode::BulkLoadIdNotFound => {
             ("Neo.ClientError.Statement.EntityNotFound", DATA)
         }

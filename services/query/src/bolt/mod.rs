@@ -14,6 +14,7 @@ mod codes;
 mod connection;
 mod session;
 
+use crate::audit::Source;
 use crate::server::Progress;
 use crate::session::{Limits, Service};
 use std::io;
@@ -31,8 +32,9 @@ pub(crate) async fn serve(
     progress: Arc<Progress>,
     limits: Limits,
     address: &str,
+    source: Source,
 ) -> io::Result<()> {
     let mut connection = connection::Connection::new(socket, progress, limits);
     let Some(version) = connection.handshake().await? else { return Ok(()) };
-    session::Session::new(connection, service, version, address).run().await
+    session::Session::new(connection, service, version, address, source).run().await
 }

@@ -3,6 +3,7 @@
 use super::codes::Failure;
 use super::connection::{Connection, Interruption, Received, Waits};
 use crate::admission::{self, RequestMemory, Written};
+use crate::audit::{self, Source};
 use crate::session::Service;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -61,6 +62,7 @@ pub(super) struct Session<'s, S> {
     /// Whether the client was let in, and may have logged off since: the time limit of newcomers is over then.
     was_inside: bool,
     principal: Principal,
+    source: Source,
     transaction: Option<Open>,
     /// Answers by their number. Outside of a transaction there is at most one.
     answers: BTreeMap<i64, Answer>,
@@ -94,7 +96,13 @@ struct Extra {
 }
 
 impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
-    pub(super) fn new(connection: Connection<S>, service: &'s Service, version: Bolt, address: &str) -> Self {
+    pub(super) fn new(
+        connection: Connection<S>,
+        service: &'s Service,
+        version: Bolt,
+        address: &str,
+        source: Source,
+    ) -> Self {
         let is_new = version >= Bolt::new(5, 0);
         Self {
             connection,
@@ -105,6 +113,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             stage: Stage::Greeting,
             was_inside: false,
             principal: Principal::Anonymous,
+            source: source.by(audit::Protocol::Bolt),
             transaction: None,
             answers: BTreeMap::new(),
             next_answer: 0,
@@ -190,8 +199,8 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
     ) -> io::Result<Result<Next, Failure>> {
         Ok(match (self.stage, request) {
             (_, Request::Goodbye) => Ok(Next::Close),
-            (Stage::Greeting, Request::Hello(extra)) => self.hello(&extra),
-            (Stage::Login, Request::Logon(auth)) => self.logon(&auth),
+            (Stage::Greeting, Request::Hello(extra)) => self.hello(&extra).await,
+            (Stage::Login, Request::Logon(auth)) => self.logon(&auth).await,
             (Stage::Inside | Stage::Failed, Request::Reset) => {
                 self.stage = Stage::Inside;
                 self.roll_back();
@@ -252,7 +261,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         self.transaction.is_none() && self.answers.is_empty()
     }
 
-    fn hello(&mut self, extra: &Map) -> Result<Next, Failure> {
+    async fn hello(&mut self, extra: &Map) -> Result<Next, Failure> {
         if let Some(Value::Map(routing)) = extra.get(&Value::from("routing")) {
             self.take_address(routing);
         }
@@ -269,31 +278,35 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         }
         self.stage = Stage::Login;
         if self.version < Bolt::new(5, 1) {
-            self.let_in(extra)?;
+            self.let_in(extra).await?;
         }
         self.succeed(entries)
     }
 
-    fn logon(&mut self, auth: &Map) -> Result<Next, Failure> {
-        self.let_in(auth)?;
+    async fn logon(&mut self, auth: &Map) -> Result<Next, Failure> {
+        self.let_in(auth).await?;
         self.succeed(vec![])
     }
 
-    fn let_in(&mut self, auth: &Map) -> Result<(), Failure> {
-        let scheme = auth.get(&Value::from("scheme")).and_then(Value::as_str).unwrap_or("none");
-        let sent = match scheme {
-            "none" => None,
-            "basic" | "bearer" => auth.get(&Value::from("credentials")).and_then(Value::as_str),
-            other => {
+    async fn let_in(&mut self, auth: &Map) -> Result<(), Failure> {
+        let text = |name: &'static str| auth.get(&Value::from(name)).and_then(Value::as_str);
+        let (service, source) = (self.service, self.source);
+        let proven = match (text("scheme").unwrap_or("none"), text("credentials")) {
+            ("basic", sent) => {
+                let name = text("principal").unwrap_or_default();
+                service.password(name, sent.unwrap_or_default(), source).await
+            }
+            ("none", _) => service.token(None, source).await,
+            ("bearer", sent) => service.token(Some(sent.unwrap_or_default()), source).await,
+            (other, _) => {
                 let message = format!("the scheme {other:?} is not supported: use basic, bearer or none");
                 return Err(Failure::unauthorized(message));
             }
         };
-        let Some(principal) = self.service.principal(sent) else {
+        self.principal = proven.map_err(|refusal| {
             metric::unauthenticated(Protocol::Bolt);
-            return Err(Failure::unauthorized("the password must be the service's token"));
-        };
-        self.principal = principal;
+            Failure::refused(&refusal)
+        })?;
         self.stage = Stage::Inside;
         self.was_inside = true;
         Ok(())
@@ -407,6 +420,8 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         now: jiff::Timestamp,
     ) -> Result<admission::Request, Failure> {
         let mut extra = Extra::read(&run.extra)?;
+        let known = self.service.authentication.still_known(&self.principal);
+        let principal = known.map_err(|refusal| Failure::new(refusal.code(), refusal.to_string()))?;
         if let Some(open) = &self.transaction {
             if self.answers.len() >= MOST_ANSWERS {
                 let message =
@@ -429,7 +444,8 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             at_least: extra.at_least,
             read_only: extra.read_only,
             key: None,
-            principal: self.principal.clone(),
+            principal,
+            source: self.source,
             memory,
             frees_slot: true,
             explain: None,
@@ -502,7 +518,8 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             let message = "the transaction took longer than its limit, and is not committed";
             return Ok(Err(Failure::new(ErrorCode::TimeLimitExceeded, message)));
         }
-        match self.service.admission.commit_transaction(transaction).await {
+        let admission = &self.service.admission;
+        match admission.commit_transaction(transaction, &self.principal, self.source).await {
             Ok(version) => {
                 counted.end(Ended::Committed);
                 Ok(self.succeed(vec![("bookmark", bookmark(version))]))

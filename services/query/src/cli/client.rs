@@ -1,6 +1,8 @@
 //! A client of the HTTP service, for the commands that talk to a running service.
 
 use anyhow::{Context, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use serde_json::Value;
 use std::time::Duration;
@@ -15,13 +17,20 @@ pub struct Endpoint {
     /// File whose first line is the token of the service.
     #[arg(long)]
     token_file: Option<std::path::PathBuf>,
+    /// Name of a user of the service.
+    #[arg(long, requires = "password_file", conflicts_with = "token_file")]
+    user: Option<String>,
+    /// File whose first line is the password of the user.
+    #[arg(long, requires = "user", value_name = "FILE")]
+    password_file: Option<std::path::PathBuf>,
 }
 
 /// A client of one service.
 pub struct Client {
     agent: ureq::Agent,
     base: String,
-    token: Option<String>,
+    /// The value of the header `Authorization`.
+    authorization: Option<String>,
 }
 
 impl Endpoint {
@@ -29,17 +38,24 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// If the token file cannot be read, or if every user of the machine can read it.
+    /// If a file with a secret cannot be read, or if every user of the machine can read it.
     pub fn connect(&self) -> anyhow::Result<Client> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(5)))
             .build();
         let read = |path: &std::path::PathBuf| {
-            read_secret(path).with_context(|| format!("cannot take a token from {}", path.display()))
+            read_secret(path).with_context(|| format!("cannot take a secret from {}", path.display()))
         };
-        let token = self.token_file.as_ref().map(read).transpose()?;
-        Ok(Client { agent: config.into(), base: self.endpoint.trim_end_matches('/').to_owned(), token })
+        let authorization = match (&self.token_file, &self.user, &self.password_file) {
+            (Some(file), ..) => Some(format!("Bearer {}", read(file)?)),
+            (None, Some(user), Some(file)) => {
+                Some(format!("Basic {}", STANDARD.encode(format!("{user}:{}", read(file)?))))
+            }
+            _ => None,
+        };
+        let base = self.endpoint.trim_end_matches('/').to_owned();
+        Ok(Client { agent: config.into(), base, authorization })
     }
 }
 
@@ -51,8 +67,8 @@ impl Client {
     /// If the service does not answer, answers something other than JSON, or reports a failure: then with its code.
     pub fn get(&self, path: &str) -> anyhow::Result<Value> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
         }
         self.read(request.call())
     }
@@ -64,8 +80,8 @@ impl Client {
     /// The same as [`Client::get`].
     pub fn post(&self, path: &str, body: &Value, accept: &str) -> anyhow::Result<Value> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).header("accept", accept);
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
         }
         self.read(request.send_json(body))
     }

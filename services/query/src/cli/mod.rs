@@ -1,5 +1,6 @@
 //! The commands of the `tidegraph` binary, a file each.
 
+mod access;
 mod client;
 #[cfg(feature = "fleet")]
 mod fleet;
@@ -11,6 +12,7 @@ mod query;
 mod serve;
 mod size;
 mod status;
+mod user;
 #[cfg(feature = "fleet")]
 mod worker;
 
@@ -43,6 +45,8 @@ enum Command {
     Generate(generate::Generate),
     /// Show the status of a running service.
     Status(status::Status),
+    /// Hash passwords, and edit a file of users for `--users`.
+    User(user::User),
 }
 
 impl Tidegraph {
@@ -66,6 +70,7 @@ impl Tidegraph {
             Command::Query(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Status(command) => command.run(),
+            Command::User(command) => command.run(),
         }
     }
 }

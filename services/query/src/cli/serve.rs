@@ -1,21 +1,26 @@
 //! `tidegraph serve`: opens the database, watches the drop folder, and serves HTTP until SIGTERM.
 
+use super::access::Access;
 use super::size::MemorySize;
 use crate::admission;
+use crate::audit::Audit;
+use crate::authentication::Authentication;
 use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service};
 use crate::server::{CertificateFiles, Tls};
 use crate::{server, session};
 use anyhow::Context;
 use clap::Args;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::loads::Allowed;
 use tidegraph_engine::{Database, Options};
-use tidegraph_platform::read_secret;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Time for the last lines of the audit log to be written.
+const CLOSE_AUDIT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Flags of every service: where it listens, and the limits of requests.
 #[derive(Args, Debug)]
@@ -23,13 +28,12 @@ pub struct Listen {
     /// Port to listen on. 0 takes a free port; the service prints it.
     #[arg(long, default_value_t = 8182, env = "TIDEGRAPH_PORT")]
     port: u16,
-    /// Address to listen on. An address that is not a loopback address needs --token-file.
+    /// Address to listen on. An address that is not a loopback address needs TLS, and one of --token-file, --users and
+    /// --sigv4-credentials; or --insecure.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`; in Bolt it is
-    /// the password of any user.
-    #[arg(long)]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
     /// PEM file with the certificate that clients see. With it the port speaks TLS, in all protocols. The file and the
     /// key are read again when they change.
     #[arg(long, requires = "listen_tls_key", value_name = "FILE")]
@@ -135,17 +139,6 @@ pub struct Serve {
     checkpoint_log_bytes: u64,
 }
 
-/// Reads a token: the first line of a file.
-///
-/// # Errors
-///
-/// If the file cannot be read, if every user of the machine can read it, or if the token has fewer than 16 characters.
-pub fn read_token(path: &Path) -> anyhow::Result<String> {
-    let token = read_secret(path).with_context(|| format!("cannot take a token from {}", path.display()))?;
-    anyhow::ensure!(token.len() >= 16, "the token in {} has fewer than 16 characters", path.display());
-    Ok(token)
-}
-
 impl Serve {
     /// Serves until SIGTERM or SIGINT.
     ///
@@ -153,7 +146,7 @@ impl Serve {
     ///
     /// If a flag is wrong, the database cannot be opened, or the address is not free.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let token = self.listen.token()?;
+        let authentication = self.listen.authentication()?;
         let mut limits = self.listen.limits()?;
         if self.memory_budget.is_some() {
             return_free_memory_at_once();
@@ -174,24 +167,21 @@ impl Serve {
             database.loads().watch(folder)?;
             limits.load_from.add_folder(folder)?;
         }
-        self.listen.until_signal(&database, limits, token)
+        self.listen.until_signal(&database, limits, authentication)
     }
 }
 
 impl Listen {
-    /// Reads the token that requests must send.
+    /// Returns how requests prove who sends them.
     ///
     /// # Errors
     ///
-    /// If the token cannot be read, or other machines can reach the service and there is no token.
-    pub fn token(&self) -> anyhow::Result<Option<String>> {
-        let token = self.token_file.as_deref().map(read_token).transpose()?;
-        anyhow::ensure!(
-            self.host.is_loopback() || token.is_some(),
-            "other machines can reach {}: give --token-file, so that requests must send a token",
-            self.host
-        );
-        Ok(token)
+    /// If a file cannot be used, or other machines can reach the service and it is not protected.
+    pub fn authentication(&self) -> anyhow::Result<Authentication> {
+        let authentication = self.access.authentication()?;
+        let has_tls = self.listen_tls_certificate.is_some() || self.listen_tls_self_signed.is_some();
+        self.access.ensure_safe(self.host, has_tls, authentication.is_on())?;
+        Ok(authentication)
     }
 
     /// Returns the limits of requests.
@@ -274,16 +264,20 @@ impl Listen {
         &self,
         database: &Arc<Database>,
         limits: Limits,
-        token: Option<String>,
+        authentication: Authentication,
     ) -> anyhow::Result<ExitCode> {
+        let audit = self.access.audit()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(self.concurrent_queries.max(1) + 8)
             .build()?;
-        let result = runtime.block_on(self.listen(database.clone(), limits, token));
+        let result = runtime.block_on(self.listen(database.clone(), limits, authentication, audit.clone()));
         // A query that runs longer than the grace time is cancelled, because its handler is dropped; the process does
         // not wait for it.
         runtime.shutdown_timeout(Duration::from_secs(2));
+        if let Some(audit) = audit {
+            audit.close(CLOSE_AUDIT_WITHIN);
+        }
         database.close();
         result?;
         Ok(ExitCode::SUCCESS)
@@ -294,18 +288,24 @@ impl Listen {
         &self,
         database: Arc<Database>,
         limits: Limits,
-        token: Option<String>,
+        authentication: Authentication,
+        audit: Option<Audit>,
     ) -> anyhow::Result<()> {
         let address = (self.host, self.port);
         let listener = tokio::net::TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {}:{}", self.host, self.port))?;
         let local = listener.local_addr()?;
-        let allowed = self.allowed(local.ip(), token.is_some());
-        let service = Service::new(database, limits);
-        let sessions = Some(service.sessions(token.clone()));
-        let http = allowed.protect(crate::http::with_token(service.router(), token));
-        let http = crate::http::with_gzip(http);
+        let allowed = self.allowed(local.ip(), authentication.is_on());
+        let mut service = Service::new(database, limits);
+        if let Some(audit) = audit {
+            let hang_up = signal(SignalKind::hangup())?;
+            tokio::spawn(reopen_at(hang_up, audit.clone()));
+            service = service.recorded_in(audit);
+        }
+        tokio::spawn(authentication.clone().follow());
+        let sessions = Some(service.sessions(authentication.clone()));
+        let http = allowed.protect(service.guarded_router(authentication));
         let (tls, files) = self.tls()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         if let (Some(tls), Some(files)) = (&tls, files) {
@@ -338,6 +338,13 @@ impl Listen {
             () = grace => tracing::warn!(grace_ms = self.grace_ms, "queries still run after the grace time and are cancelled"),
         }
         Ok(())
+    }
+}
+
+/// Opens the audit log anew at each SIGHUP, which programs send that rotate logs.
+async fn reopen_at(mut hang_up: Signal, audit: Audit) {
+    while hang_up.recv().await.is_some() {
+        audit.reopen();
     }
 }
 

@@ -1,7 +1,8 @@
 //! `tidegraph worker`: answers queries over a fleet and holds no data.
 
+use super::access::read_token;
 use super::map::MapArgs;
-use super::serve::{Listen, read_token};
+use super::serve::Listen;
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ impl Worker {
     ///
     /// If a flag is wrong, the fleet cannot be reached, or the address is not free.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let token = self.listen.token()?;
+        let authentication = self.listen.authentication()?;
         let limits = self.listen.limits()?;
         let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
         config.watch.refresh_every = Duration::from_millis(self.map_poll_ms);
@@ -58,7 +59,7 @@ impl Worker {
         let mut options = Options::default();
         self.listen.apply(&mut options);
         let database = Database::connect(options, backend.clone(), self.objects()?)?;
-        let code = self.listen.until_signal(&database, limits, token)?;
+        let code = self.listen.until_signal(&database, limits, authentication)?;
         backend.stop();
         Ok(code)
     }

@@ -136,7 +136,7 @@ fn port_of(authority: &Authority) -> Result<Option<u16>, ()> {
 pub struct AllowedClients {
     /// The address that the service listens on.
     pub bound: IpAddr,
-    /// Whether requests must send a token.
+    /// Whether requests must prove who sends them.
     pub has_token: bool,
     /// Further names of the service.
     pub hosts: Vec<HostName>,
@@ -172,6 +172,10 @@ impl AllowedClients {
                 header::CONTENT_ENCODING,
                 version.clone(),
                 key,
+                // A page that signs its requests sends these.
+                HeaderName::from_static("x-amz-date"),
+                HeaderName::from_static("x-amz-security-token"),
+                HeaderName::from_static("x-amz-content-sha256"),
             ])
             .expose_headers([version, replayed, header::RETRY_AFTER])
             .allow_private_network(true)

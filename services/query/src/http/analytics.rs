@@ -1,7 +1,7 @@
 //! `/queries` and `/graphs/{id}`: the same queries in the shapes of Neptune Analytics (the SDKs' `neptune-graph`).
 
 use super::body::Fields;
-use super::queries::Origin;
+use super::queries::{self, Origin};
 use super::{Failure, Service, explain, opencypher};
 use crate::admission::RunningQuery;
 use axum::Json;
@@ -45,6 +45,7 @@ pub async fn run(State(service): State<Service>, request: Request) -> Result<Res
 ///
 /// `InvalidParameter` for a wrong `maxResults` or `state`.
 pub async fn list(State(service): State<Service>, request: Request) -> Result<Json<Value>, Failure> {
+    let Origin { principal, .. } = Origin::of(&request);
     let (fields, _) = Fields::read(&service, request).await?;
     let most = fields.number("maxResults")?.unwrap_or(LISTED_QUERIES).min(LISTED_QUERIES) as usize;
     let state = fields.text("state")?.unwrap_or_else(|| "ALL".to_owned()).to_ascii_uppercase();
@@ -54,7 +55,7 @@ pub async fn list(State(service): State<Service>, request: Request) -> Result<Js
         return Err(Failure::new(ErrorCode::InvalidParameter, message));
     }
     let now = service.database.now();
-    let mut running = service.admission.running();
+    let mut running = queries::visible(&service, &principal);
     running.retain(|query| state == "ALL" || state == state_of(query));
     running.sort_by_key(|query| query.started);
     let queries: Vec<Value> = running.iter().take(most).map(|query| describe(query, now)).collect();
@@ -66,8 +67,13 @@ pub async fn list(State(service): State<Service>, request: Request) -> Result<Js
 /// # Errors
 ///
 /// `NotFound` if the query is not running.
-pub async fn one(State(service): State<Service>, Path(id): Path<String>) -> Result<Json<Value>, Failure> {
-    let query = service.admission.find(&id).ok_or_else(|| unknown(&id))?;
+pub async fn one(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<Value>, Failure> {
+    let Origin { principal, .. } = Origin::of(&request);
+    let query = queries::find(&service, &id, &principal).ok_or_else(|| unknown(&id))?;
     Ok(Json(describe(&query, service.database.now())))
 }
 
@@ -76,8 +82,13 @@ pub async fn one(State(service): State<Service>, Path(id): Path<String>) -> Resu
 /// # Errors
 ///
 /// `NotFound` if the query is not running.
-pub async fn cancel(State(service): State<Service>, Path(id): Path<String>) -> Result<StatusCode, Failure> {
-    if service.admission.cancel(&id) { Ok(StatusCode::OK) } else { Err(unknown(&id)) }
+pub async fn cancel(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<StatusCode, Failure> {
+    let Origin { principal, .. } = Origin::of(&request);
+    if queries::cancel_visible(&service, &id, &principal) { Ok(StatusCode::OK) } else { Err(unknown(&id)) }
 }
 
 /// `GET /graphs/{id}`: answers that the graph is available, whatever its id: a service has one graph.

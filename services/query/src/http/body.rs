@@ -190,7 +190,16 @@ async fn refuse_large(headers: &HeaderMap, body: Body, limit_bytes: usize) -> Re
     Err(errors::too_large(limit_bytes))
 }
 
-async fn read_all(service: &Service, mut body: Body, memory: &mut RequestMemory) -> Result<Vec<u8>, Failure> {
+/// Reads a body, within the limit.
+///
+/// # Errors
+///
+/// Those of [`Fields::read`] for bodies.
+pub(super) async fn read_all(
+    service: &Service,
+    mut body: Body,
+    memory: &mut RequestMemory,
+) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let refused = loop {
         match Limited::new(&mut body, service.body_bytes - all.len()).frame().await {

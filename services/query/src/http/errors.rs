@@ -1,5 +1,6 @@
 //! Failures as answers, with Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
 
+use super::guard::FailedWith;
 use crate::admission;
 use crate::websocket::MessageFailure;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -94,6 +95,9 @@ fn is_logged(code: ErrorCode) -> bool {
 /// Seconds after which a request may be sent again that was refused because of the load.
 const RETRY_AFTER_S: &str = "1";
 
+/// What a client should send that has sent no password, or a wrong one.
+const CHALLENGE: &str = "Basic realm=\"tidegraph\", charset=\"UTF-8\"";
+
 /// Whether a request was refused only because of others at the same time.
 fn waits(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::MemoryLimitExceeded | ErrorCode::TooManyRequests)
@@ -135,6 +139,10 @@ impl IntoResponse for Failure {
         let retry_after =
             waits(self.code).then_some([(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S))]);
         let mut response = (status, headers, body).into_response();
+        response.extensions_mut().insert(FailedWith(self.code));
+        if self.code == ErrorCode::Unauthorized {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        }
         response.headers_mut().extend(allow.into_iter().chain(retry_after).flatten());
         response
     }

@@ -79,6 +79,7 @@ pub(super) async fn run(
         read_only: origin.read_only,
         key,
         principal: origin.principal,
+        source: origin.source,
         memory,
         frees_slot: false,
         explain,

@@ -1,6 +1,7 @@
 //! `/loader`: bulk loads, with the requests and answers of Neptune's loader.
 
 use super::body::Fields;
+use super::guard::Detail;
 use super::{Failure, Service};
 use axum::Json;
 use axum::extract::{Path, Request, State};
@@ -17,8 +18,12 @@ type Answer = Result<Json<Value>, Failure>;
 /// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; `AccessDenied` for a source
 /// that the service may not read; the failure of the engine if it refuses the load.
 pub async fn submit(State(service): State<Service>, request: Request) -> Answer {
+    let detail = request.extensions().get::<Detail>().cloned();
     let (fields, _) = Fields::read(&service, request).await?;
     let spec = spec(&fields)?;
+    if let Some(detail) = detail {
+        detail.set(spec.sources.join(" "));
+    }
     let (database, allowed) = (service.database.clone(), service.load_from.clone());
     let id = blocking(move || database.loads().submit_within(spec, &allowed)).await?;
     Ok(Json(json!({ "status": "200 OK", "payload": { "loadId": id } })))

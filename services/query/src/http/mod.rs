@@ -15,6 +15,7 @@ mod bookmark;
 mod errors;
 mod explain;
 mod gremlin;
+mod guard;
 mod gzip;
 mod idempotency;
 mod loader;
@@ -25,15 +26,15 @@ mod statistics;
 mod status;
 mod stream;
 mod system;
-mod token;
 
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
 pub use gzip::with_gzip;
 pub use queries::TimeLeft;
-pub use token::with_token;
 
 use crate::admission::{self, Admission};
+use crate::audit::Audit;
+use crate::authentication::Authentication;
 use crate::session;
 use axum::Router;
 use axum::body::Bytes;
@@ -85,16 +86,29 @@ impl Service {
         Self { database, body_bytes: limits.body_bytes, load_from, admission, started }
     }
 
-    /// Returns what sessions of Bolt and of WebSocket need. Clients must send the token if there is one.
+    /// Records all requests in an audit log.
     #[must_use]
-    pub fn sessions(&self, token: Option<String>) -> Arc<session::Service> {
+    pub fn recorded_in(self, audit: Audit) -> Self {
+        self.admission.record_in(audit);
+        self
+    }
+
+    /// Returns what sessions of Bolt and of WebSocket need. Their clients prove who they are as those of HTTP.
+    #[must_use]
+    pub fn sessions(&self, authentication: impl Into<Authentication>) -> Arc<session::Service> {
         Arc::new(session::Service {
             database: self.database.clone(),
             admission: self.admission.clone(),
             message_bytes: self.body_bytes,
-            token,
+            authentication: authentication.into(),
             bolt_sessions: AtomicU64::default(),
         })
+    }
+
+    /// Returns the routes behind the guard, which lets only known callers pass, with gzip.
+    pub fn guarded_router(self, authentication: impl Into<Authentication>) -> Router {
+        let router = with_gzip(self.clone().router());
+        guard::with_guard(router, self, authentication.into())
     }
 
     /// Returns the routes of the service and installs the recorder of metrics.

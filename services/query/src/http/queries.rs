@@ -6,6 +6,7 @@
 use super::body::Fields;
 use super::{Failure, Service};
 use crate::admission::{self, RunningQuery};
+use crate::audit::Source;
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use serde_json::json;
@@ -24,6 +25,8 @@ pub struct Origin {
     pub read_only: bool,
     /// Who asks. Without a [`Principal`] in the extensions: anonymous.
     pub principal: Principal,
+    /// Where the request came from.
+    pub source: Source,
 }
 
 impl Origin {
@@ -34,6 +37,7 @@ impl Origin {
             left: extensions.get::<TimeLeft>().map(|left| left.0),
             read_only: request.method().is_safe(),
             principal: extensions.get::<Principal>().cloned().unwrap_or_default(),
+            source: extensions.get::<Source>().copied().unwrap_or_default(),
         }
     }
 
@@ -65,13 +69,14 @@ pub async fn status(
 ) -> Result<Json<serde_json::Value>, Failure> {
     let language =
         if request.uri().path().starts_with("/gremlin") { Language::Gremlin } else { Language::OpenCypher };
+    let Origin { principal, .. } = Origin::of(&request);
     let (fields, _) = Fields::read(&service, request).await?;
     if fields.is_set("cancelQuery")? {
         let id = fields.required("queryId")?;
-        return cancel_one(&service, &id, fields.is_set("silent")?);
+        return cancel_one(&service, &id, &principal, fields.is_set("silent")?);
     }
     let now = service.database.now();
-    let running = service.admission.running();
+    let running = visible(&service, &principal);
     let queries: Vec<_> =
         running.iter().filter(|query| query.language == language).map(|query| describe(query, now)).collect();
     Ok(Json(json!({
@@ -89,8 +94,9 @@ pub async fn status(
 pub async fn one(
     State(service): State<Service>,
     Path(id): Path<String>,
+    request: Request,
 ) -> Result<Json<serde_json::Value>, Failure> {
-    match service.admission.find(&id) {
+    match find(&service, &id, &Origin::of(&request).principal) {
         Some(query) => Ok(Json(describe(&query, service.database.now()))),
         None => Err(unknown(&id)),
     }
@@ -106,16 +112,39 @@ pub async fn cancel(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<serde_json::Value>, Failure> {
+    let Origin { principal, .. } = Origin::of(&request);
     let (fields, _) = Fields::read(&service, request).await?;
-    cancel_one(&service, &id, fields.is_set("silent")?)
+    cancel_one(&service, &id, &principal, fields.is_set("silent")?)
+}
+
+/// Returns the running queries that a principal may see: its own, or with the role admin all.
+pub(super) fn visible(service: &Service, principal: &Principal) -> Vec<RunningQuery> {
+    let mut running = service.admission.running();
+    running.retain(|query| principal.may_see_requests_of(&query.principal));
+    running
+}
+
+/// Returns a running query, if the principal may see it. To others it is as if it did not run.
+pub(super) fn find(service: &Service, id: &str, principal: &Principal) -> Option<RunningQuery> {
+    service.admission.find(id).filter(|query| principal.may_see_requests_of(&query.principal))
+}
+
+/// Cancels a running query, if the principal may see it. Returns whether there is one.
+pub(super) fn cancel_visible(service: &Service, id: &str, principal: &Principal) -> bool {
+    find(service, id, principal).is_some() && service.admission.cancel(id)
 }
 
 fn unknown(id: &str) -> Failure {
     Failure::new(ErrorCode::InvalidParameter, format!("no query with the id {id:?} is running"))
 }
 
-fn cancel_one(service: &Service, id: &str, silent: bool) -> Result<Json<serde_json::Value>, Failure> {
-    if !service.admission.cancel(id) && !silent {
+fn cancel_one(
+    service: &Service,
+    id: &str,
+    principal: &Principal,
+    silent: bool,
+) -> Result<Json<serde_json::Value>, Failure> {
+    if !cancel_visible(service, id, principal) && !silent {
         return Err(unknown(id));
     }
     Ok(Json(json!({ "status": "200 OK", "payload": true })))

@@ -11,6 +11,7 @@
 use super::drive::{drive, is_stopped};
 use super::progress::{OpenRequest, Progress};
 use super::socket::{RequestBody, Watched};
+use crate::audit::Source;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use http_body::{Body as _, Frame, SizeHint};
@@ -48,6 +49,7 @@ const PIECE_BYTES: usize = 16 << 10;
 pub(super) async fn serve(
     socket: Watched,
     router: Router,
+    source: Source,
     progress: Arc<Progress>,
     mut stopped: watch::Receiver<bool>,
 ) -> hyper::Result<()> {
@@ -55,7 +57,8 @@ pub(super) async fn serve(
     let router = TowerToHyperService::new(router);
     let requests = Requests { begun: Arc::default(), stopped: stopped.clone() };
     let (begun, connection) = (requests.begun.clone(), progress.clone());
-    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(source);
         let open = connection.begin();
         let progress = open.progress().clone();
         let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));

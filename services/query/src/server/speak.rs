@@ -4,6 +4,7 @@ use super::drive::is_stopped;
 use super::progress::Progress;
 use super::socket::{Ahead, AnswerBody, RequestBody, Socket, Spoken, Stream, Watched, spoken};
 use super::{Limits, Protocols, http2, tls};
+use crate::audit::Source;
 use crate::http::Failure;
 use crate::{bolt, session, websocket};
 use axum::Router;
@@ -39,6 +40,7 @@ pub(super) async fn speak(
     stopped: watch::Receiver<bool>,
 ) {
     let address = socket.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let source = Source { address: socket.peer_addr().ok(), ..Source::default() };
     let begins_tls = async {
         let mut first = [0];
         io::Result::Ok(socket.peek(&mut first).await? > 0 && first[0] == tls::FIRST_BYTE)
@@ -51,14 +53,14 @@ pub(super) async fn speak(
         (Ok(false), None) => match spoken(&mut socket).await {
             Ok(Some((spoken, ahead))) => {
                 let socket = Socket::new(Stream::Plain(socket), ahead);
-                speak_as(spoken, socket, protocols, limits, progress, stopped, &address).await
+                speak_as(spoken, socket, protocols, limits, progress, stopped, &address, source).await
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
         },
         (Ok(true), Some(tls)) => match inside(&tls, socket).await {
             Ok(Some((spoken, socket))) => {
-                speak_as(spoken, socket, protocols, limits, progress, stopped, &address).await
+                speak_as(spoken, socket, protocols, limits, progress, stopped, &address, source).await
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
@@ -88,20 +90,21 @@ async fn speak_as(
     progress: Arc<Progress>,
     stopped: watch::Receiver<bool>,
     address: &str,
+    source: Source,
 ) -> Result<(), axum::BoxError> {
     let socket = Watched::new(socket, progress.clone());
     match (spoken, protocols.sessions) {
         (Spoken::Bolt, None) => Ok(()),
         (Spoken::Bolt, Some(service)) => {
             let _counted = OpenConnection::new(Protocol::Bolt);
-            Ok(bolt::serve(socket, &service, progress, limits.sessions, address).await?)
+            Ok(bolt::serve(socket, &service, progress, limits.sessions, address, source).await?)
         }
         (Spoken::Http1, sessions) => {
-            speak_http1(socket, protocols.http, sessions, limits, progress, stopped).await
+            speak_http1(socket, protocols.http, sessions, source, limits, progress, stopped).await
         }
         (Spoken::Http2, _) => {
             let _counted = OpenConnection::new(Protocol::Http2);
-            Ok(http2::serve(socket, protocols.http, progress, stopped).await?)
+            Ok(http2::serve(socket, protocols.http, source, progress, stopped).await?)
         }
     }
 }
@@ -132,7 +135,7 @@ async fn refuse_plain(
         Spoken::Http2 => {
             let refuse = || async { Failure::new(ErrorCode::BadRequest, WANTS_TLS) };
             let socket = Watched::new(Socket::new(Stream::Plain(socket), ahead), progress.clone());
-            http2::serve(socket, Router::new().fallback(refuse), progress, stopped).await?;
+            http2::serve(socket, Router::new().fallback(refuse), Source::default(), progress, stopped).await?;
         }
         Spoken::Http1 => {
             let body = Failure::new(ErrorCode::BadRequest, WANTS_TLS).into_response().into_body();
@@ -154,6 +157,7 @@ async fn speak_http1(
     socket: Watched,
     router: Router,
     sessions: Option<Arc<session::Service>>,
+    source: Source,
     limits: Limits,
     progress: Arc<Progress>,
     mut stopped: watch::Receiver<bool>,
@@ -163,6 +167,7 @@ async fn speak_http1(
     let handover = sessions.is_some().then(websocket::Handover::default);
     let (of_connection, taken) = (progress.clone(), handover.clone());
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(source);
         if let Some(handover) = &handover {
             request.extensions_mut().insert(handover.clone());
         }
@@ -188,7 +193,7 @@ async fn speak_http1(
                     let upgraded = upgrade.await?.downcast::<TokioIo<Watched>>();
                     let parts = upgraded.map_err(|_| "the connection is not the one that was upgraded")?;
                     let (socket, first) = (parts.io.into_inner(), parts.read_buf);
-                    Ok(websocket::serve(socket, first, service, client, of_connection, limits).await?)
+                    Ok(websocket::serve(socket, first, service, client, source, of_connection, limits).await?)
                 }
                 _ => Ok(()),
             };

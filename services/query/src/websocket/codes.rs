@@ -4,6 +4,7 @@
 //! failure is Neptune's: JSON with its name, because programs written for Neptune look for the name.
 
 use crate::admission;
+use crate::authentication::Refusal;
 use serde::Serialize;
 use tidegraph_gremlin_io::{Format, Response};
 use tidegraph_types::{ErrorCode, Kind, Value};
@@ -43,6 +44,11 @@ impl Failure {
     /// A client that did not prove itself.
     pub(super) fn unauthorized(message: impl Into<String>) -> Self {
         Self { number: UNAUTHORIZED, code: ErrorCode::AccessDenied, message: message.into() }
+    }
+
+    /// A client that did not prove who it is. Whatever the reason, the number is the one that drivers know.
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        Self { number: UNAUTHORIZED, code: refusal.code(), message: refusal.to_string() }
     }
 
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -90,6 +96,7 @@ fn number(code: ErrorCode) -> u16 {
     match code {
         ErrorCode::TimeLimitExceeded => TIMEOUT,
         ErrorCode::AccessDenied => FORBIDDEN,
+        ErrorCode::Unauthorized => UNAUTHORIZED,
         ErrorCode::MissingParameter | ErrorCode::InvalidParameter => INVALID_ARGUMENTS,
         ErrorCode::ConcurrentModification
         | ErrorCode::Unavailable

@@ -23,6 +23,7 @@ mod transaction;
 pub(crate) use asked::asked;
 pub(crate) use codes::Failure as MessageFailure;
 
+use crate::audit::Source;
 use crate::http::Failure;
 use crate::server;
 use crate::server::Progress;
@@ -126,10 +127,11 @@ pub(crate) async fn serve(
     first: Bytes,
     service: Arc<Service>,
     client: Client,
+    source: Source,
     progress: Arc<Progress>,
     limits: server::Limits,
 ) -> io::Result<()> {
     let connection =
         connection::Connection::new(socket, first, service.message_bytes, progress, limits).await;
-    requests::run(connection, service, client).await
+    requests::run(connection, service, client, source).await
 }

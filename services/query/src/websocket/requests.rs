@@ -6,6 +6,8 @@ use super::codes::{AUTHENTICATE, Failure, NO_CONTENT, PARTIAL, SUCCESS, written 
 use super::connection::{Connection, Received, Waits};
 use super::transaction::{Outcome, Sessions};
 use crate::admission::{self, Output, RequestMemory};
+use crate::audit::{Protocol, Source};
+use crate::authentication::Refusal;
 use crate::session::Service;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +19,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidegraph_engine::{Answer, Language, Principal};
 use tidegraph_gremlin_io::{Budget, Format, Options, Request, Response, Rows, Script, Shown};
-use tidegraph_platform::metric::{self, Protocol};
+use tidegraph_platform::metric;
 use tidegraph_types::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -31,7 +33,6 @@ const MOST_FAILURES: usize = 3;
 const WAITING_BYTES: usize = 128 << 10;
 /// Rows of one message, unless the client asks for another number.
 const BATCH_ROWS: usize = 256;
-const WRONG_PASSWORD: &str = "the password must be the service's token";
 
 /// The answer to a request.
 pub(super) struct Reply {
@@ -61,6 +62,7 @@ impl Reply {
 /// What all requests of a connection need.
 struct Shared {
     service: Arc<Service>,
+    source: Source,
     sessions: Sessions,
 }
 
@@ -82,12 +84,14 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     mut connection: Connection<S>,
     service: Arc<Service>,
     client: Client,
+    source: Source,
 ) -> io::Result<()> {
     let mut who = match client {
         Client::Known(principal) => Who::Known(principal),
         Client::Unproven => Who::Unproven { waiting: vec![], failures: 0 },
     };
-    let shared = Arc::new(Shared { sessions: Sessions::default(), service });
+    let shared =
+        Arc::new(Shared { sessions: Sessions::default(), service, source: source.by(Protocol::WebSocket) });
     let mut running: FuturesUnordered<Running> = FuturesUnordered::new();
     loop {
         // Answers that are ready go with those before them.
@@ -114,7 +118,7 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
             received = connection.receive(waits, &shared.service.admission), if running.len() < MOST_REQUESTS => received?,
         };
         let Some(received) = received else { return Ok(()) };
-        for begun in begin(received, &mut who, &shared) {
+        for begun in begin(received, &mut who, &shared).await {
             match begun {
                 Begun::Runs(future) => running.push(future),
                 Begun::Answered(reply) => {
@@ -155,8 +159,8 @@ enum Begun {
 }
 
 /// Reads a message and begins what it asks for, and what waited for it.
-fn begin(received: Received, who: &mut Who, shared: &Arc<Shared>) -> Vec<Begun> {
-    match try_to_begin(received, who, shared) {
+async fn begin(received: Received, who: &mut Who, shared: &Arc<Shared>) -> Vec<Begun> {
+    match try_to_begin(received, who, shared).await {
         Ok(begun) => begun,
         Err(refused) => vec![refused.into()],
     }
@@ -183,7 +187,11 @@ fn id_of(received: &Received) -> Option<(Uuid, Format)> {
     Some((request.id, format))
 }
 
-fn try_to_begin(mut received: Received, who: &mut Who, shared: &Arc<Shared>) -> Result<Vec<Begun>, Refused> {
+async fn try_to_begin(
+    mut received: Received,
+    who: &mut Who,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Begun>, Refused> {
     let refused = |failure, id, format| Refused { failure, id, format, ends_connection: false };
     let found = format_of(&received).map_err(|failure| refused(failure, None, Format::GraphSon3));
     let (format, bytes) = found?;
@@ -208,31 +216,42 @@ fn try_to_begin(mut received: Received, who: &mut Who, shared: &Arc<Shared>) -> 
         vec![Begun::Answered(Reply::of(bytes_of(&response, format), format))]
     };
     let principal = match who {
-        Who::Known(principal) => principal.clone(),
+        Who::Known(principal) => {
+            let known = shared.service.authentication.still_known(principal);
+            known.map_err(|gone| refused(Failure::new(gone.code(), gone.to_string()), Some(id), format))?
+        }
         Who::Unproven { waiting, failures } if request.op == "authentication" => {
-            let Some(principal) = proven(&request, &shared.service) else {
-                *failures += 1;
-                metric::unauthenticated(Protocol::WebSocket);
-                // Some drivers give this request an id of its own, and know only those of the requests that wait.
-                let mut refusals: Vec<_> = waiting
-                    .drain(..)
-                    .filter_map(|received| id_of(&received))
-                    .map(|(id, format)| refused(Failure::unauthorized(WRONG_PASSWORD), Some(id), format))
-                    .collect();
-                if refusals.is_empty() {
-                    refusals.push(refused(Failure::unauthorized(WRONG_PASSWORD), Some(id), format));
+            let proven = proven(&request, shared).await;
+            let principal = match proven {
+                Ok(principal) => principal,
+                Err(wrong) => {
+                    *failures += 1;
+                    metric::unauthenticated(metric::Protocol::WebSocket);
+                    // Some drivers give this request an id of its own, and know only those of the requests that wait.
+                    let mut refusals: Vec<_> = waiting
+                        .drain(..)
+                        .filter_map(|received| id_of(&received))
+                        .map(|(id, format)| refused(Failure::refused(&wrong), Some(id), format))
+                        .collect();
+                    if refusals.is_empty() {
+                        refusals.push(refused(Failure::refused(&wrong), Some(id), format));
+                    }
+                    if let Some(last) = refusals.last_mut() {
+                        last.ends_connection = *failures == MOST_FAILURES;
+                    }
+                    return Ok(refusals.into_iter().map(Begun::from).collect());
                 }
-                if let Some(last) = refusals.last_mut() {
-                    last.ends_connection = *failures == MOST_FAILURES;
-                }
-                return Ok(refusals.into_iter().map(Begun::from).collect());
             };
             let waiting = std::mem::take(waiting);
             *who = Who::Known(principal);
             if waiting.is_empty() {
                 return Ok(without_rows(NO_CONTENT));
             }
-            return Ok(waiting.into_iter().flat_map(|received| begin(received, who, shared)).collect());
+            let mut begun = vec![];
+            for received in waiting {
+                begun.extend(Box::pin(begin(received, who, shared)).await);
+            }
+            return Ok(begun);
         }
         Who::Unproven { waiting, .. } => {
             let bytes: usize = waiting.iter().map(|earlier| earlier.bytes.len()).sum();
@@ -275,10 +294,12 @@ fn refused(failure: &Failure, id: Option<Uuid>, format: Format) -> Reply {
 }
 
 /// Returns who proves itself with SASL's mechanism PLAIN, whose text is `\0user\0password`.
-fn proven(request: &Request, service: &Service) -> Option<Principal> {
-    let text = STANDARD.decode(request.argument("sasl")?.as_text()?.as_str()).ok()?;
-    let password = text.rsplit(|byte| *byte == 0).next()?;
-    service.principal(str::from_utf8(password).ok())
+async fn proven(request: &Request, shared: &Shared) -> Result<Principal, Refusal> {
+    let text = request.argument("sasl").and_then(Argument::as_text).map(Str::as_str).unwrap_or_default();
+    let text = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    let mut parts = text.rsplit('\0');
+    let password = parts.next().unwrap_or_default();
+    shared.service.password(parts.next().unwrap_or_default(), password, shared.source).await
 }
 
 /// Answers a request.
@@ -341,6 +362,7 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
         read_only: false,
         key: None,
         principal,
+        source: shared.source,
         memory,
         frees_slot: true,
         explain: None,

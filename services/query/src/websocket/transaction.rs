@@ -2,12 +2,13 @@
 
 use super::codes::Failure;
 use crate::admission::{self, Admission, Output, Written};
+use crate::audit::Source;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Answer, Transaction};
+use tidegraph_engine::{Answer, Principal, Transaction};
 use tidegraph_platform::metric::{Ended, OpenTransaction, Protocol};
 use tidegraph_types::{ErrorCode, Str};
 
@@ -53,6 +54,8 @@ struct Open {
     /// their transactions themselves.
     by_script: bool,
     metric: OpenTransaction,
+    /// Who asked for it first, and from where.
+    asker: (Principal, Source),
     _counted: Counted,
 }
 
@@ -115,6 +118,7 @@ impl Sessions {
                     + jiff::SignedDuration::try_from(admission.limits().query_timeout).unwrap_or_default(),
                 by_script: true,
                 metric: OpenTransaction::new(Protocol::WebSocket),
+                asker: (request.principal.clone(), request.source),
                 _counted: Counted::new(&self.open),
             }),
             State::Open(open) => open,
@@ -171,7 +175,8 @@ impl Sessions {
                 if open.until < admission.now() {
                     return Err(late());
                 }
-                let committed = admission.commit_transaction(open.transaction).await;
+                let (principal, source) = &open.asker;
+                let committed = admission.commit_transaction(open.transaction, principal, *source).await;
                 committed.map_err(|error| Failure::from(&error))?;
                 open.metric.end(Ended::Committed);
                 Ok(())

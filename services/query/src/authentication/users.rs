@@ -1,0 +1,321 @@
+//! Users with passwords, from a file.
+//!
+//! A password is looked at with Argon2, which is slow on purpose. So a right one is remembered for [`REMEMBERED`], by a
+//! digest under a key of this process. At most a few are looked at in parallel, on threads for blocking work; others
+//! wait, and are refused when too many do. [`Attempts`] limits wrong ones.
+
+use super::attempts::{Attempts, Key};
+use super::follow::Followed;
+use super::{FileError, Refusal};
+use argon2::password_hash::PasswordVerifier;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Argon2, Params, PasswordHasher};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tidegraph_engine::{Principal, Role, Roles};
+use tidegraph_platform::{Clock, Random, RealRandom};
+use tidegraph_types::ErrorCode;
+use tokio::sync::Semaphore;
+
+/// How long a right password is remembered.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// Most passwords that are remembered.
+const MOST_REMEMBERED: usize = 4_096;
+/// Passwords that are looked at in parallel. One takes 19 MiB and some tens of milliseconds of a processor.
+const AT_ONCE: usize = 2;
+/// Callers that wait for their password to be looked at.
+const MOST_WAITING: usize = 128;
+/// Longest password, and longest name, in bytes.
+const LONGEST_PASSWORD: usize = 1_024;
+const LONGEST_NAME: usize = 128;
+/// Most memory and most rounds that a hash may ask for: the file may have been written elsewhere.
+const MOST_KIB: u32 = 256 << 10;
+const MOST_ROUNDS: u32 = 64;
+
+/// The file of users.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsersFile {
+    /// The users, each name once.
+    pub users: Vec<Entry>,
+}
+
+/// A user in the file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// The hash of the password, in the PHC format of Argon2.
+    pub password: String,
+    /// Names of roles. Without any the user may read the health and the metrics of the service.
+    pub roles: Vec<String>,
+}
+
+impl UsersFile {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is not JSON of this shape.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct User {
+    hash: String,
+    roles: Roles,
+}
+
+type ByName = BTreeMap<String, User>;
+
+/// Checks a name.
+///
+/// # Errors
+///
+/// If it is empty, long, or has a colon or a control character, which HTTP's scheme Basic cannot send.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_wrong = |c: char| c == ':' || c.is_control();
+    if name.is_empty() || name.len() > LONGEST_NAME || name.contains(is_wrong) {
+        return Err(format!(
+            "{name:?} cannot be a user: a name has 1 to {LONGEST_NAME} bytes, and neither a colon nor \
+             control characters"
+        ));
+    }
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<ByName, String> {
+    let mut users = ByName::new();
+    for Entry { name, password, roles } in UsersFile::parse(text)?.users {
+        check_name(&name)?;
+        let of = |problem: String| format!("user {name:?}: {problem}");
+        check_hash(&password).map_err(of)?;
+        let roles = roles.iter().map(|role| role.parse::<Role>()).collect::<Result<Roles, _>>();
+        let roles = roles.map_err(|error| of(error.to_string()))?;
+        if users.insert(name.clone(), User { hash: password, roles }).is_some() {
+            return Err(format!("there are two users {name:?}"));
+        }
+    }
+    Ok(users)
+}
+
+fn check_hash(text: &str) -> Result<(), String> {
+    let wrong = |error: argon2::password_hash::Error| {
+        format!("the password is not a hash of Argon2, as `tidegraph user hash` makes it: {error}")
+    };
+    let hash = PasswordHash::new(text).map_err(|_| wrong(argon2::password_hash::Error::EncodingInvalid))?;
+    argon2::Algorithm::try_from(hash.algorithm.as_str()).map_err(wrong)?;
+    let params = Params::try_from(&hash).map_err(wrong)?;
+    if hash.hash.is_none() || params.m_cost() > MOST_KIB || params.t_cost() > MOST_ROUNDS {
+        return Err(format!(
+            "the hash must ask for at most {MOST_KIB} KiB and {MOST_ROUNDS} rounds, and must have a result"
+        ));
+    }
+    Ok(())
+}
+
+/// Hashes a password for the file.
+///
+/// # Errors
+///
+/// If the password is empty or too long.
+pub fn hash(password: &str) -> Result<String, String> {
+    if password.is_empty() || password.len() > LONGEST_PASSWORD {
+        return Err(format!("a password has 1 to {LONGEST_PASSWORD} bytes"));
+    }
+    let mut salt = [0; 16];
+    RealRandom.fill(&mut salt);
+    let hash = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
+    hash.map(|hash: PasswordHash| hash.to_string()).map_err(|error| error.to_string())
+}
+
+fn is_right(hash: &str, password: &str) -> bool {
+    let Ok(hash) = PasswordHash::new(hash) else { return false };
+    Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
+}
+
+type Digest = [u8; 32];
+
+/// The users of a service.
+pub struct Users {
+    file: Arc<Followed<ByName>>,
+    clock: Arc<dyn Clock>,
+    /// A key of this process, under which passwords are remembered.
+    key: [u8; 32],
+    /// Right passwords, by digest, and when they are forgotten.
+    remembered: Mutex<BTreeMap<Digest, Duration>>,
+    attempts: Attempts,
+    slots: Semaphore,
+    waiting: AtomicUsize,
+}
+
+impl std::fmt::Debug for Users {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Users").finish_non_exhaustive()
+    }
+}
+
+impl Users {
+    /// Reads a file of users.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, if others can read or write it, or if it names no users in the right form.
+    pub fn read(file: &Path, clock: Arc<dyn Clock>) -> Result<Arc<Self>, FileError> {
+        let mut key = [0; 32];
+        RealRandom.fill(&mut key);
+        Ok(Arc::new(Self {
+            file: Arc::new(Followed::read(file, parse)?),
+            clock,
+            key,
+            remembered: Mutex::default(),
+            attempts: Attempts::default(),
+            slots: Semaphore::new(AT_ONCE),
+            waiting: AtomicUsize::new(0),
+        }))
+    }
+
+    pub(super) async fn follow(&self) {
+        self.file.follow().await;
+    }
+
+    /// Reads the file again now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Users::read`]; what the file said before holds then.
+    pub fn look(&self) -> Result<(), FileError> {
+        self.file.look()
+    }
+
+    /// Returns the roles of a user; `None` if there is none of this name.
+    pub(super) fn roles(&self, name: &str) -> Option<Roles> {
+        self.file.now().get(name).map(|user| user.roles)
+    }
+
+    /// Returns the principal of a user whose password is right.
+    pub(super) async fn verify(
+        &self,
+        name: &str,
+        password: &str,
+        from: Option<IpAddr>,
+    ) -> Result<Principal, Refusal> {
+        if name.len() > LONGEST_NAME || password.len() > LONGEST_PASSWORD {
+            return Err(wrong());
+        }
+        let users = self.file.now().clone();
+        let user = users.get(name);
+        let principal = |user: &User| Principal::User(name.into(), user.roles);
+        let digest = user.map(|user| self.digest(&[name, &user.hash, password]));
+        if let (Some(user), Some(digest)) = (user, &digest)
+            && self.remembers(digest)
+        {
+            return Ok(principal(user));
+        }
+        let mut keys = vec![Key::User(self.digest(&[name]))];
+        keys.extend(from.map(Key::of_address));
+        self.attempts.take(&keys, self.clock.now()).map_err(|wait| {
+            let seconds = wait.as_secs() + 1;
+            let message = format!("too many wrong passwords: try again in {seconds} s");
+            Refusal::new(ErrorCode::TooManyRequests, message)
+        })?;
+        // A user who does not exist takes as long as one who does.
+        let Some(hash) = user.or_else(|| users.values().next()).map(|user| user.hash.clone()) else {
+            return Err(wrong());
+        };
+        let sent = password.to_owned();
+        let Ok(right) = self.in_slot(move || is_right(&hash, &sent)).await else {
+            self.attempts.give_back(&keys);
+            let message = "too many passwords are being looked at: try again later";
+            return Err(Refusal::new(ErrorCode::TooManyRequests, message));
+        };
+        match (user, digest) {
+            (Some(user), Some(digest)) if right => {
+                self.attempts.give_back(&keys);
+                self.remember(digest);
+                Ok(principal(user))
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// Runs work on a thread for blocking work, a few at once.
+    async fn in_slot(&self, work: impl FnOnce() -> bool + Send + 'static) -> Result<bool, Busy> {
+        let _waits = Waits::new(&self.waiting)?;
+        let slot = self.slots.acquire().await.map_err(|_| Busy)?;
+        let done = tokio::task::spawn_blocking(work).await.map_err(|_| Busy);
+        drop(slot);
+        done
+    }
+
+    /// Returns a digest of texts under the key of this process.
+    fn digest(&self, texts: &[&str]) -> Digest {
+        // A key of any length will do, so there is no error.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return [0; 32] };
+        for text in texts {
+            mac.update(&(text.len() as u64).to_le_bytes());
+            mac.update(text.as_bytes());
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    fn all_remembered(&self) -> MutexGuard<'_, BTreeMap<Digest, Duration>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remembers(&self, digest: &Digest) -> bool {
+        let now = self.clock.now();
+        self.all_remembered().get(digest).is_some_and(|until| *until > now)
+    }
+
+    fn remember(&self, digest: Digest) {
+        let now = self.clock.now();
+        let mut all = self.all_remembered();
+        if all.len() >= MOST_REMEMBERED {
+            all.retain(|_, until| *until > now);
+        }
+        if all.len() >= MOST_REMEMBERED {
+            let oldest = all.iter().min_by_key(|(_, until)| **until).map(|(digest, _)| *digest);
+            oldest.map(|oldest| all.remove(&oldest));
+        }
+        all.insert(digest, now + REMEMBERED);
+    }
+}
+
+fn wrong() -> Refusal {
+    Refusal::new(ErrorCode::Unauthorized, "the user or the password is wrong")
+}
+
+/// Too many callers wait.
+#[derive(Debug)]
+struct Busy;
+
+/// A caller that waits.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Result<Self, Busy> {
+        let waits = Self(waiting);
+        if waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING { Err(Busy) } else { Ok(waits) }
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[path = "users_tests.rs"]
+mod tests;
