@@ -23,6 +23,7 @@ const nodeHeap = process.env.TIDEGRAPH_PEER_NODE_HEAP ?? "1g";
 /** The peers of each workload. PostgreSQL is missing, because benchmarks use the server that the machine has. */
 const workloads = {
   identity: ["gremlin", "neo4j"],
+  drivers: ["gremlin", "neo4j"],
   pokec: ["neo4j", "kuzu"],
   load: ["gremlin", "neo4j", "kuzu"],
   ycsb: ["cassandra", "cassandra-durable", "cassandra-cluster"],

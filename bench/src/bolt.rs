@@ -23,8 +23,8 @@ const PIPELINES: usize = 4;
 const SUCCESS: u8 = 0x70;
 const FAILURE: u8 = 0x7F;
 
-/// A connection that has agreed on Bolt 5.8 and is let in.
-struct BoltConnection {
+/// A connection that has agreed on Bolt 5 and is let in.
+pub struct BoltConnection {
     stream: TcpStream,
     messages: Messages,
     request: Vec<u8>,
@@ -32,16 +32,20 @@ struct BoltConnection {
 }
 
 impl BoltConnection {
-    async fn open(address: &str) -> anyhow::Result<Self> {
+    /// Connects to a server that wants no password.
+    pub async fn open(address: &str) -> anyhow::Result<Self> {
         let mut stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        stream.write_all(&[0x60, 0x60, 0xB0, 0x17, 0, 0, 8, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await?;
+        stream.write_all(&[0x60, 0x60, 0xB0, 0x17, 0, 7, 8, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await?;
         let mut version = [0; 4];
         stream.read_exact(&mut version).await?;
-        ensure!(version == [0, 0, 8, 5], "the service does not speak Bolt 5.8");
+        ensure!(matches!(version, [0, 0, 1..=8, 5]), "{address} speaks none of Bolt 5.1 to 5.8");
         let mut connection = Self { stream, messages: Messages::default(), request: vec![], message: vec![] };
         let scheme = Value::map(Map::from_iter([("scheme".into(), "none".into())]));
-        connection.add(0x01, &[Value::map(Map::new())])?;
+        let agent = Value::from("tidegraph-bench/1");
+        let product = Value::map(Map::from_iter([("product".into(), agent.clone())]));
+        let hello = Map::from_iter([("user_agent".into(), agent), ("bolt_agent".into(), product)]);
+        connection.add(0x01, &[Value::map(hello)])?;
         connection.add(0x6A, &[scheme])?;
         connection.send().await?;
         connection.receive(2).await?;

@@ -181,16 +181,46 @@ const WRITES: [Kind; 5] = [
     },
 ];
 
+/// A read that other workloads ask too.
+#[derive(Clone, Copy)]
+pub struct Read {
+    /// The traversal.
+    pub text: &'static str,
+    start: Start,
+}
+
+/// Returns one of the five reads, or the read of a vertex (`point read`), by its name.
+pub fn read(name: &str) -> Option<Read> {
+    if name == "point read" {
+        return Some(Read { text: "g.V(ge)", start: Start::Ge });
+    }
+    let kind = READS.iter().find(|kind| kind.name == name)?;
+    Some(Read { text: kind.gremlin, start: kind.start })
+}
+
+impl Read {
+    /// Draws the parameters of a call.
+    pub fn parameters(self, graph: &Graph, random: &mut ChaCha8Rng) -> Vec<(&'static str, Value)> {
+        self.start.parameters(graph, random)
+    }
+}
+
 impl Kind {
     fn question<'a>(&self, next: &'a driver::Next<'a>, writes: bool) -> Question<'a> {
         Question { name: self.name, next, compared: None, writes }
     }
 
     fn call(&self, graph: &Graph, random: &mut ChaCha8Rng) -> Call {
+        Call::gremlin(self.gremlin, self.start.parameters(graph, random))
+    }
+}
+
+impl Start {
+    fn parameters(self, graph: &Graph, random: &mut ChaCha8Rng) -> Vec<(&'static str, Value)> {
         let ge = |random: &mut ChaCha8Rng| graph.random_ge(random);
         let device = |random: &mut ChaCha8Rng| Graph::pick(&graph.devices, random);
         let number = |random: &mut ChaCha8Rng| Value::Long(random.random_range(0..1 << 40));
-        let parameters = match self.start {
+        match self {
             Start::Ge => vec![("ge", ge(random))],
             Start::GeAndType => vec![("ge", ge(random)), ("T1", Graph::random_type(random))],
             Start::Device => vec![("dev", device(random))],
@@ -210,8 +240,7 @@ impl Kind {
                     ("rnd", Value::Double(random.random())),
                 ]
             }
-        };
-        Call::gremlin(self.gremlin, parameters)
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod clients;
 mod cluster;
 mod commit;
 mod driver;
+mod drivers;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod generated;
@@ -66,6 +67,8 @@ enum Workload {
     Load(Flags),
     /// The HTTP layer alone, and Bolt beside it.
     Http(Flags),
+    /// Reads through the drivers of TinkerPop and Neo4j, beside the servers that they were made for.
+    Drivers(Flags),
     /// The cost of a transaction without a query language.
     Commit(Flags),
     /// Writing a checkpoint, restoring it, and starting from the log.
@@ -84,7 +87,7 @@ enum Workload {
 /// Flags of every workload.
 #[derive(Args, Clone, Debug)]
 struct Flags {
-    /// Size of the graph: golden entities (identity, load, http, recover), records (ycsb), vertices (fleet), or the
+    /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet), or the
     /// exponent of the number of vertices (pokec, scan).
     #[arg(long)]
     scale: Option<u64>,
@@ -103,7 +106,7 @@ struct Flags {
     /// Number of rounds; the report shows medians.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Run only these parts of the identity workload: SR1 to SR5, SW1 to SW5, mixed.
+    /// Run only these parts of the workloads identity and drivers: SR1 to SR5, SW1 to SW5, mixed.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Length of a round in milliseconds.
@@ -131,6 +134,7 @@ impl Workload {
             Self::Pokec(flags) => flags.measure("pokec", pokec::run),
             Self::Load(flags) => flags.measure("load", load::run),
             Self::Http(flags) => flags.without_peers()?.measure("http", http::run),
+            Self::Drivers(flags) => flags.measure("drivers", drivers::run),
             Self::Commit(flags) => flags.without_peers()?.measure("commit", commit::run),
             Self::Recover(flags) => flags.without_peers()?.measure("recover", recover::run),
             Self::Scan(flags) => flags.without_peers()?.measure("scan", scan::run),

@@ -16,18 +16,22 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 const SUCCESS: u32 = 200;
+const NO_CONTENT: u32 = 204;
+/// More messages of the answer follow.
+const PARTIAL: u32 = 206;
 
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// A connection that asks in GraphBinary, as drivers do by default.
-struct WebSocketConnection {
+pub struct WebSocketConnection {
     socket: WebSocketStream<TcpStream>,
     /// Of its requests, of which one runs at a time.
     id: [u8; 16],
 }
 
 impl WebSocketConnection {
-    async fn open(address: &str) -> anyhow::Result<Self> {
+    /// Connects to a server that wants no password.
+    pub async fn open(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (socket, _) = tokio_tungstenite::client_async(format!("ws://{address}/gremlin"), stream).await?;
@@ -78,7 +82,8 @@ impl Target for WebSocketConnection {
             // A version, a flag and an id come before the number.
             let number = bytes.get(18..22).and_then(|number| number.try_into().ok()).map(u32::from_be_bytes);
             return match number {
-                Some(SUCCESS) => Ok(()),
+                Some(PARTIAL) => continue,
+                Some(SUCCESS | NO_CONTENT) => Ok(()),
                 _ => bail!("the service failed: {}", String::from_utf8_lossy(&bytes)),
             };
         }

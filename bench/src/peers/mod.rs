@@ -13,7 +13,7 @@
 pub mod postgres;
 pub mod program;
 mod rows;
-mod texts;
+pub mod texts;
 
 use super::Flags;
 use super::clients::Call;

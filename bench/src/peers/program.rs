@@ -162,6 +162,7 @@ pub struct Program {
     // Dropped before the servers, because it is connected to them.
     client: Held,
     servers: Vec<Held>,
+    address: Option<String>,
     about: About,
     _folder: TempDir,
 }
@@ -202,15 +203,23 @@ impl Program {
         Ok((this, loaded))
     }
 
+    /// Starts a peer's client alone, connected to another server that speaks its protocol.
+    pub fn client(kind: Kind, address: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("tidegraph-peer").tempdir()?;
+        let mut client = command(&Commands::of(kind)?.client)?;
+        client.arg(address);
+        Self::connected(client, vec![], None, folder)
+    }
+
     fn run_in(kind: Kind, folder: TempDir) -> anyhow::Result<Self> {
         let commands = Commands::of(kind)?;
         let mut client = command(&commands.client)?;
-        let mut servers = vec![];
+        let (mut servers, mut address) = (vec![], None);
         if commands.server.is_empty() {
             client.arg(folder.path());
         } else {
             let mut server = serve(&commands.server, &folder, 1)?;
-            client.arg(server.address()?);
+            client.arg(address.insert(server.address()?));
             servers.push(server);
             // They join the first server at the same time.
             for (other, number) in commands.others.iter().zip(2..) {
@@ -220,9 +229,23 @@ impl Program {
                 other.address()?;
             }
         }
+        Self::connected(client, servers, address, folder)
+    }
+
+    fn connected(
+        client: Command,
+        servers: Vec<Held>,
+        address: Option<String>,
+        folder: TempDir,
+    ) -> anyhow::Result<Self> {
         let mut client = Held::spawn(client, folder.path().join("client.log"))?;
         let about = serde_json::from_value(ask(&mut client, &json!({"op": "hello"}))?)?;
-        Ok(Self { client, servers, about, _folder: folder })
+        Ok(Self { client, servers, address, about, _folder: folder })
+    }
+
+    /// Returns the address of the server that clients ask, if it has one.
+    pub fn address(&self) -> Option<&str> {
+        self.address.as_deref()
     }
 
     /// Returns the name with the version.
@@ -316,7 +339,7 @@ impl Program {
 
     /// Returns the processor time of all servers, without that of the client: a cluster of Tidegraph is counted in the
     /// same way.
-    fn cpu_seconds(&self) -> Option<f64> {
+    pub fn cpu_seconds(&self) -> Option<f64> {
         if self.servers.is_empty() {
             return None;
         }

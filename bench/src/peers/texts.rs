@@ -3,6 +3,7 @@
 use super::Kind;
 
 const NEO4J: &[(&str, &str)] = &[
+    ("point read", "MATCH (n:GoldenEntity {id: $ge}) RETURN n"),
     (
         "SR1",
         "MATCH (:GoldenEntity {id: $ge})-[:HAS_PARTNER]->(p) RETURN {id: p.id, label: labels(p)[0], type: p.type}",
@@ -73,6 +74,26 @@ const NEO4J: &[(&str, &str)] = &[
     ("ages of all", "MATCH (n:Profile) RETURN n.age AS age, count(*) AS profiles"),
     ("single write", "CREATE (n:Written {age: $age, region: 'bench', completion: 50}) RETURN elementId(n)"),
 ];
+
+/// Tidegraph's texts of what Neo4j is asked over Bolt, whose answers have the same form.
+const OVER_BOLT: &[(&str, &str)] = &[
+    ("point read", "MATCH (n) WHERE id(n) = $ge RETURN n"),
+    (
+        "SR1",
+        "MATCH (g)-[:HAS_PARTNER]->(p) WHERE id(g) = $ge RETURN {id: id(p), label: labels(p)[0], type: p.type}",
+    ),
+    ("SR2", "MATCH (g)-[:HAS_PARTNER]->(p)-->(s) WHERE id(g) = $ge AND p.type = $T1 RETURN s"),
+    (
+        "SR3",
+        "MATCH (g)--(n) WHERE id(g) = $ge OPTIONAL MATCH (n)-->(s) WHERE n:Partner \
+         WITH CASE WHEN n:Partner THEN s ELSE n END AS r WHERE r IS NOT NULL RETURN DISTINCT r",
+    ),
+];
+
+/// Returns Tidegraph's text of a question that Neo4j is asked over Bolt.
+pub fn over_bolt(name: &str) -> Option<&'static str> {
+    OVER_BOLT.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
 
 // The union of one and two hops is faster than `*1..2` in this version.
 const KUZU: &[(&str, &str)] = &[

@@ -23,6 +23,7 @@ import org.neo4j.driver.GraphDatabase;
 import org.neo4j.driver.Record;
 import org.neo4j.driver.Session;
 import org.neo4j.driver.Value;
+import org.neo4j.driver.exceptions.ClientException;
 import org.neo4j.driver.types.Node;
 
 /**
@@ -120,11 +121,20 @@ final class Neo4jPeer {
     @Override
     public Map<String, String> about() {
       try (Session session = driver.session()) {
-        var version = session.run("CALL dbms.components() YIELD versions, edition RETURN edition, versions[0]").single();
         return Map.of(
-            "peer", "Neo4j " + version.get(0).asString() + " " + version.get(1).asString(),
+            "peer", name(session),
             "driver", "neo4j-java-driver, Bolt, auto-commit",
             "note", "commits are durable");
+      }
+    }
+
+    /** Other servers that speak Bolt have no components. */
+    private static String name(Session session) {
+      try {
+        var version = session.run("CALL dbms.components() YIELD versions, edition RETURN edition, versions[0]").single();
+        return "Neo4j " + version.get(0).asString() + " " + version.get(1).asString();
+      } catch (ClientException none) {
+        return session.run("RETURN 1").consume().server().agent();
       }
     }
 
@@ -213,7 +223,8 @@ final class Neo4jPeer {
       if (!value.hasType(org.neo4j.driver.types.TypeSystem.getDefault().NODE())) return Rows.value(value.asObject());
       Node node = value.asNode();
       Map<String, Object> properties = new HashMap<>(node.asMap());
-      Object id = properties.remove("id");
+      // Where the id is not a property, it is the element's own.
+      Object id = properties.containsKey("id") ? properties.remove("id") : node.elementId();
       return Rows.vertex(id, node.labels().iterator().next(), properties);
     }
 
