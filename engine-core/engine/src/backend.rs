@@ -13,9 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, Statistics};
+use tidegraph_platform::Clock;
 use tidegraph_storage::{Duplicate, IndexState, Pin, Store};
 use tidegraph_txn::{LoadCommit, LoadWatch, Sequencer};
-use tidegraph_types::{CommitRequest, Epoch, GuiHasher, Mutation, PartitionCount, RequestId, Str, Version};
+use tidegraph_types::{
+    CommitRequest, Epoch, GuiHasher, LoadTurn, Mutation, PartitionCount, RequestId, Str, Version,
+};
 
 /// Options of the reads of one request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -273,6 +276,22 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// `Unavailable` if the sequencer does not answer.
     fn begin_load(&self, load_id: &str) -> Result<Box<dyn LoadHold + '_>, Error>;
 
+    /// Gives a load its turn: until it ends, commits that would conflict with the load wait. Returns the version at
+    /// which the load must read at least; `None` if it gets no turn, because another load has one.
+    ///
+    /// The turn ends with the commit of the load, with [`Backend::end_turn`], after its time limit, and with the
+    /// sequencer.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the sequencer does not answer.
+    fn begin_turn(&self, _load_id: &str, _turn: LoadTurn) -> Result<Option<Version>, Error> {
+        Ok(None)
+    }
+
+    /// Ends the turn of a load, if it has one.
+    fn end_turn(&self, _load_id: &str) {}
+
     /// Returns the outcome of a load that another process began, or this one before its restart. The load was not
     /// visible at `since`.
     ///
@@ -301,13 +320,14 @@ pub trait Backend: Send + Sync + fmt::Debug {
 pub(crate) struct Local {
     pub store: Arc<Store>,
     pub sequencer: Arc<Sequencer>,
+    clock: Arc<dyn Clock>,
     catalog: SequencerCatalog,
 }
 
 impl Local {
-    pub fn new(store: Arc<Store>, sequencer: Arc<Sequencer>) -> Self {
+    pub fn new(store: Arc<Store>, sequencer: Arc<Sequencer>, clock: Arc<dyn Clock>) -> Self {
         let catalog = SequencerCatalog(sequencer.clone());
-        Self { store, sequencer, catalog }
+        Self { store, sequencer, clock, catalog }
     }
 
     fn check_room_for(&self, request: &CommitRequest) -> Result<(), Error> {
@@ -438,6 +458,14 @@ impl Backend for Local {
 
     fn begin_load(&self, _load_id: &str) -> Result<Box<dyn LoadHold + '_>, Error> {
         Ok(Box::new(LocalLoad { sequencer: &self.sequencer, watch: self.sequencer.begin_load() }))
+    }
+
+    fn begin_turn(&self, load_id: &str, turn: LoadTurn) -> Result<Option<Version>, Error> {
+        Ok(self.sequencer.begin_turn(RequestId::of_text(load_id), turn, &self.clock)?)
+    }
+
+    fn end_turn(&self, load_id: &str) {
+        self.sequencer.end_turn(RequestId::of_text(load_id));
     }
 
     fn status(&self) -> BackendStatus {

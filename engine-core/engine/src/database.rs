@@ -154,7 +154,7 @@ impl Database {
             "recovered"
         );
         let sequencer = Sequencer::start(SequencerConfig::default(), log, recovered, Box::new(applier));
-        let backend: Arc<dyn Backend> = Arc::new(Local::new(store.clone(), sequencer.clone()));
+        let backend: Arc<dyn Backend> = Arc::new(Local::new(store.clone(), sequencer.clone(), clock.clone()));
         schema::complete_all(&*backend)?;
         let checkpoints = Checkpoints::start(
             &options,

@@ -23,7 +23,9 @@ use tidegraph_remote::{
     ClientConfig, CommitOutcome, Commits, Error, LastChanges, LoadRequest, LoadStep, RemoteCommits,
 };
 use tidegraph_remote::{RemoteNode, RequestId, Security};
-use tidegraph_types::{CommitRequest, Gui, GuiHasher, LoadChange, Mutation, Version};
+use tidegraph_types::{
+    CommitRequest, Footprint, Gui, GuiHasher, Kind, LoadChange, LoadTurn, Mutation, Version,
+};
 
 fn fast() -> NodeConfig {
     NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
@@ -134,7 +136,7 @@ fn what_is_wrong_with_rows_is_said_and_nothing_is_visible() {
 
 /// Creates vertices whose ids share GUIs with those of the load, until the load is over.
 fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
-    use tidegraph_types::{ErrorCode, Kind};
+    use tidegraph_types::ErrorCode;
     let mut in_doubt = false;
     // A commit in doubt is sent again until its outcome is known.
     while in_doubt || !over.load(Ordering::Relaxed) {
@@ -280,6 +282,10 @@ fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
 }
 
 fn write(sequencer: &RemoteCommits, mutation: Mutation, number: u8) -> Version {
+    try_to_write(sequencer, mutation, number).unwrap()
+}
+
+fn try_to_write(sequencer: &RemoteCommits, mutation: Mutation, number: u8) -> Result<Version, Error> {
     let read_version = sequencer.newest().unwrap().version;
     let request = CommitRequest {
         read_version,
@@ -290,7 +296,7 @@ fn write(sequencer: &RemoteCommits, mutation: Mutation, number: u8) -> Version {
         first_asked: None,
         by_key: false,
     };
-    sequencer.commit(RequestId(u128::from_le_bytes([number; 16])), request).unwrap().version
+    Ok(sequencer.commit(RequestId(u128::from_le_bytes([number; 16])), request)?.version)
 }
 
 /// TXN-4 and LOAD-1.
@@ -399,6 +405,83 @@ fn a_load_of_another_process_compares_changes_itself() {
     fleet.start_sequencer();
     let later = self::sequencer(&fleet).load_changes(base).unwrap();
     assert!(later.since > second && later.changes.is_empty(), "{later:?}");
+}
+
+/// Shows TXN-4 for a commit that waits for the turn of a load.
+#[test]
+fn a_load_of_another_process_gets_its_turn() {
+    let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
+    let sequencer = sequencer(&fleet);
+    let delete = |gui| Mutation::DeleteVertex { gui: Gui(gui), edges_left: false };
+    let turn = || {
+        let mut footprint = Footprint::with_capacity(1);
+        footprint.add_vertex(Gui(7));
+        Some(LoadTurn { footprint, read_keys: vec![], limit: Duration::from_secs(600) })
+    };
+    let [id, other] = ["a", "b"].map(RequestId::of_text);
+    sequencer.watch_load(id, None).unwrap();
+    let since = sequencer.load_turn(id, turn()).unwrap().unwrap();
+    assert_eq!(sequencer.load_turn(other, turn()).unwrap(), None);
+    let refused = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| try_to_write(&sequencer, delete(7), 1));
+        // A commit that waits gives up if its outcome is asked for.
+        while !writer.is_finished() {
+            let outcome = sequencer.outcome(RequestId(u128::from_le_bytes([1; 16])), since).unwrap();
+            assert_eq!(outcome, CommitOutcome::Refused);
+        }
+        writer.join().unwrap()
+    });
+    assert!(matches!(refused, Err(Error::Conflict { .. })), "{refused:?}");
+    let deleted = write(&sequencer, delete(8), 2);
+    let load = LoadRequest {
+        load_id: "a".into(),
+        segments: vec![],
+        read_version: since,
+        read_keys: vec![],
+        compared: since,
+        changes_compared: Some(deleted),
+        first_asked: since,
+    };
+    let LoadStep::Committed(loaded) = sequencer.commit_load(id, load).unwrap() else { panic!() };
+    // The turn is over.
+    assert!(write(&sequencer, delete(7), 3) > loaded);
+    assert!(sequencer.load_turn(other, turn()).unwrap().is_some());
+    assert_eq!(sequencer.load_turn(other, None).unwrap(), None);
+    write(&sequencer, delete(7), 4);
+    // The next sequencer does not know the turn.
+    assert!(sequencer.load_turn(other, turn()).unwrap().is_some());
+    fleet.stop_sequencer();
+    fleet.start_sequencer();
+    write(&self::sequencer(&fleet), delete(7), 5);
+}
+
+#[test]
+fn a_load_beside_a_writer_that_never_rests_gets_its_turn() {
+    let home = tempfile::tempdir().unwrap();
+    const PEOPLE: usize = 3_000;
+    write_files(home.path(), PEOPLE);
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    let (other, _other_worker) = fleet.worker();
+    let over = AtomicBool::new(false);
+    ask(&other, OpenCypher, "CREATE (:Person {`~id`: 'v7', n: 7})").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let text = "MATCH (a) WHERE id(a) = 'v7' DETACH DELETE a CREATE (:Person {`~id`: 'v7', n: 7})";
+            while !over.load(Ordering::Relaxed) {
+                if let Err(error) = ask(&other, OpenCypher, text) {
+                    let kind = error.code().kind();
+                    assert!(matches!(kind, Kind::Conflict | Kind::Unavailable | Kind::Unknown), "{error}");
+                }
+            }
+        });
+        let id = database.loads().submit(spec(home.path())).unwrap();
+        let status = database.loads().wait(&id).unwrap();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+    });
+    let count = || rows(&database, OpenCypher, "MATCH (a:Person) RETURN count(a)");
+    fleet.wait_until("it is seen", |_| count() == [format!("[Long({PEOPLE})]")]);
 }
 
 #[test]

@@ -9,15 +9,15 @@ mod support;
 
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use support::{TestFleet, ask, rows};
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
 use tidegraph_engine::loads::{Ahead, Ingest, LoadSpec, LoadState, Stage};
-use tidegraph_engine::{Database, Options};
+use tidegraph_engine::{Database, Options, Parameters, Query};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
-use tidegraph_types::ErrorCode;
+use tidegraph_types::{ErrorCode, Value};
 
 fn fast() -> NodeConfig {
     NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
@@ -293,6 +293,51 @@ fn changes_meanwhile_begin_another_round_only_if_they_concern_it() {
     gremlin("g.E('e2').drop()");
     assert_eq!(rounds_of("id", first(Box::new(|| drop(connect(10, "e2"))))).0, 2);
     assert_eq!(rounds_of("vertex", first(Box::new(|| drop(gremlin("g.V('b').drop()"))))).0, 2);
+}
+
+#[test]
+fn a_load_that_lost_three_rounds_gets_its_turn() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("vertices.csv"), "~id,~label\na,New\nb,New\n").unwrap();
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "CREATE (:Old {`~id`: 'a', n: 0})").unwrap();
+    let write = || {
+        let text = "MATCH (a) WHERE id(a) = 'a' WITH a, a.n + 1 AS n DETACH DELETE a \
+                    CREATE (:Old {`~id`: 'a', n: n})";
+        ask(&database, OpenCypher, text).unwrap().version
+    };
+    let ahead = steps(&fleet).begin("l", spec(home.path()), None).unwrap();
+    let mut rounds = 0;
+    let last = std::thread::scope(|scope| {
+        let mut last = None;
+        let (state, report) = go_on(&fleet, "l", ahead, |round| {
+            rounds = round + 1;
+            if round < 3 {
+                write();
+                return;
+            }
+            let (told, written) = mpsc::channel();
+            last = Some(scope.spawn(move || {
+                let version = write();
+                let _ = told.send(());
+                version
+            }));
+            // It waits for the turn of the load. Without the turn it would be committed.
+            let _ = written.recv_timeout(Duration::from_secs(1));
+        });
+        assert_eq!((state, rounds), (LoadState::Completed, 4), "{report}");
+        last.unwrap().join().unwrap()
+    });
+    let (other, _other_worker) = fleet.worker();
+    assert!(last.0 > other.loads().status("l").unwrap().version.unwrap());
+    let parameters = Parameters::default();
+    let text = "MATCH (a) RETURN id(a), labels(a), a.n ORDER BY id(a)";
+    let query = Query { at_least: Some(last), ..Query::new(OpenCypher, text, &parameters) };
+    let list = |text: &str| Value::list(vec![Value::string(text)]);
+    let expected =
+        [[Value::string("a"), list("Old"), Value::Long(4)], [Value::string("b"), list("New"), Value::Null]];
+    assert_eq!(other.query(&query).unwrap().rows, expected);
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub const CALLS: &str = "tidegraph_remote_calls_total";
 pub const COMMITS: &str = "tidegraph_commits_total";
 /// Time that a commit took.
 pub const COMMIT_SECONDS: &str = "tidegraph_commit_duration_seconds";
+/// Commits that wait for the turn of a bulk load.
+pub const COMMITS_WAITING: &str = "tidegraph_commits_waiting_for_load";
 /// Newest readable version. Label `partition` on a storage node.
 pub const VERSION: &str = "tidegraph_version";
 /// Memory of graph data, without older versions.
@@ -202,6 +204,11 @@ pub fn commit(outcome: &'static str, took: Duration) {
     histogram!(COMMIT_SECONDS).record(took.as_secs_f64());
 }
 
+/// Sets the number of commits that wait for the turn of a bulk load.
+pub fn commits_waiting(count: usize) {
+    gauge!(COMMITS_WAITING).set(count as f64);
+}
+
 /// Sets the gauges of a process that holds or reads a whole graph.
 pub fn health(version: u64, memory: u64, spilled: u64, writable: bool) {
     gauge!(VERSION).set(version as f64);
@@ -246,6 +253,7 @@ pub fn describe() {
     describe_counter!(CALLS, "requests of other processes of the fleet");
     describe_counter!(COMMITS, "transactions that were to be committed");
     describe_histogram!(COMMIT_SECONDS, Unit::Seconds, "time that a commit took");
+    describe_gauge!(COMMITS_WAITING, "commits that wait for the turn of a bulk load");
     describe_gauge!(VERSION, "newest version that can be read");
     describe_gauge!(MEMORY, Unit::Bytes, "memory that graph data takes, older versions apart");
     describe_gauge!(

@@ -57,6 +57,7 @@ fn is_commit(call: &Call) -> bool {
             | Call::Outcome(_)
             | Call::WatchLoad(_)
             | Call::LoadChanges(_)
+            | Call::LoadTurn(_)
             | Call::EndLoad(_)
             | Call::CommitLoad(_)
     )

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::Apl;
 use tidegraph_types::{
-    CommitRequest, Epoch, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, PartitionId, RequestId, Str,
-    Token, Version,
+    CommitRequest, Epoch, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex, PartitionId,
+    RequestId, Str, Token, Version,
 };
 
 /// A partition that a node serves.
@@ -225,7 +225,15 @@ pub trait Commits: Send + Sync {
     /// The errors of [every method](Commits#errors); [`Error::Unknown`] if the sequencer runs an earlier release.
     fn load_changes(&self, above: Version) -> Result<LoadChanges, Error>;
 
-    /// Ends a bulk load.
+    /// Gives a bulk load its turn: until it ends, commits that would conflict with the load wait. `None` ends the turn.
+    /// Returns the version at which the load must read at least, or `None` if it has no turn.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [every method](Commits#errors); [`Error::Unknown`] if the sequencer runs an earlier release.
+    fn load_turn(&self, id: RequestId, turn: Option<LoadTurn>) -> Result<Option<Version>, Error>;
+
+    /// Ends a bulk load. Its turn goes on.
     ///
     /// # Errors
     ///

@@ -19,8 +19,8 @@ use tidegraph_remote::{
     Status, TlsFiles,
 };
 use tidegraph_types::{
-    CommitRequest, Epoch, Gui, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation, PropertyWrite,
-    Str, Token, Value, Version,
+    CommitRequest, Epoch, Footprint, Gui, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex,
+    Mutation, PropertyWrite, Str, Token, Value, Version,
 };
 use tidegraph_wire::proto;
 
@@ -97,6 +97,10 @@ impl Commits for Log {
     fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
         Ok(LoadChanges { since: Version(3), upto: above.next(), changes: changed() })
     }
+    fn load_turn(&self, id: RequestId, turn: Option<LoadTurn>) -> Result<Option<Version>, Error> {
+        assert!(turn.is_none_or(|other| other == load_turn()));
+        Ok((id == RequestId(7)).then_some(Version(12)))
+    }
     fn end_load(&self, _: RequestId) -> Result<(), Error> {
         Ok(())
     }
@@ -136,6 +140,12 @@ fn changed() -> Vec<(Version, LoadChange)> {
     ]
 }
 
+fn load_turn() -> LoadTurn {
+    let mut footprint = Footprint::with_capacity(100);
+    footprint.add_vertex(Gui(7));
+    LoadTurn { footprint, read_keys: vec![Key(6), Key(u64::MAX)], limit: Duration::from_micros(1_500_001) }
+}
+
 fn load_request(compared: Version) -> LoadRequest {
     LoadRequest {
         load_id: "load".into(),
@@ -165,6 +175,9 @@ fn loads_travel_in_steps() {
     assert_eq!(step(2), LoadStep::Committed(Version(3)));
     let changes = commits.load_changes(Version(11)).unwrap();
     assert_eq!(changes, LoadChanges { since: Version(3), upto: Version(12), changes: changed() });
+    assert_eq!(commits.load_turn(id, Some(load_turn())).unwrap(), Some(Version(12)));
+    assert_eq!(commits.load_turn(RequestId(8), Some(load_turn())).unwrap(), None);
+    assert_eq!(commits.load_turn(RequestId(8), None).unwrap(), None);
     commits.report_load_collision(id, None).unwrap();
     let refused = commits.report_load_collision(id, Some(Version(9)));
     assert!(matches!(refused, Err(Error::Conflict { written: Version(9), .. })), "{refused:?}");
@@ -438,6 +451,9 @@ impl Commits for Stalled {
     }
     fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
         self.log.load_changes(above)
+    }
+    fn load_turn(&self, id: RequestId, turn: Option<LoadTurn>) -> Result<Option<Version>, Error> {
+        self.log.load_turn(id, turn)
     }
     fn end_load(&self, id: RequestId) -> Result<(), Error> {
         self.log.end_load(id)

@@ -164,6 +164,8 @@ impl World {
             most_remembered_keys: 4 * self.profile.remembered_keys,
             remembered_requests: self.profile.remembered_requests,
             sids_ahead: 16,
+            // There is one thread: a commit that meets a turn is refused.
+            turn_wait: Duration::ZERO,
             ..SequencerConfig::default()
         };
         let parts = Parts {

@@ -254,10 +254,10 @@ impl Committer {
         }
         for request in requests {
             match request {
-                Request::Commit { request, bytes, reply } => {
-                    self.form_commit(&mut group, request, bytes, reply)
+                Request::Commit { request, bytes, yields, reply } => {
+                    self.form_commit(&mut group, request, bytes, yields, reply)
                 }
-                Request::Load { load, reply } => self.form_load(&mut group, load, reply),
+                Request::Load { load, yields, reply } => self.form_load(&mut group, load, yields, reply),
                 Request::Intern { names, reply } => self.form_intern(&mut group, names, reply),
                 Request::Reserve { count, reply } => {
                     let next_sid = Sid(self.next_sid().0.saturating_add(count).max(self.shared.reserved()));
@@ -278,6 +278,7 @@ impl Committer {
         group: &mut Group,
         mut request: CommitRequest,
         bytes: usize,
+        yields: bool,
         reply: Reply<Version>,
     ) {
         if let Err(error) = self.check_version(request.read_version) {
@@ -316,6 +317,10 @@ impl Committer {
             reply.send(Err(Error::Conflict { read_version, written }));
             return;
         }
+        if yields {
+            reply.send(Err(Error::LoadTurn { read_version }));
+            return;
+        }
         let mutations = std::mem::take(&mut request.mutations);
         let checked_by_loads = is_checked_by_loads(&mutations);
         let resets = mutations.iter().any(|mutation| matches!(mutation, Mutation::Reset));
@@ -333,7 +338,7 @@ impl Committer {
         group.waiting.push(Waiting::Commit { record, request, bytes, reply });
     }
 
-    fn form_load(&mut self, group: &mut Group, load: LoadCommit, reply: Reply<Version>) {
+    fn form_load(&mut self, group: &mut Group, load: LoadCommit, yields: bool, reply: Reply<Version>) {
         let read_version = load.read_version;
         let id = RequestId::of_text(&load.load_id);
         if let Some(first_asked) = load.first_asked {
@@ -354,6 +359,10 @@ impl Committer {
                 }
                 RequestStatus::KeyReused(_) | RequestStatus::NotCommittedAbove(_) => {}
             }
+        }
+        if yields {
+            reply.send(Err(Error::LoadTurn { read_version }));
+            return;
         }
         let [compared, changes_compared] =
             [load.compared, load.changes_compared].map(|version| version.max(read_version));
@@ -549,10 +558,12 @@ impl Group {
                 if let Body::Commit { mutations, .. } = &mut records[record].body {
                     request.mutations = std::mem::take(mutations);
                 }
-                Request::Commit { request, bytes, reply }
+                Request::Commit { request, bytes, yields: false, reply }
             }
-            Waiting::Again { request, bytes, reply, .. } => Request::Commit { request, bytes, reply },
-            Waiting::Load { load, reply, .. } => Request::Load { load, reply },
+            Waiting::Again { request, bytes, reply, .. } => {
+                Request::Commit { request, bytes, yields: false, reply }
+            }
+            Waiting::Load { load, reply, .. } => Request::Load { load, yields: false, reply },
             Waiting::Reserve { count, reply, .. } => Request::Reserve { count, reply },
             Waiting::Intern { names, reply, .. } => Request::Intern { names, reply },
         };

@@ -1,6 +1,7 @@
 //! Settings of the sequencer.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Settings of the sequencer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -21,6 +22,11 @@ pub struct SequencerConfig {
     pub transaction_mutations: usize,
     /// Maximum number of bytes of one transaction, about as many as it takes in the log.
     pub transaction_bytes: usize,
+    /// How long a commit waits for the turn of a bulk load. Zero: it is refused at once.
+    pub turn_wait: Duration,
+    /// Maximum number of commits that wait for the turn of a bulk load; further ones are refused at once. Each may take
+    /// a thread of its caller.
+    pub turn_waiting: usize,
 }
 
 impl Default for SequencerConfig {
@@ -33,6 +39,8 @@ impl Default for SequencerConfig {
             sids_ahead: 1 << 16,
             transaction_mutations: 1_000_000,
             transaction_bytes: 64 << 20,
+            turn_wait: Duration::from_secs(3),
+            turn_waiting: 32,
         }
     }
 }

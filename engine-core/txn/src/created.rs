@@ -191,7 +191,12 @@ fn changes(record: &Record) -> impl Iterator<Item = (Version, LoadChange)> {
         Body::Load { .. } => (&[][..], Some(LoadChange::Any)),
         _ => (&[][..], None),
     };
-    let of_commit = mutations.iter().filter_map(|mutation| match mutation {
+    load_changes(mutations).chain(load).map(|change| (record.version, change))
+}
+
+/// The changes of a transaction that loads depend on.
+pub(crate) fn load_changes(mutations: &[Mutation]) -> impl Iterator<Item = LoadChange> {
+    mutations.iter().filter_map(|mutation| match mutation {
         Mutation::DeleteVertex { gui, .. } => Some(LoadChange::Deleted(*gui)),
         // All bits of the hash of an edge's id count, however many those of vertices have.
         Mutation::CreateEdge { id: Some(id), .. } => {
@@ -199,8 +204,7 @@ fn changes(record: &Record) -> impl Iterator<Item = (Version, LoadChange)> {
         }
         Mutation::AddException { .. } | Mutation::Reset => Some(LoadChange::Any),
         _ => None,
-    });
-    of_commit.chain(load).map(|change| (record.version, change))
+    })
 }
 
 /// The vertices that a transaction creates or adds to.

@@ -16,6 +16,15 @@ pub enum Error {
         /// A version that changed what the transaction read, or may have.
         written: Version,
     },
+    /// The transaction would conflict with a bulk load that has its turn, or may. The caller may run it again.
+    #[error(
+        "a bulk load that conflicted with transactions again and again has its turn, and concerns what this \
+         transaction writes"
+    )]
+    LoadTurn {
+        /// The version at which the transaction read.
+        read_version: Version,
+    },
     /// The transaction is too large.
     #[error("the transaction has {found} {what}, more than the limit of {limit}")]
     TooLarge {
@@ -93,7 +102,7 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Conflict { .. } => ErrorCode::ConcurrentModification,
+            Self::Conflict { .. } | Self::LoadTurn { .. } => ErrorCode::ConcurrentModification,
             Self::TooLarge { .. } | Self::DictionaryFull { .. } => ErrorCode::QueryLimitExceeded,
             Self::NotStorable { .. } => ErrorCode::InvalidArgument,
             Self::FutureVersion { .. } => ErrorCode::Internal,

@@ -3,7 +3,7 @@
 //! Roles: [`Sequencer`] is the handle that all threads share. The *committer* (`committer.rs`) has the log and the
 //! [`Applier`]. One caller at a time *leads*: it runs the committer for all that wait, on its own thread, so that a
 //! lone writer waits only for the log. A thread of the sequencer leads for callers that do not wait. `keys.rs` knows
-//! when each key was last written, `created.rs` the vertices that transactions create while a bulk load runs,
+//! when each key was last written, `queue.rs` has the waiting requests, `created.rs` the vertices that transactions create while a bulk load runs,
 //! `committed_requests.rs` the ids of committed requests, and `dictionary.rs` the tokens, which readers use without the
 //! committer.
 //!
@@ -23,6 +23,9 @@
 //! * TXN-3: a constraint that was answered holds at every later version. The engine sees to that; the sequencer tells
 //!   it the newest version that changed the schema ([`Sequencer::newest_schema`]).
 //! * TXN-4: a request that is sent again under its id is committed once, whichever process is the sequencer.
+//!
+//! A bulk load that lost against transactions several times gets a *turn* ([`Sequencer::begin_turn`]): commits that would
+//! conflict with it wait in `queue.rs`, for a limited time, while all others go on.
 //!
 //! A refused append leaves no trace: keys, tokens, ids and versions go back to what they were. When the log cannot say
 //! what is durable, or a record cannot be applied, the sequencer stops and refuses every later write; it never guesses.
@@ -71,6 +74,7 @@ mod created;
 mod dictionary;
 mod error;
 mod keys;
+mod queue;
 mod request;
 mod sequencer;
 

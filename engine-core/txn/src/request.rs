@@ -120,10 +120,14 @@ pub(crate) enum Request {
     Commit {
         request: CommitRequest,
         bytes: usize,
+        /// Whether it is refused because of the turn of a load, unless it was committed before.
+        yields: bool,
         reply: Reply<Version>,
     },
     Load {
         load: LoadCommit,
+        /// As for a commit.
+        yields: bool,
         reply: Reply<Version>,
     },
     Intern {
@@ -167,6 +171,22 @@ impl Request {
             | Self::Trim { .. }
             | Self::Sync { .. }
             | Self::Stop { .. } => 0,
+        }
+    }
+
+    /// Id under which a commit is known (TXN-4).
+    pub fn id(&self) -> Option<RequestId> {
+        match self {
+            Self::Commit { request, .. } => request.request,
+            Self::Load { load, .. } => Some(RequestId::of_text(&load.load_id)),
+            _ => None,
+        }
+    }
+
+    /// Makes a commit yield to the turn of a load.
+    pub fn yield_to_load(&mut self) {
+        if let Self::Commit { yields, .. } | Self::Load { yields, .. } = self {
+            *yields = true;
         }
     }
 

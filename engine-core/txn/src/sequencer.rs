@@ -1,14 +1,16 @@
 //! The handle that all threads share.
 
+mod turn;
+
 use crate::committed_requests::CommittedRequests;
 use crate::committer::Committer;
 use crate::created::LoadWatch;
 use crate::dictionary::Dictionary;
 use crate::error::cause;
+use crate::queue::Queue;
 use crate::request::{self, Callback, Handover, LoadCommit, OnAnswer, Reply, Request, Wakeup};
 use crate::{Error, SequencerConfig};
-use parking_lot::Mutex;
-use std::collections::VecDeque;
+use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -96,21 +98,15 @@ pub struct Sequencer {
     epoch: Epoch,
     /// Whether appends wait for nothing, so that any caller may lead.
     late: bool,
-    queue: Mutex<Queue>,
+    queue: Arc<Mutex<Queue>>,
+    /// Signals the thread of a turn that something changed.
+    turn_changed: Arc<Condvar>,
     /// Locked by the leader; `None` after the shutdown.
     committer: Mutex<Option<Committer>>,
     /// Wakes the thread that leads for callers that do not wait. Started when it is first needed; `None` if it cannot
     /// be.
     leader: OnceLock<Option<Sender<Arc<Self>>>>,
     me: Weak<Self>,
-}
-
-/// Waiting requests, in order of arrival.
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: VecDeque<Request>,
-    /// Whether a caller leads. The leader passes the role on, or gives it up when the queue is empty.
-    has_leader: bool,
 }
 
 impl Sequencer {
@@ -169,12 +165,14 @@ impl Sequencer {
         let late = log.syncs_later();
         let committer =
             Committer::new(shared.clone(), &config, log, applier, remembered, recovered.version, epoch);
+        let queue = Arc::new(Mutex::new(Queue::new(&config)));
         Arc::new_cyclic(|me| Self {
             shared,
             config,
             epoch,
             late,
-            queue: Mutex::default(),
+            queue,
+            turn_changed: Arc::default(),
             committer: Mutex::new(Some(committer)),
             leader: OnceLock::new(),
             me: me.clone(),
@@ -187,8 +185,8 @@ impl Sequencer {
     /// version of that commit (TXN-4), or [`Error::Repeated`] if the id is made from a key of the caller.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if something that the transaction read was written since (TXN-2): run it again.
-    /// [`Error::TooLarge`], [`Error::NotStorable`] and [`Error::FutureVersion`] if the request can never be committed.
+    /// [`Error::Conflict`] if something that the transaction read was written since (TXN-2), and [`Error::LoadTurn`] if
+    /// it concerns a bulk load that has its turn: run it again. [`Error::TooLarge`], [`Error::NotStorable`] and [`Error::FutureVersion`] if the request can never be committed.
     /// [`Error::Repeated`] and [`Error::KeyReused`] if a request with its key was committed.
     /// [`Error::Forgotten`] if the id may belong to a commit that is too old to know. [`Error::Unavailable`] if the log
     /// does not take the record; only then may the transaction be committed all the same.
@@ -197,7 +195,7 @@ impl Sequencer {
             return Ok(request.read_version);
         }
         let bytes = request::check(&request, &self.config)?;
-        self.ask(|reply| Request::Commit { request, bytes, reply })
+        self.ask(|reply| Request::Commit { request, bytes, yields: false, reply })
     }
 
     /// Like [`Sequencer::commit`], for a caller that does not wait: `on_answer` is called once with the answer, mostly
@@ -211,13 +209,8 @@ impl Sequencer {
             (Err(error), _) => return on_answer(Err(error)),
             (_, Some(reason)) => return on_answer(Err(Error::Unavailable { reason })),
         };
-        let lead = {
-            let mut queue = self.queue.lock();
-            let reply = Reply::Callback(Callback::new(on_answer));
-            queue.waiting.push_back(Request::Commit { request, bytes, reply });
-            !std::mem::replace(&mut queue.has_leader, true)
-        };
-        if lead {
+        let reply = Reply::Callback(Callback::new(on_answer));
+        if self.put(Request::Commit { request, bytes, yields: false, reply }) {
             self.lead_for_one_without();
         }
     }
@@ -259,10 +252,12 @@ impl Sequencer {
     }
 
     /// Commits several transactions as one group, as if as many callers had arrived at the same
-    /// moment. Returns their results in the same order. For simulations, which have one thread.
+    /// moment. Returns their results in the same order. For simulations, which have one thread, so that commits must
+    /// not wait for the turn of a load ([`SequencerConfig::turn_wait`]).
     #[cfg(any(test, feature = "testing"))]
     pub fn commit_together(&self, requests: Vec<CommitRequest>) -> Vec<Result<Version, Error>> {
         let mut queue = self.queue.lock();
+        queue.advance();
         let enqueue = |request: CommitRequest| {
             if request.mutations.is_empty() {
                 return Err(Ok(request.read_version));
@@ -272,11 +267,13 @@ impl Sequencer {
                 return Err(Err(Error::Unavailable { reason }));
             }
             let (reply, words) = mpsc::sync_channel(1);
-            queue.waiting.push_back(Request::Commit { request, bytes, reply: Reply::Waits(reply) });
+            let request = Request::Commit { request, bytes, yields: false, reply: Reply::Waits(reply) };
+            let meets = queue.claim().is_some_and(|claim| claim.meets(&request));
+            queue.place(request, meets);
             Ok(words)
         };
         let queued: Vec<_> = requests.into_iter().map(enqueue).collect();
-        let mut lead = !queue.waiting.is_empty() && !std::mem::replace(&mut queue.has_leader, true);
+        let mut lead = queue.takes_lead();
         drop(queue);
         let answer = |queued: Result<Receiver<Wakeup<Version>>, Result<Version, Error>>| match queued {
             Ok(words) => self.wait(&words, std::mem::take(&mut lead)),
@@ -370,7 +367,10 @@ impl Sequencer {
     /// vertex, created an edge with an id of the user's, added an exception, wrote one of the load's read keys, or gave
     /// another id the GUI of a vertex of the load; or another load was committed. Otherwise as [`Sequencer::commit`].
     pub fn commit_load(&self, _watch: &LoadWatch, load: LoadCommit) -> Result<Version, Error> {
-        self.ask(|reply| Request::Load { load, reply })
+        let id = RequestId::of_text(&load.load_id);
+        let committed = self.ask(|reply| Request::Load { load, yields: false, reply })?;
+        self.end_turn(id);
+        Ok(committed)
     }
 
     /// Returns the tokens of names, in the same order. New names get tokens, which are durable when this returns. If
@@ -506,6 +506,8 @@ impl Sequencer {
         if self.committer.lock().is_none() {
             return;
         }
+        self.queue.lock().close();
+        self.turn_changed.notify_all();
         // Refused only if the log is unusable; it is closed all the same.
         let _ = self.enter(|reply| Request::Stop { reply });
         self.committer.lock().take();
@@ -521,12 +523,36 @@ impl Sequencer {
     /// Queues a request and waits for its answer. Leads if no caller does, or if the leader hands over.
     fn enter<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
         let (reply, words) = mpsc::sync_channel(1);
-        let lead = {
-            let mut queue = self.queue.lock();
-            queue.waiting.push_back(request(Reply::Waits(reply)));
-            !std::mem::replace(&mut queue.has_leader, true)
-        };
+        let lead = self.put(request(Reply::Waits(reply)));
         self.wait(&words, lead)
+    }
+
+    /// Queues a request, or sets it aside for the turn of a load. Returns whether the caller leads.
+    fn put(&self, request: Request) -> bool {
+        // The claim that the request was compared with. A large transaction takes a while, so the queue is not locked.
+        let mut compared = None;
+        loop {
+            let claim = {
+                let mut queue = self.queue.lock();
+                queue.advance();
+                let meets = match (queue.claim(), compared) {
+                    (None, _) => Ok(false),
+                    (Some(claim), Some((number, meets))) if claim.number == number => Ok(meets),
+                    (Some(claim), _) => Err(claim.clone()),
+                };
+                match meets {
+                    Ok(meets) => {
+                        if !queue.place(request, meets) {
+                            return queue.takes_lead();
+                        }
+                        self.after_turn(queue);
+                        return false;
+                    }
+                    Err(claim) => claim,
+                }
+            };
+            compared = Some((claim.number, claim.meets(&request)));
+        }
     }
 
     /// Waits for the answer of a queued request. Leads if the leader hands over.
@@ -594,22 +620,31 @@ impl Sequencer {
         }
         drop(committer);
         let mut queue = self.queue.lock();
-        loop {
-            match queue.waiting.front() {
-                None => {
-                    queue.has_leader = false;
-                    return Handover::Gone;
-                }
-                Some(next) => match next.lead() {
-                    Handover::Gone => queue.waiting.pop_front(),
-                    taken => return taken,
-                },
-            };
+        if queue.claim().is_some() && !self.is_writable() {
+            queue.end_turn("the sequencer has stopped");
+            self.turn_changed.notify_all();
         }
+        hand_over(&mut queue)
     }
 
     fn gone(&self) -> Error {
         Error::Unavailable { reason: self.stop_reason().unwrap_or_else(|| cause(GOING_DOWN)) }
+    }
+}
+
+/// Makes the first caller lead that can, or gives up the lead if no request waits.
+fn hand_over(queue: &mut Queue) -> Handover {
+    loop {
+        match queue.waiting.front() {
+            None => {
+                queue.has_leader = false;
+                return Handover::Gone;
+            }
+            Some(next) => match next.lead() {
+                Handover::Gone => queue.waiting.pop_front(),
+                taken => return taken,
+            },
+        };
     }
 }
 

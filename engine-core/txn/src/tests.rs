@@ -3,6 +3,7 @@
 mod later;
 mod loads;
 mod retries;
+mod turns;
 
 use crate::{Applier, Error, LoadCommit, NewVertices, Recovered, Sequencer, SequencerConfig};
 use parking_lot::Mutex;

@@ -18,6 +18,7 @@
 pub mod budget;
 pub mod element;
 pub mod error;
+pub mod footprint;
 pub mod ids;
 pub mod mutation;
 pub mod order;
@@ -26,6 +27,7 @@ pub mod value;
 pub use budget::{Budget, NoMemory};
 pub use element::{Cardinality, Direction, Edge, EdgeData, PropertyData, PropertyRef, VertexData};
 pub use error::{ErrorCode, Kind};
+pub use footprint::{Footprint, LoadTurn};
 pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };

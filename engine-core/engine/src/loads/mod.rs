@@ -22,7 +22,8 @@
 //!
 //! Roles: [`Loads`] queues jobs and keeps their files (`jobs/<id>.json`). `runner` runs a job. `target` answers a
 //! load's questions about the graph. `others` follows the loads of other processes. [`Ingest`] does the steps of a load
-//! that several processes share. `watch` turns folders of the drop directory into jobs.
+//! that several processes share. `turn` asks for the turn of a load that lost
+//! several times. `watch` turns folders of the drop directory into jobs.
 //!
 //! Flow: submit → queue → files become segments under `loads/<id>/` → the sequencer writes one record that names
 //! them → storage applies them → the job is completed. A crash before the record leaves segments that no record
@@ -36,6 +37,7 @@ mod runner;
 mod spec;
 mod steps;
 mod target;
+mod turn;
 mod watch;
 
 pub use job::{LoadState, LoadStatus, RunStatus};

@@ -2,10 +2,12 @@
 
 use super::job::{DoneFile, Job, LoadState};
 use super::target::GraphTarget;
+use super::turn::{LOST_BEFORE_TURN, Turn, turn_after};
 use super::{KEPT_ERRORS, Shared};
 use crate::backend::{LoadCommitError, LoadHold, ReadOptions};
 use crate::{Error, Retry};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tidegraph_apl::At;
 use tidegraph_load::Options;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
@@ -139,12 +141,14 @@ impl Shared {
         config.parallelism = spec.parallelism;
         config.done = job.done_before();
         config.max_errors = KEPT_ERRORS;
-        let mut checks = 0;
+        let (mut checks, mut longest) = (0, Duration::ZERO);
         let hold = self.backend.begin_load(job.id())?;
+        let mut turn: Option<Turn<'_>> = None;
         loop {
             self.backend.check_room()?;
+            let began = self.clock.now();
             // Taken after `begin_load`, so that no transaction in between is missed.
-            let snapshot = self.backend.snapshot(None)?;
+            let snapshot = self.backend.snapshot(turn.as_ref().map(|turn| turn.since))?;
             job.set_not_at(snapshot.at.version);
             let target = GraphTarget::new(&*self.backend, &*self.clock, snapshot.at);
             let outcome = run::run(&config, &source, &target, &self.objects, &Watched(self, job))?;
@@ -155,7 +159,11 @@ impl Shared {
             if job.is_cancelled() {
                 return Err(Error::new(ErrorCode::Cancelled, "the load was cancelled").into());
             }
-            match self.commit(job, outcome, snapshot.at.version, &*hold) {
+            let has_segments = !outcome.segments.is_empty();
+            let read_keys = if has_segments { self.read_keys(snapshot.at.version)? } else { Vec::new() };
+            // In case this attempt ends with a conflict: the next one meets about the same.
+            let footprint = (checks + 1 >= LOST_BEFORE_TURN).then(|| outcome.vertex_ids.footprint());
+            match self.commit(job, outcome, snapshot.at.version, read_keys.clone(), &*hold) {
                 Err(LoadCommitError { error, open: false })
                     if error.retry() == Retry::NewerVersion && checks < MAX_CHECKS =>
                 {
@@ -166,6 +174,12 @@ impl Shared {
                         "a load conflicts with a transaction and is checked again"
                     );
                     self.remove_segments(job.id());
+                    longest = longest.max(self.clock.now().saturating_sub(began));
+                    // Commits that waited for the last turn go on before the next one.
+                    drop(turn.take());
+                    turn = footprint.and_then(|footprint| {
+                        Turn::begin(&*self.backend, job.id(), turn_after(footprint, &read_keys, longest))
+                    });
                 }
                 Err(error) => return Err(error),
                 Ok(()) => return Ok(Status::Completed),
@@ -173,11 +187,20 @@ impl Shared {
         }
     }
 
+    /// Returns the keys of the constraints that a load checks; a change of constraints conflicts.
+    fn read_keys(&self, read_version: Version) -> Result<Vec<Key>, Error> {
+        let at = At { version: read_version, epoch: Epoch::default() };
+        let unique = self.backend.reader(ReadOptions::default()).unique_keys(at)?.into_iter();
+        let unique = unique.map(|(label, key)| Key::any_unique(label, key));
+        Ok(std::iter::once(Key::constraints()).chain(unique).collect())
+    }
+
     fn commit(
         &self,
         job: &Job,
         outcome: Outcome,
         read_version: Version,
+        read_keys: Vec<Key>,
         hold: &dyn LoadHold,
     ) -> Result<(), LoadCommitError> {
         let done = outcome.done().map(DoneFile::of).collect();
@@ -185,11 +208,6 @@ impl Shared {
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
-            // The constraints that the load checked; a change of constraints conflicts.
-            let at = At { version: read_version, epoch: Epoch::default() };
-            let unique = self.backend.reader(ReadOptions::default()).unique_keys(at)?.into_iter();
-            let mut read_keys = vec![Key::constraints()];
-            read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
             let vertices = Box::new(Loaded(outcome.vertex_ids));
             let load_id = job.id().to_owned();
             let commit = LoadCommit {

@@ -9,25 +9,29 @@
 //! meanwhile. The commit checks them itself: at a version from which on the sequencer records created
 //! vertices, no vertex of the graph may have a GUI that the load gives to another id (IDS-1). The sequencer knows which
 //! vertices were deleted and which edge ids were taken since the load read. If one of them concerns the load, or if the
-//! constraints have changed, the load goes over its rows again in another *round*.
+//! constraints have changed, the load goes over its rows again in another *round*. After three such rounds each further
+//! one has a turn, which begins before the round takes its version: commits that concern the load wait until it is
+//! committed, or until the time limit of the turn.
 //!
 //! What must never happen: segments are removed while a process may commit them; a
 //! visible load is reported as failed.
 
 use super::job::{DoneFile, Job, LoadState};
 use super::target::GraphTarget;
+use super::turn::{self, LOST_BEFORE_TURN, turn_after};
 use super::{Allowed, KEPT_ERRORS, LoadSpec, SEGMENTS, job_path};
 use crate::backend::{Backend, LoadCommitError, LoadOutcome, ReadOptions};
 use crate::{Error, Retry};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegraph_apl::{At, VertexRead, VertexRows};
 use tidegraph_load::Options;
 use tidegraph_load::run::steps::{FOLDER, Next, Request, Round, Stage, Steps};
 use tidegraph_load::run::{Outcome, Progress, Status, VertexIds};
 use tidegraph_platform::{Clock, Objects, Random};
 use tidegraph_txn::LoadCommit;
-use tidegraph_types::{ErrorCode, Gui, Key, Version};
+use tidegraph_types::{ErrorCode, Gui, Key, LoadTurn, Version};
 
 /// Maximum number of rounds of a load.
 const MAX_ROUNDS: u32 = 8;
@@ -135,7 +139,7 @@ impl Ingest {
             }
         };
         self.backend.check_room()?;
-        let round = self.look()?;
+        let round = self.look(None)?;
         let target = self.target_at(Version(round.version));
         let steps = match Steps::begin(load_id, &request, &target, &self.objects) {
             Ok(steps) => steps,
@@ -210,7 +214,7 @@ impl Ingest {
         self.backend.check_room()?;
         let hold = self.backend.begin_load(load_id)?;
         // Read after `begin_load`, so that no transaction in between is missed.
-        let now = self.look()?;
+        let now = self.look(None)?;
         let at = Version(now.version);
         let target = self.target_at(at);
         let steps = Steps::open(load_id, &target, &self.objects)?;
@@ -220,12 +224,15 @@ impl Ingest {
             return self.completed(&steps, &job, &outcome, None);
         }
         let vertex_ids = steps.vertex_ids(round)?;
-        if now.unique != begun.unique || (now.version != begun.version && self.collides(&vertex_ids, at)?) {
-            drop(hold);
-            return self.again(&steps, &job, round);
-        }
         let mut read_keys = vec![Key::constraints()];
         read_keys.extend(now.unique.iter().map(|(label, key)| Key::any_unique(*label, *key)));
+        // In case this round ends with a conflict: the next one meets about the same.
+        let turn = (round + 1 >= LOST_BEFORE_TURN)
+            .then(|| turn_after(vertex_ids.footprint(), &read_keys, self.time_of_rounds(&job)));
+        if now.unique != begun.unique || (now.version != begun.version && self.collides(&vertex_ids, at)?) {
+            drop(hold);
+            return self.again(&steps, &job, round, turn);
+        }
         let commit = LoadCommit {
             load_id: load_id.to_owned(),
             segments: outcome.segments.iter().map(|segment| segment.object.clone()).collect(),
@@ -240,10 +247,12 @@ impl Ingest {
             let message = "another process ended the load and removes its segments";
             return self.fail(&job, Error::new(ErrorCode::Cancelled, message));
         }
-        match hold.commit(commit, &|| true) {
+        let committed = hold.commit(commit, &|| true);
+        drop(hold);
+        match committed {
             Ok(version) => self.completed(&steps, &job, &outcome, Some(version)),
             Err(LoadCommitError { error, open: false }) if error.retry() == Retry::NewerVersion => {
-                self.again(&steps, &job, round)
+                self.again(&steps, &job, round, turn)
             }
             Err(LoadCommitError { error, open: true }) => {
                 let message = format!("it is unknown whether the load is visible: {error}");
@@ -280,9 +289,14 @@ impl Ingest {
         self.fail(&job, Error::new(ErrorCode::Internal, format!("{error}: {cause}")))
     }
 
+    /// Returns the time of all rounds of a load so far, which is no less than that of the longest one.
+    fn time_of_rounds(&self, job: &Job) -> Duration {
+        Duration::from_secs(job.status(self.clock.wall()).overall.seconds_spent)
+    }
+
     /// Returns the newest version with its constraints, for a new round.
-    fn look(&self) -> Result<Round, Error> {
-        let at = self.backend.snapshot(None)?.at;
+    fn look(&self, at_least: Option<Version>) -> Result<Round, Error> {
+        let at = self.backend.snapshot(at_least)?.at;
         let mut unique = self.backend.reader(ReadOptions::default()).unique_keys(at)?;
         unique.sort_unstable();
         Ok(Round { version: at.version.0, unique })
@@ -311,7 +325,13 @@ impl Ingest {
         }
     }
 
-    fn again(&self, steps: &Steps<'_>, job: &Job, round: u32) -> Result<Ahead, Error> {
+    fn again(
+        &self,
+        steps: &Steps<'_>,
+        job: &Job,
+        round: u32,
+        turn: Option<LoadTurn>,
+    ) -> Result<Ahead, Error> {
         let next = round + 1;
         if next >= MAX_ROUNDS {
             let message = format!("the load conflicted with transactions in {MAX_ROUNDS} rounds: load again");
@@ -322,7 +342,8 @@ impl Ingest {
             round,
             "a load conflicts with a transaction and begins another round"
         );
-        steps.begin_round(next, &self.look()?)?;
+        let since = turn.and_then(|turn| turn::begin(&*self.backend, job.id(), turn));
+        steps.begin_round(next, &self.look(since)?)?;
         self.ahead(steps, job, next, steps.again(next)?)
     }
 
@@ -386,6 +407,7 @@ impl Ingest {
 
     /// Writes the report and the job of a load that has ended.
     fn over(&self, job: &Job) -> Result<Ahead, Error> {
+        self.backend.end_turn(job.id());
         let status = job.status(self.clock.wall());
         tracing::info!(
             load = job.id(),

@@ -3,12 +3,15 @@
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
 use super::job::Job;
-use super::{Dialect, LoadSpec, LoadState, LoadStatus, Mode, SEGMENTS, steps};
+use super::{Dialect, LoadSpec, LoadState, LoadStatus, Mode, SEGMENTS, steps, turn};
 use crate::{Database, Language, Options, Parameters, Query};
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::MutexGuard;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 use tidegraph_platform::Objects;
-use tidegraph_types::{ErrorCode, GuiHasher, Value, Version};
+use tidegraph_types::{ErrorCode, Footprint, GuiHasher, LoadTurn, Value, Version};
 
 /// Hash bits, so few that many ids share a GUI.
 const BITS: u32 = 4;
@@ -313,4 +316,116 @@ fn a_load_is_read_again_only_for_a_change_of_what_it_met() {
     let status = load("w", &["MATCH (a) WHERE id(a) = 'a' DETACH DELETE a"]);
     assert_eq!(status.overall.state, LoadState::Failed, "{status:?}");
     assert_eq!(status.errors[0]["errorCode"], "FROM_OR_TO_VERTEX_ARE_MISSING", "{status:?}");
+}
+
+/// Runs a load beside a writer that never rests: after each attempt of the load has taken its version, and before it
+/// commits, the writer runs a statement that concerns the load. Returns the status of the load, the number of its
+/// attempts, and what became of the last statement.
+fn load_beside_a_writer(
+    database: &Database,
+    files: &[(&str, &str)],
+    statement: &str,
+) -> (LoadStatus, u32, Result<Version, ErrorCode>) {
+    /// How long an attempt waits for a commit that cannot be answered, because it waits for the load's turn.
+    const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
+    const ATTEMPT_WITH_TURN: u32 = turn::LOST_BEFORE_TURN + 1;
+    let home = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        std::fs::write(home.path().join(name), text).expect("written");
+    }
+    let write = || {
+        let parameters = Parameters::default();
+        let answer = database.query(&Query::new(Language::OpenCypher, statement, &parameters));
+        answer.map(|answer| answer.version).map_err(|error| error.code())
+    };
+    // A load takes this lock before it commits, so an attempt begins to commit only inside of `bump`.
+    let mut held = database.loads().shared.commit.lock();
+    let source = format!("file://{}", home.path().display());
+    let id = database.loads().submit(LoadSpec::new(vec![source], Some(Dialect::OPENCYPHER))).expect("taken");
+    let job = database.loads().shared.find(&id).expect("known");
+    let mut written = Version(database.status().version);
+    let mut attempts = 0;
+    let last = std::thread::scope(|scope| {
+        loop {
+            // An attempt has begun that reads what was written last.
+            while job.not_at() < written {
+                std::thread::yield_now();
+            }
+            attempts += 1;
+            let (told, answered) = mpsc::channel();
+            let writer = scope.spawn(move || {
+                let answer = write();
+                let _ = told.send(());
+                answer
+            });
+            if attempts < ATTEMPT_WITH_TURN {
+                answered.recv().expect("no panic");
+            } else {
+                let _ = answered.recv_timeout(WRITTEN_WITHIN);
+            }
+            let read = job.not_at();
+            while job.not_at() == read && !job.state().is_final() {
+                MutexGuard::bump(&mut held);
+                std::thread::yield_now();
+            }
+            let answer = writer.join().expect("no panic");
+            if job.state().is_final() {
+                break answer;
+            }
+            written = answer.expect("it conflicts with nothing");
+        }
+    });
+    drop(held);
+    (database.loads().wait(&id).expect("known"), attempts, last)
+}
+
+#[test]
+fn a_load_that_lost_three_times_gets_its_turn() {
+    let database = Database::open(Options::default()).expect("a graph");
+    run(&database, "CREATE (:P {`~id`: 'a', n: 0})");
+    let statement = "MATCH (a) WHERE id(a) = 'a' WITH a, a.n + 1 AS n DETACH DELETE a \
+                     CREATE (:P {`~id`: 'a', n: n})";
+    let files =
+        [("v.csv", ":ID,:LABEL\na,Loaded\nb,Loaded\n"), ("e.csv", ":ID,:START_ID,:END_ID,:TYPE\nr,a,b,L\n")];
+    let (status, attempts, last) = load_beside_a_writer(&database, &files, statement);
+    assert_eq!((status.overall.state, attempts), (LoadState::Completed, 4), "{status:?}");
+    // The last statement was committed after the load, and read what the load wrote.
+    assert!(last.expect("committed").0 > status.version.expect("visible"));
+    assert_eq!(
+        run(&database, "MATCH (a) WHERE id(a) = 'a' RETURN a.n, labels(a)"),
+        [[Value::Long(4), Value::list(vec![Value::string("P")])]]
+    );
+    assert_eq!(run(&database, "MATCH (b:Loaded) RETURN id(b)"), [[Value::string("b")]]);
+}
+
+#[test]
+fn a_load_under_a_constraint_gets_its_turn() {
+    let database = Database::open(Options::default()).expect("a graph");
+    run(&database, "CREATE CONSTRAINT one FOR (p:P) REQUIRE p.n IS UNIQUE");
+    run(&database, "CREATE (:P {`~id`: 'a', n: 1})");
+    let files = [("v.csv", ":ID,:LABEL,n:Long\nb,P,-1\nc,P,-2\n")];
+    let statement = "MATCH (a) WHERE id(a) = 'a' SET a.n = a.n + 1";
+    let (status, attempts, last) = load_beside_a_writer(&database, &files, statement);
+    assert_eq!((status.overall.state, attempts), (LoadState::Completed, 4), "{status:?}");
+    assert!(last.expect("committed").0 > status.version.expect("visible"));
+    let all = run(&database, "MATCH (p:P) RETURN p.n ORDER BY p.n");
+    assert_eq!(all, [[Value::Long(-2)], [Value::Long(-1)], [Value::Long(5)]]);
+}
+
+/// A load whose turn ends without a commit leaves no writer waiting.
+#[test]
+fn a_turn_ends_with_its_load() {
+    let database = Database::open(Options::default()).expect("a graph");
+    let backend = &*database.loads().shared.backend;
+    let asked = || LoadTurn { footprint: Footprint::everything(), read_keys: vec![], limit: Duration::MAX };
+    let turn = turn::Turn::begin(backend, "one", asked()).expect("a turn");
+    assert!(turn.since > Version(0) && turn::Turn::begin(backend, "other", asked()).is_none());
+    run(&database, "CREATE (:P {`~id`: 'a'})");
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| run(&database, "MATCH (a:P) DELETE a"));
+        drop(turn);
+        writer.join().expect("no panic");
+    });
+    assert_eq!(run(&database, "MATCH (a) RETURN count(a)"), [[Value::Long(0)]]);
+    assert!(turn::Turn::begin(backend, "other", asked()).is_some());
 }

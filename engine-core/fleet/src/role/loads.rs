@@ -69,12 +69,17 @@ enum CommitProgress {
 }
 
 impl ActiveLoads {
-    /// Forgets loads that are silent or began at an earlier sequencer.
+    /// Forgets loads that are silent, and their turns, or loads that began at an earlier sequencer.
     pub fn sweep(&self, leading: &Leadership, now: Duration) {
-        let mut held = self.0.lock();
-        held.retain(|_, load| {
-            load.epoch == leading.epoch() && now.saturating_sub(load.heard) < FORGOTTEN_AFTER
+        let mut silent = Vec::new();
+        self.0.lock().retain(|id, load| {
+            let is_silent = now.saturating_sub(load.heard) >= FORGOTTEN_AFTER;
+            if is_silent {
+                silent.push(*id);
+            }
+            load.epoch == leading.epoch() && !is_silent
         });
+        silent.into_iter().for_each(|id| leading.sequencer().end_turn(id));
     }
 
     pub fn begin(&self, leading: &Leadership, now: Duration, id: RequestId) -> Result<MadeSince, Error> {
@@ -192,7 +197,7 @@ impl ActiveLoads {
             Ok(CommitProgress::TooMany) => Ok(LoadStep::Ask),
             Ok(CommitProgress::Done(Ok(version))) => Ok(LoadStep::Committed(version)),
             Ok(CommitProgress::Done(Err(error))) => {
-                if let tidegraph_txn::Error::Conflict { .. } = error {
+                if let tidegraph_txn::Error::Conflict { .. } | tidegraph_txn::Error::LoadTurn { .. } = error {
                     // A deposed sequencer does not know whether its successor has committed the load (TXN-4).
                     leading.sequencer().prove().map_err(to_remote_error)?;
                 }

@@ -25,7 +25,7 @@ use tidegraph_remote::{
 };
 use tidegraph_storage::Manifest;
 use tidegraph_types::{
-    CommitRequest, Epoch, LoadChanges, MadeSince, PartitionCount, Sid, Str, Token, Version,
+    CommitRequest, Epoch, LoadChanges, LoadTurn, MadeSince, PartitionCount, Sid, Str, Token, Version,
 };
 
 /// Answers requests to the sequencer, if this process is it. It exists before its candidate does.
@@ -72,6 +72,8 @@ fn to_remote_error(error: tidegraph_txn::Error) -> Error {
     use tidegraph_txn::Error as Txn;
     match error {
         Txn::Conflict { read_version, written } => Error::Conflict { read_version, written },
+        // Processes of an earlier release run their transaction again after this error.
+        Txn::LoadTurn { read_version } => Error::Conflict { read_version, written: read_version.next() },
         // The request is not committed now, but may have been before. A caller that sends it for the first time runs
         // its transaction again; one that sent it before asks for its outcome (TXN-4).
         Txn::Forgotten { read_version, forgotten, .. } => {
@@ -114,7 +116,7 @@ impl Commits for SequencerService {
         let committed = leading.sequencer().commit(request);
         let outcome = match &committed {
             Ok(_) | Err(tidegraph_txn::Error::Repeated { .. }) => "committed",
-            Err(tidegraph_txn::Error::Conflict { .. }) => "conflict",
+            Err(tidegraph_txn::Error::Conflict { .. } | tidegraph_txn::Error::LoadTurn { .. }) => "conflict",
             Err(tidegraph_txn::Error::Unavailable { .. } | tidegraph_txn::Error::InDoubt { .. }) => {
                 "unavailable"
             }
@@ -199,6 +201,18 @@ impl Commits for SequencerService {
 
     fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
         Ok(self.leadership()?.sequencer().load_changes(above, loads::CHANGES_AT_ONCE))
+    }
+
+    fn load_turn(&self, id: RequestId, turn: Option<LoadTurn>) -> Result<Option<Version>, Error> {
+        let leading = self.leadership()?;
+        let Some(turn) = turn else {
+            leading.sequencer().end_turn(id);
+            return Ok(None);
+        };
+        check_halted(&leading)?;
+        let candidate =
+            self.candidate.get().ok_or_else(|| Error::NotSequencer("it is no candidate".into()))?;
+        leading.sequencer().begin_turn(id, turn, candidate.clock()).map_err(to_remote_error)
     }
 
     fn end_load(&self, id: RequestId) -> Result<(), Error> {

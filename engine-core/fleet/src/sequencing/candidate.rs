@@ -234,8 +234,8 @@ impl Candidate {
 
     /// Returns the clock that measures the lease.
     #[must_use]
-    pub fn clock(&self) -> &dyn Clock {
-        &*self.shared.clock
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
     }
 
     /// Returns the lease of another process, as last seen: it has the endpoint of the sequencer.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tidegraph_engine::{LoadCommitError, LoadHold};
 use tidegraph_remote::{CommitOutcome, Commits, Committed, Error, LoadRequest, LoadStep, RequestId};
 use tidegraph_txn::LoadCommit;
-use tidegraph_types::{ErrorCode, MadeVertex, Version};
+use tidegraph_types::{ErrorCode, LoadTurn, MadeVertex, Version};
 
 /// Time between two requests of a load for created vertices.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -309,6 +309,35 @@ impl LoadHold for FleetLoad {
         }
         shared.note_own_commit(Committed { version, schema: version, newest_token: None, earlier: None });
         Ok(version)
+    }
+}
+
+/// Asks for the turn of a load; see [`tidegraph_engine::Backend::begin_turn`].
+pub(super) fn begin_turn(
+    shared: &Shared,
+    load_id: &str,
+    turn: LoadTurn,
+) -> Result<Option<Version>, tidegraph_engine::Error> {
+    let id = RequestId::of_text(load_id);
+    let begun = shared.sequencer.call(|sequencer| match sequencer.load_turn(id, Some(turn.clone())) {
+        // A sequencer of an earlier release gives no turns.
+        Err(Error::Unknown(_)) => Ok(None),
+        begun => begun,
+    });
+    let since = begun.map_err(to_engine_error)?;
+    if let Some(since) = since {
+        // The load reads at this version.
+        shared.note_version(since, since, None).map_err(to_engine_error)?;
+    }
+    Ok(since)
+}
+
+/// Ends the turn of a load. A sequencer that does not get this request ends it after its time limit.
+pub(super) fn end_turn(shared: &Shared, load_id: &str) {
+    let id = RequestId::of_text(load_id);
+    match shared.sequencer.call_once(|sequencer| sequencer.load_turn(id, None)) {
+        Ok(_) | Err(Error::Unknown(_)) => {}
+        Err(error) => tracing::debug!(%error, "cannot tell the sequencer that the turn of a load has ended"),
     }
 }
 

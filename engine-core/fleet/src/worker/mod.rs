@@ -42,7 +42,7 @@ use tidegraph_remote::{
     CommitOutcome, Commits, Committed, FleetClient, FleetConfig, Network, Newest, RequestId, Security,
 };
 use tidegraph_storage::{Duplicate, IndexState};
-use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, LoadTurn, PartitionCount, Token, Version};
 
 /// Settings of a worker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -621,6 +621,14 @@ impl Backend for Worker {
 
     fn begin_load(&self, load_id: &str) -> Result<Box<dyn LoadHold + '_>, tidegraph_engine::Error> {
         Ok(Box::new(FleetLoad::begin(&self.shared, load_id)?))
+    }
+
+    fn begin_turn(&self, load_id: &str, turn: LoadTurn) -> Result<Option<Version>, tidegraph_engine::Error> {
+        loads::begin_turn(&self.shared, load_id, turn)
+    }
+
+    fn end_turn(&self, load_id: &str) {
+        loads::end_turn(&self.shared, load_id);
     }
 
     fn load_outcome(&self, load_id: &str, since: Version) -> Result<LoadOutcome, tidegraph_engine::Error> {

@@ -7,7 +7,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
-use tidegraph_types::{Gui, GuiHasher, Str};
+use tidegraph_types::{Footprint, Gui, GuiHasher, Str};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Seed of the second hash; independent of the seeds of GUIs.
@@ -61,6 +61,27 @@ impl VertexIds {
     /// Returns the GUIs.
     pub fn guis(&self) -> impl Iterator<Item = Gui> {
         self.seen.keys().map(|gui| Gui(*gui))
+    }
+
+    /// Returns what [`VertexIds::has_vertex`] and [`VertexIds::has_edge_id`] know, in bounded memory.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        match &self.edges {
+            EdgesMet::Unknown => Footprint::everything(),
+            EdgesMet::Tables { ends, ids } => self.footprint_of(ends.iter().copied(), ids.keys().copied()),
+            EdgesMet::Lists { ends, ids } => self.footprint_of(ends.iter().copied(), ids.iter().copied()),
+        }
+    }
+
+    fn footprint_of(
+        &self,
+        ends: impl ExactSizeIterator<Item = u64>,
+        edge_ids: impl ExactSizeIterator<Item = u64>,
+    ) -> Footprint {
+        let mut footprint = Footprint::with_capacity(self.seen.len() + ends.len() + edge_ids.len());
+        self.seen.keys().copied().chain(ends).for_each(|gui| footprint.add_vertex(Gui(gui)));
+        edge_ids.for_each(|hash| footprint.add_edge_id(Gui(hash)));
+        footprint
     }
 
     /// Whether the load has another id under this GUI.

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_types::{
-    CommitRequest, Epoch, Gui, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, RequestId, Str, Token,
-    Version,
+    CommitRequest, Epoch, Gui, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex, RequestId, Str,
+    Token, Version,
 };
 use tidegraph_wire::proto::{self, call, reply};
 
@@ -196,6 +196,20 @@ impl Commits for RemoteCommits {
                 upto: Version(reply.upto),
                 changes: changed(reply.changes.unwrap_or_default())?,
             }),
+            _ => other_kind(),
+        }
+    }
+
+    fn load_turn(&self, id: RequestId, turn: Option<LoadTurn>) -> Result<Option<Version>, Error> {
+        let mut call =
+            proto::LoadTurnCall { request_id: id.0.to_le_bytes().to_vec(), ..proto::LoadTurnCall::default() };
+        if let Some(turn) = turn {
+            call.limit_us = u64::try_from(turn.limit.as_micros()).unwrap_or(u64::MAX).max(1);
+            call.read_keys = turn.read_keys.into_iter().map(|key| key.0).collect();
+            call.footprint = turn.footprint.to_bytes();
+        }
+        match self.ask(call::Kind::LoadTurn(call))? {
+            reply::Kind::LoadTurn(reply) => Ok((reply.version > 0).then_some(Version(reply.version))),
             _ => other_kind(),
         }
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
 use tidegraph_platform::Clock;
 use tidegraph_types::{
-    CommitRequest, Key, LoadChange, LoadChanges, MadeVertex, PartitionId, RequestId, Str, Token, Version,
+    CommitRequest, Footprint, Key, LoadChange, LoadChanges, LoadTurn, MadeVertex, PartitionId, RequestId,
+    Str, Token, Version,
 };
 use tidegraph_wire::Message;
 use tidegraph_wire::apl::{Allowance, AnyAnswer, AnyRequest};
@@ -298,6 +299,18 @@ fn commits(
             let LoadChanges { since, upto, changes } = commits.load_changes(Version(m.above))?;
             let changes = Some(change_columns(&changes));
             reply::Kind::LoadChanges(proto::LoadChangesReply { since: since.0, upto: upto.0, changes })
+        }
+        call::Kind::LoadTurn(m) => {
+            let turn = match m.limit_us {
+                0 => None,
+                limit => Some(LoadTurn {
+                    footprint: Footprint::from_bytes(&m.footprint).map_err(Error::garbage)?,
+                    read_keys: m.read_keys.into_iter().map(Key).collect(),
+                    limit: Duration::from_micros(limit),
+                }),
+            };
+            let version = commits.load_turn(request_id(&m.request_id)?, turn)?.unwrap_or_default();
+            reply::Kind::LoadTurn(proto::LoadTurnReply { version: version.0 })
         }
         call::Kind::EndLoad(m) => {
             commits.end_load(request_id(&m.request_id)?)?;

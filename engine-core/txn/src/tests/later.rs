@@ -12,9 +12,9 @@ use tidegraph_log::{LogStore, MemoryLog, Record, Records, Tail};
 use tidegraph_types::{CommitRequest, Version};
 
 /// Time limit of waiting for an answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-fn later(sequencer: &Sequencer, request: CommitRequest) -> Receiver<Result<Version, Error>> {
+pub(super) fn later(sequencer: &Sequencer, request: CommitRequest) -> Receiver<Result<Version, Error>> {
     let (on_answer, end) = channel();
     sequencer.commit_later(request, Box::new(move |answer| on_answer.send(answer).unwrap()));
     end

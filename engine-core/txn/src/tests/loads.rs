@@ -61,7 +61,7 @@ fn a_load_whose_gui_went_to_another_id_is_refused() {
 
 /// The vertices of a load that knows which changes concern it.
 #[derive(Debug)]
-struct Narrow(Gui);
+pub(super) struct Narrow(pub Gui);
 
 impl NewVertices for Narrow {
     fn collision(&self, _: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
