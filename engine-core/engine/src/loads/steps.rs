@@ -159,8 +159,10 @@ impl Ingest {
     ///
     /// The errors of reading, of the graph and of the object store. `Unavailable` and `Internal` can be repeated.
     pub fn work(&self, load_id: &str, stage: Stage, round: u32, task: u32) -> Result<(u64, u64), Error> {
-        // At the newest version: at an older one the graph may be empty.
-        let target = self.target_at(self.backend.snapshot(None)?.at.version);
+        let begun = Steps::open(load_id, &self.target_at(Version(0)), &self.objects)?.round(round)?;
+        // At the newest version, because at an older one the graph may be empty. Never before the round's own: changes up
+        // to that one are not compared when the load is committed.
+        let target = self.target_at(self.backend.snapshot(Some(Version(begun.version)))?.at.version);
         let steps = Steps::open(load_id, &target, &self.objects)?;
         let attempt = format!("{:016x}", self.random.next_u64());
         let done = steps.work(stage, round, task, &attempt)?;
