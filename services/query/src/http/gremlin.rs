@@ -1,18 +1,25 @@
 //! `/gremlin`: runs the traversal in the parameter `gremlin` and answers with a response message of
 //! Gremlin Server, in GraphSON or GraphBinary; or begins a connection of WebSocket.
 
+use super::answers::Sending;
 use super::body::Fields;
 use super::explain::Form;
 use super::queries::{self, Origin};
-use super::{Failure, Service, answer, bookmark, idempotency};
+use super::{Failure, Service, bookmark, idempotency};
+use crate::admission::{Output, Writer};
 use crate::json::input;
 use crate::{admission, websocket};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::Response as HttpResponse;
+use std::io;
+use std::sync::Arc;
 use tidegraph_engine::{Explain, Language};
-use tidegraph_gremlin_io::{Format, Response, Rows, Shown};
-use tidegraph_types::ErrorCode;
+use tidegraph_gremlin_io::{self as gremlin_io, Format, OpenResponse, Response, Shown};
+use tidegraph_types::{ErrorCode, Str, Value};
+
+/// Gremlin Server's code of a whole answer.
+const SUCCESS: u16 = 200;
 
 /// `GET /gremlin`: runs a traversal from the query string, which may only read; or begins a connection of WebSocket.
 ///
@@ -80,19 +87,56 @@ pub(super) async fn run(
         frees_slot: false,
         explain,
     };
-    let written = service.admission.run(asked, move |asked, answer, output| {
-        if explain.is_some() {
-            return form.write(answer, output);
+    let (written, media_type) = if explain.is_some() {
+        let written = service.admission.run(asked, move |_, answer, output| form.write(answer, output)).await;
+        (written.map_err(|error| queries::failure(error, &id))?, form.media_type())
+    } else {
+        let writer = Message { id: id.clone(), format, open: None };
+        // A list in GraphBinary begins with its length.
+        let whole = origin.whole || format == Format::Binary;
+        (queries::run(service, asked, writer, whole).await?, format.media_type())
+    };
+    let (repeated, version) = (written.repeated, written.version);
+    let response = Sending::of(&id, &headers).response(media_type, written);
+    Ok(bookmark::with_version(idempotency::with_repeated(response, repeated), version))
+}
+
+/// Writes one message with all values.
+#[derive(Clone)]
+struct Message {
+    id: String,
+    format: Format,
+    open: Option<OpenResponse>,
+}
+
+impl Writer for Message {
+    fn begin(&mut self, _: &Arc<[Str]>, out: &mut Output) -> io::Result<()> {
+        let form = gremlin_io::Form { format: self.format, traversers: false, shown: Shown::All };
+        let response = Response { id: &self.id, code: SUCCESS, message: "", attributes: &[] };
+        self.open = Some(response.begin(form, 0, out)?);
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Value], out: &mut Output) -> io::Result<()> {
+        if let (Some(open), Some(value)) = (&mut self.open, row.first()) {
+            open.value(value, out)?;
         }
-        let rows = Rows { rows: &answer.rows, traversers: false, shown: Shown::All };
-        let response = Response { id: &asked.id, code: 200, message: "", attributes: &[], rows: Some(rows) };
-        response.write(format, output)
-    });
-    let written = written.await.map_err(|error| queries::failure(error, &id))?;
-    let response =
-        answer(StatusCode::OK, explain.map_or(format.media_type(), |_| form.media_type()), written.body);
-    let response = idempotency::with_repeated(response, written.repeated);
-    Ok(bookmark::with_version(response, written.version))
+        if self.format != Format::Binary {
+            out.cut();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Output) -> io::Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        open.end(out)?;
+        if self.format == Format::Binary {
+            for correction in open.corrections(SUCCESS)? {
+                out.correct(correction.at, correction.bytes());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the first format that the client accepts and the service has. GraphSON 3 with types is the default.
