@@ -135,7 +135,8 @@ async fn refuse_plain(
         Spoken::Http2 => {
             let refuse = || async { Failure::new(ErrorCode::BadRequest, WANTS_TLS) };
             let socket = Watched::new(Socket::new(Stream::Plain(socket), ahead), progress.clone());
-            http2::serve(socket, Router::new().fallback(refuse), Source::default(), progress, stopped).await?;
+            http2::serve(socket, Router::new().fallback(refuse), Source::default(), progress, stopped)
+                .await?;
         }
         Spoken::Http1 => {
             let body = Failure::new(ErrorCode::BadRequest, WANTS_TLS).into_response().into_body();
