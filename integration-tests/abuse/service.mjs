@@ -9,6 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 const START_MS = 120_000;
 const END_MS = 60_000;
 const ANSWER_MS = 120_000;
+/** Most bytes of an answer that are read. */
+const MOST_BYTES = 64 << 20;
 
 /** @typedef {{ status: number, text: string }} Answer a status of 0: the connection closed without an answer */
 
@@ -93,7 +95,13 @@ export class Service {
     if (body !== undefined) socket.write(body);
     const chunks = [];
     try {
-      for await (const chunk of socket) chunks.push(chunk);
+      let bytes = 0;
+      for await (const chunk of socket) {
+        bytes += chunk.length;
+        // An answer without an end is not read to its end.
+        if (bytes > MOST_BYTES) socket.destroy();
+        else chunks.push(chunk);
+      }
     } catch {
       // What arrived before the connection broke may be an answer.
     }

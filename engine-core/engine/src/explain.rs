@@ -1,6 +1,7 @@
 //! Explains a text: shows the plans that it becomes, without running it.
 
-use crate::query::{Deadline, PlatformEntropy, schema_command, with_deep_stack};
+use crate::deadline::Deadline;
+use crate::query::{PlatformEntropy, schema_command, with_deep_stack};
 use crate::{Answer, Database, Error, Language, Parameters, Query};
 use std::sync::Arc;
 use std::time::Duration;

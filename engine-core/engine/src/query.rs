@@ -8,14 +8,17 @@
 //! A request may name the oldest version that it may read (`at_least`). If this process has not reached that version,
 //! the request waits for it, up to [`MAX_VERSION_WAIT`].
 //!
+//! [`Database::stream`] hands the rows of a read to a [`RowSink`] while the request runs; from the first of them on the
+//! request does not run again. A request that writes keeps its rows until its commit.
+//!
 //! [`Database::query`] may take its time and may wait for the disk. [`Database::query_inline`] is for a thread that
 //! serves others too: it gives up at its limits without having changed anything, and the caller uses `query` instead.
 //! The writes of an inline request are committed by [`Database::commit_later`], for which no thread waits.
 
-use crate::backend::{
-    BackendStatus, CommitCallback, Earlier, KeyedCommit, ReadOptions, Reader, RequestKey, Snapshot,
-};
+use crate::backend::{BackendStatus, CommitCallback, Earlier, KeyedCommit, Reader, RequestKey, Snapshot};
+use crate::deadline::Deadline;
 use crate::explain::Explain;
+use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Principal, Retry, Role};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,13 +28,13 @@ use std::time::Duration;
 use tidegraph_apl::{Catalog, Expand, Statistics};
 use tidegraph_exec::view::{Carried, Counters};
 use tidegraph_exec::{
-    Context, Entropy, Execution, Interrupt, Limits, Memory, Parameters, Reservation, StatisticsSource, Stop,
-    View,
+    Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Reservation, StatisticsSource,
+    Stop, View,
 };
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::passes::{Instances, Knowledge, optimize};
 use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
-use tidegraph_platform::{Clock, Random};
+use tidegraph_platform::Random;
 use tidegraph_types::{CommitRequest, Direction, ErrorCode, RequestId, Str, Token, Value, Version};
 
 /// A query language.
@@ -218,56 +221,6 @@ impl quick_cache::Equivalent<PlanKey> for PlanLookup<'_> {
     }
 }
 
-/// Stops a request at its deadline, or when its caller cancels it.
-pub(crate) struct Deadline<'a> {
-    clock: &'a dyn Clock,
-    at: Duration,
-    limit: Duration,
-    cancel: Option<&'a Arc<AtomicBool>>,
-}
-
-impl<'a> Deadline<'a> {
-    pub(crate) fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a Arc<AtomicBool>>) -> Self {
-        Self { clock, at: clock.now() + limit, limit, cancel }
-    }
-
-    /// Returns the same with the limit that a plan sets for itself, if that is shorter.
-    pub(crate) fn within(&self, planned: &CachedPlan) -> Self {
-        let limit = planned.plan.timeout.map_or(self.limit, |own| own.min(self.limit));
-        Self { at: self.at - self.limit + limit, limit, ..*self }
-    }
-
-    /// Returns the options of reads that end with it.
-    pub(crate) fn options(&self) -> ReadOptions<'a> {
-        ReadOptions { deadline: Some(self.at), cancel: self.cancel }
-    }
-
-    /// Returns the error of planning that was stopped: by the time limit, by the caller, or by its memory.
-    fn error_of(&self, stopped: Stopped) -> Error {
-        match (stopped, self.ensure()) {
-            (Stopped::Interrupted, Err(error)) => error,
-            (stopped, _) => Error::caused_by(stopped.code(), stopped),
-        }
-    }
-
-    /// [`Interrupt::check`] with the engine's error.
-    pub(crate) fn ensure(&self) -> Result<(), Error> {
-        Ok(self.check().map_err(tidegraph_exec::Error::from)?)
-    }
-}
-
-impl Interrupt for Deadline<'_> {
-    fn check(&self) -> Result<(), Stop> {
-        if self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-            return Err(Stop::Cancelled);
-        }
-        if self.clock.now() >= self.at {
-            return Err(Stop::TimedOut { limit: self.limit });
-        }
-        Ok(())
-    }
-}
-
 /// The platform's random numbers, for the executor.
 pub(crate) struct PlatformEntropy<'a>(pub(crate) &'a dyn Random);
 
@@ -343,12 +296,27 @@ impl Database {
     /// written now (`Unavailable`). Only after `CommitOutcomeUnknown` it is open whether writes were
     /// committed.
     pub fn query(&self, query: &Query<'_>) -> Result<Answer, Error> {
-        let _span =
-            tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
-        with_deep_stack(query.text, || self.query_here(query))
+        self.query_with(query, &mut Rows::kept())
     }
 
-    fn query_here(&self, query: &Query<'_>) -> Result<Answer, Error> {
+    /// Runs a request as [`Database::query`] does, and hands its rows to `sink` as they are made, if the request only
+    /// reads. The rows of the answer are those that the sink was not given: all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Database::query`]. The sink may have been given rows before. If it stops the request, the error is
+    /// `Cancelled` or `TimeLimitExceeded`.
+    pub fn stream(&self, query: &Query<'_>, sink: &mut dyn RowSink) -> Result<Answer, Error> {
+        self.query_with(query, &mut Rows::handed_to(sink))
+    }
+
+    fn query_with(&self, query: &Query<'_>, rows: &mut Rows<'_>) -> Result<Answer, Error> {
+        let _span =
+            tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
+        with_deep_stack(query.text, || self.query_here(query, rows))
+    }
+
+    fn query_here(&self, query: &Query<'_>, rows: &mut Rows<'_>) -> Result<Answer, Error> {
         let deadline = self.deadline_of(query);
         match query.explain {
             Some(Explain::Plan) => return self.answer_plan(query),
@@ -367,7 +335,7 @@ impl Database {
         if let Some(answer) = self.repeated(&planned, key)? {
             return Ok(answer);
         }
-        let answer = self.run_planned(&planned, query, key, &deadline);
+        let answer = self.run_planned(&planned, query, key, &deadline, rows);
         let may_be_repeat = match &answer {
             // It may have seen, or failed because of, what the same request wrote meanwhile.
             Ok(answer) => !answer.wrote,
@@ -406,6 +374,7 @@ impl Database {
         query: &Query<'_>,
         key: Option<RequestKey>,
         deadline: &Deadline<'_>,
+        rows: &mut Rows<'_>,
     ) -> Result<Answer, Error> {
         if let Some(answer) = self.write_at_applied_version(planned, query, key, deadline) {
             return answer;
@@ -424,7 +393,8 @@ impl Database {
                 None => self.snapshot_for(query.at_least, deadline)?,
             };
             let catalog = self.backend.catalog();
-            let error = match self.execute(planned, query, deadline, self.limits(), &snapshot, catalog) {
+            let executed = self.execute(planned, query, deadline, self.limits(), &snapshot, catalog, rows);
+            let error = match executed {
                 Ok(PendingAnswer { answer, commit: None }) => return Ok(answer),
                 Ok(PendingAnswer { answer, commit: Some(request) }) => {
                     match self.commit_answer(answer, request, key) {
@@ -434,6 +404,8 @@ impl Database {
                         Err(error) => return Err(error),
                     }
                 }
+                // The next attempt would hand them on again.
+                Err(error) if rows.were_handed() => return Err(error),
                 Err(error) => error,
             };
             match error.retry() {
@@ -476,7 +448,8 @@ impl Database {
         }
         let snapshot = self.backend.applied_snapshot()?;
         let catalog = self.backend.catalog();
-        let executed = self.execute(planned, query, deadline, self.limits(), &snapshot, catalog);
+        let limits = self.limits();
+        let executed = self.execute(planned, query, deadline, limits, &snapshot, catalog, &mut Rows::kept());
         let Ok(PendingAnswer { answer, commit: Some(request) }) = executed else {
             planned.applied.failed();
             return None;
@@ -583,7 +556,7 @@ impl Database {
         let deadline = Deadline::new(&*self.clock, limits.time, query.cancel);
         let catalog = FixedCatalog(self.backend.catalog());
         let result = with_deep_stack(query.text, || {
-            self.execute(&planned, query, &deadline, most, &snapshot, &catalog)
+            self.execute(&planned, query, &deadline, most, &snapshot, &catalog, &mut Rows::kept())
         });
         let code = result.as_ref().err().map(Error::code);
         if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
@@ -672,15 +645,19 @@ impl Database {
         limits: Limits,
         snapshot: &Snapshot,
         catalog: &dyn Catalog,
+        rows: &mut Rows<'_>,
     ) -> Result<PendingAnswer, Error> {
         let at = snapshot.at;
         let apl = self.backend.reader(deadline.options());
         let view = View::new(&*apl, catalog, at, planned.writes);
         let entropy = PlatformEntropy(&*self.random);
         let context = self.context(view, query, deadline, limits, &entropy);
-        let (rows, summary) = Execution::new(&planned.plan, context)?.run()?;
+        let mut execution = Execution::new(&planned.plan, context)?;
+        let head = Head { columns: planned.columns.clone(), version: at.version };
+        let rows = rows.take_all(&mut execution, &head, planned.writes, deadline)?;
+        let summary = execution.finish()?;
         let answer = Answer {
-            columns: planned.columns.clone(),
+            columns: head.columns,
             rows,
             version: at.version,
             wrote: summary.commit.is_some(),

@@ -18,7 +18,8 @@
 //! What must never happen: a `CREATE CONSTRAINT` succeeded and the constraint does not hold (TXN-3).
 
 use crate::backend::{Backend, index_of};
-use crate::query::{Answer, Deadline};
+use crate::deadline::Deadline;
+use crate::query::Answer;
 use crate::{Database, Error};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;

@@ -22,7 +22,7 @@ pub struct Summary {
 }
 
 /// A running request: [`Execution::run`] runs it to its end; a caller that streams calls [`Execution::next_rows`] until
-/// there are none, and then [`Execution::finish`].
+/// there are none, [`Execution::release_rows`] when it has passed rows on, and then [`Execution::finish`].
 pub struct Execution<'p, 'a> {
     plan: &'p Plan,
     ctx: Context<'a>,
@@ -33,6 +33,8 @@ pub struct Execution<'p, 'a> {
     drained: Option<Buffer>,
     ended: bool,
     row_count: u64,
+    /// Bytes charged for the rows that were returned and not released.
+    rows_bytes: u64,
 }
 
 impl<'p, 'a> Execution<'p, 'a> {
@@ -57,6 +59,7 @@ impl<'p, 'a> Execution<'p, 'a> {
             drained: None,
             ended: false,
             row_count: 0,
+            rows_bytes: 0,
         })
     }
 
@@ -95,7 +98,8 @@ impl<'p, 'a> Execution<'p, 'a> {
     /// Returns the next rows of the answer, with a value for each column of the plan and data instead of handles;
     /// `None` at the end.
     ///
-    /// Rows are charged to the request's memory before they are made, and stay charged: the caller keeps them.
+    /// Rows are charged to the request's memory before they are made, and stay charged until
+    /// [`Execution::release_rows`].
     ///
     /// # Errors
     ///
@@ -111,6 +115,11 @@ impl<'p, 'a> Execution<'p, 'a> {
         Ok(None)
     }
 
+    /// Releases the memory of all rows that were returned: the caller has passed them on.
+    pub fn release_rows(&mut self) {
+        self.ctx.memory.release(std::mem::take(&mut self.rows_bytes) as usize);
+    }
+
     /// Makes the rows of a batch, within the limits.
     fn rows_of(&mut self, batch: &Batch) -> Result<Vec<Vec<Value>>> {
         let columns = &self.plan.columns;
@@ -119,6 +128,7 @@ impl<'p, 'a> Execution<'p, 'a> {
         if self.row_count > limit {
             return Err(Error::Rows { limit });
         }
+        let used = self.ctx.memory.used();
         let row_bytes = size_of::<Vec<Value>>() + columns.len() * size_of::<Value>();
         let bound = columns.iter().filter_map(|column| batch.column(column.slot));
         let heap_bytes: usize = bound.map(|values| values.heap_bytes()).sum();
@@ -131,6 +141,7 @@ impl<'p, 'a> Execution<'p, 'a> {
             }
         }
         materialize(&mut rows, &self.ctx)?;
+        self.rows_bytes += self.ctx.memory.used().saturating_sub(used);
         Ok(rows)
     }
 

@@ -117,6 +117,12 @@ impl Reservation {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
+    /// Makes an empty reservation in the same pool.
+    #[must_use]
+    pub fn sibling(&self) -> Arc<Self> {
+        self.pool.reserve()
+    }
+
     /// Makes sure that at least `bytes` are reserved.
     ///
     /// # Errors

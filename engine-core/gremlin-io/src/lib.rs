@@ -2,10 +2,10 @@
 //!
 //! Roles: [`Format`] is the form of a message; [`Request`] is a message of a client, whose arguments are [`Argument`]s;
 //! [`Script`] turns a traversal that a driver sends step by step ([`Bytecode`]) into gremlin-lang text with parameters;
-//! [`Response`] writes messages of a server. Nothing here knows a socket or the engine.
+//! [`Response`] writes messages of a server, [`OpenResponse`] their values one by one. Nothing here knows a socket or the engine.
 //!
 //! Flow: bytes → [`Request::read`] → [`Script::of`] → the engine's Gremlin, which thus has one front end → rows →
-//! [`Response::write`].
+//! [`Response::begin`].
 //!
 //! Sources: <https://tinkerpop.apache.org/docs/3.7.5/dev/io/> for both formats,
 //! <https://tinkerpop.apache.org/docs/3.7.5/dev/provider/#_graph_driver_provider_requirements> for the messages.
@@ -22,7 +22,7 @@ mod script;
 
 pub use argument::{Argument, Bytecode, ConstantOwner, Instruction, Predicate};
 pub use graphson::Untyped;
-pub use message::{Format, Request, RequestError, Response, Rows, Shown};
+pub use message::{Correction, Form, Format, OpenResponse, Request, RequestError, Response, Shown};
 pub use script::{Options, Script, ScriptError};
 pub use tidegraph_types::Budget;
 

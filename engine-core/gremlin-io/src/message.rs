@@ -2,7 +2,7 @@
 
 use crate::argument::Argument;
 use crate::binary;
-use crate::graphson::{self, Column, Nothing, Object, Version};
+use crate::graphson::{self, Item, Nothing, Object, Version};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::io::{self, Write};
@@ -220,17 +220,6 @@ pub enum Shown {
     Reference,
 }
 
-/// Rows of an answer, of which the first column is sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
-    /// The rows.
-    pub rows: &'a [Vec<Value>],
-    /// Whether the client wants traversers, as it does for a traversal that it sent step by step.
-    pub traversers: bool,
-    /// How much of an element is shown.
-    pub shown: Shown,
-}
-
 /// A message of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
@@ -242,36 +231,120 @@ pub struct Response<'a> {
     pub message: &'a str,
     /// More about the outcome.
     pub attributes: &'a [(&'a str, Value)],
-    /// The rows; `None` if there is no answer.
-    pub rows: Option<Rows<'a>>,
+}
+
+/// How the values of an answer are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// The format of the message.
+    pub format: Format,
+    /// Whether the client wants traversers, as it does for a traversal that it sent step by step.
+    pub traversers: bool,
+    /// How much of an element is shown.
+    pub shown: Shown,
+}
+
+/// A message whose values are written one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenResponse {
+    form: Form,
+    code_at: usize,
+    /// Where the number of values is; `None` in a format without it.
+    count_at: Option<usize>,
+    count: usize,
+}
+
+/// What replaces the first guess in a message: its place from the begin of the message, and the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Correction {
+    /// Place of the first byte.
+    pub at: usize,
+    /// Which of the bytes of `bytes` are meant.
+    len: usize,
+    bytes: [u8; 4],
+}
+
+impl Correction {
+    fn new(at: usize, new: &[u8]) -> Self {
+        let mut bytes = [0; 4];
+        let len = new.len().min(4);
+        bytes[..len].copy_from_slice(&new[..len]);
+        Self { at, len, bytes }
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 impl Response<'_> {
-    /// Writes the message.
+    /// Writes the message without values.
     ///
     /// # Errors
     ///
     /// If `out` fails, or something is too large for the format.
     pub fn write(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
-        if format == Format::Binary { self.write_binary(out) } else { self.write_graphson(format, out) }
+        let head = self.head(format)?;
+        out.write_all(&head.bytes)?;
+        if format == Format::Binary {
+            return binary::write_value(&Value::Null, true, out);
+        }
+        out.write_all(b"null")?;
+        graphson_end(format, out)
     }
 
-    fn write_binary(&self, out: &mut impl Write) -> io::Result<()> {
-        const NULL: &[u8] = &[0x01];
-        const THERE: &[u8] = &[0x00];
-        out.write_all(&[BINARY_VERSION])?;
+    /// Writes the message up to its values, of which there will be `count`. If the code or the count turn out to be others,
+    /// [`OpenResponse::corrections`] says what to replace.
+    ///
+    /// # Errors
+    ///
+    /// If `out` fails, or something is too large for the format.
+    pub fn begin(&self, form: Form, count: usize, out: &mut impl Write) -> io::Result<OpenResponse> {
+        let Head { mut bytes, code_at } = self.head(form.format)?;
+        let mut count_at = None;
+        match form.format {
+            Format::Binary => {
+                bytes.extend([binary::code::LIST, 0x00]);
+                count_at = Some(bytes.len());
+                binary::write_count(count, &mut bytes)?;
+            }
+            format if format.version() == Some(Version::V3) => bytes.extend(LIST_BEGIN),
+            _ => bytes.push(b'['),
+        }
+        out.write_all(&bytes)?;
+        Ok(OpenResponse { form, code_at, count_at, count: 0 })
+    }
+
+    /// Writes what comes before the data of the result.
+    fn head(&self, format: Format) -> io::Result<Head> {
+        let mut bytes = vec![];
+        let code_at = if format == Format::Binary {
+            self.binary_head(&mut bytes)
+        } else {
+            self.graphson_head(format, &mut bytes)
+        }?;
+        Ok(Head { bytes, code_at })
+    }
+
+    fn binary_head(&self, out: &mut Vec<u8>) -> io::Result<usize> {
+        const NULL: u8 = 0x01;
+        const THERE: u8 = 0x00;
+        out.push(BINARY_VERSION);
         match self.id.parse::<Uuid>() {
             Ok(id) => {
-                out.write_all(THERE)?;
-                out.write_all(id.as_bytes())?;
+                out.push(THERE);
+                out.extend(id.as_bytes());
             }
-            Err(_) => out.write_all(NULL)?,
+            Err(_) => out.push(NULL),
         }
-        out.write_all(&u32::from(self.code).to_be_bytes())?;
+        let code_at = out.len();
+        out.extend(u32::from(self.code).to_be_bytes());
         if self.message.is_empty() {
-            out.write_all(NULL)?;
+            out.push(NULL);
         } else {
-            out.write_all(THERE)?;
+            out.push(THERE);
             binary::write_text(self.message, out)?;
         }
         binary::write_count(self.attributes.len(), out)?;
@@ -281,51 +354,102 @@ impl Response<'_> {
         }
         // No facts about the answer.
         binary::write_count(0, out)?;
-        let Some(Rows { rows, traversers, shown }) = self.rows else {
-            return binary::write_value(&Value::Null, true, out);
-        };
-        out.write_all(&[binary::code::LIST, 0x00])?;
-        binary::write_count(rows.iter().filter(|row| !row.is_empty()).count(), out)?;
-        for value in rows.iter().filter_map(|row| row.first()) {
+        Ok(code_at)
+    }
+
+    fn graphson_head(&self, format: Format, out: &mut Vec<u8>) -> io::Result<usize> {
+        out.extend(b"{\"requestId\":");
+        serde_json::to_writer(&mut *out, self.id)?;
+        out.extend(b",\"status\":{\"message\":");
+        serde_json::to_writer(&mut *out, self.message)?;
+        out.extend(b",\"code\":");
+        let code_at = out.len();
+        serde_json::to_writer(&mut *out, &self.code)?;
+        out.extend(b",\"attributes\":");
+        let attributes = Attributes { all: self.attributes, version: format.version() };
+        serde_json::to_writer(&mut *out, &attributes)?;
+        out.extend(b"},\"result\":{\"data\":");
+        Ok(code_at)
+    }
+}
+
+struct Head {
+    bytes: Vec<u8>,
+    code_at: usize,
+}
+
+/// A list with its type in GraphSON 3.
+const LIST_BEGIN: &[u8] = b"{\"@type\":\"g:List\",\"@value\":[";
+const LIST_END: &[u8] = b"]}";
+
+fn graphson_end(format: Format, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b",\"meta\":")?;
+    serde_json::to_writer(&mut *out, &Nothing(format.version()))?;
+    out.write_all(b"}}")
+}
+
+impl OpenResponse {
+    /// Returns the number of values that were written.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Writes a value.
+    ///
+    /// # Errors
+    ///
+    /// If `out` fails, or something is too large for the format.
+    pub fn value(&mut self, value: &Value, out: &mut impl Write) -> io::Result<()> {
+        let Form { format, traversers, shown } = self.form;
+        let properties = shown == Shown::All;
+        if format == Format::Binary {
             if traversers {
                 out.write_all(&[binary::code::TRAVERSER, 0x00])?;
                 out.write_all(&1_u64.to_be_bytes())?;
             }
-            binary::write_value(value, shown == Shown::All, out)?;
+            binary::write_value(value, properties, out)?;
+        } else {
+            if self.count > 0 {
+                out.write_all(b",")?;
+            }
+            let item = Item { value, version: format.version(), properties, traversers };
+            serde_json::to_writer(out, &item)?;
         }
+        self.count += 1;
         Ok(())
     }
 
-    fn write_graphson(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Message<'a> {
-            request_id: &'a str,
-            status: Status<'a>,
-            result: Answer<'a>,
+    /// Writes what follows the values.
+    ///
+    /// # Errors
+    ///
+    /// If `out` fails.
+    pub fn end(&self, out: &mut impl Write) -> io::Result<()> {
+        match self.form.format {
+            Format::Binary => return Ok(()),
+            format if format.version() == Some(Version::V3) => out.write_all(LIST_END)?,
+            _ => out.write_all(b"]")?,
         }
-        #[derive(Serialize)]
-        struct Status<'a> {
-            message: &'a str,
-            code: u16,
-            attributes: Attributes<'a>,
-        }
-        #[derive(Serialize)]
-        struct Answer<'a> {
-            data: Option<Column<'a>>,
-            meta: Nothing,
-        }
-        let version = format.version();
-        let data = self.rows.map(|Rows { rows, traversers, shown }| Column {
-            rows,
-            version,
-            properties: shown == Shown::All,
-            traversers,
-        });
-        let attributes = Attributes { all: self.attributes, version };
-        let status = Status { message: self.message, code: self.code, attributes };
-        let result = Answer { data, meta: Nothing(version) };
-        Ok(serde_json::to_writer(out, &Message { request_id: self.id, status, result })?)
+        graphson_end(self.form.format, out)
+    }
+
+    /// Returns what to replace in the message if `code`, of three digits, is right, and the number of values is the one
+    /// that were written.
+    ///
+    /// # Errors
+    ///
+    /// If the values are too many for the format.
+    pub fn corrections(&self, code: u16) -> io::Result<impl Iterator<Item = Correction> + use<>> {
+        let code = if self.form.format == Format::Binary {
+            Correction::new(self.code_at, &u32::from(code).to_be_bytes())
+        } else {
+            Correction::new(self.code_at, code.to_string().as_bytes())
+        };
+        let mut count = vec![];
+        binary::write_count(self.count, &mut count)?;
+        let count = self.count_at.map(|at| Correction::new(at, &count));
+        Ok([Some(code), count].into_iter().flatten())
     }
 }
 
@@ -345,5 +469,54 @@ impl Serialize for Attributes<'_> {
             Some(version) => graphson::typed(&map, version).serialize(serializer),
             None => crate::Untyped { value: &map, properties: true }.serialize(serializer),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes values one by one under a wrong code and a wrong count, and corrects both.
+    fn written(format: Format, traversers: bool, values: &[Value]) -> Vec<u8> {
+        let id = "41d2e28a-20a4-4ab0-b379-d810dede3786";
+        let response = Response { id, code: 206, message: "", attributes: &[] };
+        let mut bytes = vec![];
+        let mut open = response.begin(Form { format, traversers, shown: Shown::All }, 0, &mut bytes).unwrap();
+        values.iter().for_each(|value| open.value(value, &mut bytes).unwrap());
+        open.end(&mut bytes).unwrap();
+        for correction in open.corrections(200).unwrap() {
+            let new = correction.bytes();
+            bytes[correction.at..correction.at + new.len()].copy_from_slice(new);
+        }
+        bytes
+    }
+
+    fn text(format: Format, traversers: bool, values: &[Value]) -> String {
+        String::from_utf8(written(format, traversers, values)).unwrap()
+    }
+
+    #[test]
+    fn values_follow_the_head_in_graphson() {
+        let values = [Value::Int(1), Value::from("two")];
+        let typed = r#"{"requestId":"41d2e28a-20a4-4ab0-b379-d810dede3786","status":{"message":"","code":200,"attributes":{"@type":"g:Map","@value":[]}},"result":{"data":{"@type":"g:List","@value":[{"@type":"g:Int32","@value":1},"two"]},"meta":{"@type":"g:Map","@value":[]}}}"#;
+        assert_eq!(text(Format::GraphSon3, false, &values), typed);
+        let two = r#"{"requestId":"41d2e28a-20a4-4ab0-b379-d810dede3786","status":{"message":"","code":200,"attributes":{}},"result":{"data":[{"@type":"g:Int32","@value":1},"two"],"meta":{}}}"#;
+        assert_eq!(text(Format::GraphSon2, false, &values), two);
+        let untyped = r#"{"requestId":"41d2e28a-20a4-4ab0-b379-d810dede3786","status":{"message":"","code":200,"attributes":{}},"result":{"data":[1,"two"],"meta":{}}}"#;
+        assert_eq!(text(Format::Untyped("application/json"), false, &values), untyped);
+        let traverser = text(Format::GraphSon3, true, &values[1..]);
+        let expected =
+            r#"[{"@type":"g:Traverser","@value":{"bulk":{"@type":"g:Int64","@value":1},"value":"two"}}]"#;
+        assert!(traverser.contains(expected), "{traverser}");
+    }
+
+    #[test]
+    fn the_code_and_the_count_are_corrected_in_graph_binary() {
+        let bytes = written(Format::Binary, false, &[Value::Int(1), Value::Int(2)]);
+        assert_eq!(bytes[18..22], 200_u32.to_be_bytes());
+        // No message, no attributes, no meta.
+        assert_eq!(bytes[22..31], [1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[31..37], [binary::code::LIST, 0, 0, 0, 0, 2]);
+        assert_eq!(bytes.len(), 37 + 2 * 6);
     }
 }

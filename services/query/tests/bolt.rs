@@ -285,6 +285,80 @@ async fn a_large_answer_arrives_whole_in_parts() {
     server.becomes_free().await;
 }
 
+/// Would answer with ten thousand million rows.
+const MANY: &str = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN a, b";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_come_while_the_query_runs_until_nobody_wants_more() {
+    let server = Server::with_memory(16 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    for ends in [message(RESET, &[]), message(DISCARD, &[map(&[("n", (-1_i64).into())])])] {
+        client.send(&run(MANY)).await;
+        client.success().await;
+        for _ in 0..20 {
+            client.send(&pull(1_000)).await;
+            let (rows, more) = client.records().await;
+            assert_eq!((rows.len(), field(&more, "has_more")), (1_000, &Value::Bool(true)));
+        }
+        client.send(&message(DISCARD, &[map(&[("n", 10_000_i64.into())])])).await;
+        assert_eq!(field(&client.success().await, "has_more"), &Value::Bool(true));
+        client.send(&pull(1)).await;
+        assert_eq!(client.records().await.0, [row(&[Value::Long(1), Value::Long(30_001)])]);
+        client.send(&ends).await;
+        client.success().await;
+        server.becomes_free().await;
+    }
+    // All at once, until the connection is gone.
+    client.send(&[run(MANY), pull(-1)].concat()).await;
+    client.success().await;
+    for _ in 0..100_000 {
+        assert_eq!(client.receive().await.unwrap().0, RECORD);
+    }
+    drop(client);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_million_records_need_little_memory() {
+    let server = Server::with_memory(48 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    client
+        .send(&[run("UNWIND range(1, 1000000) AS n RETURN n, toString(n), [n, n]"), pull(-1)].concat())
+        .await;
+    client.success().await;
+    let mut count = 0;
+    let summary = loop {
+        match client.receive().await.unwrap() {
+            (RECORD, _) => count += 1,
+            (SUCCESS, summary) => break summary,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((count, field(&summary, "type")), (1_000_000, &Value::from("r")));
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_after_the_first_records_is_a_failure() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&[run("UNWIND range(1, 100000) AS i RETURN 1 / (90000 - i)"), pull(-1)].concat()).await;
+    client.success().await;
+    let mut count = 0;
+    let code = loop {
+        match client.receive().await.unwrap() {
+            (RECORD, _) => count += 1,
+            (FAILURE, metadata) => break field(&metadata, "neo4j_code").clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(code, Value::from("Neo.ClientError.Statement.TypeError"));
+    assert!((1..90_000).contains(&count), "{count}");
+    client.succeeds(RESET, &[]).await;
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+    server.becomes_free().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_failure_all_is_ignored_until_reset() {
     let server = Server::start(WIDE, None).await;

@@ -187,6 +187,78 @@ fn slow() -> (Router, Arc<Notify>, Arc<Notify>) {
     (graph().http.route("/slow", handler), begun, go_on)
 }
 
+/// Asks with a query, for trailers.
+async fn ask_for_rows(client: &Client, text: &str, has_trailers: bool) -> Response<RecvStream> {
+    let request = Request::post("http://localhost/openCypher");
+    let request = if has_trailers { request.header("te", "trailers") } else { request };
+    let mut ready = timeout(PATIENCE, client.requests.clone().ready()).await.unwrap().unwrap();
+    let (answer, mut sent) = ready.send_request(request.body(()).unwrap(), false).unwrap();
+    sent.send_data(Bytes::from(serde_json::json!({ "query": text }).to_string()), true).unwrap();
+    head(answer).await.unwrap()
+}
+
+/// Reads a body to its end; returns its bytes, or the error that ended it.
+async fn rest(body: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut all = vec![];
+    while let Some(data) = timeout(PATIENCE, body.data()).await.unwrap() {
+        let data = data?;
+        body.flow_control().release_capacity(data.len())?;
+        all.extend_from_slice(&data);
+    }
+    Ok(all)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_leave_while_their_query_runs_and_trailers_tell_the_end() {
+    let server = Server::start(WIDE, graph()).await;
+    let client = server.client().await;
+    let fails = "UNWIND range(1, 100000) AS i RETURN 1 / (90000 - i) AS x";
+    for (text, status) in
+        [("UNWIND range(1, 100000) AS i RETURN i", "200 OK"), (fails, "400 InvalidArgumentException")]
+    {
+        let mut answer = ask_for_rows(&client, text, true).await;
+        assert_eq!((answer.status(), answer.headers().get("content-length")), (StatusCode::OK, None));
+        let all = rest(answer.body_mut()).await.unwrap();
+        let trailers = timeout(PATIENCE, answer.body_mut().trailers()).await.unwrap().unwrap().unwrap();
+        assert_eq!(trailers["x-neptune-status"], status);
+        assert_eq!(all.ends_with(b"]}"), text != fails);
+    }
+    // Without trailers the request is reset.
+    let mut answer = ask_for_rows(&client, fails, false).await;
+    let error = rest(answer.body_mut()).await.unwrap_err();
+    assert!(error.is_reset(), "{error}");
+    server.works().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_waits_for_a_client_that_reads_slowly_beside_its_other_requests() {
+    let server = Server::start(WIDE, graph()).await;
+    let mut client = server.client().await;
+    let endless = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN a, b";
+    let mut answer = ask_for_rows(&client, endless, true).await;
+    // The client has room for less than it was sent until now, and takes nothing: the query waits.
+    let used = async |client: &mut Client| {
+        let (status, body) = client.ask(Method::GET, "/status", "").await;
+        assert_eq!(status, StatusCode::OK);
+        let status: serde_json::Value = serde_json::from_str(&body).unwrap();
+        status["queryMemory"]["usedBytes"].as_u64().unwrap()
+    };
+    for _ in 0..20 {
+        let used = used(&mut client).await;
+        assert!(used < 8 << 20, "{used}");
+    }
+    let mut taken = 0;
+    while taken < 4 << 20 {
+        let data = timeout(PATIENCE, answer.body_mut().data()).await.unwrap().unwrap().unwrap();
+        answer.body_mut().flow_control().release_capacity(data.len()).unwrap();
+        taken += data.len();
+    }
+    // A request that is given up ends its query.
+    drop(answer);
+    let ended = async { while used(&mut client).await > 0 {} };
+    timeout(PATIENCE, ended).await.expect("the query ends");
+}
+
 #[tokio::test]
 async fn both_languages_answer_and_errors_are_those_of_http() {
     let server = Server::start(WIDE, graph()).await;

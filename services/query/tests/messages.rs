@@ -5,8 +5,9 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tidegraph_engine::{Database, Options};
+use tidegraph_engine::{Database, Language, Options, Parameters, Query};
 use tidegraph_query::http;
 use tower::ServiceExt;
 
@@ -113,6 +114,40 @@ async fn scripts_and_bytecode_in_graphbinary_are_answered_in_graphbinary() {
     let (_, _, bytes) = ask(&router, BINARY, None, named(BINARY, &steps)).await;
     let traverser = [&[9, 0, 0, 0, 0, 1, 0x21, 0][..], &1_u64.to_be_bytes(), &[2, 0], &[0; 8]].concat();
     assert_eq!(answer(&bytes), (200, traverser));
+}
+
+/// Asks with bytecode, whose answer has traversers.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_answers_to_messages_are_streamed_in_graphson_and_whole_in_graphbinary() {
+    let database = Database::open(Options::default()).unwrap();
+    let create = "UNWIND range(1, 5000) AS i CREATE (:P {i: i})";
+    database.query(&Query::new(Language::OpenCypher, create, &Parameters::default())).unwrap();
+    let router = http::Service::new(database, http::Limits::default()).router();
+    let steps = binary("bytecode", "traversal", &[("gremlin", bytecode(&["V", "id"]))]);
+    for (accept, is_whole) in [(GRAPHSON, false), (BINARY, true)] {
+        let request = Request::post("/gremlin").header(header::CONTENT_TYPE, BINARY);
+        let request = request.header(header::ACCEPT, accept).header(header::TE, "trailers");
+        let answer = router.clone().oneshot(request.body(Body::from(steps.clone())).unwrap()).await.unwrap();
+        let (head, body) = answer.into_parts();
+        assert_eq!(head.headers[header::CONTENT_TYPE], accept);
+        assert_eq!(head.headers.contains_key(header::CONTENT_LENGTH), is_whole, "{accept}");
+        let body = body.collect().await.unwrap();
+        assert_eq!(
+            body.trailers().map(|told| told["x-neptune-status"].to_str().unwrap()),
+            (!is_whole).then_some("200 OK")
+        );
+        let bytes = body.to_bytes();
+        if is_whole {
+            let (code, values) = self::answer(&bytes);
+            assert_eq!((code, &values[2..6]), (200, &5_000_u32.to_be_bytes()[..]));
+            continue;
+        }
+        let json: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!((&json["requestId"], &json["status"]["code"]), (&json!(ID), &json!(200)));
+        let values = json["result"]["data"]["@value"].as_array().unwrap();
+        assert_eq!(values.len(), 5_000);
+        assert!(values.iter().all(|value| value["@type"] == "g:Traverser"));
+    }
 }
 
 #[tokio::test]

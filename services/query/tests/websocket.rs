@@ -28,6 +28,11 @@ const BINARY: &str = "application/vnd.graphbinary-v1.0";
 /// Doubles a number of traversers this often; with 40 it never ends.
 const ENDLESS: &str = "g.inject(0).repeat(union(identity(), identity())).times(40).count()";
 
+/// Yields two to the power of 40 traversers, one after the other.
+fn many() -> String {
+    format!("g.inject(0){}", ".union(identity(), identity())".repeat(40))
+}
+
 const WIDE: server::Limits = server::Limits {
     connections: 1_000,
     head: NEVER,
@@ -204,6 +209,47 @@ async fn answers_come_in_batches() {
     assert_eq!(sizes, [2, 2, 1]);
     let nothing = client.ask(&eval("g.V()", json!({}))).await;
     assert_eq!((status(&nothing).0, &nothing["result"]["data"]), (204, &Json::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_come_while_the_query_runs() {
+    let server = Server::with_memory(16 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&eval(&many(), json!({}))).await;
+    for _ in 0..200 {
+        let answer = client.next().await.unwrap();
+        assert_eq!((status(&answer).0, values(&answer).as_array().unwrap().len()), (206, 256));
+    }
+    server.runs(1).await;
+    // Others are answered between its batches.
+    let mut quick = eval("g.inject(7)", json!({}));
+    quick["requestId"] = "00000000-0000-0000-0000-000000000002".into();
+    client.send(&quick).await;
+    while client.next().await.unwrap()["requestId"] != quick["requestId"] {}
+    drop(client);
+    server.runs(0).await;
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_after_the_first_batches_is_the_last_message() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.send(&eval(&many(), json!({}))).await;
+    for _ in 0..10 {
+        assert_eq!(status(&client.next().await.unwrap()).0, 206);
+    }
+    server.http(&format!("DELETE /gremlin/status/{ID} HTTP/1.1")).await;
+    let last = loop {
+        let answer = client.next().await.unwrap();
+        if status(&answer).0 != 206 {
+            break answer;
+        }
+    };
+    assert_eq!((status(&last).0, &last["requestId"]), (597, &json!(ID)), "{last}");
+    assert!(status(&last).1.contains("CancelledByUserException"), "{last}");
+    client.works().await;
+    server.becomes_free().await;
 }
 
 #[tokio::test]

@@ -6,4 +6,4 @@ mod write;
 pub use read::Error;
 pub(crate) use read::{Object, argument};
 pub use write::Untyped;
-pub(crate) use write::{Column, Nothing, Version, typed};
+pub(crate) use write::{Item, Nothing, Version, typed};

@@ -62,28 +62,27 @@ impl Serialize for Nothing {
     }
 }
 
-/// The first value of each row as a list.
-pub(crate) struct Column<'a> {
-    pub(crate) rows: &'a [Vec<Value>],
+/// A value of an answer.
+pub(crate) struct Item<'a> {
+    pub(crate) value: &'a Value,
     /// `None`: without types.
     pub(crate) version: Option<Version>,
     pub(crate) properties: bool,
-    /// Whether each value is that of a traverser.
+    /// Whether the value is that of a traverser.
     pub(crate) traversers: bool,
 }
 
-impl Serialize for Column<'_> {
+impl Serialize for Item<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let values = self.rows.iter().filter_map(|row| row.first());
-        let properties = self.properties;
-        let Some(version) = self.version else {
-            return serializer.collect_seq(values.map(|value| Untyped { value, properties }));
+        let Self { value, version, properties, traversers } = *self;
+        let Some(version) = version else {
+            return Untyped { value, properties }.serialize(serializer);
         };
         let form = Form { version, properties };
-        if self.traversers {
-            list(form, values.map(|value| Tagged("g:Traverser", Traverser { value, form })), serializer)
+        if traversers {
+            Tagged("g:Traverser", Traverser { value, form }).serialize(serializer)
         } else {
-            list(form, values.map(|value| Typed(value, form)), serializer)
+            Typed(value, form).serialize(serializer)
         }
     }
 }

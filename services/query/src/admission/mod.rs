@@ -10,8 +10,10 @@
 //! pool, whose priority is below that of the threads that read sockets. An inline write is committed without a thread
 //! that waits for it.
 //!
-//! An answer keeps its memory, and its slot if it has one, until the last of its bytes is sent or its client is gone:
-//! clients that do not read cannot make the service hold more than its budget for all queries ([`MemoryPool`]).
+//! A long answer is sent while its query runs ([`Admission::stream`]): `stream` says how its rows wait for their client.
+//! An answer that is written whole keeps its memory, and its slot if it has one, until the last of its bytes is sent or
+//! its client is gone. So clients that do not read cannot make the service hold more than its budget for all queries
+//! ([`MemoryPool`]).
 //!
 //! What must never happen: a try that holds up the other connections of its thread for longer than `INLINE` allows; a
 //! query that keeps running although its caller has gone.
@@ -21,24 +23,28 @@ mod list;
 mod output;
 mod priority;
 mod request_memory;
+mod stream;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use list::RunningQuery;
-pub use output::Output;
+pub use output::{Output, Part};
 pub use request_memory::RequestMemory;
+pub use stream::{MOST_PARKED, Parts};
+pub use writer::Writer;
 
 use crate::audit::{Audit, Record, Source, Unwritable};
-use bytes::Bytes;
 use held::Held;
-use list::{Entry, RunningQueries};
+use list::{Entry, Listed, RunningQueries};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use stream::{End, Feed};
 use tidegraph_engine::{
-    Answer, Counters, Database, Explain, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer,
+    Answer, Counters, Database, Explain, Head, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer,
     PoolExhausted, Principal, Query, Reservation, Transaction,
 };
 use tidegraph_platform::memory::machine_bytes;
@@ -138,16 +144,18 @@ impl Request {
     }
 }
 
-/// An answer in the form of its protocol.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// An answer in the form of its protocol, or its begin.
+#[derive(Debug)]
 pub struct Written {
-    /// The bytes that the protocol's writer produced. They hold their memory and their slot until they are dropped.
-    pub body: Bytes,
+    /// The bytes that the protocol's writer produced.
+    pub first: Part,
+    /// What follows `first` while the query runs; `None`: `first` is all.
+    pub more: Option<Parts>,
     /// Names of the columns.
     pub columns: Arc<[Str]>,
     /// The version that a read saw or a write made.
     pub version: Version,
-    /// Number of rows.
+    /// Number of rows, if the answer was made whole.
     pub rows: u64,
     /// Whether the query changed the graph.
     pub wrote: bool,
@@ -158,10 +166,11 @@ pub struct Written {
 }
 
 impl Written {
-    fn new(body: Bytes, answer: &Answer) -> Self {
+    fn new(first: Part, answer: &Answer) -> Self {
         let Answer { columns, version, wrote, counters, repeated, rows } = answer;
         Self {
-            body,
+            first,
+            more: None,
             columns: columns.clone(),
             version: *version,
             rows: rows.len() as u64,
@@ -169,6 +178,13 @@ impl Written {
             counters: *counters,
             repeated: *repeated,
         }
+    }
+
+    /// Makes the answer to a read whose rows were handed over.
+    fn of_parts(head: Head, first: Part, more: Option<Parts>) -> Self {
+        let Head { columns, version } = head;
+        let counters = Counters::default();
+        Self { first, more, columns, version, rows: 0, wrote: false, counters, repeated: false }
     }
 }
 
@@ -224,6 +240,13 @@ impl Error {
     fn defect(reason: impl std::fmt::Display) -> Self {
         Self::Defect { reason: reason.to_string() }
     }
+
+    fn of_writer(error: io::Error) -> Self {
+        match output::exhausted(&error) {
+            Some(exhausted) => Self::Memory(exhausted),
+            None => Self::Write(error),
+        }
+    }
 }
 
 /// The slots of a service and its list of waiting and running queries.
@@ -231,6 +254,8 @@ pub struct Admission {
     database: Arc<Database>,
     limits: Limits,
     slots: Arc<Semaphore>,
+    /// Places of queries that wait for their clients without a slot.
+    parked: Arc<Semaphore>,
     waiting: AtomicUsize,
     running: Arc<RunningQueries>,
     accepted: AtomicU64,
@@ -248,6 +273,7 @@ impl Admission {
             database,
             limits,
             slots,
+            parked: Arc::new(Semaphore::new(MOST_PARKED)),
             waiting: AtomicUsize::new(0),
             running: Arc::default(),
             accepted: AtomicU64::new(0),
@@ -315,7 +341,7 @@ impl Admission {
         self.running.cancel(id)
     }
 
-    /// Runs a query and writes its answer. Dropping the future cancels the query, unless it is being committed.
+    /// Runs a query and writes its whole answer. Dropping the future cancels the query, unless it is being committed.
     ///
     /// `write` is called again from the start when the output of an inline try was too small.
     ///
@@ -346,17 +372,10 @@ impl Admission {
         memory.grow_to(1)?;
         match self.try_inline(&request, &memory, &write) {
             Attempt::Finished(result) => result,
-            Attempt::Commits(commit, written) => {
-                let committed = self.commit(commit).await;
-                let lost =
-                    |error: &tidegraph_engine::Error| error.code() == ErrorCode::ConcurrentModification;
-                if matches!(&committed, Err(Error::Query(error)) if lost(error)) {
-                    // The next try must read the transaction that this one lost against.
-                    return self.run_in_slot(request, memory, write).await;
-                }
-                self.accepted.fetch_add(1, Ordering::Relaxed);
-                Ok(Written { version: committed?, wrote: true, ..written })
-            }
+            Attempt::Commits(commit, written) => match self.commit_written(commit, written).await {
+                Some(result) => result,
+                None => self.run_in_slot(request, memory, write).await,
+            },
             Attempt::Answered(answer) => {
                 let admission = self.clone();
                 on_own_thread(move || {
@@ -369,6 +388,108 @@ impl Admission {
             }
             Attempt::NotInline => self.run_in_slot(request, memory, write).await,
         }
+    }
+
+    /// Runs a query, and returns its answer as soon as it is whole, or as a part of it is to be sent. What follows is
+    /// written while the query runs, if it only reads. Dropping the future, or what it returns, cancels the query, unless
+    /// it is being committed.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Admission::run`], as long as nothing of the answer was returned.
+    pub async fn stream(self: &Arc<Self>, request: Request, writer: impl Writer) -> Result<Written, Error> {
+        let mut record = self.record(&request).await?;
+        let streamed = self.stream_recorded(request, writer, &mut record).await;
+        // Unless the query took it to its thread.
+        if let Some(record) = record {
+            record.end_query(streamed.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
+        }
+        streamed
+    }
+
+    async fn stream_recorded(
+        self: &Arc<Self>,
+        request: Request,
+        writer: impl Writer,
+        record: &mut Option<Record>,
+    ) -> Result<Written, Error> {
+        let memory = self.memory.reserve();
+        memory.grow_to(1)?;
+        let write = |_: &Request, answer: &Answer, output: &mut Output| writer.whole(answer, output);
+        match self.try_inline(&request, &memory, write) {
+            Attempt::Finished(result) => return result,
+            Attempt::Commits(commit, written) => {
+                if let Some(result) = self.commit_written(commit, written).await {
+                    return result;
+                }
+            }
+            // It runs again, to be written in parts.
+            Attempt::Answered(_) | Attempt::NotInline => {}
+        }
+        self.stream_in_slot(request, memory, writer, record).await
+    }
+
+    /// Commits an inline write; `None` if it must run again, to read the transaction that it lost against.
+    async fn commit_written(
+        &self,
+        commit: CommitRequest,
+        written: Written,
+    ) -> Option<Result<Written, Error>> {
+        let committed = self.commit(commit).await;
+        let lost = |error: &tidegraph_engine::Error| error.code() == ErrorCode::ConcurrentModification;
+        if matches!(&committed, Err(Error::Query(error)) if lost(error)) {
+            return None;
+        }
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        Some(committed.map(|version| Written { version, wrote: true, ..written }))
+    }
+
+    /// Runs a query as [`Admission::in_slot`] does, and hands over its answer in parts.
+    async fn stream_in_slot(
+        self: &Arc<Self>,
+        request: Request,
+        memory: Arc<Reservation>,
+        writer: impl Writer,
+        record: &mut Option<Record>,
+    ) -> Result<Written, Error> {
+        let (listed, cancel) = self.list(&request)?;
+        let cancel_on_drop = CancelOnDrop(cancel.clone());
+        let slot = self.slot().await?;
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        let (mut feed, parts) = stream::pipe(writer, self.clone(), slot, cancel_on_drop, record.take());
+        let admission = self.clone();
+        tokio::task::spawn_blocking(move || {
+            priority::lower();
+            // What the query holds is given back before its client learns of the end.
+            let end = admission.run_into(&mut feed, request, listed, &cancel, memory);
+            feed.finish(end);
+        });
+        parts.begin().await
+    }
+
+    /// Runs a query on this thread, and hands over its answer.
+    fn run_into(
+        &self,
+        feed: &mut Feed<impl Writer>,
+        request: Request,
+        listed: Listed,
+        cancel: &Arc<AtomicBool>,
+        memory: Arc<Reservation>,
+    ) -> Result<End, Error> {
+        // On the list until this ends, which may be after the caller has gone.
+        let _listed = listed;
+        let _span = tracing::info_span!("request", id = request.id, principal = %request.principal).entered();
+        let query = request.query(&self.limits, Some(cancel), &memory);
+        let answer = self.database.stream(&query, feed);
+        let answer = answer.map_err(|error| feed.failure().unwrap_or_else(|| error.into()))?;
+        if feed.has_begun() {
+            return feed.end();
+        }
+        let output = Output::of(self.memory.reserve(), answer.wrote);
+        let slot = feed.take_slot().filter(|_| !request.frees_slot);
+        let held = slot.map_or_else(Held::default, Held::of);
+        let write = |_: &Request, answer: &Answer, output: &mut Output| feed.writer().whole(answer, output);
+        Ok(End::Whole(written(&request, &answer, output, held, write)?))
     }
 
     /// Tries a query on this thread.
@@ -390,10 +511,10 @@ impl Admission {
                 let mut output = Output::up_to(INLINE_ANSWER_BYTES, self.memory.reserve());
                 match (write(request, &answer, &mut output), commit) {
                     (Ok(()), None) => {
-                        Attempt::Finished(Ok(Written::new(output.into_bytes(Held::default()), &answer)))
+                        Attempt::Finished(Ok(Written::new(output.into_part(Held::default()), &answer)))
                     }
                     (Ok(()), Some(commit)) => {
-                        Attempt::Commits(commit, Written::new(output.into_bytes(Held::default()), &answer))
+                        Attempt::Commits(commit, Written::new(output.into_part(Held::default()), &answer))
                     }
                     (Err(_), None) => Attempt::Answered(answer),
                     (Err(_), Some(_)) => Attempt::NotInline,
@@ -440,15 +561,7 @@ impl Admission {
         + 'static,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<(Written, T), Error> {
-        let cancel = Arc::new(AtomicBool::new(false));
-        let entry = Entry {
-            language: request.language,
-            text: request.text.clone(),
-            principal: request.principal.clone(),
-            cancel: cancel.clone(),
-            started: self.database.now(),
-        };
-        let listed = self.running.insert(&request.id, entry)?;
+        let (listed, cancel) = self.list(&request)?;
         let _cancel_on_drop = CancelOnDrop(cancel.clone());
         // The time limit of the query starts when the query does: waiting does not count against it.
         let slot = self.slot().await?;
@@ -466,6 +579,19 @@ impl Admission {
             Ok((written(&request, &answer, output, held, write)?, more))
         })
         .await
+    }
+
+    /// Puts a query on the list, with the flag that cancels it.
+    fn list(&self, request: &Request) -> Result<(Listed, Arc<AtomicBool>), Error> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let entry = Entry {
+            language: request.language,
+            text: request.text.clone(),
+            principal: request.principal.clone(),
+            cancel: cancel.clone(),
+            started: self.database.now(),
+        };
+        Ok((self.running.insert(&request.id, entry)?, cancel))
     }
 
     /// Waits for a slot.
@@ -588,11 +714,8 @@ fn written(
     held: Held,
     write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
 ) -> Result<Written, Error> {
-    write(request, answer, &mut output).map_err(|error| match output::exhausted(&error) {
-        Some(exhausted) => Error::Memory(exhausted),
-        None => Error::Write(error),
-    })?;
-    Ok(Written::new(output.into_bytes(held), answer))
+    write(request, answer, &mut output).map_err(Error::of_writer)?;
+    Ok(Written::new(output.into_part(held), answer))
 }
 
 async fn on_own_thread<T: Send + 'static>(

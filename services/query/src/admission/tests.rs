@@ -53,7 +53,7 @@ async fn a_waiting_query_is_listed_and_runs_when_a_slot_is_free() {
     assert_eq!(listed.principal.to_string(), "arn:aws:iam::1:user/ada");
     assert_eq!((admission.running(), admission.accepted()), (vec![listed], 0));
     drop(slot);
-    assert_eq!(waiting.await.unwrap().body, "Long(1);");
+    assert_eq!(waiting.await.unwrap().first.bytes, "Long(1);");
     assert_eq!((admission.running(), admission.accepted()), (vec![], 1));
 }
 
@@ -110,12 +110,12 @@ async fn a_known_text_needs_no_slot_unless_its_answer_is_long() {
     let _slot = admission.slots.clone().try_acquire_owned().unwrap();
     let mut inline = pin!(admission.run(request("two", "RETURN 1 AS one"), write));
     let Poll::Ready(answer) = poll_once(inline.as_mut()).await else { panic!("it waits for a slot") };
-    assert_eq!(answer.unwrap().body, "Long(1);");
+    assert_eq!(answer.unwrap().first.bytes, "Long(1);");
     assert_eq!(admission.accepted(), 3);
     let long =
         |_: &Request, _: &Answer, output: &mut Output| output.write_all(&vec![b'x'; INLINE_ANSWER_BYTES + 1]);
     let answer = admission.run(request("three", "RETURN 1 AS one"), long).await.unwrap();
-    assert_eq!(answer.body.len(), INLINE_ANSWER_BYTES + 1);
+    assert_eq!(answer.first.bytes.len(), INLINE_ANSWER_BYTES + 1);
 }
 
 #[tokio::test]
@@ -132,9 +132,117 @@ async fn an_answer_holds_its_slot_and_its_memory_until_it_is_dropped() {
     let answer = admission.run(request("one", "RETURN 1 AS one"), write).await.unwrap();
     assert_eq!(admission.slots.available_permits(), 0);
     assert!(admission.memory().used_bytes() > 0);
-    let part = answer.body.slice(0..2);
+    let part = answer.first.bytes.slice(0..2);
     drop(answer);
     assert_eq!(admission.slots.available_permits(), 0);
     drop(part);
     assert_eq!((admission.slots.available_permits(), admission.memory().used_bytes()), (1, 0));
+}
+
+/// Writes each value, and a semicolon.
+#[derive(Clone)]
+struct Values;
+
+impl Writer for Values {
+    fn begin(&mut self, _: &Arc<[Str]>, out: &mut Output) -> io::Result<()> {
+        out.write_all(b"[")
+    }
+
+    fn row(&mut self, row: &[tidegraph_types::Value], out: &mut Output) -> io::Result<()> {
+        row.iter().try_for_each(|value| write!(out, "{value:?};"))?;
+        out.cut();
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Output) -> io::Result<()> {
+        out.write_all(b"]")
+    }
+}
+
+/// Fails at the row after `rows` others.
+#[derive(Clone)]
+struct Fails {
+    rows: usize,
+}
+
+impl Writer for Fails {
+    fn begin(&mut self, _: &Arc<[Str]>, _: &mut Output) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[tidegraph_types::Value], out: &mut Output) -> io::Result<()> {
+        self.rows = self.rows.checked_sub(1).ok_or_else(|| io::Error::other("no room"))?;
+        out.write_all(&[b'x'; 1_000])?;
+        out.cut();
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Output) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const ENDLESS: &str = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN a + b";
+
+#[tokio::test]
+async fn an_answer_of_many_parts_is_the_same_as_a_whole_one() {
+    let admission = admission(Limits::default());
+    let text = "UNWIND range(1, 50000) AS n RETURN n";
+    let streamed = admission.stream(request("one", text), Values).await.unwrap();
+    let (mut bytes, mut more) = (streamed.first.bytes.to_vec(), streamed.more.unwrap());
+    assert_eq!(&*streamed.columns, ["n"]);
+    let mut parts = 1;
+    while let Some(part) = more.next().await {
+        bytes.extend(part.unwrap().bytes);
+        parts += 1;
+    }
+    assert!(parts > 5, "{parts}");
+    let whole =
+        admission.run(request("one", text), |_, answer, out| Values.whole(answer, out)).await.unwrap();
+    assert!(bytes == whole.first.bytes, "{} and {} bytes", bytes.len(), whole.first.bytes.len());
+    assert!(bytes.ends_with(b"Long(50000);]"));
+    drop((whole, more, streamed.first));
+    assert_eq!((admission.running(), admission.memory().used_bytes()), (vec![], 0));
+}
+
+#[tokio::test]
+async fn a_query_that_waits_for_its_client_lets_others_run_and_ends_with_it() {
+    let admission = admission(Limits { concurrent_queries: 1, ..Limits::default() });
+    let streamed = admission.stream(request("one", ENDLESS), Values).await.unwrap();
+    // It holds the only slot until it has waited for a while.
+    let other = admission.run(request("two", "RETURN 1 AS one"), write).await.unwrap();
+    assert_eq!(other.first.bytes, "Long(1);");
+    drop(other);
+    assert!(admission.find("one").is_some());
+    let mut more = streamed.more.unwrap();
+    for _ in 0..10 {
+        assert!(more.next().await.unwrap().unwrap().bytes.len() >= 64 << 10);
+    }
+    drop((more, streamed.first));
+    while admission.find("one").is_some() || admission.memory().used_bytes() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(admission.slots.available_permits(), 1);
+}
+
+#[tokio::test]
+async fn a_writer_that_fails_ends_the_query_with_its_error() {
+    let admission = admission(Limits::default());
+    let failed = admission.stream(request("one", ENDLESS), Fails { rows: 0 }).await.unwrap_err();
+    assert!(matches!(&failed, Error::Write(error) if error.to_string() == "no room"), "{failed}");
+    let streamed = admission.stream(request("one", ENDLESS), Fails { rows: 500 }).await.unwrap();
+    let mut more = streamed.more.unwrap();
+    let mut last = None;
+    while let Some(part) = more.next().await {
+        last = Some(part);
+    }
+    assert!(matches!(last, Some(Err(Error::Write(_)))), "{last:?}");
+}
+
+#[tokio::test]
+async fn an_error_before_the_first_part_is_the_answer() {
+    let admission = admission(Limits::default());
+    let failed =
+        admission.stream(request("one", "UNWIND [1, 0] AS n RETURN 1 / n"), Values).await.unwrap_err();
+    assert!(matches!(failed, Error::Query(_)), "{failed}");
 }

@@ -1,10 +1,11 @@
 //! Tests of the audit log: its lines, its bounds, and what happens when the file is renamed or cannot be written.
 
 use super::*;
-use crate::admission::{Admission, Limits, Output, Request};
+use crate::admission::{Admission, Limits, Output, Request, Writer};
 use std::path::Path;
-use tidegraph_engine::{Answer, Database, Options, Roles};
+use tidegraph_engine::{Answer, Database, Options, Role, Roles};
 use tidegraph_platform::RealClock;
+use tidegraph_types::Str;
 
 /// Time limit of every wait. It is generous, because other programs may keep the machine busy.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -35,7 +36,7 @@ fn request(id: &str, text: &str) -> Request {
         at_least: None,
         read_only: false,
         key: None,
-        principal: Principal::User("ada".into(), Roles::from_iter([tidegraph_engine::Role::Write])),
+        principal: Principal::User("ada".into(), Roles::from_iter([Role::Write])),
         source: Source { address: Some("10.0.0.1:4711".parse().unwrap()), protocol: Protocol::Bolt },
         memory: None,
         frees_slot: false,
@@ -95,6 +96,81 @@ async fn queries_are_recorded_with_their_outcome() {
     // After its end nothing is carried out that cannot be recorded.
     let refused = admission.run(request("5", "RETURN 1"), write).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Unavailable);
+}
+
+/// Writes 100 bytes for each row.
+#[derive(Clone)]
+struct Hundreds;
+
+impl Writer for Hundreds {
+    fn begin(&mut self, _: &Arc<[Str]>, _: &mut Output) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Value], out: &mut Output) -> io::Result<()> {
+        assert!(row[0] != Value::Long(-1), "the row on which a writer panics");
+        io::Write::write_all(out, &[b'x'; 100])?;
+        out.cut();
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Output) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streamed_answers_are_recorded_once_when_they_end() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("audit.jsonl");
+    let (admission, audit) = (admission(), open(&file, false));
+    admission.record_in(audit.clone());
+    for (id, text) in [
+        ("whole", "UNWIND [1, 2, 3] AS n RETURN n"),
+        ("parts", "UNWIND range(1, 50000) AS n RETURN n"),
+        ("write", "CREATE (a:A) RETURN a.n AS n"),
+        ("error", "UNWIND range(1, 50000) AS n RETURN 1 / (40000 - n)"),
+        ("panic", "UNWIND range(1, 50000) AS n RETURN CASE n WHEN 40000 THEN -1 ELSE n END"),
+    ] {
+        let streamed = admission.stream(request(id, text), Hundreds).await.unwrap();
+        let Some(mut more) = streamed.more else { continue };
+        if text.contains("50000") {
+            assert!(lines(&file).iter().all(|line| line["requestId"] != id), "{id} has not ended");
+        }
+        while let Some(part) = more.next().await {
+            assert!(part.is_ok() || ["error", "panic"].contains(&id), "{id}: {part:?}");
+        }
+    }
+    let mut denied = request("denied", "UNWIND range(1, 50000) AS n RETURN n");
+    denied.principal = Principal::User("bob".into(), Roles::from_iter([Role::Load]));
+    admission.stream(denied, Hundreds).await.unwrap_err();
+    let endless = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN a + b";
+    let mut left = admission.stream(request("left", endless), Hundreds).await.unwrap().more.unwrap();
+    left.next().await.unwrap().unwrap();
+    drop(left);
+    while admission.find("left").is_some() {
+        tokio::task::yield_now().await;
+    }
+    while lines(&file).len() < 7 {
+        tokio::task::yield_now().await;
+    }
+    audit.close(PATIENCE);
+    let of = |line: &serde_json::Value| {
+        ["requestId", "verdict", "code", "rows", "wrote"].map(|name| line[name].to_string()).join(" ")
+    };
+    let found: Vec<_> = lines(&file).iter().map(of).collect();
+    assert_eq!(
+        found,
+        [
+            "\"whole\" \"ok\" null 3 false",
+            "\"parts\" \"ok\" null 50000 false",
+            "\"write\" \"ok\" null 1 true",
+            "\"error\" \"error\" \"InvalidArgumentException\" null null",
+            "\"panic\" \"error\" \"InternalFailureException\" null null",
+            "\"denied\" \"denied\" \"AccessDeniedException\" null null",
+            "\"left\" \"abandoned\" null null null",
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@
 //! connection and answers its messages; `codes` gives errors Neo4j's names.
 //!
 //! Flow: the listener sees Bolt's first bytes → handshake → HELLO and LOGON → RUN, which goes through [`Admission`](crate::admission::Admission) like
-//! a query of any protocol → PULL, which sends records of the answer that RUN made.
+//! a query of any protocol → PULL, which sends records, while the query runs on if it only reads.
 //!
 //! What must never happen: a message is answered out of order; a client that does not read, does not pull or does not
 //! authenticate holds memory, a slot or a place for longer than its limit; a query goes on after its RESET or after its

@@ -2,10 +2,11 @@
 
 use super::codes::Failure;
 use super::connection::{Connection, Interruption, Received, Waits};
-use crate::admission::{self, RequestMemory, Written};
+use crate::admission::{self, Output, Part, RequestMemory, Writer, Written};
 use crate::audit::{self, Source};
 use crate::session::Service;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tidegraph_bolt::{
 };
 use tidegraph_engine::{Counters, Language, Principal, Reservation, Transaction};
 use tidegraph_platform::metric::{self, Ended, OpenTransaction, Protocol};
-use tidegraph_types::{ErrorCode, Map, Value, Version};
+use tidegraph_types::{ErrorCode, Map, Str, Value, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Longest message of a client that is not authenticated yet.
@@ -81,8 +82,9 @@ struct Open {
 
 /// An answer whose rows are pulled.
 struct Answer {
+    /// The answer, with the part that is being sent.
     written: Written,
-    /// How many bytes of the records were sent.
+    /// How many bytes of the part were sent.
     sent: usize,
     any_sent: bool,
     started: jiff::Timestamp,
@@ -365,22 +367,22 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             Ok(asked) => asked,
             Err(failure) => return Ok(Err(failure)),
         };
-        let dialect = self.dialect;
-        let write = move |_: &admission::Request,
-                          answer: &tidegraph_engine::Answer,
-                          output: &mut admission::Output| {
-            let mut scratch = vec![];
-            answer.rows.iter().try_for_each(|row| Reply::write_record(row, dialect, &mut scratch, output))
-        };
+        let writer = Records { dialect: self.dialect, scratch: vec![] };
         let admission = &self.service.admission;
         let open = self.transaction.as_mut().and_then(|open| open.transaction.take());
         let query = async move {
             match open {
-                None => (admission.run(asked, write).await, None),
-                Some(transaction) => match admission.run_within(transaction, asked, write).await {
-                    Ok((written, transaction)) => (Ok(written), Some(transaction)),
-                    Err(error) => (Err(error), None),
-                },
+                None => (admission.stream(asked, writer).await, None),
+                Some(transaction) => {
+                    let write =
+                        move |_: &admission::Request,
+                              answer: &tidegraph_engine::Answer,
+                              output: &mut Output| writer.whole(answer, output);
+                    match admission.run_within(transaction, asked, write).await {
+                        Ok((written, transaction)) => (Ok(written), Some(transaction)),
+                        Err(error) => (Err(error), None),
+                    }
+                }
             }
         };
         let (written, transaction) = tokio::select! {
@@ -454,23 +456,55 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
 
     async fn pull(&mut self, pull: Pull, sends: bool) -> io::Result<Result<Next, Failure>> {
         let number = pull.answer.or_else(|| self.answers.keys().next_back().copied()).unwrap_or_default();
-        let Some(answer) = self.answers.get_mut(&number) else {
+        if !self.answers.contains_key(&number) {
             return Ok(Err(Failure::of_protocol(format!("there is no open answer {number}"))));
-        };
-        let rest = &answer.written.body[answer.sent..];
-        let (rows, length) = match pull.rows {
-            // The length of the rest says it all.
-            None => (u64::from(!rest.is_empty()), rest.len()),
-            Some(rows) => end_of_messages(rest, rows),
-        };
-        if sends {
-            answer.any_sent |= rows > 0;
-            let records = answer.written.body.slice(answer.sent..answer.sent + length);
-            self.connection.send(records).await?;
         }
-        answer.sent += length;
-        if answer.sent < answer.written.body.len() {
-            return Ok(self.succeed(vec![("has_more", true.into())]));
+        let mut left = pull.rows;
+        while let Some(answer) = self.answers.get_mut(&number) {
+            let rest = answer.written.first.bytes.slice(answer.sent..);
+            let (rows, length) = match left {
+                // The length of the rest says it all.
+                None => (u64::from(!rest.is_empty()), rest.len()),
+                Some(rows) => end_of_messages(&rest, rows),
+            };
+            if sends && length > 0 {
+                answer.any_sent = true;
+                self.connection.send(rest.slice(..length)).await?;
+            }
+            answer.sent += length;
+            left = left.map(|left| left - rows);
+            if length < rest.len() {
+                return Ok(self.succeed(vec![("has_more", true.into())]));
+            }
+            drop(rest);
+            if !sends && left.is_none() {
+                // Nobody wants the rows that are not made yet.
+                answer.written.more = None;
+            }
+            // Whether there is more is known when there is, or when the query has ended.
+            let Some(more) = &mut answer.written.more else { break };
+            // What was sent holds its memory until here.
+            answer.written.first = Part::default();
+            answer.sent = 0;
+            let next = match more.next().now_or_never() {
+                Some(next) => next,
+                None => {
+                    self.connection.flush().await?;
+                    tokio::select! {
+                        biased;
+                        next = more.next() => next,
+                        interruption = self.connection.interrupted() => match interruption {
+                            Interruption::Reset => return Ok(Err(Failure::terminated())),
+                            Interruption::Closed => return Err(io::ErrorKind::ConnectionAborted.into()),
+                        },
+                    }
+                }
+            };
+            match next {
+                Some(Ok(part)) => answer.written.first = part,
+                Some(Err(error)) => return Ok(Err(of_query(&error))),
+                None => break,
+            }
         }
         let Some(answer) = self.answers.remove(&number) else { return Ok(Ok(Next::Continue)) };
         let entries = self.summary(&answer);
@@ -526,6 +560,29 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             }
             Err(error) => Ok(Err(of_query(&error))),
         }
+    }
+}
+
+/// Writes a record for each row.
+#[derive(Clone)]
+struct Records {
+    dialect: Dialect,
+    scratch: Vec<u8>,
+}
+
+impl Writer for Records {
+    fn begin(&mut self, _: &Arc<[Str]>, _: &mut Output) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Value], out: &mut Output) -> io::Result<()> {
+        Reply::write_record(row, self.dialect, &mut self.scratch, out)?;
+        out.cut();
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Output) -> io::Result<()> {
+        Ok(())
     }
 }
 

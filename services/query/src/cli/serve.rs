@@ -269,7 +269,7 @@ impl Listen {
         let audit = self.access.audit()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
-            .max_blocking_threads(self.concurrent_queries.max(1) + 8)
+            .max_blocking_threads(self.concurrent_queries.max(1) + admission::MOST_PARKED + 8)
             .build()?;
         let result = runtime.block_on(self.listen(database.clone(), limits, authentication, audit.clone()));
         // A query that runs longer than the grace time is cancelled, because its handler is dropped; the process does

@@ -1,11 +1,13 @@
 //! Failures as answers, with Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
 
+use super::answers::{DETAIL, STATUS};
 use super::guard::FailedWith;
 use crate::admission;
 use crate::websocket::MessageFailure;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use std::fmt;
 use tidegraph_platform::{Random, RealRandom};
 use tidegraph_types::{ErrorCode, Kind};
 
@@ -118,24 +120,55 @@ fn random_id() -> String {
     uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        let id = self.request_id.unwrap_or_else(random_id);
+impl Failure {
+    /// Writes a failure of the service to the log.
+    pub(super) fn log(&self) {
         if is_logged(self.code) {
-            let message = self.causes.as_ref().unwrap_or(&self.message);
-            tracing::error!(request = %id, code = %self.code, %message, "request failed");
+            let (id, message) = (self.request_id.as_deref(), self.causes.as_ref().unwrap_or(&self.message));
+            tracing::error!(request = id, code = %self.code, %message, "request failed");
         }
-        let status =
-            StatusCode::from_u16(self.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    /// Returns the body that tells the client.
+    fn body(&self) -> Vec<u8> {
+        let id = self.request_id.as_deref().unwrap_or_default();
         let body = Body {
-            request_id: &id,
+            request_id: id,
             code: self.code.as_str(),
             detailed_message: &self.message,
             message: &self.message,
         };
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    /// Returns the trailers of an answer whose query failed after its first bytes were sent.
+    pub(super) fn trailers(&self) -> HeaderMap {
+        let detail: String = form_urlencoded::byte_serialize(&self.body()).collect();
+        let status = format!("{} {}", self.code.http_status(), self.code.as_str());
+        let value = |text: &str| HeaderValue::from_str(text).ok();
+        let trailers = [(STATUS, value(&status)), (DETAIL, value(&detail))];
+        trailers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// The failure as the error of a body that was begun.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl IntoResponse for Failure {
+    fn into_response(mut self) -> Response {
+        self.request_id.get_or_insert_with(random_id);
+        self.log();
+        let body = self.body();
+        let status =
+            StatusCode::from_u16(self.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
         let allow = self.allow.map(|methods| [(header::ALLOW, HeaderValue::from_static(methods))]);
-        let body = serde_json::to_vec(&body).unwrap_or_default();
         let retry_after =
             waits(self.code).then_some([(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S))]);
         let mut response = (status, headers, body).into_response();
@@ -145,5 +178,21 @@ impl IntoResponse for Failure {
         }
         response.headers_mut().extend(allow.into_iter().chain(retry_after).flatten());
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trailers_name_the_error_and_have_its_body() {
+        let trailers =
+            Failure::new(ErrorCode::TimeLimitExceeded, "too slow: \u{e4}").of_request("q1").trailers();
+        assert_eq!(trailers[STATUS], "408 TimeLimitExceededException");
+        let detail: Vec<_> = form_urlencoded::parse(trailers[DETAIL].as_bytes()).collect();
+        let body: serde_json::Value = serde_json::from_str(&detail[0].0).unwrap();
+        assert_eq!((&body["requestId"], &body["code"]), (&"q1".into(), &"TimeLimitExceededException".into()));
+        assert_eq!(body["detailedMessage"], "too slow: \u{e4}");
     }
 }

@@ -2,25 +2,30 @@
 //! begins a connection of WebSocket. The traversal is in the parameter `gremlin`, or in a request message of Gremlin
 //! Server, which its drivers send over HTTP as well.
 
+use super::answers::Sending;
 use super::body::{self, Fields};
 use super::explain::Form;
 use super::queries::{self, Origin};
-use super::{Failure, Service, answer, bookmark, idempotency};
-use crate::admission::{self, RequestMemory};
+use super::{Failure, Service, bookmark, idempotency};
+use crate::admission::{self, Output, RequestMemory, Writer};
 use crate::json::input;
 use crate::websocket::{self, asked};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::Response as HttpResponse;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Explain, Language, Reservation};
-use tidegraph_gremlin_io::{Budget, Format, Response, Rows, Script, Shown};
+use tidegraph_gremlin_io::{self as gremlin_io, Budget, Format, OpenResponse, Response, Script, Shown};
 use tidegraph_types::{ErrorCode, Str, Value};
+
+/// Gremlin Server's code of a whole answer.
+const SUCCESS: u16 = 200;
 
 /// `GET /gremlin`: runs a traversal from the query string, which may only read; or begins a connection of WebSocket.
 ///
@@ -84,19 +89,56 @@ pub(super) async fn run(
         frees_slot: false,
         explain,
     };
-    let written = service.admission.run(asked, move |asked, answer, output| {
-        if explain.is_some() {
-            return form.write(answer, output);
+    let (written, media_type) = if explain.is_some() {
+        let written = service.admission.run(asked, move |_, answer, output| form.write(answer, output)).await;
+        (written.map_err(|error| queries::failure(error, &id))?, form.media_type())
+    } else {
+        let form = gremlin_io::Form { format, traversers, shown };
+        let writer = OneMessage { id: id.clone(), form, open: None };
+        // A list in GraphBinary begins with its length.
+        let whole = origin.whole || format == Format::Binary;
+        (queries::run(service, asked, writer, whole).await?, format.media_type())
+    };
+    let (repeated, version) = (written.repeated, written.version);
+    let response = Sending::of(&id, headers).response(media_type, written);
+    Ok(bookmark::with_version(idempotency::with_repeated(response, repeated), version))
+}
+
+/// Writes one message with all values.
+#[derive(Clone)]
+struct OneMessage {
+    id: String,
+    form: gremlin_io::Form,
+    open: Option<OpenResponse>,
+}
+
+impl Writer for OneMessage {
+    fn begin(&mut self, _: &Arc<[Str]>, out: &mut Output) -> io::Result<()> {
+        let response = Response { id: &self.id, code: SUCCESS, message: "", attributes: &[] };
+        self.open = Some(response.begin(self.form, 0, out)?);
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Value], out: &mut Output) -> io::Result<()> {
+        if let (Some(open), Some(value)) = (&mut self.open, row.first()) {
+            open.value(value, out)?;
         }
-        let rows = Rows { rows: &answer.rows, traversers, shown };
-        let response = Response { id: &asked.id, code: 200, message: "", attributes: &[], rows: Some(rows) };
-        response.write(format, output)
-    });
-    let written = written.await.map_err(|error| queries::failure(error, &id))?;
-    let response =
-        answer(StatusCode::OK, explain.map_or(format.media_type(), |_| form.media_type()), written.body);
-    let response = idempotency::with_repeated(response, written.repeated);
-    Ok(bookmark::with_version(response, written.version))
+        if self.form.format != Format::Binary {
+            out.cut();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Output) -> io::Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        open.end(out)?;
+        if self.form.format == Format::Binary {
+            for correction in open.corrections(SUCCESS)? {
+                out.correct(correction.at, correction.bytes());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a request asks for.

@@ -1,7 +1,7 @@
 //! The HTTP service: one port with an API shaped like Neptune's.
 //!
 //! Flow of a query: route → `body` (parameters from query string, form or JSON) → [`Admission`] → the engine →
-//! JSON. When a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes,
+//! JSON, whole or in chunks (`answers`). When a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes,
 //! running requests finish, and then the process ends.
 //!
 //! What must never happen: a long query on a thread that serves sockets; status 500 for a client's mistake; a write by
@@ -10,6 +10,7 @@
 mod absent;
 mod allowed;
 mod analytics;
+mod answers;
 mod body;
 mod bookmark;
 mod errors;
@@ -30,18 +31,15 @@ mod system;
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
 pub use gzip::with_gzip;
-pub use queries::TimeLeft;
+pub use queries::{TimeLeft, Whole};
 
 use crate::admission::{self, Admission};
 use crate::audit::Audit;
 use crate::authentication::Authentication;
 use crate::session;
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -172,9 +170,4 @@ impl Service {
 
 async fn not_yet(request: Request) -> Failure {
     Failure::new(ErrorCode::UnsupportedOperation, format!("not supported yet: {}", request.uri().path()))
-}
-
-/// Returns an answer with a body of a type.
-fn answer(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
-    (status, [(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
 }

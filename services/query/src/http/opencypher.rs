@@ -1,16 +1,19 @@
 //! `/openCypher`: runs the query in the parameter `query` and answers with `{"results": […]}`.
 
+use super::answers::Sending;
 use super::body::Fields;
 use super::explain::{self, Form};
 use super::queries::{self, Origin};
-use super::{Failure, Service, answer, bookmark, idempotency};
-use crate::admission;
+use super::{Failure, Service, bookmark, idempotency};
+use crate::admission::{self, Output, Writer};
 use crate::json::{input, plain};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
+use std::io::{self, Write as _};
+use std::sync::Arc;
 use tidegraph_engine::{Explain, Language};
-use tidegraph_types::ErrorCode;
+use tidegraph_types::{ErrorCode, Str, Value};
 
 /// `GET /openCypher`: runs a query from the query string, which may only read.
 ///
@@ -68,16 +71,41 @@ pub(super) async fn run(
     };
     let id = asked.id.clone();
     let form = Form::accepted(headers);
-    let written = service.admission.run(asked, move |_, answer, output| {
-        if explain.is_some() {
-            return form.write(answer, output);
+    let (written, media_type) = if explain.is_some() {
+        let written = service.admission.run(asked, move |_, answer, output| form.write(answer, output)).await;
+        (written.map_err(|error| queries::failure(error, &id))?, form.media_type())
+    } else {
+        let writer = Json { columns: Arc::default(), is_first: true };
+        (queries::run(service, asked, writer, origin.whole).await?, "application/json")
+    };
+    let (repeated, version) = (written.repeated, written.version);
+    let response = Sending::of(&id, headers).response(media_type, written);
+    Ok(bookmark::with_version(idempotency::with_repeated(response, repeated), version))
+}
+
+/// Writes `{"results": [{column: value}]}`.
+#[derive(Clone)]
+struct Json {
+    columns: Arc<[Str]>,
+    is_first: bool,
+}
+
+impl Writer for Json {
+    fn begin(&mut self, columns: &Arc<[Str]>, out: &mut Output) -> io::Result<()> {
+        self.columns = columns.clone();
+        out.write_all(b"{\"results\":[")
+    }
+
+    fn row(&mut self, row: &[Value], out: &mut Output) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_first) {
+            out.write_all(b",")?;
         }
-        let results = plain::Results { columns: &answer.columns, rows: &answer.rows };
-        Ok(serde_json::to_writer(output, &results)?)
-    });
-    let written = written.await.map_err(|error| queries::failure(error, &id))?;
-    let response =
-        answer(StatusCode::OK, explain.map_or("application/json", |_| form.media_type()), written.body);
-    let response = idempotency::with_repeated(response, written.repeated);
-    Ok(bookmark::with_version(response, written.version))
+        serde_json::to_writer(&mut *out, &plain::Row { columns: &self.columns, row })?;
+        out.cut();
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Output) -> io::Result<()> {
+        out.write_all(b"]}")
+    }
 }

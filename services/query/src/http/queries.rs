@@ -5,7 +5,7 @@
 
 use super::body::Fields;
 use super::{Failure, Service};
-use crate::admission::{self, RunningQuery};
+use crate::admission::{self, RunningQuery, Writer, Written};
 use crate::audit::Source;
 use axum::Json;
 use axum::extract::{Path, Request, State};
@@ -18,9 +18,15 @@ use tidegraph_types::ErrorCode;
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLeft(pub Duration);
 
+/// A mark of requests whose shell cannot send an answer in parts. It adds it to the extensions of the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole;
+
 /// The facts about a request besides its parameters: its method, and the extensions that a shell added.
 pub struct Origin {
     left: Option<Duration>,
+    /// Whether the answer must be whole before it is sent.
+    pub whole: bool,
     /// Whether a query of this request may only read: GET never writes.
     pub read_only: bool,
     /// Who asks. Without a [`Principal`] in the extensions: anonymous.
@@ -35,6 +41,7 @@ impl Origin {
         let extensions = request.extensions();
         Self {
             left: extensions.get::<TimeLeft>().map(|left| left.0),
+            whole: extensions.get::<Whole>().is_some(),
             read_only: request.method().is_safe(),
             principal: extensions.get::<Principal>().cloned().unwrap_or_default(),
             source: extensions.get::<Source>().copied().unwrap_or_default(),
@@ -160,6 +167,26 @@ fn describe(query: &RunningQuery, now: jiff::Timestamp) -> serde_json::Value {
             "cancelled": query.cancelled,
         },
     })
+}
+
+/// Runs a query, and returns its answer: `whole`, or as soon as a part of it is to be sent.
+///
+/// # Errors
+///
+/// If the query is refused or fails.
+pub(super) async fn run(
+    service: &Service,
+    asked: admission::Request,
+    writer: impl Writer,
+    whole: bool,
+) -> Result<Written, Failure> {
+    let (admission, id) = (&service.admission, asked.id.clone());
+    let written = if whole {
+        admission.run(asked, move |_, answer, output| writer.whole(answer, output)).await
+    } else {
+        admission.stream(asked, writer).await
+    };
+    written.map_err(|error| failure(error, &id))
 }
 
 /// The answer to a query that was refused or failed, under the query's id. A duplicate id gets a fresh request id,

@@ -33,9 +33,12 @@ impl Serialize for Rows<'_> {
     }
 }
 
-struct Row<'a> {
-    columns: &'a [Str],
-    row: &'a [Value],
+/// A row as `{column: value}`.
+pub struct Row<'a> {
+    /// Names of the columns.
+    pub columns: &'a [Str],
+    /// A value for each of them.
+    pub row: &'a [Value],
 }
 
 impl Serialize for Row<'_> {

@@ -18,6 +18,7 @@ mod shell;
 pub use configuration::{Configuration, Invalid, Responses};
 pub use shell::Shell;
 
+use crate::admission::MOST_PARKED;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use lambda_http::service_fn;
@@ -33,7 +34,7 @@ use tidegraph_platform::chain;
 pub fn run(configuration: Configuration) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(configuration.limits.queries.concurrent_queries.max(1) + 8)
+        .max_blocking_threads(configuration.limits.queries.concurrent_queries.max(1) + MOST_PARKED + 8)
         .enable_all()
         .build()?;
     runtime.block_on(async {

@@ -1,7 +1,7 @@
 //! Answers the requests of a function. It connects once and catches up with the newest version before each request.
 
-use super::Configuration;
-use crate::http::{Failure, Service, TimeLeft};
+use super::{Configuration, Responses};
+use crate::http::{Failure, Service, TimeLeft, Whole};
 use axum::Router;
 use axum::body::Body;
 use axum::http::uri::{PathAndQuery, Uri};
@@ -101,6 +101,9 @@ impl Shell {
         }
         if let Some(left) = request.extensions().get::<EndsAt>().map(|end| end.left(&connected.database)) {
             request.extensions_mut().insert(TimeLeft(left));
+        }
+        if self.configuration.responses == Responses::Buffer {
+            request.extensions_mut().insert(Whole);
         }
         let router = if is_of_loads { self.loads_router(&connected).await? } else { connected.router };
         router.oneshot(request).await.map_err(|never| match never {})

@@ -67,7 +67,7 @@ impl Failure {
         let body = Body { request_id: id, code: self.code.as_str(), detailed_message: &self.message };
         let message = serde_json::to_string(&body).unwrap_or_default();
         let names = [("exceptions", Value::list(vec![self.code.as_str().into()]))];
-        let response = Response { id, code: self.number, message: &message, attributes: &names, rows: None };
+        let response = Response { id, code: self.number, message: &message, attributes: &names };
         written(&response, format)
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Flow: `GET /gremlin` with the header `Upgrade` → [`upgrade`] leaves the client in its [`Handover`] → the server ends
 //! HTTP on the connection and calls [`serve`] → messages, each in the format that it names → [`Admission`] like a query
-//! of any protocol → messages with at most a batch of rows each. A client may send requests before earlier ones are
+//! of any protocol → messages with at most a batch of rows each, while the query runs. A client may send requests before earlier ones are
 //! answered: they run beside each other, but for those of one session, and each answer names its request.
 //!
 //! What must never happen: a request without an answer, on which its driver would wait for ever; a client that does

@@ -5,7 +5,7 @@ use super::asked::{Asked, asked};
 use super::codes::{AUTHENTICATE, Failure, NO_CONTENT, PARTIAL, SUCCESS, written as bytes_of};
 use super::connection::{Connection, Received, Waits};
 use super::transaction::{Outcome, Sessions};
-use crate::admission::{self, Output, RequestMemory};
+use crate::admission::{self, Output, Part, Parts, RequestMemory, Writer};
 use crate::audit::{Protocol, Source};
 use crate::authentication::Refusal;
 use crate::session::Service;
@@ -15,12 +15,13 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::io;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-use tidegraph_engine::{Answer, Language, Principal};
-use tidegraph_gremlin_io::{Argument, Budget, Format, Options, Request, Response, Rows, Script, Shown};
+use std::sync::Arc;
+use tidegraph_engine::{Language, Principal};
+use tidegraph_gremlin_io::{
+    Argument, Budget, Form, Format, OpenResponse, Options, Request, Response, Script, Shown,
+};
 use tidegraph_platform::metric;
-use tidegraph_types::{ErrorCode, Str};
+use tidegraph_types::{ErrorCode, Str, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use uuid::Uuid;
@@ -33,13 +34,15 @@ const MOST_FAILURES: usize = 3;
 const WAITING_BYTES: usize = 128 << 10;
 /// Rows of one message, unless the client asks for another number.
 const BATCH_ROWS: usize = 256;
+/// A message gets no more rows from this length on: clients refuse very long ones, and each is in memory whole.
+const MESSAGE_BYTES: usize = 1 << 20;
 
-/// The answer to a request.
+/// The answer to a request, or a part of it.
 pub(super) struct Reply {
-    body: Bytes,
-    /// Where each message ends.
-    ends: Vec<usize>,
+    part: Part,
     is_text: bool,
+    /// What follows while the request runs.
+    more: Option<More>,
     /// Whether the connection ends after it.
     ends_connection: bool,
 }
@@ -47,15 +50,35 @@ pub(super) struct Reply {
 impl Reply {
     fn of(message: Vec<u8>, format: Format) -> Self {
         let ends = vec![message.len()];
-        Self { body: message.into(), ends, is_text: format.is_text(), ends_connection: false }
+        let part = Part { bytes: message.into(), ends };
+        Self { part, is_text: format.is_text(), more: None, ends_connection: false }
     }
 
     fn messages(&self) -> impl Iterator<Item = Bytes> {
         let mut at = 0;
-        self.ends.iter().map(move |end| {
+        self.part.ends.iter().map(move |end| {
             let range = std::mem::replace(&mut at, *end)..*end;
-            self.body.slice(range)
+            self.part.bytes.slice(range)
         })
+    }
+}
+
+/// The rest of an answer.
+struct More {
+    id: Uuid,
+    format: Format,
+    parts: Parts,
+}
+
+impl More {
+    /// Waits for the next part, or for what there is to say instead.
+    async fn next(mut self) -> Reply {
+        let (is_text, ends_connection) = (self.format.is_text(), false);
+        match self.parts.next().await {
+            Some(Ok(part)) => Reply { part, is_text, more: Some(self), ends_connection },
+            Some(Err(error)) => refused(&Failure::from(&error), Some(self.id), self.format),
+            None => Reply { part: Part::default(), is_text, more: None, ends_connection },
+        }
     }
 }
 
@@ -76,7 +99,7 @@ enum Who {
     },
 }
 
-/// A request whose answer is made.
+/// A request whose answer, or the next part of it, is made.
 type Running = BoxFuture<'static, Reply>;
 
 /// Answers requests until either side ends the connection.
@@ -94,9 +117,10 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         Arc::new(Shared { sessions: Sessions::default(), service, source: source.by(Protocol::WebSocket) });
     let mut running: FuturesUnordered<Running> = FuturesUnordered::new();
     loop {
-        // Answers that are ready go with those before them.
-        while let Some(Some(reply)) = running.next().now_or_never() {
-            if !send(&mut connection, &reply, &shared.service).await? {
+        // Answers that are ready go with those before them. One without an end does not keep the client from being heard.
+        for _ in 0..MOST_REQUESTS {
+            let Some(Some(reply)) = running.next().now_or_never() else { break };
+            if !send(&mut connection, reply, &mut running, &shared.service).await? {
                 return Ok(());
             }
         }
@@ -108,9 +132,8 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
             Who::Known(_) => Waits::Idle,
         };
         let received = tokio::select! {
-            biased;
             Some(reply) = running.next(), if !running.is_empty() => {
-                if !send(&mut connection, &reply, &shared.service).await? {
+                if !send(&mut connection, reply, &mut running, &shared.service).await? {
                     return Ok(());
                 }
                 continue;
@@ -122,7 +145,7 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
             match begun {
                 Begun::Runs(future) => running.push(future),
                 Begun::Answered(reply) => {
-                    if !send(&mut connection, &reply, &shared.service).await? {
+                    if !send(&mut connection, reply, &mut running, &shared.service).await? {
                         return Ok(());
                     }
                 }
@@ -131,10 +154,11 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Sends an answer; returns whether the connection goes on.
+/// Sends an answer, and has the rest of it made; returns whether the connection goes on.
 async fn send<S: AsyncRead + AsyncWrite + Unpin>(
     connection: &mut Connection<S>,
-    reply: &Reply,
+    reply: Reply,
+    running: &mut FuturesUnordered<Running>,
     service: &Service,
 ) -> io::Result<bool> {
     for message in reply.messages() {
@@ -145,6 +169,9 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin>(
             return Ok(false);
         }
         connection.send(message, reply.is_text).await?;
+    }
+    if let Some(more) = reply.more {
+        running.push(more.next().boxed());
     }
     if reply.ends_connection {
         connection.end(CloseCode::Policy, "the client did not prove itself").await?;
@@ -212,7 +239,7 @@ async fn try_to_begin(
     };
     let without_rows = |code| {
         let id = id.to_string();
-        let response = Response { id: &id, code, message: "", attributes: &[], rows: None };
+        let response = Response { id: &id, code, message: "", attributes: &[] };
         vec![Begun::Answered(Reply::of(bytes_of(&response, format), format))]
     };
     let principal = match who {
@@ -327,7 +354,7 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
     let admission = &shared.service.admission;
     let nothing = |format| {
         let id = id.to_string();
-        let done = Response { id: &id, code: NO_CONTENT, message: "", attributes: &[], rows: None };
+        let done = Response { id: &id, code: NO_CONTENT, message: "", attributes: &[] };
         Reply::of(bytes_of(&done, format), format)
     };
     if ends_session {
@@ -367,42 +394,77 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
         frees_slot: true,
         explain: None,
     };
-    let ends: Arc<Mutex<Vec<usize>>> = Arc::default();
-    let noted = ends.clone();
     let shown = if options.properties == Some(false) { Shown::Reference } else { Shown::All };
-    let batch = options.batch.unwrap_or(BATCH_ROWS);
-    let write = move |request: &admission::Request, answer: &Answer, output: &mut Output| {
-        let mut ends = Vec::new();
-        for (range, is_last) in batches(answer.rows.len(), batch) {
-            let rows = &answer.rows[range];
-            let code = match (is_last, rows.is_empty()) {
-                (_, true) => NO_CONTENT,
-                (true, false) => SUCCESS,
-                (false, false) => PARTIAL,
-            };
-            let rows = (!rows.is_empty()).then_some(Rows { rows, traversers, shown });
-            let response = Response { id: &request.id, code, message: "", attributes: &[], rows };
-            response.write(format, output)?;
-            ends.push(output.len());
-        }
-        *noted.lock().unwrap_or_else(PoisonError::into_inner) = ends;
-        Ok(())
+    let writer = Messages {
+        id: request.id.clone(),
+        form: Form { format, traversers, shown },
+        batch: options.batch.unwrap_or(BATCH_ROWS),
+        open: None,
     };
     let written = match session {
         Some(session) => {
-            shared.sessions.run(&session, commits, traversers, request, write, admission).await?
+            shared.sessions.run(&session, commits, traversers, request, writer, admission).await?
         }
-        None => admission.run(request, write).await.map_err(|error| Failure::from(&error))?,
+        None => admission.stream(request, writer).await.map_err(|error| Failure::from(&error))?,
     };
-    let ends = std::mem::take(&mut *ends.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Reply { body: written.body, ends, is_text: format.is_text(), ends_connection: false })
+    let more = written.more.map(|parts| More { id, format, parts });
+    Ok(Reply { part: written.first, is_text: format.is_text(), more, ends_connection: false })
 }
 
-/// Cuts rows into batches, of which there is at least one; says of each whether it is the last.
-fn batches(rows: usize, batch: usize) -> impl Iterator<Item = (Range<usize>, bool)> {
-    let count = rows.div_ceil(batch).max(1);
-    (0..count).map(move |index| {
-        let end = (index + 1).saturating_mul(batch).min(rows);
-        (index * batch..end, index + 1 == count)
-    })
+/// Writes messages with a batch of values each. Whether a message is the last one is known when the answer goes on or
+/// ends.
+#[derive(Clone)]
+struct Messages {
+    id: String,
+    form: Form,
+    batch: usize,
+    /// The message that is being written.
+    open: Option<OpenResponse>,
+}
+
+impl Messages {
+    fn response(&self, code: u16) -> Response<'_> {
+        Response { id: &self.id, code, message: "", attributes: &[] }
+    }
+}
+
+fn end(open: OpenResponse, code: u16, out: &mut Output) -> io::Result<()> {
+    open.end(out)?;
+    for correction in open.corrections(code)? {
+        out.correct(correction.at, correction.bytes());
+    }
+    out.end_message();
+    Ok(())
+}
+
+impl Writer for Messages {
+    fn begin(&mut self, _: &Arc<[Str]>, _: &mut Output) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Value], out: &mut Output) -> io::Result<()> {
+        let Some(value) = row.first() else { return Ok(()) };
+        let is_full = |open: &OpenResponse| open.count() >= self.batch || out.begun() >= MESSAGE_BYTES;
+        let mut open = match self.open.take() {
+            Some(open) if !is_full(&open) => open,
+            full => {
+                if let Some(full) = full {
+                    end(full, PARTIAL, out)?;
+                }
+                self.response(PARTIAL).begin(self.form, 0, out)?
+            }
+        };
+        open.value(value, out)?;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Output) -> io::Result<()> {
+        if let Some(open) = self.open.take() {
+            return end(open, SUCCESS, out);
+        }
+        self.response(NO_CONTENT).write(self.form.format, out)?;
+        out.end_message();
+        Ok(())
+    }
 }

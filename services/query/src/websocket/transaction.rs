@@ -1,10 +1,9 @@
 //! The sessions of a connection, and the transaction that each may have open.
 
 use super::codes::Failure;
-use crate::admission::{self, Admission, Output, Written};
+use crate::admission::{self, Admission, Output, Writer, Written};
 use crate::audit::Source;
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -100,11 +99,14 @@ impl Sessions {
         commits: bool,
         by_steps: bool,
         mut request: admission::Request,
-        write: impl Fn(&admission::Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
+        writer: impl Writer,
         admission: &Arc<Admission>,
     ) -> Result<Written, Failure> {
         let session = self.get(name)?;
         let mut session = session.lock().await;
+        // Whole: the next request of the session waits for the end of this one.
+        let write =
+            move |_: &admission::Request, answer: &Answer, output: &mut Output| writer.whole(answer, output);
         let now = admission.now();
         let mut open = match std::mem::take(&mut session.state) {
             State::Clean if commits => {

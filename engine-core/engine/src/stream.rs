@@ -1,0 +1,73 @@
+//! Rows that leave while their request runs.
+//!
+//! A [`RowSink`] gets the rows of a request that only reads, batch by batch. It may wait for whoever takes them, which is
+//! the back pressure: the next batch is made when it returns. The version that the request reads stays pinned meanwhile,
+//! so the time limit of the request holds for the waiting too: the sink checks the [`Interrupt`] that it is given.
+//!
+//! What must never happen: rows of an attempt that is repeated, or of writes that are not committed, reach a sink.
+
+use crate::Error;
+use std::sync::Arc;
+use tidegraph_exec::{Execution, Interrupt, Stop};
+use tidegraph_types::{Str, Value, Version};
+
+/// What is known of an answer before its rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// Names of the columns; the one column of Gremlin is named `result`.
+    pub columns: Arc<[Str]>,
+    /// The version that is read.
+    pub version: Version,
+}
+
+/// Takes the rows of an answer while its request runs, on the request's thread.
+pub trait RowSink {
+    /// Takes the next rows, at least one. They count as memory of the request until this returns. If it waits, it checks
+    /// `interrupt` from time to time.
+    ///
+    /// # Errors
+    ///
+    /// Why the request must stop: what `interrupt` says, or `Cancelled` if nobody wants more rows.
+    fn take(&mut self, head: &Head, rows: Vec<Vec<Value>>, interrupt: &dyn Interrupt) -> Result<(), Stop>;
+}
+
+/// Where the rows of a request go.
+pub(crate) struct Rows<'s> {
+    /// `None`: they are kept for the answer.
+    sink: Option<&'s mut dyn RowSink>,
+    were_handed: bool,
+}
+
+impl<'s> Rows<'s> {
+    pub(crate) fn kept() -> Self {
+        Self { sink: None, were_handed: false }
+    }
+
+    pub(crate) fn handed_to(sink: &'s mut dyn RowSink) -> Self {
+        Self { sink: Some(sink), were_handed: false }
+    }
+
+    /// Whether the sink was given rows.
+    pub(crate) fn were_handed(&self) -> bool {
+        self.were_handed
+    }
+
+    /// Makes all rows, and returns those that are kept. Rows of a request that writes are kept for its commit.
+    pub(crate) fn take_all(
+        &mut self,
+        execution: &mut Execution<'_, '_>,
+        head: &Head,
+        writes: bool,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        let Some(sink) = self.sink.as_deref_mut().filter(|_| !writes) else {
+            return Ok(execution.rows()?);
+        };
+        while let Some(rows) = execution.next_rows()? {
+            self.were_handed = true;
+            sink.take(head, rows, interrupt).map_err(tidegraph_exec::Error::from)?;
+            execution.release_rows();
+        }
+        Ok(vec![])
+    }
+}
