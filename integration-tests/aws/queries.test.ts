@@ -77,7 +77,11 @@ test("what is wrong with a request is said with its code, and is no defect", asy
   const parse = await signer.ask("/openCypher", { query: "MATCH (n RETURN n" });
   assert.match(refused(parse, "MalformedQueryException"), /at 1:10$/);
   refused(await signer.ask("/gremlin", { gremlin: "g.V(" }), "MalformedQueryException");
-  refused(await signer.ask("/openCypher", { query: "CALL nothing.here()" }), "UnsupportedOperationException");
+  refused(await signer.ask("/openCypher", { query: "CALL nothing.here()" }), "MalformedQueryException");
+  refused(
+    await signer.ask("/openCypher", { query: "CALL neptune.algo.pageRank()" }),
+    "UnsupportedOperationException",
+  );
   refused(await signer.ask("/gremlin", { gremlin: "g.V().noSuchStep()" }), "MalformedQueryException");
   refused(await signer.ask("/openCypher", { query: "RETURN $missing" }), "MissingParameterException");
   refused(await signer.ask("/openCypher", {}), "MissingParameterException");

@@ -231,8 +231,15 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Estimates the numbers of vertices and of edges, for plans.
     fn totals(&self) -> (u64, u64);
 
-    /// Returns the statistics that the planner reads.
+    /// Returns the statistics that the planner reads. In a fleet they are some seconds old.
     fn statistics(&self) -> Arc<Statistics>;
+
+    /// Returns the statistics as they are at a version, or later.
+    ///
+    /// # Errors
+    ///
+    /// Those of storage.
+    fn statistics_at(&self, at: At) -> Result<Arc<Statistics>, tidegraph_apl::Error>;
 
     /// Whether the graph certainly has no vertex at a version.
     ///
@@ -433,6 +440,10 @@ impl Backend for Local {
 
     fn statistics(&self) -> Arc<Statistics> {
         Arc::new(self.store.statistics())
+    }
+
+    fn statistics_at(&self, _at: At) -> Result<Arc<Statistics>, tidegraph_apl::Error> {
+        Ok(self.statistics())
     }
 
     fn is_empty(&self, at: Version) -> Result<bool, Error> {

@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{Catalog, Expand, Statistics};
+use tidegraph_apl::{At, Catalog, Expand, Statistics};
 use tidegraph_exec::view::{Carried, Counters};
 use tidegraph_exec::{
     Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Reservation, StatisticsSource,
@@ -704,8 +704,8 @@ impl Database {
 }
 
 impl StatisticsSource for Database {
-    fn statistics(&self) -> Arc<Statistics> {
-        self.backend.statistics()
+    fn statistics(&self, at: At) -> Result<Arc<Statistics>, tidegraph_apl::Error> {
+        self.backend.statistics_at(at)
     }
 }
 

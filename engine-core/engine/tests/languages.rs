@@ -280,7 +280,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("MATCH (n) RETURN m", "MalformedQueryException"),
         ("g.V().out(", "MalformedQueryException"),
         ("g.V().nonsense()", "MalformedQueryException"),
-        ("CALL db.labels()", "UnsupportedOperationException"),
+        ("CALL neptune.algo.pageRank()", "UnsupportedOperationException"),
         ("RETURN 1 + {a: 1}", "InvalidArgumentException"),
         ("RETURN 9223372036854775807 + 1", "InvalidArgumentException"),
         ("RETURN $missing", "MissingParameterException"),

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_apl::Statistics;
+use tidegraph_apl::{At, Statistics};
 use tidegraph_types::{Str, Value};
 
 /// The parameters of a request by name.
@@ -72,8 +72,12 @@ pub trait Entropy: Sync {
 
 /// Statistics of the graph, for procedures about it as a whole.
 pub trait StatisticsSource: Sync {
-    /// Returns what the planner knows of the graph.
-    fn statistics(&self) -> Arc<Statistics>;
+    /// Returns the statistics of the graph as they are at a version, or later.
+    ///
+    /// # Errors
+    ///
+    /// Those of storage.
+    fn statistics(&self, at: At) -> Result<Arc<Statistics>, tidegraph_apl::Error>;
 }
 
 /// The limits of one request.

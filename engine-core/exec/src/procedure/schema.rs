@@ -26,7 +26,7 @@ type Types = BTreeMap<Str, BTreeSet<&'static str>>;
 
 fn statistics(ctx: &Context<'_>) -> Result<Arc<Statistics>> {
     match ctx.statistics {
-        Some(source) => Ok(source.statistics()),
+        Some(source) => Ok(source.statistics(ctx.view.at())?),
         None => Err(Error::Plan("this request has no statistics of the graph".to_owned())),
     }
 }

@@ -98,6 +98,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Returns what the view reads at.
+    pub(crate) fn at(&self) -> At {
+        self.at
+    }
+
     /// Makes a view of the version that an earlier request of the same transaction read, with what that one carried.
     #[must_use]
     pub fn resume(apl: &'a dyn Apl, catalog: &'a dyn Catalog, at: At, carried: Carried) -> Self {

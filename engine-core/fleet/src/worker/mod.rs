@@ -588,6 +588,10 @@ impl Backend for Worker {
         self.shared.fleet.query(None, None).counts()
     }
 
+    fn statistics_at(&self, at: At) -> Result<Arc<Statistics>, tidegraph_apl::Error> {
+        self.shared.fleet.query(None, None).counts_at(at)
+    }
+
     fn is_empty(&self, at: Version) -> Result<bool, tidegraph_engine::Error> {
         let apl = self.shared.fleet.query(None, None);
         let scan = VertexScan { max_rows: 1, ..VertexScan::default() };

@@ -3,7 +3,7 @@
 use super::FleetApl;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use tidegraph_apl::{At, DegreeStatistics, KeyStatistics, SetKey, SetStatistics, Statistics};
+use tidegraph_apl::{At, DegreeStatistics, Error, KeyStatistics, SetKey, SetStatistics, Statistics};
 use tidegraph_types::Token;
 use tidegraph_wire::apl::request;
 
@@ -35,6 +35,17 @@ impl FleetApl {
                 self.shared.statistics.lock().as_ref().map(|(_, kept)| kept.clone()).unwrap_or_default()
             }
         }
+    }
+}
+
+impl FleetApl {
+    /// Reads the counts as they are at a version, or later.
+    ///
+    /// # Errors
+    ///
+    /// Those of a read.
+    pub fn counts_at(&self, at: At) -> Result<Arc<Statistics>, Error> {
+        Ok(Arc::new(merge(self.ask_all(at, request::Statistics)?.into_iter())))
     }
 }
 
