@@ -1,6 +1,7 @@
 //! Rows that leave while their request runs.
 //!
-//! A [`RowSink`] gets the rows of a request that only reads, batch by batch. It may wait for whoever takes them, which is
+//! A [`RowSink`] gets the rows of a request that only reads, batch by batch.
+//! It may wait for the receiver of the rows, which is
 //! the back pressure: the next batch is made when it returns. The version that the request reads stays pinned meanwhile,
 //! so the time limit of the request holds for the waiting too: the sink checks the [`Interrupt`] that it is given.
 //!

@@ -46,7 +46,7 @@ pub(super) struct FailedWith(pub(super) ErrorCode);
 enum Needs {
     /// Nothing here: the engine checks the query, or the handler shows each caller its own queries.
     Query,
-    /// Nothing: whoever is known may see the health of the service.
+    /// Nothing: every known caller may see the health of the service.
     Nothing,
     /// A role.
     Role(Role),
