@@ -5,8 +5,10 @@
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::Offset;
-use tidegraph_types::Value;
+use jiff::tz::{Offset, TimeZone};
+use std::sync::Arc;
+use tidegraph_types::temporal::{self, Malformed};
+use tidegraph_types::{Temporal, Value};
 
 /// Type of a property column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +31,18 @@ pub enum Type {
     String,
     /// Point in time.
     DateTime,
+    /// Date.
+    Date,
+    /// Time of day.
+    LocalTime,
+    /// Time of day with an offset.
+    Time,
+    /// Date and time without a zone.
+    LocalDateTime,
+    /// Point in time with its zone.
+    ZonedDateTime,
+    /// Length of time.
+    Duration,
 }
 
 impl Type {
@@ -45,6 +59,12 @@ impl Type {
             Self::Double => "double",
             Self::String => "string",
             Self::DateTime => "datetime",
+            Self::Date => "date",
+            Self::LocalTime => "localtime",
+            Self::Time => "time",
+            Self::LocalDateTime => "localdatetime",
+            Self::ZonedDateTime => "zoneddatetime",
+            Self::Duration => "duration",
         }
     }
 
@@ -70,7 +90,26 @@ pub(crate) fn parse(kind: Type, text: &str) -> Result<Value, String> {
         Type::Float => Value::Float(float(text, kind)?),
         Type::Double => Value::Double(float(text, kind)?),
         Type::DateTime => Value::DateTime(timestamp(text)?),
+        Type::ZonedDateTime => {
+            let read = temporal::parse_zoned(text).and_then(|text| text.resolve(&TimeZone::UTC));
+            temporal::zoned(read.map_err(|reason| not_a(kind, &reason))?)
+        }
+        Type::Date => of(kind, temporal::parse_date(text).map(Temporal::Date))?,
+        Type::LocalTime => of(kind, temporal::parse_local_time(text).map(Temporal::LocalTime))?,
+        Type::Time => of(kind, temporal::parse_time(text).map(Temporal::Time))?,
+        Type::LocalDateTime => of(kind, temporal::parse_local_date_time(text).map(Temporal::LocalDateTime))?,
+        Type::Duration => {
+            of(kind, temporal::Duration::parse(text).map(|read| Temporal::Duration(Arc::new(read))))?
+        }
     })
+}
+
+fn of(kind: Type, read: Result<Temporal, Malformed>) -> Result<Value, String> {
+    read.map(Value::Temporal).map_err(|reason| not_a(kind, &reason))
+}
+
+fn not_a(kind: Type, reason: &Malformed) -> String {
+    format!("not a {}: {reason}", kind.as_str())
 }
 
 fn integer<T>(text: &str, kind: Type) -> Result<T, String>

@@ -6,6 +6,7 @@ use crate::{
     RepeatTest, ScanFilter, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
+use tidegraph_types::temporal::Iso;
 use tidegraph_types::{Direction, Str, Value};
 
 impl Display for Plan {
@@ -452,7 +453,9 @@ fn write_value(value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
         Value::Float(v) => write!(f, "{v:?}f"),
         Value::Double(v) => write!(f, "{v:?}"),
         Value::String(v) => write!(f, "'{}'", v.escape_debug()),
-        Value::DateTime(v) => write!(f, "datetime('{v}')"),
+        Value::DateTime(v) => write!(f, "datetime('{}')", Iso(*v)),
+        Value::Temporal(v) => write!(f, "{}('{v}')", v.type_name().replace(' ', "")),
+        Value::Point(v) => write!(f, "{v}"),
         other => match other.as_slice() {
             Some(items) => {
                 f.write_str("[")?;

@@ -331,8 +331,55 @@ pub enum Function {
     Day,
     /// Milliseconds since 1970 at the start of the request.
     Timestamp,
-    /// `datetime()` now, or of an ISO 8601 string or epoch milliseconds.
+    /// A value of a text, a map, or a value of another temporal type; a `datetime` of epoch milliseconds too.
+    Temporal(TemporalType),
+    /// The time of the request, in the zone that the argument names, else in UTC.
+    Now(TemporalType),
+    /// Args unit, value, map: the beginning of the unit that the value is in, with the components of the map. Without a
+    /// value, the time of the request.
+    Truncate(TemporalType),
+    /// The duration from one value to another.
+    Between(Between),
+    /// Args seconds since 1970, nanoseconds: a point in time.
+    FromEpoch,
+    /// Args milliseconds since 1970: a point in time.
+    FromEpochMillis,
+    /// A point of a map of coordinates.
+    Point,
+    /// The distance of two points.
+    Distance,
+    /// Args point, lower left corner, upper right corner: whether the point is inside.
+    WithinBox,
+}
+
+/// Types with a constructor in openCypher.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TemporalType {
+    /// `date`
+    Date,
+    /// `localtime`
+    LocalTime,
+    /// `time`: a time of day with an offset
+    Time,
+    /// `localdatetime`
+    LocalDateTime,
+    /// `datetime`: a point in time
     DateTime,
+    /// `duration`
+    Duration,
+}
+
+/// Units of a duration between two values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Between {
+    /// Months, days and seconds.
+    Parts,
+    /// Whole months.
+    Months,
+    /// Whole days.
+    Days,
+    /// Seconds.
+    Seconds,
 }
 
 /// Aggregates. They skip null and Unbound inputs, unless an aggregate says otherwise.

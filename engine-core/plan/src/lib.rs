@@ -28,7 +28,9 @@ mod top;
 pub mod visit;
 
 pub use error::FrontEndError;
-pub use expr::{AggregateKind, Arithmetic, Comparison, Expr, Function, Quantifier};
+pub use expr::{
+    AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType,
+};
 pub use limits::{Limits, Stopped};
 pub use op::{
     AggregateItem, ApplyKind, BindKind, Branch, Column, Op, Plan, PropertyAssignment, RepeatTest,

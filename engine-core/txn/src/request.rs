@@ -269,7 +269,7 @@ fn value_bytes(value: &Value) -> Result<usize, Error> {
     if !value.is_storable() {
         return Err(Error::NotStorable { type_name: value.type_name() });
     }
-    Ok(24 + value.as_str().map_or(0, str::len))
+    Ok(24 + value.as_str().map_or_else(|| value.heap_bytes(), str::len))
 }
 
 /// Whether a transaction changes what a bulk load checks its input against: which vertices exist, which edge ids are

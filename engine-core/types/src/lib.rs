@@ -22,6 +22,8 @@ pub mod footprint;
 pub mod ids;
 pub mod mutation;
 pub mod order;
+pub mod point;
+pub mod temporal;
 pub mod value;
 
 pub use budget::{Budget, NoMemory};
@@ -35,5 +37,7 @@ pub use mutation::{
     CommitRequest, IndexDefinition, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation,
     PropertyWrite,
 };
+pub use point::Point;
 pub use smol_str::SmolStr as Str;
+pub use temporal::Temporal;
 pub use value::{Map, Path, Symbol, Value};

@@ -6,7 +6,8 @@
 //! * [`order`]: the total order of ORDER BY; `Eq` and `Hash` agree with it. [`gremlin_order`] is the total order of
 //!   Gremlin's `order()`, which ranks types differently.
 
-use crate::{Path, Value};
+use crate::temporal::{DATE_TIME_RANK, place};
+use crate::{Path, Temporal, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
@@ -58,6 +59,10 @@ pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
         (Value::String(x), Value::String(y)) => Some(x.cmp(y)),
         (Value::Bool(x), Value::Bool(y)) => Some(x.cmp(y)),
         (Value::DateTime(x), Value::DateTime(y)) => Some(x.cmp(y)),
+        (Value::Temporal(x), Value::Temporal(y)) => x.compare(y),
+        (Value::DateTime(_), Value::Temporal(_)) | (Value::Temporal(_), Value::DateTime(_)) => {
+            Some(place(a)?.cmp(&place(b)?))
+        }
         (Value::List(x), Value::List(y)) => {
             for (i, j) in x.iter().zip(y.iter()) {
                 match compare(i, j) {
@@ -127,17 +132,19 @@ fn rank(v: &Value) -> u8 {
         Value::Property(_) => 6,
         Value::Entry(_) => 7,
         Value::Symbol(_) => 8,
-        Value::DateTime(_) => 9,
-        Value::String(_) => 10,
-        Value::Bool(_) => 11,
+        Value::DateTime(_) => DATE_TIME_RANK,
+        Value::Temporal(temporal) => temporal.rank(),
+        Value::Point(_) => 15,
+        Value::String(_) => 16,
+        Value::Bool(_) => 17,
         Value::Byte(_)
         | Value::Short(_)
         | Value::Int(_)
         | Value::Long(_)
         | Value::Float(_)
-        | Value::Double(_) => 12,
-        Value::Null => 13,
-        Value::Unbound => 14,
+        | Value::Double(_) => 18,
+        Value::Null => 19,
+        Value::Unbound => 20,
     }
 }
 
@@ -148,6 +155,12 @@ fn gremlin_rank(v: &Value) -> u8 {
         Value::Null => 1,
         Value::Bool(_) => 2,
         Value::DateTime(_) => 4,
+        // Types that Gremlin does not know, behind its own.
+        Value::Temporal(temporal) => match temporal.rank() {
+            DATE_TIME_RANK => 4,
+            rank => 5 + rank,
+        },
+        Value::Point(_) => 30,
         // A map's tokens are ordered by their names among its other keys.
         Value::String(_) | Value::Symbol(_) => 5,
         Value::Vertex(_) | Value::VertexData(_) => 6,
@@ -186,6 +199,11 @@ fn total<const GREMLIN: bool>(a: &Value, b: &Value) -> Ordering {
         (Value::String(x), Value::String(y)) => x.cmp(y),
         (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
         (Value::DateTime(x), Value::DateTime(y)) => x.cmp(y),
+        (Value::Temporal(x), Value::Temporal(y)) => x.order(y),
+        (Value::DateTime(_), Value::Temporal(_)) | (Value::Temporal(_), Value::DateTime(_)) => {
+            place(a).cmp(&place(b))
+        }
+        (Value::Point(x), Value::Point(y)) => x.cmp(y),
         (Value::Symbol(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
         (Value::String(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
         (Value::Symbol(x), Value::String(y)) => x.as_str().cmp(y.as_str()),
@@ -262,7 +280,10 @@ impl Hash for Value {
             Value::Null | Value::Unbound => {}
             Value::Bool(v) => v.hash(state),
             Value::String(v) => v.hash(state),
-            Value::DateTime(v) => v.hash(state),
+            Value::DateTime(_) => place(self).hash(state),
+            Value::Temporal(Temporal::DateTime(_)) => place(self).hash(state),
+            Value::Temporal(temporal) => temporal.hash(state),
+            Value::Point(point) => point.hash(state),
             Value::Symbol(v) => v.hash(state),
             Value::List(items) | Value::Set(items) => items.hash(state),
             Value::Map(map) => {

@@ -4,6 +4,8 @@
 //! to NaN, and numbers of any type to each other if they are the same number. The languages' `=` is
 //! [`order::equals`](crate::order::equals).
 
+use crate::point::Point;
+use crate::temporal::{Iso, Temporal};
 use crate::{Edge, EdgeData, Gui, PropertyRef, Str, VertexData};
 use indexmap::IndexMap;
 use jiff::Timestamp;
@@ -50,6 +52,10 @@ pub enum Value {
     String(Str),
     /// A point in time in UTC, with nanoseconds.
     DateTime(Timestamp),
+    /// A date, a time, a point in time with a zone, or a duration.
+    Temporal(Temporal),
+    /// A point of a plane, of space, or of the Earth.
+    Point(Arc<Point>),
     /// Ordered values.
     List(Arc<Vec<Value>>),
     /// Distinct values, in order of insertion (Gremlin only).
@@ -144,7 +150,9 @@ impl Value {
                 None => format!("{text:?}"),
             },
             Self::Bool(truth) => truth.to_string(),
-            Self::DateTime(at) => at.to_string(),
+            Self::DateTime(at) => Iso(*at).to_string(),
+            Self::Temporal(temporal) => temporal.to_string(),
+            Self::Point(point) => point.to_string(),
             other => match (other.as_i64(), other.as_f64()) {
                 (Some(whole), _) => whole.to_string(),
                 (None, Some(float)) => format!("{float:?}"),
@@ -168,6 +176,8 @@ impl Value {
             Self::Double(_) => "double",
             Self::String(_) => "string",
             Self::DateTime(_) => "datetime",
+            Self::Temporal(temporal) => temporal.type_name(),
+            Self::Point(_) => "point",
             Self::List(_) => "list",
             Self::Set(_) => "set",
             Self::Map(_) => "map",
@@ -186,9 +196,9 @@ impl Value {
         matches!(self, Self::Null | Self::Unbound)
     }
 
-    /// Whether a property can hold the value: only scalars.
+    /// Whether the value is one that properties hold, and no list.
     #[must_use]
-    pub fn is_storable(&self) -> bool {
+    pub fn is_scalar(&self) -> bool {
         matches!(
             self,
             Self::Bool(_)
@@ -200,7 +210,50 @@ impl Value {
                 | Self::Double(_)
                 | Self::String(_)
                 | Self::DateTime(_)
+                | Self::Temporal(_)
+                | Self::Point(_)
         )
+    }
+
+    /// Whether a property can hold the value: a scalar, or a list of scalars of one type. Numbers of all widths are one
+    /// type here, points in time with and without a zone too.
+    #[must_use]
+    pub fn is_storable(&self) -> bool {
+        match self {
+            Self::List(items) => match items.split_first() {
+                None => true,
+                Some((first, rest)) => {
+                    let class = first.list_class();
+                    class.is_some() && rest.iter().all(|item| item.list_class() == class)
+                }
+            },
+            scalar => scalar.is_scalar(),
+        }
+    }
+
+    /// Returns a number for the types that may stand together in a stored list; `None` for values that no list holds.
+    fn list_class(&self) -> Option<u32> {
+        Some(match self {
+            Self::Bool(_) => 0,
+            Self::Byte(_)
+            | Self::Short(_)
+            | Self::Int(_)
+            | Self::Long(_)
+            | Self::Float(_)
+            | Self::Double(_) => 1,
+            Self::String(_) => 2,
+            Self::DateTime(_) => 3,
+            Self::Temporal(temporal) => match temporal {
+                Temporal::DateTime(_) => 3,
+                Temporal::Date(_) => 4,
+                Temporal::LocalTime(_) => 5,
+                Temporal::Time(_) => 6,
+                Temporal::LocalDateTime(_) => 7,
+                Temporal::Duration(_) => 8,
+            },
+            Self::Point(point) => 16 + point.srid(),
+            _ => return None,
+        })
     }
 
     /// Returns an integer of any width.
@@ -268,6 +321,8 @@ impl Value {
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::String(text) if text.is_heap_allocated() => text.len() + 16,
+            Self::Temporal(temporal) => temporal.heap_bytes(),
+            Self::Point(_) => size_of::<Point>() + 16,
             Self::List(items) | Self::Set(items) => {
                 24 + items.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum::<usize>()
             }

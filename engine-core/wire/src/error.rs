@@ -28,6 +28,14 @@ pub enum Error {
         /// The number.
         value: i128,
     },
+    /// A message has fields that no value has.
+    #[error("{message} is not valid: {reason}")]
+    Invalid {
+        /// Name of the message.
+        message: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
     /// A value has a type that no property can have.
     #[error("a value of type {type_name} cannot be stored")]
     NotStorable {

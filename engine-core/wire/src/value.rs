@@ -3,13 +3,17 @@
 use crate::Error;
 use crate::proto::{self, value::Kind};
 use jiff::Timestamp;
-use tidegraph_types::{Cardinality, Str, Value};
+use jiff::tz::TimeZone;
+use std::sync::Arc;
+use tidegraph_types::point::Crs;
+use tidegraph_types::temporal::{self, Duration, OffsetTime};
+use tidegraph_types::{Cardinality, Point, Str, Temporal, Value};
 
 /// Returns the message of a value.
 ///
 /// # Errors
 ///
-/// [`Error::NotStorable`] for null, lists, elements and the like.
+/// [`Error::NotStorable`] for null, lists of different types, elements and the like.
 pub fn encode(value: &Value) -> Result<proto::Value, Error> {
     let kind = match value {
         Value::Bool(v) => Kind::BoolValue(*v),
@@ -21,6 +25,13 @@ pub fn encode(value: &Value) -> Result<proto::Value, Error> {
         Value::Double(v) => Kind::DoubleValue(*v),
         Value::String(v) => Kind::StringValue(v.to_string()),
         Value::DateTime(v) => Kind::DatetimeValue(encode_datetime(*v)),
+        Value::Temporal(v) => encode_temporal(v),
+        Value::Point(v) => {
+            Kind::PointValue(proto::Point { srid: v.srid(), coordinates: v.coordinates().to_vec() })
+        }
+        Value::List(items) if value.is_storable() => {
+            Kind::ListValue(proto::ListValue { values: items.iter().map(encode).collect::<Result<_, _>>()? })
+        }
         other => return Err(Error::NotStorable { type_name: other.type_name() }),
     };
     Ok(proto::Value { kind: Some(kind) })
@@ -42,7 +53,105 @@ pub fn decode(message: proto::Value) -> Result<Value, Error> {
         Kind::DoubleValue(v) => Value::Double(v),
         Kind::StringValue(v) => Value::String(Str::from(v)),
         Kind::DatetimeValue(v) => Value::DateTime(decode_datetime(&v)?),
+        Kind::ListValue(list) => decode_list(list)?,
+        Kind::DateValue(days) => {
+            let date = temporal::date_of_epoch_days(days);
+            Value::Temporal(Temporal::Date(date.ok_or_else(|| out_of_range("date_value", days))?))
+        }
+        Kind::LocalTimeValue(nanos) => Value::Temporal(Temporal::LocalTime(decode_time(nanos)?)),
+        Kind::TimeValue(v) => Value::Temporal(Temporal::Time(OffsetTime {
+            time: decode_time(v.nanos)?,
+            offset: decode_offset(v.offset_seconds)?,
+        })),
+        Kind::LocalDatetimeValue(v) => {
+            let nanos = i32::try_from(v.nanos).map_err(|_| out_of_range("nanos", v.nanos))?;
+            let local = temporal::local_of_epoch_seconds(v.seconds, nanos);
+            Value::Temporal(Temporal::LocalDateTime(local.ok_or_else(|| out_of_range("seconds", v.seconds))?))
+        }
+        Kind::ZonedDatetimeValue(v) => decode_zoned(v)?,
+        Kind::DurationValue(v) => {
+            let nanos = Some(v.nanos).filter(|nanos| *nanos < 1_000_000_000);
+            let nanos = nanos.ok_or_else(|| out_of_range("nanos", v.nanos))?;
+            let duration = Duration::new(v.months, v.days, v.seconds, i128::from(nanos));
+            let duration = duration.ok_or_else(|| out_of_range("seconds", v.seconds))?;
+            Value::Temporal(Temporal::Duration(Arc::new(duration)))
+        }
+        Kind::PointValue(v) => {
+            let crs = Crs::of_srid(i64::from(v.srid)).ok_or_else(|| out_of_range("srid", v.srid))?;
+            let point = Point::new(crs, &v.coordinates);
+            Value::Point(Arc::new(point.map_err(|reason| Error::Invalid { message: "Point", reason })?))
+        }
     })
+}
+
+fn out_of_range(field: &'static str, value: impl Into<i128>) -> Error {
+    Error::OutOfRange { field, value: value.into() }
+}
+
+fn encode_temporal(value: &Temporal) -> Kind {
+    let nanos = |time| temporal::nanos_of_day(time).unsigned_abs();
+    match value {
+        Temporal::Date(date) => Kind::DateValue(temporal::epoch_days(*date)),
+        Temporal::LocalTime(time) => Kind::LocalTimeValue(nanos(*time)),
+        Temporal::Time(time) => Kind::TimeValue(proto::OffsetTime {
+            nanos: nanos(time.time),
+            offset_seconds: time.offset.seconds(),
+        }),
+        Temporal::LocalDateTime(local) => {
+            let (seconds, nanos) = temporal::epoch_seconds(*local);
+            Kind::LocalDatetimeValue(proto::DateTime { seconds, nanos: nanos.unsigned_abs() })
+        }
+        Temporal::DateTime(zoned) => Kind::ZonedDatetimeValue(proto::ZonedDateTime {
+            at: Some(encode_datetime(zoned.timestamp())),
+            zone: Some(match zoned.time_zone().iana_name() {
+                Some(name) => proto::zoned_date_time::Zone::Name(name.to_owned()),
+                None => proto::zoned_date_time::Zone::OffsetSeconds(zoned.offset().seconds()),
+            }),
+        }),
+        Temporal::Duration(duration) => Kind::DurationValue(proto::Duration {
+            months: duration.months(),
+            days: duration.days(),
+            seconds: duration.seconds(),
+            nanos: duration.subsec_nanos().unsigned_abs(),
+        }),
+    }
+}
+
+/// Returns a list of scalars. A list in a list is refused before it is read, so a message cannot be deep.
+fn decode_list(list: proto::ListValue) -> Result<Value, Error> {
+    let mut values = Vec::with_capacity(list.values.len());
+    for value in list.values {
+        if matches!(value.kind, Some(Kind::ListValue(_))) {
+            return Err(Error::Invalid { message: "ListValue", reason: "a list in a list".to_owned() });
+        }
+        values.push(decode(value)?);
+    }
+    let list = Value::list(values);
+    if list.is_storable() {
+        Ok(list)
+    } else {
+        let reason = "its values are not of one type".to_owned();
+        Err(Error::Invalid { message: "ListValue", reason })
+    }
+}
+
+fn decode_time(nanos: u64) -> Result<jiff::civil::Time, Error> {
+    let day = temporal::SECONDS_OF_DAY.unsigned_abs() * temporal::NANOS_OF_SECOND.unsigned_abs();
+    if nanos < day { Ok(temporal::time_of_nanos(i128::from(nanos))) } else { Err(out_of_range("nanos", nanos)) }
+}
+
+fn decode_offset(seconds: i32) -> Result<jiff::tz::Offset, Error> {
+    temporal::offset_of_seconds(i64::from(seconds)).map_err(|_| out_of_range("offset_seconds", seconds))
+}
+
+fn decode_zoned(v: proto::ZonedDateTime) -> Result<Value, Error> {
+    let at = decode_datetime(&v.at.ok_or(Error::Missing { message: "ZonedDateTime", field: "at" })?)?;
+    let zone = match v.zone.ok_or(Error::Missing { message: "ZonedDateTime", field: "zone" })? {
+        proto::zoned_date_time::Zone::OffsetSeconds(seconds) => TimeZone::fixed(decode_offset(seconds)?),
+        proto::zoned_date_time::Zone::Name(name) => temporal::parse_zone(&name)
+            .map_err(|error| Error::Invalid { message: "ZonedDateTime", reason: error.to_string() })?,
+    };
+    Ok(temporal::zoned(at.to_zoned(zone)))
 }
 
 /// Returns the value of a required field.
@@ -55,13 +164,8 @@ fn narrow<T: TryFrom<i32>>(field: &'static str, v: i32) -> Result<T, Error> {
 }
 
 fn encode_datetime(at: Timestamp) -> proto::DateTime {
-    // jiff gives seconds and nanoseconds of one sign; the message rounds seconds down.
-    let (seconds, nanos) = (at.as_second(), at.subsec_nanosecond());
-    if nanos < 0 {
-        proto::DateTime { seconds: seconds - 1, nanos: (nanos + 1_000_000_000).unsigned_abs() }
-    } else {
-        proto::DateTime { seconds, nanos: nanos.unsigned_abs() }
-    }
+    let (seconds, nanos) = temporal::seconds_and_nanos(at);
+    proto::DateTime { seconds, nanos: nanos.unsigned_abs() }
 }
 
 fn decode_datetime(message: &proto::DateTime) -> Result<Timestamp, Error> {
@@ -115,7 +219,43 @@ pub(crate) mod tests {
             any::<String>().prop_map(Value::string),
             (Timestamp::MIN.as_second()..=Timestamp::MAX.as_second(), 0..1_000_000_000_i32)
                 .prop_map(|(s, n)| Value::DateTime(Timestamp::new(s, n).unwrap_or(Timestamp::MAX))),
+            any_temporal(),
+            (any_temporal(), any_temporal()).prop_map(|(a, b)| {
+                let list = Value::list(vec![a.clone(), b]);
+                if list.is_storable() { list } else { Value::list(vec![a]) }
+            }),
+            proptest::collection::vec(any::<i64>().prop_map(Value::Long), 0..4).prop_map(Value::list),
+            (-1e9..1e9_f64, -90.0..90.0_f64).prop_map(|(x, y)| {
+                Value::Point(Arc::new(Point::new(Crs::Wgs84, &[x, y]).unwrap()))
+            }),
         ]
+    }
+
+    fn any_temporal() -> impl Strategy<Value = Value> {
+        let day = -4_371_587..2_932_897_i64;
+        let nanos = 0..86_400_000_000_000_i64;
+        let zones = ["Europe/Stockholm", "America/New_York", "+05:30", "-00:53:28", "Z"];
+        (day, nanos, any::<[i64; 3]>(), 0..zones.len(), 0..6).prop_map(move |(day, nanos, parts, zone, kind)| {
+            let date = temporal::date_of_epoch_days(day).unwrap();
+            let time = temporal::time_of_nanos(i128::from(nanos));
+            let zone = temporal::parse_zone(zones[zone]).unwrap();
+            let offset = zone.to_offset(Timestamp::UNIX_EPOCH);
+            Value::Temporal(match kind {
+                0 => Temporal::Date(date),
+                1 => Temporal::LocalTime(time),
+                2 => Temporal::Time(OffsetTime { time, offset }),
+                3 => Temporal::LocalDateTime(date.to_datetime(time)),
+                4 => {
+                    let [months, days, seconds] = parts;
+                    let duration = Duration::new(months, days, seconds / 2, i128::from(nanos));
+                    Temporal::Duration(Arc::new(duration.unwrap()))
+                }
+                _ => match date.to_datetime(time).to_zoned(zone) {
+                    Ok(zoned) => return temporal::zoned(zoned),
+                    Err(_) => Temporal::Date(date),
+                },
+            })
+        })
     }
 
     fn round_trip(value: &Value) -> Value {

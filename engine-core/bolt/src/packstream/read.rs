@@ -1,9 +1,11 @@
 //! Reads values.
 
 use super::{DEPTH_LIMIT, tags};
-use jiff::civil;
 use jiff::tz::TimeZone;
-use tidegraph_types::{Budget, Map, NoMemory, Str, Value};
+use std::sync::Arc;
+use tidegraph_types::point::Crs;
+use tidegraph_types::temporal::{self, Duration, OffsetTime};
+use tidegraph_types::{Budget, Map, NoMemory, Point, Str, Temporal, Value};
 
 /// Memory of an entry of a map besides what its key and value refer to.
 const ENTRY_BYTES: usize = 2 * size_of::<Value>() + 24;
@@ -261,41 +263,95 @@ impl<'a> Reader<'a> {
     }
 
     fn fields(&mut self, tag: u8, count: usize, at: usize) -> Result<Value, Error> {
-        use tags::{DATE_TIME, DATE_TIME_ZONE, LEGACY_DATE_TIME, LEGACY_DATE_TIME_ZONE};
         let Some(name) = tags::name(tag) else { return Err(Error::Structure { at, tag }) };
-        let is_point_in_time =
-            matches!(tag, DATE_TIME | DATE_TIME_ZONE | LEGACY_DATE_TIME | LEGACY_DATE_TIME_ZONE);
-        if !is_point_in_time {
-            return Err(Error::Unsupported { at, name });
-        }
+        let Some(expected) = tags::fields(tag) else { return Err(Error::Unsupported { at, name }) };
         let wrong = |problem: String| Error::Field { at, problem };
-        if count != 3 {
-            return Err(wrong(format!("a {name} has 3 fields, not {count}")));
+        if count != expected {
+            let plural = if expected == 1 { "" } else { "s" };
+            return Err(wrong(format!("a {name} has {expected} field{plural}, not {count}")));
         }
-        let (seconds, nanos, zone) = (self.value()?, self.value()?, self.value()?);
-        let (Value::Long(seconds), Value::Long(nanos @ 0..=999_999_999)) = (&seconds, &nanos) else {
-            let (seconds, nanos) = (seconds.for_message(), nanos.for_message());
-            return Err(wrong(format!("{seconds} seconds and {nanos} nanoseconds are not a point in time")));
-        };
-        let time = jiff::Timestamp::new(*seconds, *nanos as i32).map_err(|error| wrong(error.to_string()))?;
-        let at_zone = |zone: &TimeZone| {
-            let local: civil::DateTime = TimeZone::UTC.to_datetime(time);
-            zone.to_timestamp(local).map_err(|error| wrong(error.to_string()))
-        };
-        let is_local = matches!(tag, LEGACY_DATE_TIME | LEGACY_DATE_TIME_ZONE);
-        Ok(Value::DateTime(match zone {
-            Value::Long(offset) if matches!(tag, DATE_TIME | LEGACY_DATE_TIME) => {
-                let seconds = i32::try_from(offset).ok();
-                let offset = seconds.and_then(|seconds| jiff::tz::Offset::from_seconds(seconds).ok());
-                let offset = offset.ok_or_else(|| wrong("the offset is beyond a day".to_owned()))?;
-                if is_local { at_zone(&offset.to_time_zone())? } else { time }
-            }
-            Value::String(name) if matches!(tag, DATE_TIME_ZONE | LEGACY_DATE_TIME_ZONE) => {
-                let zone = TimeZone::get(&name)
-                    .map_err(|_| wrong(format!("{name:?} is not the name of a time zone")))?;
-                if is_local { at_zone(&zone)? } else { time }
-            }
-            other => return Err(wrong(format!("{} is not a zone of a {name}", other.for_message()))),
-        }))
+        let mut fields = [Value::Null, Value::Null, Value::Null, Value::Null];
+        for field in &mut fields[..count] {
+            *field = self.value()?;
+        }
+        structure(tag, name, &fields[..count]).map_err(wrong)
     }
+}
+
+/// Makes the value of a structure. The error says which field is wrong.
+fn structure(tag: u8, name: &'static str, fields: &[Value]) -> Result<Value, String> {
+    let integer = |index: usize| match fields.get(index) {
+        Some(Value::Long(number)) => Ok(*number),
+        other => Err(format!("{} is not an integer of a {name}", shown(other))),
+    };
+    let day = temporal::SECONDS_OF_DAY * temporal::NANOS_OF_SECOND;
+    let time = || match integer(0)? {
+        nanos if (0..day).contains(&nanos) => Ok(temporal::time_of_nanos(i128::from(nanos))),
+        nanos => Err(format!("{nanos} nanoseconds are not a time of day")),
+    };
+    let offset = |seconds: i64| temporal::offset_of_seconds(seconds).map_err(|problem| problem.0);
+    let local = || {
+        let (seconds, nanos) = (integer(0)?, integer(1)?);
+        i32::try_from(nanos)
+            .ok()
+            .and_then(|nanos| temporal::local_of_epoch_seconds(seconds, nanos))
+            .ok_or_else(|| format!("{seconds} seconds and {nanos} nanoseconds are not a point in time"))
+    };
+    Ok(match tag {
+        tags::DATE => {
+            let days = integer(0)?;
+            let date = temporal::date_of_epoch_days(days);
+            Value::Temporal(Temporal::Date(
+                date.ok_or_else(|| format!("{days} days are not in the years -9999 to 9999"))?,
+            ))
+        }
+        tags::LOCAL_TIME => Value::Temporal(Temporal::LocalTime(time()?)),
+        tags::TIME => {
+            Value::Temporal(Temporal::Time(OffsetTime { time: time()?, offset: offset(integer(1)?)? }))
+        }
+        tags::LOCAL_DATE_TIME => Value::Temporal(Temporal::LocalDateTime(local()?)),
+        tags::DURATION => {
+            let nanos = i128::from(integer(3)?);
+            let duration = Duration::new(integer(0)?, integer(1)?, integer(2)?, nanos);
+            let duration = duration.ok_or_else(|| "the duration is too long".to_owned())?;
+            Value::Temporal(Temporal::Duration(Arc::new(duration)))
+        }
+        tags::POINT_2D | tags::POINT_3D => {
+            let srid = integer(0)?;
+            let crs = Crs::of_srid(srid).ok_or_else(|| format!("{srid} is not a known SRID"))?;
+            let mut coordinates = [0.0; 3];
+            let given = fields.len() - 1;
+            for (index, coordinate) in coordinates[..given].iter_mut().enumerate() {
+                let field = &fields[index + 1];
+                let number = field.as_f64();
+                *coordinate = number.ok_or_else(|| format!("{} is not a coordinate", shown(Some(field))))?;
+            }
+            Value::Point(Arc::new(Point::new(crs, &coordinates[..given])?))
+        }
+        // What remains are points in time: of UTC, or of a local time before Bolt 5.
+        _ => {
+            let local = local()?;
+            let zone = match &fields[2] {
+                Value::Long(seconds) if matches!(tag, tags::DATE_TIME | tags::LEGACY_DATE_TIME) => {
+                    TimeZone::fixed(offset(*seconds)?)
+                }
+                Value::String(zone) if matches!(tag, tags::DATE_TIME_ZONE | tags::LEGACY_DATE_TIME_ZONE) => {
+                    temporal::parse_zone(zone).map_err(|problem| problem.0)?
+                }
+                other => return Err(format!("{} is not a zone of a {name}", shown(Some(other)))),
+            };
+            let is_local = matches!(tag, tags::LEGACY_DATE_TIME | tags::LEGACY_DATE_TIME_ZONE);
+            let zoned = if is_local {
+                temporal::zoned_from_local(local, &zone).map_err(|problem| problem.0)?
+            } else {
+                let at = temporal::zoned_from_local(local, &TimeZone::UTC).map_err(|problem| problem.0)?;
+                at.with_time_zone(zone)
+            };
+            temporal::zoned(zoned)
+        }
+    })
+}
+
+fn shown(field: Option<&Value>) -> String {
+    field.map_or_else(|| "nothing".to_owned(), Value::for_message)
 }

@@ -18,6 +18,17 @@ pub const DURATION: u8 = b'E';
 pub const POINT_2D: u8 = b'X';
 pub const POINT_3D: u8 = b'Y';
 
+/// Returns the number of fields of a structure that a client may send; `None` for structures that only answers have.
+pub fn fields(tag: u8) -> Option<usize> {
+    Some(match tag {
+        DATE | LOCAL_TIME => 1,
+        TIME | LOCAL_DATE_TIME => 2,
+        DATE_TIME | DATE_TIME_ZONE | LEGACY_DATE_TIME | LEGACY_DATE_TIME_ZONE | POINT_2D => 3,
+        DURATION | POINT_3D => 4,
+        _ => return None,
+    })
+}
+
 /// Returns the name of a structure.
 pub fn name(tag: u8) -> Option<&'static str> {
     Some(match tag {

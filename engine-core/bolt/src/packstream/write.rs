@@ -2,7 +2,8 @@
 
 use super::tags;
 use indexmap::IndexMap;
-use tidegraph_types::{EdgeData, Gui, Path, PropertyData, Sid, Str, Value, VertexData};
+use tidegraph_types::temporal::{self, OffsetTime};
+use tidegraph_types::{EdgeData, Gui, Path, PropertyData, Sid, Str, Temporal, Value, VertexData};
 
 /// What differs between versions of Bolt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,13 +28,18 @@ pub fn write_value(value: &Value, dialect: Dialect, output: &mut Vec<u8>) {
         Value::String(v) => write_text(v, output),
         Value::DateTime(v) => {
             write_structure(if dialect.utc { tags::DATE_TIME } else { tags::LEGACY_DATE_TIME }, 3, output);
-            // PackStream counts nanoseconds forwards from the second, jiff towards zero.
-            let nanos = i64::from(v.subsec_nanosecond());
-            let (second, nanos) =
-                if nanos < 0 { (v.as_second() - 1, nanos + 1_000_000_000) } else { (v.as_second(), nanos) };
-            write_integer(second, output);
-            write_integer(nanos, output);
+            write_seconds(temporal::seconds_and_nanos(*v), output);
             write_integer(0, output);
+        }
+        Value::Temporal(v) => write_temporal(v, dialect, output),
+        Value::Point(point) => {
+            let coordinates = point.coordinates();
+            let tag = if coordinates.len() == 2 { tags::POINT_2D } else { tags::POINT_3D };
+            write_structure(tag, coordinates.len() as u8 + 1, output);
+            write_integer(i64::from(point.srid()), output);
+            for coordinate in coordinates {
+                write_double(*coordinate, output);
+            }
         }
         Value::List(items) | Value::Set(items) => write_list(items, dialect, output),
         Value::Map(map) => {
@@ -62,6 +68,60 @@ pub fn write_value(value: &Value, dialect: Dialect, output: &mut Vec<u8>) {
         Value::VertexData(data) => write_vertex(data, dialect, output),
         Value::EdgeData(data) => write_edge(data, dialect, output),
         Value::Path(path) => write_path(path, dialect, output),
+    }
+}
+
+/// Writes seconds and the nanoseconds after them.
+fn write_seconds((seconds, nanos): (i64, i32), output: &mut Vec<u8>) {
+    write_integer(seconds, output);
+    write_integer(i64::from(nanos), output);
+}
+
+fn write_temporal(value: &Temporal, dialect: Dialect, output: &mut Vec<u8>) {
+    match value {
+        Temporal::Date(date) => {
+            write_structure(tags::DATE, 1, output);
+            write_integer(temporal::epoch_days(*date), output);
+        }
+        Temporal::LocalTime(time) => {
+            write_structure(tags::LOCAL_TIME, 1, output);
+            write_integer(temporal::nanos_of_day(*time), output);
+        }
+        Temporal::Time(OffsetTime { time, offset }) => {
+            write_structure(tags::TIME, 2, output);
+            write_integer(temporal::nanos_of_day(*time), output);
+            write_integer(i64::from(offset.seconds()), output);
+        }
+        Temporal::LocalDateTime(local) => {
+            write_structure(tags::LOCAL_DATE_TIME, 2, output);
+            write_seconds(temporal::epoch_seconds(*local), output);
+        }
+        Temporal::DateTime(zoned) => {
+            let name = zoned.time_zone().iana_name();
+            let tag = match (dialect.utc, name) {
+                (true, None) => tags::DATE_TIME,
+                (true, Some(_)) => tags::DATE_TIME_ZONE,
+                (false, None) => tags::LEGACY_DATE_TIME,
+                (false, Some(_)) => tags::LEGACY_DATE_TIME_ZONE,
+            };
+            write_structure(tag, 3, output);
+            let seconds = if dialect.utc {
+                temporal::seconds_and_nanos(zoned.timestamp())
+            } else {
+                temporal::epoch_seconds(zoned.datetime())
+            };
+            write_seconds(seconds, output);
+            match name {
+                Some(name) => write_text(name, output),
+                None => write_integer(i64::from(zoned.offset().seconds()), output),
+            }
+        }
+        Temporal::Duration(duration) => {
+            write_structure(tags::DURATION, 4, output);
+            write_integer(duration.months(), output);
+            write_integer(duration.days(), output);
+            write_seconds((duration.seconds(), duration.subsec_nanos()), output);
+        }
     }
 }
 

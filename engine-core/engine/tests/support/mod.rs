@@ -89,7 +89,7 @@ pub fn show(value: &Value) -> String {
         Value::EdgeData(data) => format!("e[{}-{}->{}]", data.source_id, data.label, data.target_id),
         Value::Path(path) => format!("<{}>", list(&path.objects)),
         Value::Property(p) => format!("p[{}->{}]", p.key, show(&p.value)),
-        Value::DateTime(v) => v.to_string(),
+        Value::DateTime(_) | Value::Temporal(_) => value.for_message(),
         other => match (other.as_i64(), other.as_f64()) {
             (Some(int), _) => int.to_string(),
             (None, Some(float)) => format!("{float:?}"),

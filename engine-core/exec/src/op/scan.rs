@@ -241,7 +241,7 @@ enum Operands {
 fn scalar(value: Value, test: impl FnOnce(Value) -> Test) -> Operands {
     match value {
         v if v.is_null() => Operands::Nothing,
-        v if v.is_storable() => Operands::Test(test(v)),
+        v if v.is_scalar() => Operands::Test(test(v)),
         _ => Operands::Everything,
     }
 }
@@ -287,7 +287,7 @@ impl<'p> Vertices<'p> {
                 let value = eval(expr)?;
                 match value.as_slice() {
                     None if value.is_null() => Operands::Nothing,
-                    Some(items) if items.iter().all(|v| v.is_null() || v.is_storable()) => {
+                    Some(items) if items.iter().all(|v| v.is_null() || v.is_scalar()) => {
                         let items: Vec<Value> = items.iter().filter(|v| !v.is_null()).cloned().collect();
                         if items.is_empty() { Operands::Nothing } else { Operands::Test(Test::Within(items)) }
                     }
@@ -300,7 +300,7 @@ impl<'p> Vertices<'p> {
                     let Some((expr, inside)) = expr else { continue };
                     match eval(expr)? {
                         value if value.is_null() => return Ok(Operands::Nothing),
-                        value if value.is_storable() => *bound = Some((value, *inside)),
+                        value if value.is_scalar() => *bound = Some((value, *inside)),
                         _ => return Ok(Operands::Everything),
                     }
                 }

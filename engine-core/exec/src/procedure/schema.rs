@@ -12,7 +12,7 @@ use tidegraph_apl::{
     EdgeRead, EdgeRows, Projection, PropertyCell, PropertyPredicate, Statistics, Test, VertexRead,
     VertexRows, VertexScan,
 };
-use tidegraph_types::{Edge, Gui, Map, Str, Token, Value};
+use tidegraph_types::{Edge, Gui, Map, Str, Temporal, Token, Value};
 
 /// Number of vertices of a label whose values are read.
 const VERTICES: usize = 1_000;
@@ -119,7 +119,14 @@ fn type_name(value: &Value) -> &'static str {
         Value::Long(_) => "Long",
         Value::Float(_) => "Float",
         Value::Double(_) => "Double",
-        Value::DateTime(_) => "DateTime",
+        Value::DateTime(_) | Value::Temporal(Temporal::DateTime(_)) => "DateTime",
+        Value::Temporal(Temporal::Date(_)) => "Date",
+        Value::Temporal(Temporal::LocalTime(_)) => "LocalTime",
+        Value::Temporal(Temporal::Time(_)) => "Time",
+        Value::Temporal(Temporal::LocalDateTime(_)) => "LocalDateTime",
+        Value::Temporal(Temporal::Duration(_)) => "Duration",
+        Value::Point(_) => "Point",
+        Value::List(_) => "List",
         Value::String(_) => "String",
         other => other.type_name(),
     }

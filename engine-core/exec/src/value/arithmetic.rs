@@ -5,6 +5,7 @@
 //! is an error, never a wrapped or rounded number.
 
 use super::error::{Error, plain};
+use super::temporal;
 use super::text::to_text;
 use std::sync::Arc;
 use tidegraph_plan::Arithmetic;
@@ -24,6 +25,9 @@ pub(crate) fn apply(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value,
     }
     if a.is_null() || b.is_null() {
         return Ok(Value::Null);
+    }
+    if let Some(result) = temporal::apply(operator, a, b) {
+        return result;
     }
     if operator == Arithmetic::Add
         && let Some(joined) = join(a, b)
@@ -106,7 +110,7 @@ fn symbol(operator: Arithmetic) -> &'static str {
 }
 
 /// Writes `a + b` for an error message.
-fn shown(operator: Arithmetic, a: &Value, b: &Value) -> String {
+pub(super) fn shown(operator: Arithmetic, a: &Value, b: &Value) -> String {
     format!("{} {} {}", plain(a), symbol(operator), plain(b))
 }
 
@@ -114,7 +118,7 @@ fn numbers(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value, Error> {
     let (Some(x), Some(y)) = (a.as_f64(), b.as_f64()) else {
         let fits = |v: &Value| v.as_f64().is_some() || (operator == Arithmetic::Add && v.as_str().is_some());
         let wrong = if fits(a) { b } else { a };
-        let expected = if operator == Arithmetic::Add { "numbers, strings or lists" } else { "numbers" };
+        let expected = if operator == Arithmetic::Add { "numbers, strings, lists or times" } else { "numbers" };
         return Err(Error::of_type(symbol(operator), expected, wrong));
     };
     if operator == Arithmetic::Power {

@@ -1,7 +1,7 @@
 //! Calls functions with computed arguments: applies the rules for null, then calls the module of the function's kind.
 
 use super::error::Error;
-use super::{collection, convert, list, local, number, path, text};
+use super::{collection, convert, list, local, number, path, point, temporal, text};
 use crate::{Context, Result};
 use tidegraph_plan::Function;
 use tidegraph_types::Value;
@@ -115,8 +115,15 @@ pub(crate) fn call(
         F::SampleLocal => local::sample(name, &args, || ctx.entropy.random_unit())?,
         F::RandomUuid => Value::String(ctx.entropy.uuid()),
         F::Timestamp => Value::Long(ctx.now.as_millisecond()),
-        F::DateTime if args.is_empty() => Value::DateTime(ctx.now),
-        F::DateTime => convert::datetime(name, first)?,
+        F::Temporal(kind) => temporal::make(ctx.now, kind, name, first)?,
+        F::Now(kind) => temporal::now(ctx.now, kind, name, args.first())?,
+        F::Truncate(kind) => temporal::truncate(ctx.now, kind, name, &args)?,
+        F::Between(unit) => temporal::between(unit, name, first, &args[1])?,
+        F::FromEpoch => temporal::from_epoch(name, &args)?,
+        F::FromEpochMillis => temporal::from_epoch_millis(name, first)?,
+        F::Point => point::make(name, first)?,
+        F::Distance => point::distance(name, &args)?,
+        F::WithinBox => point::within_box(name, &args)?,
         F::EpochMillis | F::Year | F::Month | F::Day => convert::part_of_time(function, name, first)?,
         F::Join => collection::join(name, first, &args[1])?,
         F::TextIndexOf => text::index_of(name, &args)?,

@@ -1,11 +1,8 @@
 //! Conversions between types, and points in time.
 
 use super::error::Error;
+use super::temporal;
 use super::text::to_text;
-use jiff::civil;
-use jiff::fmt::temporal::Pieces;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use tidegraph_plan::Function;
 use tidegraph_types::Value;
 
@@ -77,98 +74,19 @@ pub(crate) fn to_boolean(name: &'static str, value: &Value) -> Result<Value, Err
 pub(crate) fn to_string(name: &'static str, value: &Value) -> Result<Value, Error> {
     to_text(value)
         .map(Value::String)
-        .ok_or_else(|| Error::of_type(name, "a number, boolean, string or datetime", value))
+        .ok_or_else(|| Error::of_type(name, "a number, boolean, string, point or temporal value", value))
 }
 
-/// `datetime(value)`: ISO 8601 text (without an offset or zone: UTC; without a time: midnight), epoch milliseconds, or
-/// a map of components.
-pub(crate) fn datetime(name: &'static str, value: &Value) -> Result<Value, Error> {
-    let out_of_range = || Error::argument(name, "is out of range", value);
-    match value {
-        Value::DateTime(_) => Ok(value.clone()),
-        Value::String(text) => parse_datetime(text).map(Value::DateTime).ok_or_else(|| {
-            Error::argument(name, "takes an ISO 8601 text such as 2024-02-29T12:30:00+01:00", value)
-        }),
-        Value::Map(_) => from_components(name, value),
-        other => match other.as_i64() {
-            Some(millis) => {
-                Timestamp::from_millisecond(millis).map(Value::DateTime).map_err(|_| out_of_range())
-            }
-            None => Err(Error::of_type(name, "a string, integer or map", value)),
-        },
-    }
-}
-
-/// Returns the milliseconds since 1970 of a point in time, or its year, month or day in UTC.
+/// Returns the milliseconds since 1970 of a point in time, or the year, month or day of a value with a date.
 pub(crate) fn part_of_time(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {
-    let Value::DateTime(time) = value else { return Err(Error::of_type(name, "a datetime", value)) };
-    let date = TimeZone::UTC.to_datetime(*time).date();
-    Ok(Value::Long(match function {
-        Function::Year => i64::from(date.year()),
-        Function::Month => i64::from(date.month()),
-        Function::Day => i64::from(date.day()),
-        _ => time.as_millisecond(),
-    }))
-}
-
-/// Parses a point in time from ISO 8601 text. An offset overrides the name of a zone after it.
-fn parse_datetime(text: &str) -> Option<Timestamp> {
-    let text = text.trim();
-    let month = match text.len() {
-        4 => format!("{text}-01-01"),
-        7 => format!("{text}-01"),
-        _ => String::new(),
+    let key = match function {
+        Function::Year => "year",
+        Function::Month => "month",
+        Function::Day => "day",
+        _ => "epochMillis",
     };
-    let pieces = Pieces::parse(if month.is_empty() { text } else { &month }).ok()?;
-    let local = pieces.date().to_datetime(pieces.time().unwrap_or(civil::Time::midnight()));
-    if let Some(offset) = pieces.to_numeric_offset() {
-        return offset.to_timestamp(local).ok();
+    match value {
+        Value::DateTime(_) | Value::Temporal(_) => temporal::component(value, key),
+        _ => Err(Error::of_type(name, "a datetime", value)),
     }
-    let zone = pieces.to_time_zone().ok()?.unwrap_or(TimeZone::UTC);
-    local.to_zoned(zone).ok().map(|zoned| zoned.timestamp())
-}
-
-/// `datetime({year: …})` and `datetime({epochMillis: …})`.
-fn from_components(name: &'static str, value: &Value) -> Result<Value, Error> {
-    let Value::Map(map) = value else { return Err(Error::of_type(name, "a map", value)) };
-    let (mut year, mut rest) = (None, [1_i64, 1, 0, 0, 0]);
-    let mut nanos = 0_i64;
-    for (key, item) in map.iter() {
-        let Some(number) = item.as_i64() else {
-            return Err(Error::of_type(name, "integer components", item));
-        };
-        let too_large = || Error::argument(name, "takes no component of this size", item);
-        let mut fraction = |unit: i64| {
-            nanos = number.checked_mul(unit).and_then(|n| nanos.checked_add(n)).ok_or_else(too_large)?;
-            Ok::<(), Error>(())
-        };
-        match key.as_str().unwrap_or_default() {
-            "epochMillis" | "epochmillis" => return datetime(name, item),
-            "epochSeconds" | "epochseconds" => {
-                return Timestamp::from_second(number).map(Value::DateTime).map_err(|_| too_large());
-            }
-            "year" => year = Some(number),
-            "month" => rest[0] = number,
-            "day" => rest[1] = number,
-            "hour" => rest[2] = number,
-            "minute" => rest[3] = number,
-            "second" => rest[4] = number,
-            "millisecond" => fraction(1_000_000)?,
-            "microsecond" => fraction(1_000)?,
-            "nanosecond" => fraction(1)?,
-            _ => return Err(Error::argument(name, "does not know the component", key)),
-        }
-    }
-    let Some(year) = year else {
-        return Err(Error::of_type(name, "a map with a year", value));
-    };
-    let wrong = || Error::argument(name, "takes no date with this year", &Value::Long(year));
-    let part = |index: usize| i8::try_from(rest[index]).ok();
-    let made = (|| {
-        let year = i16::try_from(year).ok()?;
-        let local = civil::DateTime::new(year, part(0)?, part(1)?, part(2)?, part(3)?, part(4)?, 0).ok()?;
-        let start = local.to_zoned(TimeZone::UTC).ok()?.timestamp();
-        start.checked_add(SignedDuration::from_nanos(nanos)).ok()
-    })();
-    made.map(Value::DateTime).ok_or_else(wrong)
 }

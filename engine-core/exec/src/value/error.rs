@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use tidegraph_types::temporal::Iso;
 use tidegraph_types::{ErrorCode, Str, Value};
 
 /// An error of an expression.
@@ -35,6 +36,24 @@ pub enum Error {
         problem: &'static str,
         /// The value.
         found: String,
+    },
+    /// A value has the right type, but the operation does not take it for this reason.
+    #[error("{operation} does not take {found}: {reason}")]
+    Invalid {
+        /// Function.
+        operation: &'static str,
+        /// The value.
+        found: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The result of an operator is not a value.
+    #[error("{operation}: {reason}")]
+    Arithmetic {
+        /// Operator and operands.
+        operation: String,
+        /// The reason.
+        reason: String,
     },
     /// A value is null where it must not be; the text says where.
     #[error("{0}")]
@@ -78,6 +97,11 @@ impl Error {
         Self::Argument { operation: operation.into(), problem, found: plain(value) }
     }
 
+    /// Makes the error of a value that an operation does not take, with the reason.
+    pub(crate) fn invalid(operation: &'static str, value: &Value, reason: &str) -> Self {
+        Self::Invalid { operation, found: plain(value), reason: reason.to_owned() }
+    }
+
     /// Returns the code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -95,7 +119,13 @@ const SHOWN_CHARS: usize = 60;
 pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Null | Value::Unbound => "null".to_owned(),
-        Value::Bool(_) | Value::String(_) | Value::DateTime(_) | Value::List(_) | Value::Set(_) => {
+        Value::Bool(_)
+        | Value::String(_)
+        | Value::DateTime(_)
+        | Value::Temporal(_)
+        | Value::Point(_)
+        | Value::List(_)
+        | Value::Set(_) => {
             format!("{} ({})", plain(value), value.type_name())
         }
         _ if value.as_f64().is_some() => format!("{} ({})", plain(value), value.type_name()),
@@ -129,7 +159,21 @@ fn write_plain(value: &Value, out: &mut String) {
             let shown: String = text.chars().take(SHOWN_CHARS + 1).collect();
             write!(out, "'{shown}'")
         }
-        Value::DateTime(v) => write!(out, "{v}"),
+        Value::DateTime(v) => write!(out, "{}", Iso(*v)),
+        Value::Temporal(v) => write!(out, "{v}"),
+        Value::Point(v) => write!(out, "{v}"),
+        Value::Map(map) => {
+            out.push('{');
+            for (index, (key, value)) in map.iter().enumerate().take(SHOWN_CHARS) {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                out.push_str(key.as_str().unwrap_or("…"));
+                out.push_str(": ");
+                write_plain(value, out);
+            }
+            out.write_str("}")
+        }
         Value::List(items) | Value::Set(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate().take(SHOWN_CHARS) {

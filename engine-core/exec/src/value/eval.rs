@@ -7,7 +7,7 @@ use super::compare::compare;
 use super::error::Error;
 use super::property;
 use super::record::{self, Record};
-use super::{Prepared, arithmetic, call, list, signature, size};
+use super::{Prepared, arithmetic, call, list, point, signature, size, temporal};
 use crate::Result;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -319,8 +319,12 @@ impl Prepared<'_, '_> {
             }
             Subject::Other(Value::Property(property)) => property::value(&self.elements, property, key),
             Subject::Other(value) if value.is_null() => Ok(Value::Null),
+            Subject::Other(value @ (Value::DateTime(_) | Value::Temporal(_))) => {
+                Ok(temporal::component(value, key)?)
+            }
+            Subject::Other(Value::Point(point)) => Ok(point::component(point, key)?),
             Subject::Other(value) => {
-                Err(Error::of_type(format!(".{key}"), "a vertex, edge or map", value).into())
+                Err(Error::of_type(format!(".{key}"), "a vertex, edge, map, point or temporal value", value).into())
             }
         })
     }

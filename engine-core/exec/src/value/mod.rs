@@ -7,7 +7,7 @@
 //!
 //! Flow: `need` (which elements, which properties) → `elements` (read them) → `eval` (expressions) → `call` and
 //! the modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `collection`, `local`,
-//! `path`, `record`).
+//! `path`, `record`, `temporal`, `point`).
 //!
 //! What must never happen: a call to storage for each row of a slot; a panic, whatever the expression and its values;
 //! a rounded or wrapped integer; a value larger than the request's memory limit that is made before it is charged.
@@ -30,11 +30,13 @@ mod need;
 mod number;
 mod path;
 mod pattern;
+mod point;
 mod property;
 mod record;
 mod signature;
 mod size;
 mod sorted;
+mod temporal;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -1,7 +1,7 @@
 //! Names of functions as their language writes them, for errors, and how many arguments they take.
 
 use super::error::Error;
-use tidegraph_plan::Function;
+use tidegraph_plan::{Between, Function, TemporalType};
 
 /// Returns the name of a function for errors.
 pub(crate) fn name(function: Function) -> &'static str {
@@ -134,6 +134,29 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::Month => ("month()", 1, 1),
         F::Day => ("day()", 1, 1),
         F::Timestamp => ("timestamp()", 0, 0),
-        F::DateTime => ("datetime()", 0, 1),
+        F::Temporal(kind) => (temporal_names(kind).0, 1, 1),
+        F::Now(kind) => (temporal_names(kind).0, 0, 1),
+        F::Truncate(kind) => (temporal_names(kind).1, 1, 3),
+        F::Between(Between::Parts) => ("duration.between()", 2, 2),
+        F::Between(Between::Months) => ("duration.inMonths()", 2, 2),
+        F::Between(Between::Days) => ("duration.inDays()", 2, 2),
+        F::Between(Between::Seconds) => ("duration.inSeconds()", 2, 2),
+        F::FromEpoch => ("datetime.fromEpoch()", 1, 2),
+        F::FromEpochMillis => ("datetime.fromEpochMillis()", 1, 1),
+        F::Point => ("point()", 1, 1),
+        F::Distance => ("point.distance()", 2, 2),
+        F::WithinBox => ("point.withinBBox()", 3, 3),
+    }
+}
+
+/// Returns the names of a type's constructor and of its truncation.
+fn temporal_names(kind: TemporalType) -> (&'static str, &'static str) {
+    match kind {
+        TemporalType::Date => ("date()", "date.truncate()"),
+        TemporalType::LocalTime => ("localtime()", "localtime.truncate()"),
+        TemporalType::Time => ("time()", "time.truncate()"),
+        TemporalType::LocalDateTime => ("localdatetime()", "localdatetime.truncate()"),
+        TemporalType::DateTime => ("datetime()", "datetime.truncate()"),
+        TemporalType::Duration => ("duration()", "duration()"),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use tidegraph_plan::Function;
+use tidegraph_types::temporal::Iso;
 use tidegraph_types::{Str, Value};
 
 /// Computes `toString`; `None` for a value that has no text.
@@ -11,7 +12,9 @@ pub(crate) fn to_text(value: &Value) -> Option<Str> {
         Value::Bool(v) => Str::new_static(if *v { "true" } else { "false" }),
         Value::Float(v) => Str::from(format!("{v:?}")),
         Value::Double(v) => Str::from(format!("{v:?}")),
-        Value::DateTime(v) => Str::from(v.to_string()),
+        Value::DateTime(v) => Str::from(Iso(*v).to_string()),
+        Value::Temporal(v) => Str::from(v.to_string()),
+        Value::Point(v) => Str::from(v.to_string()),
         other => Str::from(other.as_i64()?.to_string()),
     })
 }

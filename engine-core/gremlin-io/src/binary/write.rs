@@ -23,6 +23,12 @@ pub(crate) fn write_value(value: &Value, properties: bool, out: &mut impl Write)
         Value::Double(v) => number(code::DOUBLE, v.to_be_bytes(), out),
         Value::String(text) => typed_text(text, out),
         Value::DateTime(v) => number(code::DATE, v.as_millisecond().to_be_bytes(), out),
+        // Drivers have points in time, but not openCypher's other types: those are texts.
+        Value::Temporal(v) => match v.instant() {
+            Some(at) => number(code::DATE, at.as_millisecond().to_be_bytes(), out),
+            None => typed_text(&v.to_string(), out),
+        },
+        Value::Point(v) => typed_text(&v.to_string(), out),
         Value::List(items) | Value::Set(items) => {
             let code = if matches!(value, Value::List(_)) { code::LIST } else { code::SET };
             out.write_all(&[code, THERE])?;

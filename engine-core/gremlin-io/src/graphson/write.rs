@@ -186,6 +186,12 @@ impl Serialize for Typed<'_> {
             Value::Double(v) => Tagged("g:Double", Float(*v)).serialize(serializer),
             Value::String(v) => serializer.serialize_str(v),
             Value::DateTime(v) => Tagged("g:Date", v.as_millisecond()).serialize(serializer),
+            // Drivers have points in time, but not openCypher's other types: those are texts.
+            Value::Temporal(v) => match v.instant() {
+                Some(at) => Tagged("g:Date", at.as_millisecond()).serialize(serializer),
+                None => serializer.collect_str(v),
+            },
+            Value::Point(v) => serializer.collect_str(v),
             Value::List(items) => list(form, items.iter().map(typed), serializer),
             Value::Set(items) => collection("g:Set", form, items.iter().map(typed), serializer),
             Value::Map(entries) => map(form, entries.iter(), serializer),
@@ -369,6 +375,11 @@ impl Serialize for Untyped<'_> {
             Value::Double(v) => Float(*v).serialize(serializer),
             Value::String(v) => serializer.serialize_str(v),
             Value::DateTime(v) => serializer.serialize_i64(v.as_millisecond()),
+            Value::Temporal(v) => match v.instant() {
+                Some(at) => serializer.serialize_i64(at.as_millisecond()),
+                None => serializer.collect_str(v),
+            },
+            Value::Point(v) => serializer.collect_str(v),
             Value::Symbol(symbol) => serializer.serialize_str(symbol.as_str()),
             Value::List(items) | Value::Set(items) => serializer.collect_seq(items.iter().map(untyped)),
             Value::Map(map) => {

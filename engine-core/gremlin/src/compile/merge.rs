@@ -179,7 +179,7 @@ impl Compiler {
             };
             for property in &search.properties {
                 match (&property.key, &property.value) {
-                    (Expr::Literal(Value::String(key)), Expr::Literal(value)) if value.is_storable() => {
+                    (Expr::Literal(Value::String(key)), Expr::Literal(value)) if value.is_scalar() => {
                         filter.predicates.push((key.clone(), ScanTest::Equals(property.value.clone())));
                     }
                     (Expr::Literal(Value::String(key)), Expr::Parameter(_)) => {

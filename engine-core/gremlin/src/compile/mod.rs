@@ -42,7 +42,7 @@ use crate::names::{End, Pop};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
-use tidegraph_plan::{AggregateKind, Column, Expr, Function, Limits, Op, Plan, Slot};
+use tidegraph_plan::{AggregateKind, Column, Expr, Function, Limits, Op, Plan, Slot, TemporalType};
 use tidegraph_types::{Str, Value};
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -466,7 +466,7 @@ impl Compiler {
             return Ok(Expr::Literal(value));
         }
         match &arg.kind {
-            ArgKind::Now => Ok(Expr::Call(Function::DateTime, vec![])),
+            ArgKind::Now => Ok(Expr::Call(Function::Now(TemporalType::DateTime), vec![])),
             ArgKind::Variable(name) => Ok(Expr::Parameter((*name).into())),
             ArgKind::List(items) => {
                 Ok(Expr::List(items.iter().map(|i| self.expr(i)).collect::<Result<_>>()?))

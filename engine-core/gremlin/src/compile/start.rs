@@ -135,7 +135,7 @@ impl Compiler {
             _ => args.iter().collect(),
         };
         // A scan compares with scalars. A variable may hold any value: the scan narrows, and a filter tests again.
-        let scalar = |a: &&Arg<'_>| literal(a).is_some_and(|v| v.is_storable());
+        let scalar = |a: &&Arg<'_>| literal(a).is_some_and(|v| v.is_scalar());
         let variable = |a: &&Arg<'_>| matches!(a.kind, ArgKind::Variable(_));
         if !args.iter().all(|a| scalar(a) || variable(a)) {
             return Ok(false);

@@ -113,7 +113,13 @@ impl Rules for OpenCypher {
         }
         let value_type = match spec.to_ascii_lowercase().as_str() {
             // Documented: kept as text, unchecked.
-            "char" | "date" | "localdate" | "localdatetime" | "duration" | "point" => Type::String,
+            "char" | "point" => Type::String,
+            "date" | "localdate" => Type::Date,
+            "localtime" => Type::LocalTime,
+            "time" => Type::Time,
+            "localdatetime" => Type::LocalDateTime,
+            "zoneddatetime" => Type::ZonedDateTime,
+            "duration" => Type::Duration,
             other => common_type(other).ok_or_else(|| unknown_type(text, spec))?,
         };
         let name = table.add_name(text, name)?;

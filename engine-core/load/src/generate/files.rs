@@ -178,6 +178,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value) -> io::Result<()> {
         Value::Float(v) => write!(out, "{v}"),
         Value::Double(v) => write!(out, "{v}"),
         Value::DateTime(v) => write!(out, "{v}"),
+        Value::Temporal(v) => write!(out, "{v}"),
         other => match other.as_i64() {
             Some(v) => write!(out, "{v}"),
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, other.type_name())),

@@ -227,7 +227,7 @@ pub(super) fn show(value: &Value) -> String {
         Value::Bool(v) => v.to_string(),
         Value::Float(v) => v.to_string(),
         Value::Double(v) => v.to_string(),
-        Value::DateTime(v) => v.to_string(),
+        Value::DateTime(_) | Value::Temporal(_) => value.for_message(),
         other => other.as_i64().map_or_else(|| other.type_name().to_owned(), |v| v.to_string()),
     }
 }

@@ -5,7 +5,7 @@ use super::types::Types;
 use super::{Lowering, Typed, aggregate};
 use crate::ast::{Expr as Tree, ExprKind};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{Arithmetic, Expr, Function};
+use tidegraph_plan::{Arithmetic, Between, Expr, Function, TemporalType};
 use tidegraph_types::{Map, Str, Value};
 
 /// The signature of a function.
@@ -23,23 +23,16 @@ const MANY: usize = usize::MAX;
 /// Functions of openCypher and its dialects that are not supported yet.
 const UNSUPPORTED: &[&str] = &[
     "apoc",
-    "date",
-    "distance",
-    "duration",
     "extract",
     "file",
     "filter",
     "isempty",
     "isnan",
     "linenumber",
-    "localdatetime",
-    "localtime",
     "normalize",
     "nullif",
     "percentilecont",
     "percentiledisc",
-    "point",
-    "time",
     "tobooleanlist",
     "tobooleanornull",
     "tofloatlist",
@@ -114,7 +107,16 @@ fn signature(name: &str) -> Option<Signature> {
         "replace" => (F::Replace, (3, 3), text, text),
         "split" => (F::Split, (2, 2), text, T::LIST),
         "timestamp" => (F::Timestamp, (0, 0), T::ANY, T::INTEGER),
-        "datetime" => (F::DateTime, (0, 1), T::ANY, T::TIME),
+        "distance" | "point.distance" => (F::Distance, (2, 2), T::POINT, T::FLOAT),
+        "point" => (F::Point, (1, 1), T::MAP, T::POINT),
+        "point.withinbbox" => (F::WithinBox, (3, 3), T::POINT, T::BOOL),
+        "datetime.fromepoch" => (F::FromEpoch, (2, 2), T::NUMBER, T::TIME),
+        "datetime.fromepochmillis" => (F::FromEpochMillis, (1, 1), T::NUMBER, T::TIME),
+        "duration" => (F::Temporal(TemporalType::Duration), (1, 1), T::STRING | T::MAP | T::TIME, T::TIME),
+        "duration.between" => (F::Between(Between::Parts), (2, 2), T::TIME, T::TIME),
+        "duration.inmonths" => (F::Between(Between::Months), (2, 2), T::TIME, T::TIME),
+        "duration.indays" => (F::Between(Between::Days), (2, 2), T::TIME, T::TIME),
+        "duration.inseconds" => (F::Between(Between::Seconds), (2, 2), T::TIME, T::TIME),
         "randomuuid" => (F::RandomUuid, (0, 0), T::ANY, text),
         "char_length" | "character_length" => (F::Size, (1, 1), text, T::INTEGER),
         // Neptune's own.
@@ -131,9 +133,36 @@ fn signature(name: &str) -> Option<Signature> {
         "collsort" => (F::SortBy, (1, 2), T::LIST, T::LIST),
         "collsortmaps" | "collsortnodes" => (F::SortBy, (2, 2), T::LIST, T::LIST),
         "collsortmulti" => (F::SortBy, (1, 4), T::LIST, T::LIST),
-        _ => return None,
+        _ => return temporal(name),
     };
     Some(Signature { function, arguments, accepts, gives })
+}
+
+/// Returns the signature of a temporal type's constructor, clock or truncation: `date`, `time.statement`,
+/// `datetime.truncate`.
+fn temporal(name: &str) -> Option<Signature> {
+    let (kind, member) = match name.split_once('.') {
+        Some((kind, member)) => (kind, Some(member)),
+        None => (name, None),
+    };
+    let kind = match kind {
+        "date" => TemporalType::Date,
+        "localtime" => TemporalType::LocalTime,
+        "time" => TemporalType::Time,
+        "localdatetime" => TemporalType::LocalDateTime,
+        "datetime" => TemporalType::DateTime,
+        _ => return None,
+    };
+    let texts = Types::STRING | Types::MAP | Types::TIME;
+    let (function, arguments, accepts) = match member {
+        None if kind == TemporalType::DateTime => (Function::Temporal(kind), (0, 1), texts | Types::NUMBER),
+        None => (Function::Temporal(kind), (0, 1), texts),
+        // The time of a request is one time: the clock is read once.
+        Some("transaction" | "statement" | "realtime") => (Function::Now(kind), (0, 1), Types::STRING),
+        Some("truncate") => (Function::Truncate(kind), (1, 3), Types::STRING),
+        Some(_) => return None,
+    };
+    Some(Signature { function, arguments, accepts, gives: Types::TIME })
 }
 
 impl<'a> Lowering<'a> {
@@ -181,13 +210,11 @@ impl<'a> Lowering<'a> {
             let value = self.expr(arg)?;
             if i == 0 {
                 expect(&value, signature.accepts, arg, &format!("{name}()"))?;
-                if signature.function == Function::DateTime && value.types == Types::MAP {
-                    return Err(Fault::unsupported(arg.place.0, "datetime() of a map"));
-                }
             }
             values.push(value.expr);
         }
         let call = match signature.function {
+            Function::Temporal(kind) if values.is_empty() => Expr::Call(Function::Now(kind), values),
             Function::TextIndexOf => {
                 values.extend([0_i64, -1].into_iter().skip(values.len() - 2).map(Expr::literal));
                 Expr::Call(signature.function, values)

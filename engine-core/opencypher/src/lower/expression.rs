@@ -197,7 +197,7 @@ impl<'a> Lowering<'a> {
 
     fn property(&mut self, base: &'a Tree, key: &Str) -> Result<Typed> {
         let value = self.expr(base)?;
-        expect(&value, Types::ELEMENT | Types::MAP | Types::TIME, base, "a property")?;
+        expect(&value, Types::ELEMENT | Types::MAP | Types::TIME | Types::POINT, base, "a property")?;
         let types = if value.types == Types::DATA || value.types.within(Types::ELEMENT) {
             Types::DATA
         } else {

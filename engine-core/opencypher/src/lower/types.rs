@@ -17,15 +17,17 @@ impl Types {
     pub const INTEGER: Self = Self(64);
     pub const FLOAT: Self = Self(128);
     pub const STRING: Self = Self(256);
+    /// A point in time, a date, a time of day, or a duration.
     pub const TIME: Self = Self(512);
+    pub const POINT: Self = Self(1024);
     /// A node or a relationship.
     pub const ELEMENT: Self = Self(3);
     /// An integer or a float.
     pub const NUMBER: Self = Self(64 | 128);
     /// A parameter or a stored value: no node, relationship or path.
-    pub const DATA: Self = Self(1023 & !7);
+    pub const DATA: Self = Self(2047 & !7);
     /// Anything.
-    pub const ANY: Self = Self(1023);
+    pub const ANY: Self = Self(2047);
 
     /// Whether some value has a type of both sets.
     pub fn meets(self, other: Self) -> bool {
@@ -39,7 +41,7 @@ impl Types {
 
     /// Names the types for an error message.
     pub fn describe(self) -> String {
-        const NAMES: [&str; 10] = [
+        const NAMES: [&str; 11] = [
             "a node",
             "a relationship",
             "a path",
@@ -49,12 +51,13 @@ impl Types {
             "an integer",
             "a float",
             "a string",
-            "a datetime",
+            "a temporal value",
+            "a point",
         ];
         if self == Self::DATA {
             return "a value".into();
         }
-        let names: Vec<&str> = (0..10).filter(|i| self.0 & (1 << i) != 0).map(|i| NAMES[i]).collect();
+        let names: Vec<&str> = (0..11).filter(|i| self.0 & (1 << i) != 0).map(|i| NAMES[i]).collect();
         match names.split_last() {
             Some((last, [])) => (*last).into(),
             Some((last, rest)) => format!("{} or {last}", rest.join(", ")),

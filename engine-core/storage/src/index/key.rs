@@ -6,8 +6,9 @@
 
 use smallvec::SmallVec;
 use tidegraph_apl::Test;
-use tidegraph_types::Value;
 use tidegraph_types::order::is_number;
+use tidegraph_types::temporal::{NANOS_OF_SECOND, epoch_days, epoch_seconds, nanos_of_day};
+use tidegraph_types::{Temporal, Value};
 
 /// Bytes of the longest key; longer strings are cut.
 const LONGEST: usize = 64;
@@ -16,6 +17,10 @@ const BOOL: u8 = 1;
 const NUMBER: u8 = 2;
 const STRING: u8 = 3;
 const DATE_TIME: u8 = 4;
+const DATE: u8 = 5;
+const LOCAL_DATE_TIME: u8 = 6;
+const LOCAL_TIME: u8 = 7;
+const TIME: u8 = 8;
 
 /// Bytes of a value, in order of values.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -31,11 +36,8 @@ impl ValueKey {
                 bytes.push(STRING);
                 bytes.extend_from_slice(cut(text.as_bytes()));
             }
-            Value::DateTime(at) => {
-                bytes.push(DATE_TIME);
-                let sign = 1_u128 << 127;
-                bytes.extend_from_slice(&((at.as_nanosecond() as u128) ^ sign).to_be_bytes());
-            }
+            Value::DateTime(at) => extend_signed(DATE_TIME, at.as_nanosecond(), &mut bytes),
+            Value::Temporal(temporal) => of_temporal(temporal, &mut bytes)?,
             value if is_number(value) => {
                 let (float, rest) = match value.as_i64() {
                     Some(whole) => split(whole),
@@ -62,6 +64,29 @@ impl ValueKey {
     pub fn heap_bytes(&self) -> usize {
         if self.0.spilled() { self.0.capacity() } else { 0 }
     }
+}
+
+fn extend_signed(class: u8, number: i128, bytes: &mut SmallVec<[u8; 16]>) {
+    bytes.push(class);
+    bytes.extend_from_slice(&((number as u128) ^ (1 << 127)).to_be_bytes());
+}
+
+/// Adds the key of a temporal value; `None` for durations, which do not compare. Values of one instant in several zones
+/// share a key.
+fn of_temporal(temporal: &Temporal, bytes: &mut SmallVec<[u8; 16]>) -> Option<()> {
+    let second = i128::from(NANOS_OF_SECOND);
+    match temporal {
+        Temporal::DateTime(zoned) => extend_signed(DATE_TIME, zoned.timestamp().as_nanosecond(), bytes),
+        Temporal::Date(date) => extend_signed(DATE, i128::from(epoch_days(*date)), bytes),
+        Temporal::LocalDateTime(local) => {
+            let (seconds, nanos) = epoch_seconds(*local);
+            extend_signed(LOCAL_DATE_TIME, i128::from(seconds) * second + i128::from(nanos), bytes);
+        }
+        Temporal::LocalTime(time) => extend_signed(LOCAL_TIME, i128::from(nanos_of_day(*time)), bytes),
+        Temporal::Time(time) => extend_signed(TIME, i128::from(time.utc_nanos()), bytes),
+        Temporal::Duration(_) => return None,
+    }
+    Some(())
 }
 
 fn cut(bytes: &[u8]) -> &[u8] {
@@ -174,6 +199,13 @@ mod tests {
     use super::*;
     use std::cmp::Ordering;
     use tidegraph_types::order::{compare, equals};
+    use tidegraph_types::temporal::{
+        self, parse_date, parse_local_date_time, parse_local_time, parse_time, parse_zoned,
+    };
+
+    fn zoned(text: &str) -> Value {
+        temporal::zoned(parse_zoned(text).unwrap().resolve(&jiff::tz::TimeZone::UTC).unwrap())
+    }
 
     fn values() -> Vec<Value> {
         let mut values = vec![
@@ -200,6 +232,16 @@ mod tests {
             Value::DateTime("1969-12-31T23:59:59.5Z".parse().unwrap()),
             Value::DateTime("1970-01-01T00:00:00Z".parse().unwrap()),
             Value::DateTime("2026-11-21T12:00:00.000000001Z".parse().unwrap()),
+            zoned("2026-11-21T13:00+01:00"),
+            zoned("2026-11-21T13:00[Europe/Stockholm]"),
+            Value::Temporal(Temporal::Date(parse_date("-0044-03-15").unwrap())),
+            Value::Temporal(Temporal::Date(parse_date("2026-11-21").unwrap())),
+            Value::Temporal(Temporal::LocalDateTime(parse_local_date_time("1969-12-31T23:59:59.5").unwrap())),
+            Value::Temporal(Temporal::LocalDateTime(parse_local_date_time("2026-11-21T13:00").unwrap())),
+            Value::Temporal(Temporal::LocalTime(parse_local_time("13:00").unwrap())),
+            Value::Temporal(Temporal::Time(parse_time("13:00+01:00").unwrap())),
+            Value::Temporal(Temporal::Time(parse_time("12:00Z").unwrap())),
+            Value::Temporal(Temporal::Time(parse_time("12:00:00.000000001Z").unwrap())),
             Value::list(vec![Value::Long(1)]),
         ];
         for near in [0, 1, -1, i64::MAX, i64::MIN, 1 << 53, -(1 << 53), 1 << 62] {

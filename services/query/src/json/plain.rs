@@ -1,7 +1,8 @@
 //! Plain JSON as Neptune's openCypher endpoint writes it: elements are objects with `~id` and `~entityType`.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use tidegraph_types::{EdgeData, PropertyData, Str, Value, VertexData};
+use tidegraph_types::temporal::Iso;
+use tidegraph_types::{EdgeData, Point, PropertyData, Str, Value, VertexData};
 
 /// A value as plain JSON.
 pub struct Plain<'a>(pub &'a Value);
@@ -59,7 +60,9 @@ impl Serialize for Plain<'_> {
             Value::Float(v) => float(f64::from(*v), v.is_finite().then_some(*v), serializer),
             Value::Double(v) => float(*v, v.is_finite().then_some(*v), serializer),
             Value::String(v) => serializer.serialize_str(v),
-            Value::DateTime(v) => serializer.collect_str(v),
+            Value::DateTime(v) => serializer.collect_str(&Iso(*v)),
+            Value::Temporal(v) => serializer.collect_str(v),
+            Value::Point(v) => point(v, serializer),
             Value::List(items) | Value::Set(items) => serializer.collect_seq(items.iter().map(Plain)),
             Value::Map(map) => serializer.collect_map(map.iter().map(|(k, v)| (key(k), Plain(v)))),
             Value::Entry(entry) => serializer.collect_map([(key(&entry.0), Plain(&entry.1))]),
@@ -91,6 +94,18 @@ fn float<S: Serializer, F: Serialize>(
         None if value.is_nan() => serializer.serialize_str("NaN"),
         None => serializer.serialize_str(if value > 0.0 { "Infinity" } else { "-Infinity" }),
     }
+}
+
+/// Writes a point as the map that openCypher's `point()` takes, with its `srid`.
+fn point<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
+    let names = if point.crs().is_geographic() { ["longitude", "latitude", "height"] } else { ["x", "y", "z"] };
+    let mut map = serializer.serialize_map(None)?;
+    for (name, coordinate) in names.iter().zip(point.coordinates()) {
+        map.serialize_entry(name, coordinate)?;
+    }
+    map.serialize_entry("crs", point.crs().name())?;
+    map.serialize_entry("srid", &point.srid())?;
+    map.end()
 }
 
 /// Converts a map key to a JSON key. Values that are not text become their JSON text.

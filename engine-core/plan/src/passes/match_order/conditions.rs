@@ -105,7 +105,7 @@ fn operand(expr: &Expr) -> Option<Expr> {
 pub(super) fn is_operand(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(value) => {
-            let scalar = |value: &Value| value.is_storable() || value.is_null();
+            let scalar = |value: &Value| value.is_scalar() || value.is_null();
             scalar(value) || value.as_slice().is_some_and(|items| items.iter().all(scalar))
         }
         Expr::Parameter(_) | Expr::Slot(_) => true,
