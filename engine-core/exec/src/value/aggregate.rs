@@ -12,7 +12,8 @@ use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use tidegraph_plan::{AggregateKind, Arithmetic};
-use tidegraph_types::{Map, Value, order};
+use tidegraph_types::temporal::Duration;
+use tidegraph_types::{Map, Temporal, Value, order};
 
 /// Bytes of one entry of a hash set or map beyond its values.
 const ENTRY_BYTES: usize = 16;
@@ -33,6 +34,8 @@ enum State {
     Count,
     Sum(Value),
     Average(f64),
+    /// Sum of durations, of which `avg` too is made.
+    Lengths(Duration),
     Extreme(Value, Ordering),
     List(Vec<Value>),
     Set(FxHashSet<Value>, Vec<Value>),
@@ -163,8 +166,14 @@ impl Accumulator {
             }
             self.charge(size_of::<Value>() + ENTRY_BYTES + held(value, ctx)?, ctx)?;
         }
+        if let (AggregateKind::Sum | AggregateKind::Average, Value::Temporal(Temporal::Duration(length))) =
+            (self.kind, value)
+        {
+            return self.add_length(length);
+        }
         match &mut self.state {
             State::Count => {}
+            State::Lengths(_) => return Err(Error::of_type("a sum of durations", "durations", value).into()),
             State::Sum(sum) => {
                 let number = number("sum()", value)?;
                 *sum = if self.count == 0 {
@@ -205,6 +214,19 @@ impl Accumulator {
         Ok(())
     }
 
+    fn add_length(&mut self, length: &Duration) -> Result<()> {
+        let value = || Value::Temporal(Temporal::Duration(Arc::new(*length)));
+        let sum = match &self.state {
+            State::Lengths(sum) => sum.checked_add(length),
+            _ if self.count == 0 => Some(*length),
+            _ => return Err(Error::of_type("a sum of numbers", "numbers", &value()).into()),
+        };
+        let too_long = || Error::argument("a sum of durations", "is too long with", &value());
+        self.state = State::Lengths(sum.ok_or_else(too_long)?);
+        self.count += 1;
+        Ok(())
+    }
+
     /// Returns the result and releases the memory.
     #[must_use]
     pub fn finish(self, ctx: &Context<'_>) -> Value {
@@ -215,6 +237,11 @@ impl Accumulator {
             State::Sum(Value::Null) => Value::Long(0),
             // Both languages sum integers of any width to 64 bits.
             State::Sum(sum) => sum.as_i64().map_or(sum, Value::Long),
+            State::Lengths(sum) => {
+                // The average is not longer than the sum.
+                let length = if self.kind == AggregateKind::Average { sum.divided(count) } else { Some(sum) };
+                Value::Temporal(Temporal::Duration(Arc::new(length.unwrap_or(sum))))
+            }
             State::Average(sum) if self.count > 0 => Value::Double(sum / count),
             State::Average(_) => Value::Null,
             State::Extreme(extreme, _) => extreme,

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::temporal;
 use super::text::to_text;
 use tidegraph_plan::Function;
-use tidegraph_types::Value;
+use tidegraph_types::{Temporal, Value};
 
 /// 2^63 as a double; 64-bit integers are smaller.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -77,7 +77,8 @@ pub(crate) fn to_string(name: &'static str, value: &Value) -> Result<Value, Erro
         .ok_or_else(|| Error::of_type(name, "a number, boolean, string, point or temporal value", value))
 }
 
-/// Returns the milliseconds since 1970 of a point in time, or the year, month or day of a value with a date.
+/// Returns the milliseconds since 1970 of a point in time, or the year, month or day of a value with a date; as in
+/// Neptune, those of a point in time are those in UTC.
 pub(crate) fn part_of_time(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {
     let key = match function {
         Function::Year => "year",
@@ -86,6 +87,9 @@ pub(crate) fn part_of_time(function: Function, name: &'static str, value: &Value
         _ => "epochMillis",
     };
     match value {
+        Value::Temporal(Temporal::DateTime(zoned)) => {
+            temporal::component(&Value::DateTime(zoned.timestamp()), key)
+        }
         Value::DateTime(_) | Value::Temporal(_) => temporal::component(value, key),
         _ => Err(Error::of_type(name, "a datetime", value)),
     }

@@ -56,7 +56,7 @@ Feature: Compute
       | round(2.5)                                                    | 3.0                    |
       | toString(1.0)                                                 | '1.0'                  |
       | 'it\'s'                                                       | 'it\'s'                |
-      | toString(datetime('2024-07-01T12:00[Europe/Berlin]'))         | '2024-07-01T10:00:00Z' |
+      | toString(datetime('2024-07-01T12:00[Europe/Berlin]'))         | '2024-07-01T12:00+02:00[Europe/Berlin]' |
       | 5 % 0.0                                                       | NaN                    |
       | 1 / 0.0                                                       | Inf                    |
       | -1 / 0.0                                                      | -Inf                   |

@@ -3,8 +3,10 @@
 
 use super::*;
 use proptest::prelude::*;
-use tidegraph_plan::{Function as F, Quantifier};
-use tidegraph_types::{Edge, Gui, PropertyRef, Sid, Symbol, Token};
+use tidegraph_plan::{Between, Function as F, Quantifier, TemporalType as T};
+use tidegraph_types::point::{Crs, Point};
+use tidegraph_types::temporal::{self, Duration, OffsetTime};
+use tidegraph_types::{Edge, Gui, PropertyRef, Sid, Symbol, Temporal, Token};
 
 fn number() -> impl Strategy<Value = Value> {
     prop_oneof![
@@ -36,8 +38,47 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
+/// Temporal values, at the ends of their ranges too, and maps that name components.
+fn times() -> impl Strategy<Value = Value> {
+    let end = || prop_oneof![Just(i64::MIN), Just(i64::MAX), Just(-1), Just(0), -1000_i64..1000];
+    let days = prop_oneof![Just(-4_371_587_i64), Just(2_932_896), -1000_i64..40_000];
+    let nanos = prop_oneof![Just(0_i64), Just(86_399_999_999_999), 0..86_400_000_000_000_i64];
+    let zone = prop::sample::select(vec!["Europe/Stockholm", "Pacific/Apia", "+18:00", "-18:00", "Z"]);
+    let value = (0..8, days, nanos, zone, end(), end()).prop_map(|(kind, days, nanos, zone, a, b)| {
+        let date = temporal::date_of_epoch_days(days).unwrap_or_default();
+        let time = temporal::time_of_nanos(i128::from(nanos));
+        let zone = temporal::parse_zone(zone).unwrap_or(jiff::tz::TimeZone::UTC);
+        Value::Temporal(match kind {
+            0 => Temporal::Date(date),
+            1 => Temporal::LocalTime(time),
+            2 => Temporal::Time(OffsetTime { time, offset: zone.to_offset(Timestamp::UNIX_EPOCH) }),
+            3 => Temporal::LocalDateTime(date.to_datetime(time)),
+            4 | 5 => match date.to_datetime(time).to_zoned(zone) {
+                Ok(zoned) => return temporal::zoned(zoned),
+                Err(_) => Temporal::Date(date),
+            },
+            6 => return Value::Point(Arc::new(Point::new(Crs::Wgs84, &[a as f64, 1.0]).unwrap())),
+            _ => Temporal::Duration(Arc::new(Duration::new(a, b, a, i128::from(nanos)).unwrap_or_default())),
+        })
+    });
+    let key = prop::sample::select(vec![
+        "year", "month", "week", "dayOfWeek", "quarter", "dayOfQuarter", "ordinalDay", "day", "hour", "minute",
+        "second", "millisecond", "nanosecond", "epochSeconds", "epochMillis", "years", "months", "days", "seconds",
+        "nanoseconds", "x", "y", "longitude", "latitude", "date", "time", "timezone", "day", "year",
+    ]);
+    let entry = (key, prop_oneof![4 => end().prop_map(Value::Long), 1 => Just(Value::Double(0.5))]);
+    let map = prop::collection::vec(entry, 0..4).prop_map(|entries| {
+        Value::map(entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
+    });
+    let text = prop::sample::select(vec![
+        "2015-07-21T21:40:32.142+0100", "2015-W30-2", "P1Y-2DT3.5S", "21:40Z", "week", "millennium", "hour", "+01:00",
+        "Europe/Stockholm",
+    ]);
+    prop_oneof![4 => value, 2 => map, 1 => text.prop_map(Value::from)]
+}
+
 fn value() -> impl Strategy<Value = Value> {
-    scalar().prop_recursive(3, 16, 4, |inner| {
+    prop_oneof![5 => scalar(), 3 => times()].prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::list),
             prop::collection::vec(inner.clone(), 0..4).prop_map(|v| Value::Set(Arc::new(v))),
@@ -155,7 +196,24 @@ const FUNCTIONS: &[F] = &[
     F::Month,
     F::Day,
     F::Timestamp,
-    F::DateTime,
+    F::Temporal(T::Date),
+    F::Temporal(T::LocalTime),
+    F::Temporal(T::Time),
+    F::Temporal(T::LocalDateTime),
+    F::Temporal(T::DateTime),
+    F::Temporal(T::Duration),
+    F::Now(T::Time),
+    F::Truncate(T::Date),
+    F::Truncate(T::Time),
+    F::Truncate(T::DateTime),
+    F::Between(Between::Parts),
+    F::Between(Between::Days),
+    F::Between(Between::Seconds),
+    F::FromEpoch,
+    F::FromEpochMillis,
+    F::Point,
+    F::Distance,
+    F::WithinBox,
 ];
 
 fn expr() -> impl Strategy<Value = Expr> {
