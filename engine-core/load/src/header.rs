@@ -273,7 +273,21 @@ mod tests {
         assert_eq!(header.kind, FileKind::Vertices);
         assert_eq!(header.columns[0].role, Role::Id { space: Some("person".into()), property: Some(0) });
         assert_eq!(property(&header, 1), ("age", Type::Int, false, Cardinality::Single));
-        assert_eq!(property(&header, 2).1, Type::String);
+        assert_eq!(property(&header, 2).1, Type::Date);
+        for (name, kind) in [
+            ("char", Type::String),
+            ("Point", Type::String),
+            ("LocalDate", Type::Date),
+            ("localTime", Type::LocalTime),
+            ("Time", Type::Time),
+            ("LocalDateTime", Type::LocalDateTime),
+            ("ZonedDateTime", Type::ZonedDateTime),
+            ("Duration", Type::Duration),
+            ("DateTime", Type::DateTime),
+        ] {
+            let header = cypher(&format!(":ID,a:{name}"), true).unwrap();
+            assert_eq!(property(&header, 1).1, kind, "{name}");
+        }
         let header = cypher(":ID,:START_ID(person),:END_ID,:TYPE,w:Double", true).unwrap();
         assert_eq!(header.kind, FileKind::Edges);
         assert_eq!(header.columns[1].role, Role::From { space: Some("person".into()) });

@@ -76,8 +76,21 @@ fn edges_of_both_dialects() {
     let (rows, _, reader) = read("e.csv", ":START_ID,:END_ID,:TYPE\na,b,LIKES\n", &options);
     assert_eq!(show(&rows, &reader), ["- a->b LIKES "]);
     let (rows, _, reader) =
-        read("n.csv", "name:ID(person),born:Date,:LABEL\nann,long ago,A;B\n", &Options::default());
-    assert_eq!(show(&rows, &reader), ["person:ann [A,B] name=String(\"ann\") born=String(\"long ago\")"]);
+        read("n.csv", "name:ID(person),born:Date,:LABEL\nann,1815-12-10,A;B\n", &Options::default());
+    let expected = "person:ann [A,B] name=String(\"ann\") born=Temporal(Date(1815-12-10))";
+    assert_eq!(show(&rows, &reader), [expected]);
+    let text = ":ID,born:Date,wait:Duration,at:Time\nann,soon,,\nbob,,1 day,\neve,,,25:00\n";
+    let (rows, problems, _) = read("n.csv", text, &Options::default());
+    assert_eq!(
+        problems,
+        [
+            "n.csv, line 2, column born:Date, value \"soon\": not a date: the year needs 4 digits, found \"soon\"",
+            "n.csv, line 3, column wait:Duration, value \"1 day\": not a duration: a duration begins with P",
+            "n.csv, line 4, column at:Time, value \"25:00\": not a time: parameter 'hour' is not in the required range \
+             of 0..=23",
+        ]
+    );
+    assert_eq!(rows.len(), 0);
 }
 
 #[test]

@@ -12,9 +12,10 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_platform::FaultyDisk;
+use tidegraph_types::point::Crs;
 use tidegraph_types::{
-    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, RequestId, ShardId, Sid, Token,
-    Value, Version,
+    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, Point, PropertyWrite, RequestId, ShardId, Sid,
+    Temporal, Token, Value, Version, temporal,
 };
 use tidegraph_wire::frame::{self, FrameReader};
 
@@ -112,6 +113,47 @@ fn reset_records() -> Vec<Record> {
         .collect()
 }
 
+/// Returns records with a value of each type that is newer than the first file.
+fn value_records() -> Vec<Record> {
+    let date = temporal::parse_date("1815-12-10").unwrap();
+    let time = temporal::parse_local_time("12:34:56.000000789").unwrap();
+    let zoned = |text: &str| {
+        temporal::zoned(temporal::parse_zoned(text).unwrap().resolve(&jiff::tz::TimeZone::UTC).unwrap())
+    };
+    let duration = |text: &str| Temporal::Duration(Arc::new(temporal::Duration::parse(text).unwrap()));
+    let point = |crs, coordinates: &[f64]| Value::Point(Arc::new(Point::new(crs, coordinates).unwrap()));
+    let values = [
+        Value::Temporal(Temporal::Date(date)),
+        Value::Temporal(Temporal::LocalTime(time)),
+        Value::Temporal(Temporal::Time(temporal::parse_time("12:34-02:30").unwrap())),
+        Value::Temporal(Temporal::LocalDateTime(date.to_datetime(time))),
+        zoned("2024-03-31T02:30+01:00"),
+        zoned("2024-03-31T03:30[Europe/Berlin]"),
+        Value::Temporal(duration("P14M-3DT-4.5S")),
+        point(Crs::Cartesian, &[1.5, -2.0]),
+        point(Crs::Wgs843d, &[12.5, 55.7, 3.0]),
+        Value::list(vec![]),
+        Value::list(vec!["a".into(), "b".into()]),
+        Value::list(vec![Value::Temporal(Temporal::Date(date))]),
+    ];
+    let properties = (0..).zip(values).map(|(i, value)| PropertyWrite {
+        key: Token(10 + i),
+        cardinality: Cardinality::Single,
+        value,
+    });
+    let mutations = vec![Mutation::CreateVertex {
+        gui: Gui(1),
+        id: "v1".into(),
+        labels: vec![Token(0)],
+        properties: properties.collect(),
+    }];
+    let bodies = [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None }];
+    (1..)
+        .zip(bodies)
+        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
+        .collect()
+}
+
 fn meta_records() -> Vec<Record> {
     let meta = |of, nth, value| Mutation::SetMetaProperty {
         gui: Gui(1),
@@ -196,6 +238,11 @@ fn golden_file_of_indexes() {
 #[test]
 fn golden_file_of_a_reset() {
     golden("log-v1-reset", &reset_records());
+}
+
+#[test]
+fn golden_file_of_temporal_values_points_and_lists() {
+    golden("log-v1-values", &value_records());
 }
 
 #[test]

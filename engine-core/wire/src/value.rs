@@ -293,7 +293,7 @@ pub(crate) mod tests {
     #[test]
     fn values_that_cannot_be_stored_are_refused() {
         for value in
-            [Value::Null, Value::Unbound, Value::list(vec![]), Value::Vertex(tidegraph_types::Gui(1))]
+            [Value::Null, Value::Unbound, Value::list(vec![Value::Null]), Value::Vertex(tidegraph_types::Gui(1))]
         {
             assert!(matches!(encode(&value), Err(Error::NotStorable { .. })), "{value:?}");
         }

@@ -15,8 +15,11 @@ pub const DEPTH_LIMIT: usize = 128;
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use jiff::tz::TimeZone;
     use std::sync::Arc;
-    use tidegraph_types::{Budget, Map, Value};
+    use tidegraph_types::point::Crs;
+    use tidegraph_types::temporal::{self, Duration, OffsetTime};
+    use tidegraph_types::{Budget, Map, Point, Temporal, Value};
 
     const DIALECT: Dialect = Dialect { element_ids: true, utc: true };
 
@@ -42,6 +45,29 @@ mod tests {
         bytes
     }
 
+    fn times() -> impl Strategy<Value = Value> {
+        let zones = prop::sample::select(vec!["Europe/Stockholm", "America/New_York", "+05:30", "Z"]);
+        let parts = (-3_000_000_i64..2_900_000, 0..86_400_000_000_000_i64, any::<[i64; 2]>());
+        (0..7, parts, zones).prop_map(|(kind, (days, nanos, [months, seconds]), zone)| {
+            let date = temporal::date_of_epoch_days(days).unwrap();
+            let time = temporal::time_of_nanos(i128::from(nanos));
+            let zone = temporal::parse_zone(zone).unwrap();
+            let offset = zone.to_offset(jiff::Timestamp::UNIX_EPOCH);
+            Value::Temporal(match kind {
+                0 => Temporal::Date(date),
+                1 => Temporal::LocalTime(time),
+                2 => Temporal::Time(OffsetTime { time, offset }),
+                3 => Temporal::LocalDateTime(date.to_datetime(time)),
+                4 => return temporal::zoned(date.to_datetime(time).to_zoned(zone).unwrap()),
+                5 => {
+                    let duration = Duration::new(months, days, seconds / 2, i128::from(nanos));
+                    Temporal::Duration(Arc::new(duration.unwrap()))
+                }
+                _ => return Value::Point(Arc::new(Point::new(Crs::Cartesian, &[days as f64, 0.5]).unwrap())),
+            })
+        })
+    }
+
     fn values() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -52,6 +78,7 @@ mod tests {
             ".{0,300}".prop_map(Value::string),
             (-9_999_999_999_i64..9_999_999_999, 0..1_000_000_000)
                 .prop_map(|(second, nano)| Value::DateTime(jiff::Timestamp::new(second, nano).unwrap())),
+            times(),
         ];
         leaf.prop_recursive(5, 400, 40, |inner| {
             prop_oneof![
@@ -127,7 +154,15 @@ mod tests {
         assert_eq!(message(&[0xA1, 0x01, 0x01]), "byte 1: a key of a map must be text");
         assert_eq!(message(&[0xA2, 0x81, b'a', 1, 0x81, b'a', 2]), "byte 4: the map has the key \"a\" twice");
         assert_eq!(message(&[1, 2]), "byte 1: the message goes on after its last field");
-        assert_eq!(message(&[0xB1, 0x44, 1]), "byte 0: values of the type Date are not supported");
+        assert_eq!(message(&[0xB1, 0x4E, 1]), "byte 0: values of the type Node are not supported");
+        assert_eq!(message(&[0xB2, 0x44, 1, 1]), "byte 0: a Date has 1 field, not 2");
+        assert_eq!(message(&[0xB1, 0x44, 0xC0]), "byte 0: null is not an integer of a Date");
+        assert_eq!(message(&[0xB1, 0x74, 0xFF]), "byte 0: -1 nanoseconds are not a time of day");
+        assert_eq!(
+            message(&[0xB1, 0x44, 0xCA, 0x7F, 0xFF, 0xFF, 0xFF]),
+            "byte 0: 2147483647 days are not in the years -9999 to 9999"
+        );
+        assert_eq!(message(&[0xB3, 0x58, 7, 1, 1]), "byte 0: 7 is not a known SRID");
         assert_eq!(message(&[0xB0, 0x99]), "byte 0: there is no structure with the tag 0x99");
         assert_eq!(message(&[0xCC, 1, 7]), "byte 0: values of the type bytes are not supported");
         assert_eq!(message(&[0x92, 1]), "byte 0: 2 values do not fit into the 1 bytes that are left");
@@ -136,17 +171,20 @@ mod tests {
     #[test]
     fn points_in_time_of_all_forms_are_read() {
         let at = |bytes: &[u8]| read(bytes).unwrap();
-        let expected = Value::DateTime("2024-05-06T07:08:09.000000005Z".parse().unwrap());
+        let of = |text| temporal::zoned(temporal::parse_zoned(text).unwrap().resolve(&TimeZone::UTC).unwrap());
+        let in_offset = of("2024-05-06T09:08:09.000000005+02:00");
+        let in_zone = of("2024-05-06T09:08:09.000000005[Europe/Berlin]");
         let seconds = 1_714_979_289_i32;
         let with = |tag: u8, seconds: i32, zone: &[u8]| {
             [&[0xB3, tag, 0xCA][..], &seconds.to_be_bytes(), &[5], zone].concat()
         };
         let offset = [0xC9, 0x1C, 0x20]; // 7,200 s
         let berlin = [&[0x8D][..], b"Europe/Berlin"].concat();
-        assert_eq!(at(&with(b'I', seconds, &offset)), expected);
-        assert_eq!(at(&with(b'i', seconds, &berlin)), expected);
-        assert_eq!(at(&with(b'F', seconds + 7_200, &offset)), expected);
-        assert_eq!(at(&with(b'f', seconds + 7_200, &berlin)), expected);
+        assert_eq!(at(&with(b'I', seconds, &offset)), in_offset);
+        assert_eq!(at(&with(b'i', seconds, &berlin)), in_zone);
+        assert_eq!(at(&with(b'F', seconds + 7_200, &offset)), in_offset);
+        assert_eq!(at(&with(b'f', seconds + 7_200, &berlin)), in_zone);
+        assert_eq!(at(&with(b'I', seconds, &[0])), of("2024-05-06T07:08:09.000000005Z"));
         let nowhere = [&[0x87][..], b"Nowhere"].concat();
         let refused = read(&with(b'f', seconds, &nowhere)).unwrap_err().to_string();
         assert_eq!(refused, "byte 0: \"Nowhere\" is not the name of a time zone");

@@ -313,7 +313,10 @@ mod tests {
                     None => assert!(x.0[0] != y.0[0] || !x.is_ordered(), "{a:?} {b:?}"),
                 }
                 let short = a.as_str().is_none_or(|text| text.len() < LONGEST);
-                if short && equals(a, b) == Some(false) {
+                // One instant in several zones has one key.
+                let instant = |value: &Value| temporal::as_zoned(value).map(|zoned| zoned.timestamp());
+                let at_once = instant(a).is_some() && instant(a) == instant(b);
+                if short && !at_once && equals(a, b) == Some(false) {
                     assert_ne!(x, y, "{a:?} {b:?}");
                 }
             }

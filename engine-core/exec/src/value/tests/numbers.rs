@@ -52,8 +52,8 @@ fn arithmetic_errors_show_the_operands() {
         (math(Divide, 1_i64, 0_i64), Err("division by zero in 1 / 0")),
         (math(Modulo, 1_i32, 0_i64), Err("division by zero in 1 % 0")),
         (math(Subtract, "a", 1_i64), Err("- takes numbers, not 'a' (string)")),
-        (math(Add, true, 1_i64), Err("+ takes numbers, strings or lists, not true (boolean)")),
-        (math(Add, 1_i64, map([])), Err("+ takes numbers, strings or lists, not a map")),
+        (math(Add, true, 1_i64), Err("+ takes numbers, strings, lists or times, not true (boolean)")),
+        (math(Add, 1_i64, map([])), Err("+ takes numbers, strings, lists or times, not a map")),
         (math(Multiply, 1_i64, longs([1])), Err("* takes numbers, not [1] (list)")),
     ]);
 }
@@ -64,7 +64,7 @@ fn plus_joins_strings_and_lists() {
         (math(Add, "a", "b"), Ok("ab".into())),
         (math(Add, "a", 1_i64), Ok("a1".into())),
         (math(Add, 1.5, "a"), Ok("1.5a".into())),
-        (math(Add, "a", true), Err("+ takes numbers, strings or lists, not true (boolean)")),
+        (math(Add, "a", true), Err("+ takes numbers, strings, lists or times, not true (boolean)")),
         (math(Add, "a", Value::Null), Ok(Value::Null)),
         (math(Add, longs([1]), longs([2])), Ok(longs([1, 2]))),
         (math(Add, longs([1]), 2_i64), Ok(longs([1, 2]))),
