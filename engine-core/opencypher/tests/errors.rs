@@ -35,7 +35,7 @@ fn examples() {
     assert_eq!(error("MATCH (n)\nRETURN m"), "variable `m` is not defined at 2:8");
     assert_eq!(error("RETURN 'é' + x"), "variable `x` is not defined at 1:14");
     assert_eq!(error("RETURN foo(1)"), "unknown function: foo at 1:8");
-    assert_eq!(error("RETURN date()"), "not supported yet: date() at 1:8");
+    assert_eq!(error("RETURN vector()"), "not supported yet: vector() at 1:8");
 }
 
 #[test]
