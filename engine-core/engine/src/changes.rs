@@ -316,10 +316,11 @@ impl ChangeFeed {
     ) -> Result<ChangesPage, FeedError> {
         let _reader = Reading::begin(&self.readers)?;
         let (known, start) = self.read_on(request, newest, stop)?;
-        self.from(start, request, &known, stop)
+        self.page_from(start, request, &known, stop)
     }
 
-    fn from(
+    /// Reads the changes from a place on.
+    fn page_from(
         &self,
         start: EventId,
         request: &ChangesRequest,
@@ -373,7 +374,10 @@ impl ChangeFeed {
                 // The tail found no gap here, so none can be; never hand out what is behind one.
                 Ok(Step::Gap(_) | Step::End) => break,
                 Err(FeedError::Log(tidegraph_log::Error::Trimmed { first, .. })) => {
-                    if request.from != ChangesFrom::Oldest || !collector.page.commits.is_empty() {
+                    if !collector.page.commits.is_empty() {
+                        break;
+                    }
+                    if request.from != ChangesFrom::Oldest {
                         return Err(trimmed(start, first).into());
                     }
                     cursor = Cursor::behind(&*self.log, Version(first.0.saturating_sub(1)));
