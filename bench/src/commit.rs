@@ -57,6 +57,7 @@ impl Counters {
             request: None,
             first_asked: None,
             by_key: false,
+            changes: None,
         }
     }
 }

@@ -138,9 +138,45 @@ def check_summary(payload, detailed):
         assert sum(each["count"] for each in summary["edgeStructures"]) == summary["numEdges"], summary
 
 
+def after(answer):
+    """Returns where the stream goes on behind an answer."""
+    last = answer["lastEventId"]
+    return {
+        "iteratorType": "AFTER_SEQUENCE_NUMBER",
+        "commitNum": int(last["commitNum"]),
+        "opNum": int(last["opNum"]),
+    }
+
+
 def check_stream(neptune):
-    # Changes are in the log, which this service does not show.
-    refused(lambda: neptune.get_propertygraph_stream(limit=10, iteratorType="TRIM_HORIZON"), "UnsupportedOperationException")
+    read = neptune.get_propertygraph_stream
+    # The stream does not tell the rows of the load, and begins behind it with what was written since.
+    newest = read(iteratorType="LATEST")
+    assert newest["totalRecords"] == 1 and newest["records"][0]["isLastOp"], newest
+    place = after(newest)
+    refused(lambda: read(**place), "StreamRecordsNotFoundException")
+    refused(lambda: read(iteratorType="AT_SEQUENCE_NUMBER", commitNum=1), "ExpiredStreamException")
+    refused(lambda: read(iteratorType="AFTER_SEQUENCE_NUMBER"), "InvalidParameterException")
+    write = "CREATE (:Streamed {`~id`: 's1', n: 1})-[:NEXT {`~id`: 'e1'}]->(:Streamed {`~id`: 's2'})"
+    neptune.execute_open_cypher_query(openCypherQuery=write)
+    neptune.execute_open_cypher_query(openCypherQuery="MATCH (s:Streamed) DETACH DELETE s")
+    # As a poller does: two records at a time, always behind the last event.
+    found = []
+    while len(found) < 8:
+        answer = read(limit=2, encoding="gzip", **place)
+        assert answer["format"] == "PG_JSON" and 1 <= answer["totalRecords"] == len(answer["records"]) <= 2, answer
+        assert answer["lastEventId"] == answer["records"][-1]["eventId"], answer
+        assert answer["lastTrxTimestampInMillis"] > 1_600_000_000_000, answer
+        found += answer["records"]
+        place = after(answer)
+    told = [(each["op"], each["data"]["type"], each["data"]["id"], each["data"]["value"]["value"]) for each in found]
+    made = [("vl", "s1", "Streamed"), ("vp", "s1", 1), ("vl", "s2", "Streamed"), ("e", "e1", "NEXT")]
+    assert told[:4] == [("ADD", *each) for each in made], told
+    assert sorted(told[4:], key=str) == sorted((("REMOVE", *each) for each in made), key=str), told
+    assert [bool(each.get("isLastOp")) for each in found] == [False, False, False, True] * 2, found
+    edge = found[3]["data"]
+    assert (edge["from"], edge["to"], edge["key"]) == ("s1", "s2", "label"), edge
+    refused(lambda: read(**place), "StreamRecordsNotFoundException")
     refused(lambda: neptune.get_sparql_stream(), "UnsupportedOperationException")
 
 
@@ -215,7 +251,7 @@ def main():
     # The graph can be filled again.
     check_load(neptune, source)
     check_open_cypher(neptune)
-    print("boto3: status, load, openCypher, Gremlin, explain, statistics, Analytics, errors and reset are as it expects")
+    print("boto3: status, load, openCypher, Gremlin, explain, statistics, Analytics, errors, stream and reset are as it expects")
 
 
 if __name__ == "__main__":

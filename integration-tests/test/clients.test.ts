@@ -113,8 +113,8 @@ test("clients and frameworks of Neptune", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const certificate = join(folder, "certificate.pem");
-  const plain = await Server.start(t);
-  const tls = await Server.start(t, { args: ["--listen-tls-self-signed", certificate] });
+  const plain = await Server.start(t, { args: ["--streams"] });
+  const tls = await Server.start(t, { args: ["--listen-tls-self-signed", certificate, "--streams"] });
   const env = {
     // Frameworks want to sign their requests.
     AWS_ACCESS_KEY_ID: "test",

@@ -8,7 +8,7 @@ import { python, script } from "../src/python.ts";
 import { Server } from "../src/server.ts";
 
 test("boto3's neptunedata client", async (t) => {
-  const server = await Server.start(t);
+  const server = await Server.start(t, { args: ["--streams"] });
   const args = [script("neptunedata_client.py"), server.endpoint, dataUri("gremlin/")];
   const child = spawn(python(), args, { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";

@@ -18,7 +18,7 @@ fn record(version: u64) -> Record {
     let home = version << 48;
     let edge = Edge { sid: Sid(version), source: Gui(home | version), target: Gui(home), label: Token(1) };
     let mutations = vec![Mutation::CreateEdge { edge, id: None, properties: vec![] }; 2];
-    let body = Body::Commit { mutations, next_sid: Sid(version), request: None };
+    let body = Body::Commit { mutations, next_sid: Sid(version), request: None, changes: None };
     Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body }
 }
 

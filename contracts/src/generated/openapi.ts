@@ -795,6 +795,66 @@ export interface components {
                 predicateCount: number;
             };
         };
+        StreamEvent: {
+            /**
+             * Format: int64
+             * @description the version of the commit; versions without records lie between
+             */
+            commitNum: number;
+            /**
+             * Format: int64
+             * @description number of the record in the commit, from 1
+             */
+            opNum: number;
+        };
+        StreamRecords: {
+            lastEventId: components["schemas"]["StreamEvent"];
+            /**
+             * Format: int64
+             * @description when the last of these commits was taken, in milliseconds since 1970
+             */
+            lastTrxTimestamp: number;
+            /** @constant */
+            format: "PG_JSON";
+            records: components["schemas"]["StreamRecord"][];
+            totalRecords: number;
+        };
+        StreamRecord: {
+            /**
+             * Format: int64
+             * @description when the commit was taken, in milliseconds since 1970
+             */
+            commitTimestamp: number;
+            eventId: components["schemas"]["StreamEvent"];
+            data: {
+                /** @description id of the node or the edge */
+                id: string;
+                /**
+                 * @description label of a node, property of a node, edge, property of an edge
+                 * @enum {string}
+                 */
+                type: "vl" | "vp" | "e" | "ep";
+                /** @description the property; `label` for a label or an edge */
+                key: string;
+                value: {
+                    /** @description a number that is not finite, and a date, are text */
+                    value: string | number | boolean;
+                    /** @enum {string} */
+                    dataType: "String" | "Boolean" | "Byte" | "Short" | "Int" | "Long" | "Float" | "Double" | "Date";
+                };
+                /** @description id of the source of an edge */
+                from?: string;
+                /** @description id of the target of an edge */
+                to?: string;
+            };
+            /** @enum {string} */
+            op: "ADD" | "REMOVE";
+            /**
+             * @description there if this is the last record of its commit
+             * @constant
+             */
+            isLastOp?: true;
+        };
         SummaryPayload: {
             /** @constant */
             version: "v1";
@@ -1407,16 +1467,37 @@ export interface components {
                 path?: never;
                 cookie?: never;
             };
-            /** Refused, because there is no stream of changes */
+            /**
+             * Read what each transaction changed, in Neptune's format PG_JSON
+             * @description Needs the flag `--streams`; without it the request is refused with `UnsupportedOperationException`. A request that begins behind the newest change is answered 404 `StreamRecordsNotFoundException`, one whose changes are no longer kept `ExpiredStreamException`. An answer also ends with the record that reaches about 10 MiB.
+             */
             get: {
                 parameters: {
-                    query?: never;
+                    query?: {
+                        /** @description where to begin; `LATEST` answers with the newest record alone */
+                        iteratorType?: "AT_SEQUENCE_NUMBER" | "AFTER_SEQUENCE_NUMBER" | "TRIM_HORIZON" | "LATEST";
+                        /** @description number of a commit, which is its version; required for the first two types */
+                        commitNum?: number;
+                        /** @description number of a record of the commit */
+                        opNum?: number;
+                        /** @description maximum number of records */
+                        limit?: number;
+                    };
                     header?: never;
                     path?: never;
                     cookie?: never;
                 };
                 requestBody?: never;
                 responses: {
+                    /** @description the records, in order */
+                    200: {
+                        headers: {
+                            [name: string]: unknown;
+                        };
+                        content: {
+                            "application/json": components["schemas"]["StreamRecords"];
+                        };
+                    };
                     default: components["responses"]["Error"];
                 };
             };

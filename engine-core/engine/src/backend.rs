@@ -7,17 +7,19 @@
 
 use crate::Error;
 use crate::catalog::SequencerCatalog;
+use crate::changes::ChangeFeed;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, Statistics};
 use tidegraph_platform::Clock;
 use tidegraph_storage::{Duplicate, IndexState, Pin, Store};
 use tidegraph_txn::{LoadCommit, LoadWatch, Sequencer};
 use tidegraph_types::{
-    CommitRequest, Epoch, GuiHasher, LoadTurn, Mutation, PartitionCount, RequestId, Str, Version,
+    ChangesPage, ChangesRequest, CommitRequest, Epoch, ErrorCode, GuiHasher, LoadTurn, Mutation,
+    PartitionCount, RequestId, Str, Version,
 };
 
 /// Options of the reads of one request.
@@ -309,6 +311,16 @@ pub trait Backend: Send + Sync + fmt::Debug {
         Ok(LoadOutcome::Unknown)
     }
 
+    /// Returns changes of the graph in the order of their commits.
+    ///
+    /// # Errors
+    ///
+    /// `UnsupportedOperation` from a backend without a stream; those of
+    /// [`ChangeFeed::page`](crate::ChangeFeed::page).
+    fn changes(&self, _request: &ChangesRequest, _options: &ReadOptions<'_>) -> Result<ChangesPage, Error> {
+        Err(Error::new(ErrorCode::UnsupportedOperation, "this process cannot read the log of the graph"))
+    }
+
     /// Whether there are replicas: then a request that lost one before it wrote anything can run again.
     fn has_replicas(&self) -> bool {
         false
@@ -329,12 +341,22 @@ pub(crate) struct Local {
     pub sequencer: Arc<Sequencer>,
     clock: Arc<dyn Clock>,
     catalog: SequencerCatalog,
+    feed: Option<ChangeFeed>,
 }
 
 impl Local {
-    pub fn new(store: Arc<Store>, sequencer: Arc<Sequencer>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        store: Arc<Store>,
+        sequencer: Arc<Sequencer>,
+        clock: Arc<dyn Clock>,
+        feed: Option<ChangeFeed>,
+    ) -> Self {
         let catalog = SequencerCatalog(sequencer.clone());
-        Self { store, sequencer, clock, catalog }
+        Self { store, sequencer, clock, catalog, feed }
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.clock.wall().as_millisecond()
     }
 
     fn check_room_for(&self, request: &CommitRequest) -> Result<(), Error> {
@@ -394,7 +416,7 @@ impl Backend for Local {
 
     fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
         self.check_room_for(&request)?;
-        Ok(self.sequencer.commit(request)?)
+        Ok(self.sequencer.commit(request.taken_at(|| self.now_ms()))?)
     }
 
     fn outcome_of_key(&self, key: RequestKey) -> Result<Option<Earlier>, Error> {
@@ -412,7 +434,7 @@ impl Backend for Local {
             request: request_id,
             first_asked,
             by_key: true,
-            ..request
+            ..request.taken_at(|| self.now_ms())
         }) {
             Ok(version) => Ok(KeyedCommit::Committed(version)),
             Err(tidegraph_txn::Error::Repeated { version }) => {
@@ -427,9 +449,10 @@ impl Backend for Local {
 
     fn commit_later(&self, request: CommitRequest, done: CommitCallback) {
         match self.check_room_for(&request) {
-            Ok(()) => self
-                .sequencer
-                .commit_later(request, Box::new(move |committed| done(committed.map_err(Error::from)))),
+            Ok(()) => self.sequencer.commit_later(
+                request.taken_at(|| self.now_ms()),
+                Box::new(move |committed| done(committed.map_err(Error::from))),
+            ),
             Err(error) => done(Err(error)),
         }
     }
@@ -477,6 +500,17 @@ impl Backend for Local {
 
     fn end_turn(&self, load_id: &str) {
         self.sequencer.end_turn(RequestId::of_text(load_id));
+    }
+
+    fn changes(&self, request: &ChangesRequest, options: &ReadOptions<'_>) -> Result<ChangesPage, Error> {
+        let Some(feed) = &self.feed else {
+            return Err(Error::new(ErrorCode::UnsupportedOperation, "the log of this graph has no readers"));
+        };
+        let stop = || {
+            options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+                || options.deadline.is_some_and(|deadline| self.clock.now() >= deadline)
+        };
+        Ok(feed.page(request, self.sequencer.version(), &stop)?)
     }
 
     fn status(&self) -> BackendStatus {

@@ -10,6 +10,7 @@
 
 use crate::applier::StoreApplier;
 use crate::backend::{Backend, Local};
+use crate::changes::ChangeFeed;
 use crate::checkpoints::Checkpoints;
 use crate::loads::{Loads, Parts};
 use crate::query::{CachedPlan, PlanKey};
@@ -153,8 +154,10 @@ impl Database {
             took_ms = (clock.now() - began).as_millis() as u64,
             "recovered"
         );
+        let feed = log.readers().map(|log| ChangeFeed::new(log, clock.clone()));
         let sequencer = Sequencer::start(SequencerConfig::default(), log, recovered, Box::new(applier));
-        let backend: Arc<dyn Backend> = Arc::new(Local::new(store.clone(), sequencer.clone(), clock.clone()));
+        let local = Local::new(store.clone(), sequencer.clone(), clock.clone(), feed);
+        let backend: Arc<dyn Backend> = Arc::new(local);
         schema::complete_all(&*backend)?;
         let checkpoints = Checkpoints::start(
             &options,

@@ -29,6 +29,7 @@
 mod applier;
 mod backend;
 mod catalog;
+mod changes;
 mod checkpoints;
 mod database;
 mod deadline;
@@ -52,6 +53,7 @@ pub use backend::{
     Backend, BackendStatus, CommitCallback, Earlier, KeyedCommit, LoadCommitError, LoadHold, LoadOutcome,
     ReadOptions, Reader, RequestKey, Snapshot,
 };
+pub use changes::{ChangeFeed, FeedError};
 pub use database::{Database, Status};
 pub use error::{Error, Retry};
 pub use explain::Explain;

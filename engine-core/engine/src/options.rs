@@ -25,6 +25,9 @@ pub struct Options {
     /// Local directory of the file for properties beyond the budget; `None` for one in `data_dir`, or among the
     /// system's temporary files if the graph is in memory.
     pub spill_dir: Option<PathBuf>,
+    /// Whether the log says what each transaction changes, by ids and with former values, so that
+    /// [`Database::changes`](crate::Database::changes) can tell it. It makes records of the log two to four times as long.
+    pub streams: bool,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
     /// Time limit of a query.
@@ -54,6 +57,7 @@ impl Default for Options {
             accept_loss: None,
             memory_budget_bytes: None,
             spill_dir: None,
+            streams: false,
             partitions: 8,
             query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,

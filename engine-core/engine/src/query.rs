@@ -649,7 +649,7 @@ impl Database {
     ) -> Result<PendingAnswer, Error> {
         let at = snapshot.at;
         let apl = self.backend.reader(deadline.options());
-        let view = View::new(&*apl, catalog, at, planned.writes);
+        let view = View::new(&*apl, catalog, at, planned.writes).streaming(self.options.streams);
         let entropy = PlatformEntropy(&*self.random);
         let context = self.context(view, query, deadline, limits, &entropy);
         let mut execution = Execution::new(&planned.plan, context)?;
@@ -679,6 +679,7 @@ impl Database {
         let apl = self.backend.reader(deadline.options());
         let carried_bytes = carried.bytes();
         let view = View::resume(&*apl, self.backend.catalog(), snapshot.at, carried);
+        let view = view.streaming(self.options.streams);
         let entropy = PlatformEntropy(&*self.random);
         let context = self.context(view, query, deadline, self.limits(), &entropy);
         context.memory.charge(carried_bytes)?;

@@ -246,6 +246,7 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
         request: None,
         first_asked: None,
         by_key: false,
+        changes: None,
     })
 }
 

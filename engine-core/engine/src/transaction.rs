@@ -135,7 +135,7 @@ impl Database {
             let deadline = self.deadline_of(&Query::new(crate::Language::OpenCypher, "", &none));
             let apl = self.backend.reader(deadline.options());
             let view = View::resume(&*apl, self.backend.catalog(), snapshot.at, carried);
-            view.commit_request()?.0
+            view.streaming(self.options.streams).commit_request()?.0
         };
         match request {
             Some(request) => self.backend.commit(request),

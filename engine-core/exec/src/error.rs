@@ -39,6 +39,15 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// The graph has a change stream, and the request changes more than one record of the log can tell.
+    #[error(
+        "the request changes more than {limit_bytes} bytes, the limit of a transaction of a graph with a change stream: \
+         change less at a time"
+    )]
+    TooManyChanges {
+        /// The limit.
+        limit_bytes: usize,
+    },
     /// An operator got a value of a type that it does not take.
     #[error("{place} takes {expected}, not {found}")]
     Type {
@@ -132,7 +141,9 @@ impl Error {
             Self::Stopped(Stop::Cancelled) => ErrorCode::Cancelled,
             Self::Stopped(Stop::TimedOut { .. }) => ErrorCode::TimeLimitExceeded,
             Self::AllMemory(error) => error.code(),
-            Self::Memory { .. } | Self::Rows { .. } => ErrorCode::QueryLimitExceeded,
+            Self::Memory { .. } | Self::Rows { .. } | Self::TooManyChanges { .. } => {
+                ErrorCode::QueryLimitExceeded
+            }
             Self::Type { .. }
             | Self::NotStorable { .. }
             | Self::Gone { .. }

@@ -295,6 +295,7 @@ fn try_to_write(sequencer: &RemoteCommits, mutation: Mutation, number: u8) -> Re
         request: None,
         first_asked: None,
         by_key: false,
+        changes: None,
     };
     Ok(sequencer.commit(RequestId(u128::from_le_bytes([number; 16])), request)?.version)
 }

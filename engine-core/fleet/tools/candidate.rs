@@ -101,6 +101,7 @@ fn obey(leading: &Leadership, words: &[&str]) -> Result<String, String> {
                 request: Some(RequestId(u128::from(id))),
                 first_asked: None,
                 by_key: false,
+                changes: None,
             };
             Ok(format!("committed {id} {}", sequencer.commit(request).map_err(failed)?))
         }

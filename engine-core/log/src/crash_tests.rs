@@ -608,6 +608,7 @@ fn a_record_that_cannot_be_encoded_is_refused() {
         mutations: vec![Mutation::SetVertexProperty { gui: Gui(1), write }],
         next_sid: tidegraph_types::Sid(0),
         request: None,
+        changes: None,
     };
     let error = log.append(&[commit(1, 1, "a"), record]).unwrap_err();
     assert!(matches!(error, Error::Encode { version: Version(2), .. }), "{error}");

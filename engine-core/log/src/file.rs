@@ -15,12 +15,15 @@
 //!    is durable. The log is poisoned and must never acknowledge a write again.
 
 use crate::error::cause;
+use crate::file_follower::{Extent, FileReaders, Index};
+use crate::follow::Follow;
 use crate::late_sync::LateSync;
 use crate::reach;
 use crate::record::{self, PREFIX_BYTES, Prefix};
 use crate::recovery::{self, Place, Recovery};
 use crate::store::{Records, check_all, end_of};
 use crate::{Cause, Error, LogStore, Record, Tail};
+use parking_lot::Mutex;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,6 +76,9 @@ pub struct FileLog {
     options: FileLogOptions,
     /// Oldest first. Appends go to the last one.
     files: Vec<LogFile>,
+    /// What readers beside this log may read, and where they found records.
+    extent: Arc<Mutex<Extent>>,
+    index: Arc<Mutex<Index>>,
     current: Option<Current>,
     late: Option<LateSync>,
     tail: Option<Tail>,
@@ -194,7 +200,11 @@ impl FileLog {
             }
             None => None,
         };
+        let last_bytes = current.as_ref().map_or(0, |current| current.bytes);
+        let extent = Arc::new(Mutex::new(Extent { files: recovered.files.clone(), last_bytes }));
         Ok(Self {
+            extent,
+            index: Arc::default(),
             disk,
             dir: dir.to_path_buf(),
             mark,
@@ -265,6 +275,16 @@ impl FileLog {
         self.files.push(LogFile { path, first: header.first });
         self.current = Some(Current { file, bytes: HEADER_BYTES });
         Ok(())
+    }
+
+    /// Lets readers read what was acknowledged.
+    fn show_readers(&self) {
+        let mut extent = self.extent.lock();
+        let ends = |files: &[LogFile]| (files.len(), files.last().map(|file| file.first));
+        if ends(&extent.files) != ends(&self.files) {
+            extent.files.clone_from(&self.files);
+        }
+        extent.last_bytes = self.current.as_ref().map_or(0, |current| current.bytes);
     }
 
     /// Number of bytes of the current file that are durable.
@@ -341,6 +361,7 @@ impl LogStore for FileLog {
         }
         self.bytes += self.buffer.len() as u64;
         self.tail = tail;
+        self.show_readers();
         Ok(())
     }
 
@@ -388,7 +409,16 @@ impl LogStore for FileLog {
             // One by one, so that a crash cannot leave a gap between files.
             self.disk.sync_dir(&self.dir).map_err(Error::disk)?;
         }
+        self.show_readers();
+        if let Some(first) = self.first() {
+            self.index.lock().forget_below(first);
+        }
         Ok(())
+    }
+
+    fn readers(&self) -> Option<Arc<dyn Follow>> {
+        let (disk, extent, index) = (self.disk.clone(), self.extent.clone(), self.index.clone());
+        Some(Arc::new(FileReaders { disk, shard: self.shard, extent, index }))
     }
 
     fn tail(&self) -> Option<Tail> {

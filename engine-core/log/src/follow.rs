@@ -1,8 +1,9 @@
 //! Reading a log that another process writes.
 
-use crate::{Error, Record};
+use crate::{Error, LogBackend, Record};
+use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_types::{Epoch, Version};
+use tidegraph_types::{Epoch, ShardId, Version};
 
 /// The last record that a reader of the log has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,4 +28,65 @@ pub trait Follower: Send {
     /// # Errors
     /// The same as [`Follower::next`], without [`Error::Trimmed`].
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error>;
+}
+
+/// Gives readers of a log that its own process writes, or that others write. Readers do not hold up the writer.
+pub trait Follow: Send + Sync {
+    /// Reads the log from behind a version on. Nothing is read yet.
+    ///
+    /// [`Follower::next`] of a log in files or in memory does not wait: it returns `None` at the end.
+    fn follow(&self, after: Version) -> Box<dyn Follower>;
+}
+
+/// Number of records that a reader of a log of others begins before the version that it was asked for.
+///
+/// A log of others can hold a message of a deposed sequencer behind a newer one of the same version. A reader knows
+/// which of the two counts if it knows the epoch of the record before them, and a reader that begins anywhere does not.
+/// Such messages stand together, at most as many as one append has. So a reader that begins this much earlier knows the
+/// epoch when it comes to the version that it was asked for.
+const LEAD: u64 = 20_000;
+
+/// Gives readers of the first shard of a log that other processes write.
+pub struct FirstShard(pub Arc<dyn LogBackend>);
+
+impl Follow for FirstShard {
+    fn follow(&self, after: Version) -> Box<dyn Follower> {
+        let begin = Version(after.0.saturating_sub(LEAD));
+        Box::new(Ahead { backend: self.0.clone(), follower: follow_first(&*self.0, begin), begin, after })
+    }
+}
+
+fn follow_first(backend: &dyn LogBackend, begin: Version) -> Box<dyn Follower> {
+    backend.follow(ShardId(0), Position { version: begin, epoch: Epoch(0) })
+}
+
+/// A follower that began before the version that it was asked for.
+struct Ahead {
+    backend: Arc<dyn LogBackend>,
+    follower: Box<dyn Follower>,
+    begin: Version,
+    after: Version,
+}
+
+impl Follower for Ahead {
+    fn next(&mut self, at_most: Duration) -> Result<Option<Record>, Error> {
+        loop {
+            match self.follower.next(at_most) {
+                Ok(Some(record)) if record.version <= self.after => {}
+                // Only a part of what leads up to the version was trimmed.
+                Err(Error::Trimmed { first, .. }) if first <= self.after.next() => {
+                    self.begin = Version(first.0.saturating_sub(1)).max(self.begin.next());
+                    self.follower = follow_first(&*self.backend, self.begin);
+                }
+                Err(Error::Trimmed { first, .. }) => {
+                    return Err(Error::Trimmed { requested: self.after.next(), first });
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
+        self.follower.is_near_end(within)
+    }
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use tidegraph_platform::FaultyDisk;
 use tidegraph_types::point::Crs;
 use tidegraph_types::{
-    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, Point, PropertyWrite, RequestId, ShardId, Sid,
-    Temporal, Token, Value, Version, temporal,
+    Cardinality, Change, Changed, Changes, Edge, Epoch, Gui, IndexDefinition, Mutation, Point, PropertyWrite,
+    RequestId, ShardId, Sid, Temporal, Token, Value, Version, temporal,
 };
 use tidegraph_wire::frame::{self, FrameReader};
 
@@ -72,7 +72,7 @@ fn records() -> Vec<Record> {
     let bodies = [
         Body::EpochStart,
         Body::Tokens { assigned },
-        Body::Commit { mutations, next_sid: Sid(1001), request: None },
+        Body::Commit { mutations, next_sid: Sid(1001), request: None, changes: None },
         Body::Load {
             load_id: "load-1".into(),
             segments: vec!["loads/load-1/0000.seg".into()],
@@ -95,7 +95,8 @@ fn index_records() -> Vec<Record> {
         unchecked: false,
     };
     let mutations = vec![Mutation::DefineIndex { index }, Mutation::DropIndex { name: "by email".into() }];
-    let bodies = [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None }];
+    let bodies =
+        [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None, changes: None }];
     (1..)
         .zip(bodies)
         .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
@@ -105,7 +106,7 @@ fn index_records() -> Vec<Record> {
 fn reset_records() -> Vec<Record> {
     let bodies = [
         Body::EpochStart,
-        Body::Commit { mutations: vec![Mutation::Reset], next_sid: Sid(1), request: None },
+        Body::Commit { mutations: vec![Mutation::Reset], next_sid: Sid(1), request: None, changes: None },
     ];
     (1..)
         .zip(bodies)
@@ -168,8 +169,8 @@ fn meta_records() -> Vec<Record> {
     let removed = vec![meta(Value::Int(7), 2, None)];
     let bodies = [
         Body::EpochStart,
-        Body::Commit { mutations, next_sid: Sid(1), request: None },
-        Body::Commit { mutations: removed, next_sid: Sid(1), request: None },
+        Body::Commit { mutations, next_sid: Sid(1), request: None, changes: None },
+        Body::Commit { mutations: removed, next_sid: Sid(1), request: None, changes: None },
     ];
     (1..)
         .zip(bodies)
@@ -185,7 +186,7 @@ fn fleet_records() -> Vec<Record> {
     let bodies = [
         Body::EpochStart,
         Body::Reserve { next_sid: Sid(65_537) },
-        Body::Commit { mutations, next_sid: Sid(1), request },
+        Body::Commit { mutations, next_sid: Sid(1), request, changes: None },
     ];
     (1..)
         .zip(bodies)
@@ -259,7 +260,7 @@ fn golden_file_of_one_shard_of_several() {
         record::encode_signal(signal, prefix, out).unwrap();
     };
     let part = |version, mutations, places: &[u32], complete, out: &mut Vec<u8>| {
-        let body = Body::Commit { mutations, next_sid: Sid(7), request: None };
+        let body = Body::Commit { mutations, next_sid: Sid(7), request: None, changes: None };
         let record = Record { shard, epoch, version: Version(version), body };
         record::encode_part(&record, places, complete, out).unwrap();
     };
@@ -280,12 +281,47 @@ fn golden_file_of_one_shard_of_several() {
     assert_eq!(record::decode_part(&next()[PREFIX_BYTES..]).unwrap(), (Body::EpochStart, vec![]));
     next();
     let (body, places) = record::decode_part(&next()[PREFIX_BYTES..]).unwrap();
-    let expected = Body::Commit { mutations: vec![deleted(1), deleted(2)], next_sid: Sid(7), request: None };
+    let expected = Body::Commit {
+        mutations: vec![deleted(1), deleted(2)],
+        next_sid: Sid(7),
+        request: None,
+        changes: None,
+    };
     assert_eq!((body, places), (expected, vec![1, 300]));
     let mark = next();
     assert_eq!(record::decode_signal(&mark[PREFIX_BYTES..]).unwrap(), Signal::Mark);
     assert_eq!(Prefix::parse(&mark).unwrap().durable_bytes, 7);
     assert!(record::decode_body(&mark[PREFIX_BYTES..]).is_err(), "it is no record");
+}
+
+/// Returns records that say what they change, for the change stream.
+fn change_records() -> Vec<Record> {
+    let change = |removed, id: &str, what| Change { removed, id: id.into(), what };
+    let list = vec![
+        change(true, "e1", Changed::EdgeProperty(Token(5), Value::Double(0.5))),
+        change(true, "e1", Changed::Edge { label: Token(2), from: "a".into(), to: "b".into() }),
+        change(false, "a", Changed::VertexLabel(Some(Token(0)))),
+        change(true, "a", Changed::VertexLabel(None)),
+        change(false, "a", Changed::VertexProperty(Token(3), "grüße".into())),
+    ];
+    let mutations = vec![Mutation::AddLabels { gui: Gui(1), labels: vec![Token(0)] }];
+    let body = |changes| Body::Commit {
+        mutations: mutations.clone(),
+        next_sid: Sid(1),
+        request: None,
+        changes: Some(changes),
+    };
+    let bodies =
+        [Body::EpochStart, body(Changes { taken_ms: 1_795_000_000_123, list }), body(Changes::default())];
+    (1..)
+        .zip(bodies)
+        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
+        .collect()
+}
+
+#[test]
+fn golden_file_of_changes() {
+    golden("log-v1-changes", &change_records());
 }
 
 #[test]

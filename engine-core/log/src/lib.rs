@@ -1,7 +1,7 @@
 //! The log: the one durable truth of a graph.
 //!
 //! Roles: [`Record`] is one entry; [`LogStore`] is the trait between the sequencer and a backend; [`Follower`] reads a
-//! log that another process writes. [`LogLocation`] names where a log is and opens it there: [`FileLog`] for a graph in
+//! log that another process writes, and [`Follow`] gives readers beside the writer. [`LogLocation`] names where a log is and opens it there: [`FileLog`] for a graph in
 //! one process, `kafka::KafkaLog` (feature `kafka`) for a fleet, [`MemoryLog`] for a graph that ends with its process.
 //! `ShardedLog` combines the shards of a backend. The module `testing` (feature `testing`) has the suite of tests that
 //! every backend passes, and logs in memory that several processes share.
@@ -48,6 +48,7 @@
 mod acceptor;
 mod error;
 mod file;
+mod file_follower;
 mod follow;
 #[cfg(feature = "kafka")]
 pub mod kafka;
@@ -66,7 +67,7 @@ pub mod testing;
 
 pub use error::{Cause, Error};
 pub use file::{FileLog, FileLogOptions};
-pub use follow::{Follower, Position};
+pub use follow::{FirstShard, Follow, Follower, Position};
 pub use kafka_options::{KafkaOptions, KafkaTls, NewTopic, Token, Tokens};
 pub use location::{LogBackend, LogCopies, LogLocation};
 pub use memory::MemoryLog;

@@ -1,8 +1,8 @@
 //! Records and their bytes. The byte table is `docs/formats/log.md`.
 
-use tidegraph_types::{Epoch, Mutation, RequestId, ShardId, Sid, Str, Token, Version};
+use tidegraph_types::{Changes, Epoch, Mutation, RequestId, ShardId, Sid, Str, Token, Version};
 use tidegraph_wire::proto::{self, log_body::Kind};
-use tidegraph_wire::{Error, Message, mutation};
+use tidegraph_wire::{Error, Message, change, mutation};
 
 /// Bytes of a payload before its body: shard, epoch, version, durable end.
 pub(crate) const PREFIX_BYTES: usize = 2 + 8 + 8 + 8;
@@ -31,6 +31,8 @@ pub enum Body {
         next_sid: Sid,
         /// Id of the request, by which it is known when it is sent again (TXN-4).
         request: Option<RequestId>,
+        /// What the transaction changed, for the change stream; `None` if the graph had none.
+        changes: Option<Changes>,
     },
     /// Tokens assigned to names.
     Tokens {
@@ -115,11 +117,12 @@ pub(crate) fn encode_part(
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let kind = match &record.body {
-        Body::Commit { mutations, next_sid, request } => Kind::Commit(proto::CommitBody {
+        Body::Commit { mutations, next_sid, request, changes } => Kind::Commit(proto::CommitBody {
             mutations: mutation::encode_all(mutations)?,
             next_sid: next_sid.0,
             request: request.map_or_else(Vec::new, |request| request.0.to_be_bytes().to_vec()),
             places: places.to_vec(),
+            changes: changes.as_ref().map(change::encode).transpose()?,
         }),
         Body::Tokens { assigned } => Kind::Tokens(proto::TokensBody {
             assigned: assigned
@@ -178,6 +181,7 @@ pub(crate) fn decode_part(bytes: &[u8]) -> Result<(Body, Vec<u32>), Error> {
                 mutations: mutation::decode_all(m.mutations)?,
                 next_sid: Sid(m.next_sid),
                 request: decode_request(&m.request)?,
+                changes: m.changes.map(change::decode).transpose()?,
             }
         }
         Kind::Tokens(m) => Body::Tokens {

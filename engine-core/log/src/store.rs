@@ -1,6 +1,8 @@
 //! The trait between the sequencer and a backend.
 
+use crate::follow::Follow;
 use crate::{Error, Record};
+use std::sync::Arc;
 use tidegraph_types::{Epoch, ShardId, Version};
 
 /// The last record of a log.
@@ -69,6 +71,12 @@ pub trait LogStore: Send {
     /// Bytes that the log had when it was opened plus bytes appended since; trimming does not lower it. Decides when a
     /// checkpoint is due. 0 for a log that takes no disk.
     fn bytes(&self) -> u64;
+
+    /// Returns readers of the log that do not hold up appends; `None` if the log is read in another way
+    /// ([`FirstShard`](crate::FirstShard)). A reader must not read beyond the newest version that was acknowledged.
+    fn readers(&self) -> Option<Arc<dyn Follow>> {
+        None
+    }
 }
 
 /// Where the records from `version` on end; `None` if there are none. Errors as [`LogStore::read_from`].

@@ -19,6 +19,7 @@
 
 #[cfg(feature = "args")]
 mod args;
+mod changes;
 mod client;
 mod error;
 mod fleet;
@@ -37,8 +38,8 @@ pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, Rou
 pub use security::{Security, SecurityConfig, TlsFiles};
 pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
-    CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest, Node,
-    ServedPartition, Services, Status,
+    ChangesAnswer, CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest,
+    Node, ServedPartition, Services, Status,
 };
 
 pub use tidegraph_types::RequestId;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::Apl;
 use tidegraph_types::{
-    CommitRequest, Epoch, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex, PartitionId,
-    RequestId, Str, Token, Version,
+    ChangesPage, ChangesRequest, CommitRequest, Epoch, Key, LoadChange, LoadChanges, LoadTurn, MadeSince,
+    MadeVertex, NoChanges, PartitionId, RequestId, Str, Token, Version,
 };
 
 /// A partition that a node serves.
@@ -140,6 +140,17 @@ pub struct LastChanges {
     pub changes: Vec<(Version, LoadChange)>,
 }
 
+/// The answer to a request for changes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ChangesAnswer {
+    /// The changes.
+    Page(ChangesPage),
+    /// Why there are none.
+    None(NoChanges),
+    /// Too many requests read the log.
+    Busy,
+}
+
 /// The next step of the commit of a bulk load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoadStep {
@@ -232,6 +243,16 @@ pub trait Commits: Send + Sync {
     ///
     /// The errors of [every method](Commits#errors); [`Error::Unknown`] if the sequencer runs an earlier release.
     fn load_turn(&self, id: RequestId, turn: Option<LoadTurn>) -> Result<Option<Version>, Error>;
+
+    /// Reads changes of the change stream, until `stop` returns true.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Overdue`] if it was stopped, [`Error::Unavailable`] if the log cannot be read; those of
+    /// [every method](Commits#errors); [`Error::Unknown`] if the sequencer runs an earlier release, or reads no log.
+    fn changes(&self, _request: &ChangesRequest, _stop: &dyn Fn() -> bool) -> Result<ChangesAnswer, Error> {
+        Err(Error::Unknown("this node reads no log for the change stream".into()))
+    }
 
     /// Ends a bulk load. Its turn goes on.
     ///

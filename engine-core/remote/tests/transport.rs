@@ -230,6 +230,7 @@ fn commits_travel_with_their_errors() {
         request: None,
         first_asked: None,
         by_key: false,
+        changes: None,
     };
     let id = RequestId(7);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Unknown);

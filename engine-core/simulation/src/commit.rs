@@ -88,5 +88,6 @@ pub(crate) fn request(
         request: None,
         first_asked: None,
         by_key: false,
+        changes: None,
     }
 }

@@ -172,7 +172,12 @@ mod tests {
     }
 
     fn log(mutations: Vec<Mutation>) -> Vec<Record> {
-        let body = |mutation| Body::Commit { mutations: vec![mutation], next_sid: Sid(1), request: None };
+        let body = |mutation| Body::Commit {
+            mutations: vec![mutation],
+            next_sid: Sid(1),
+            request: None,
+            changes: None,
+        };
         let record = |(version, mutation)| Record {
             shard: ShardId(0),
             epoch: Epoch(1),

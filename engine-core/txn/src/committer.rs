@@ -324,8 +324,8 @@ impl Committer {
         let mutations = std::mem::take(&mut request.mutations);
         let checked_by_loads = is_checked_by_loads(&mutations);
         let resets = mutations.iter().any(|mutation| matches!(mutation, Mutation::Reset));
-        let (next_sid, id) = (self.next_sid(), request.request);
-        let record = self.push(group, Body::Commit { mutations, next_sid, request: id });
+        let (next_sid, id, changes) = (self.next_sid(), request.request, request.changes.take());
+        let record = self.push(group, Body::Commit { mutations, next_sid, request: id, changes });
         let version = group.records[record].version;
         if let Some(id) = id {
             self.committed_requests.add(id, version);
@@ -555,8 +555,9 @@ impl Group {
         let records = &mut self.records;
         let again = |waiting| match waiting {
             Waiting::Commit { record, mut request, bytes, reply } => {
-                if let Body::Commit { mutations, .. } = &mut records[record].body {
+                if let Body::Commit { mutations, changes, .. } = &mut records[record].body {
                     request.mutations = std::mem::take(mutations);
+                    request.changes = changes.take();
                 }
                 Request::Commit { request, bytes, yields: false, reply }
             }

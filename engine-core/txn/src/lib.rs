@@ -55,6 +55,7 @@
 //!     request: None,
 //!     first_asked: None,
 //!     by_key: false,
+//!     changes: None,
 //! };
 //! let version = sequencer.commit(request(Version(0), "a".into()))?;
 //! // Version 1 is the record that starts the epoch.

@@ -230,6 +230,9 @@ pub(crate) fn check(request: &CommitRequest, config: &SequencerConfig) -> Result
     for mutation in &request.mutations {
         bytes = bytes.saturating_add(mutation_bytes(mutation)?);
     }
+    if let Some(changes) = &request.changes {
+        bytes = bytes.saturating_add(changes.bytes());
+    }
     if bytes > config.transaction_bytes {
         return Err(Error::TooLarge { what: "bytes", found: bytes, limit: config.transaction_bytes });
     }

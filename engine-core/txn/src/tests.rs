@@ -56,6 +56,7 @@ fn request(read: Version, read_keys: &[u64], writes: &[(u64, i64)]) -> CommitReq
         request: None,
         first_asked: None,
         by_key: false,
+        changes: None,
     }
 }
 
@@ -136,6 +137,7 @@ fn anomaly_phantom() {
         request: None,
         first_asked: None,
         by_key: false,
+        changes: None,
     };
     sequencer.commit(make(1)).unwrap();
     assert!(is_conflict(sequencer.commit(make(2))));

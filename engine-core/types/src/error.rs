@@ -77,6 +77,10 @@ codes! {
     NotFound => "NotFoundException", NotFound, 404;
     /// The path does not accept the HTTP method.
     MethodNotAllowed => "MethodNotAllowedException", Invalid, 405;
+    /// The change stream has no such change yet.
+    StreamRecordsNotFound => "StreamRecordsNotFoundException", NotFound, 404;
+    /// The change stream does not have all changes since the asked one.
+    ExpiredStream => "ExpiredStreamException", Invalid, 400;
     /// No load has the id.
     BulkLoadIdNotFound => "BulkLoadIdNotFoundException", NotFound, 404;
     /// The request body is larger than the limit.

@@ -16,6 +16,7 @@
 //! ```
 
 pub mod budget;
+pub mod change;
 pub mod element;
 pub mod error;
 pub mod footprint;
@@ -27,6 +28,9 @@ pub mod temporal;
 pub mod value;
 
 pub use budget::{Budget, NoMemory};
+pub use change::{
+    Change, Changed, Changes, ChangesFrom, ChangesOfCommit, ChangesPage, ChangesRequest, EventId, NoChanges,
+};
 pub use element::{Cardinality, Direction, Edge, EdgeData, PropertyData, PropertyRef, VertexData};
 pub use error::{ErrorCode, Kind};
 pub use footprint::{Footprint, LoadTurn};

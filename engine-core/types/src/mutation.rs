@@ -1,6 +1,6 @@
 //! Commit requests: the logical changes of a transaction, and the keys that it read and wrote.
 
-use crate::{Cardinality, Edge, Gui, GuiHasher, RequestId, Sid, Str, Token, Value, Version};
+use crate::{Cardinality, Changes, Edge, Gui, GuiHasher, RequestId, Sid, Str, Token, Value, Version};
 use std::hash::{Hash, Hasher};
 
 /// One value written to one property key.
@@ -312,6 +312,19 @@ pub struct CommitRequest {
     /// Whether `request` is made from a key of the caller ([`RequestId::of_key`]). The request is then repeated by
     /// running it again, at another `read_version`.
     pub by_key: bool,
+    /// What the transaction changes, for the change stream; `None` if the graph has no stream.
+    pub changes: Option<Changes>,
+}
+
+impl CommitRequest {
+    /// Sets when the sequencer's process took the commit, in milliseconds since 1970.
+    #[must_use]
+    pub fn taken_at(mut self, now_ms: impl FnOnce() -> i64) -> Self {
+        if let Some(changes) = &mut self.changes {
+            changes.taken_ms = now_ms();
+        }
+        self
+    }
 }
 
 /// A vertex that a transaction created or extended while a bulk load ran.

@@ -1,7 +1,7 @@
 //! Messages of the log, of segments, of checkpoints and of the APL, and their conversion to the engine's types.
 //!
-//! Roles: [`proto`] is generated from `contracts/proto` and is the only definition of the bytes; [`value`] and
-//! [`mutation`] translate between it and `tidegraph-types`; [`frame`] is the envelope (length, checksum, payload)
+//! Roles: [`proto`] is generated from `contracts/proto` and is the only definition of the bytes; [`value`],
+//! [`mutation`] and [`change`] translate between it and `tidegraph-types`; [`frame`] is the envelope (length, checksum, payload)
 //! that every file uses; [`segment`] reads and writes the files of a bulk load, and [`load`] the rows between its
 //! steps; [`apl`] defines the requests of the access pattern language between processes.
 //!
@@ -13,6 +13,7 @@
 //! [`Error::UnknownKind`].
 
 pub mod apl;
+pub mod change;
 mod error;
 pub mod frame;
 pub mod load;

@@ -31,6 +31,9 @@ def client(endpoint, service):
     return boto3.client(service, endpoint_url=endpoint, region_name=environment(), config=config)
 
 
+RUNNING = ("LOAD_NOT_STARTED", "LOAD_IN_QUEUE", "LOAD_IN_PROGRESS")
+
+
 class Slow:
     """A query that runs until it is cancelled."""
 
@@ -60,6 +63,14 @@ def data_operations(neptune, source):
     def loaded(**more):
         loads.append(neptune.start_loader_job(**load)["payload"]["loadId"])
         return {"loadId": loads[-1], **more}
+
+    def streamed():
+        # The stream begins behind the newest load.
+        for load_id in loads:
+            while neptune.get_loader_job_status(loadId=load_id)["payload"]["overallStatus"]["status"] in RUNNING:
+                time.sleep(0.02)
+        neptune.execute_open_cypher_query(openCypherQuery="CREATE (s:Streamed) DELETE s CREATE (:Streamed)")
+        return {"limit": 10, "iteratorType": "TRIM_HORIZON"}
 
     def slow_cypher():
         run = partial(neptune.execute_open_cypher_query, openCypherQuery=SLOW_CYPHER)
@@ -102,7 +113,7 @@ def data_operations(neptune, source):
         "GetMLModelTransformJob": job,
         "GetOpenCypherQueryStatus": lambda: then(slow_cypher(), neptune.cancel_open_cypher_query),
         "GetPropertygraphStatistics": {},
-        "GetPropertygraphStream": {"limit": 10, "iteratorType": "TRIM_HORIZON"},
+        "GetPropertygraphStream": streamed,
         "GetPropertygraphSummary": {"mode": "detailed"},
         "GetRDFGraphSummary": {"mode": "basic"},
         "GetSparqlStatistics": {},

@@ -140,6 +140,7 @@ impl Serve {
         let sharding = made.graph().sharding()?;
         let log = self.log.location(&graph)?.backend(sharding)?;
         let (service, sequencer_service) = (NodeService::default(), SequencerService::default());
+        sequencer_service.tell_changes_of(log.clone(), clock.clone());
         let server_config = ServerConfig {
             listen: self.listen.clone(),
             node: self.node.clone(),

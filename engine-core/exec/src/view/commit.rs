@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use rustc_hash::FxHashSet;
 use tidegraph_apl::Expand;
 use tidegraph_types::{
-    CommitRequest, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Sid, Str, Token,
+    Changes, CommitRequest, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Sid, Str, Token,
 };
 
 /// Counts of what a request changed.
@@ -59,6 +59,7 @@ impl View<'_> {
         }
         let unique = self.check_unique(&pending)?;
         self.record(unique.read);
+        let changes = self.changes(&pending)?.map(|list| Changes { taken_ms: 0, list });
         let read_keys = self.keys.as_ref().map(|keys| keys.borrow().sorted()).unwrap_or_default();
         let mut write_keys = pending.write_keys();
         write_keys.extend(unique.written);
@@ -73,6 +74,7 @@ impl View<'_> {
                 request: None,
                 first_asked: None,
                 by_key: false,
+                changes,
             }),
             counters,
         ))

@@ -12,6 +12,7 @@
 //! What must never happen: a read of storage ignores `pending`, or records no key.
 
 mod ahead;
+mod changes;
 mod commit;
 mod keys;
 mod overlay;
@@ -48,6 +49,8 @@ pub struct View<'a> {
     ahead: Option<RefCell<AnsweredAhead>>,
     /// Counts changes of `pending`; 0 means that it is empty. Tested before every read.
     generation: Cell<u64>,
+    /// Whether the commit request says what it changes, for the change stream.
+    streams: bool,
 }
 
 /// What a transaction carries from one of its requests to the next: its writes, and the keys of what it has read.
@@ -95,7 +98,15 @@ impl<'a> View<'a> {
             pending: RefCell::default(),
             ahead: apl.is_far().then(RefCell::default),
             generation: Cell::new(0),
+            streams: false,
         }
+    }
+
+    /// Sets whether the commit request says what it changes, for the change stream of the graph.
+    #[must_use]
+    pub fn streaming(mut self, streams: bool) -> Self {
+        self.streams = streams;
+        self
     }
 
     /// Returns what the view reads at.

@@ -15,7 +15,7 @@ use tidegraph_types::{
 };
 
 /// Maximum number of deleted edges that a commit lists. Beyond this, edges that are deleted with their vertex are not
-/// listed.
+/// listed, unless the graph has a change stream, which tells each of them.
 const MOST_LISTED: u64 = 1 << 16;
 
 /// A vertex to create.
@@ -465,7 +465,7 @@ impl View<'_> {
             let edges = degrees.iter().sum::<u64>();
             if edges == 0 {
                 // The vertices have no edges, and the read of that is recorded.
-            } else if listed + edges <= MOST_LISTED {
+            } else if self.streams || listed + edges <= MOST_LISTED {
                 self.delete_edges_of(&alive)?;
             } else {
                 for (gui, _) in alive.iter().zip(&degrees).filter(|(_, degree)| **degree > 0) {

@@ -18,14 +18,17 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_cluster::MapStore;
-use tidegraph_log::{LogBackend, LogStore};
-use tidegraph_platform::{Objects, metric};
+use tidegraph_engine::{ChangeFeed, FeedError};
+use tidegraph_log::{FirstShard, LogBackend, LogStore};
+use tidegraph_platform::{Clock, Objects, metric};
 use tidegraph_remote::{
-    CommitOutcome, Commits, Committed, Earlier, Error, LoadRequest, LoadStep, Newest, RequestId,
+    ChangesAnswer, CommitOutcome, Commits, Committed, Earlier, Error, LoadRequest, LoadStep, Newest,
+    RequestId,
 };
 use tidegraph_storage::Manifest;
 use tidegraph_types::{
-    CommitRequest, Epoch, LoadChanges, LoadTurn, MadeSince, PartitionCount, Sid, Str, Token, Version,
+    ChangesRequest, CommitRequest, Epoch, LoadChanges, LoadTurn, MadeSince, PartitionCount, Sid, Str, Token,
+    Version,
 };
 
 /// Answers requests to the sequencer, if this process is it. It exists before its candidate does.
@@ -33,13 +36,26 @@ use tidegraph_types::{
 pub struct SequencerService {
     candidate: Arc<OnceLock<Arc<Candidate>>>,
     loads: Arc<ActiveLoads>,
+    /// Reads the log for the change stream.
+    feed: Arc<OnceLock<ChangeFeed>>,
 }
 
 impl SequencerService {
+    /// Tells the change stream from now on, with readers of this log.
+    pub fn tell_changes_of(&self, log: Arc<dyn LogBackend>, clock: Arc<dyn Clock>) {
+        // A service has one log.
+        let _ = self.feed.set(ChangeFeed::new(Arc::new(FirstShard(log)), clock));
+    }
+
     /// Answers with the sequencer of `candidate` from now on.
     pub fn attach(&self, candidate: &Arc<Candidate>) {
         // A service has one candidate.
         let _ = self.candidate.set(candidate.clone());
+    }
+
+    /// Returns the time of day, in milliseconds since 1970.
+    fn now_ms(&self) -> i64 {
+        self.candidate.get().map_or(0, |candidate| candidate.clock().wall().as_millisecond())
     }
 
     fn leadership(&self) -> Result<Arc<Leadership>, Error> {
@@ -100,7 +116,10 @@ impl SequencerService {
     ) -> Result<Vec<Result<Version, Error>>, Error> {
         let leading = self.leadership()?;
         check_halted(&leading)?;
-        let known = |(id, request)| CommitRequest { request: Some(id), ..request };
+        let now_ms = || self.now_ms();
+        let known = |(id, request): (_, CommitRequest)| {
+            CommitRequest { request: Some(id), ..request }.taken_at(now_ms)
+        };
         let requests = requests.into_iter().map(known).collect();
         let answers = leading.sequencer().commit_together(requests);
         Ok(answers.into_iter().map(|answer| answer.map_err(to_remote_error)).collect())
@@ -109,8 +128,9 @@ impl SequencerService {
 
 impl Commits for SequencerService {
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
-        let request = CommitRequest { request: Some(id), ..request };
         let leading = self.leadership()?;
+        let request = CommitRequest { request: Some(id), ..request };
+        let request = request.taken_at(|| self.now_ms());
         check_halted(&leading)?;
         let begun = leading.now();
         let committed = leading.sequencer().commit(request);
@@ -180,6 +200,20 @@ impl Commits for SequencerService {
         let newest_token = sequencer.newest_token();
         let halted = leading.halted().map(|stuck| stuck.version);
         Ok(Newest { version, epoch: leading.epoch(), load, schema, newest_token, halted })
+    }
+
+    fn changes(&self, request: &ChangesRequest, stop: &dyn Fn() -> bool) -> Result<ChangesAnswer, Error> {
+        let leading = self.leadership()?;
+        let feed = self.feed.get();
+        let feed =
+            feed.ok_or_else(|| Error::Unknown("this node reads no log for the change stream".into()))?;
+        match feed.page(request, leading.sequencer().version(), stop) {
+            Ok(page) => Ok(ChangesAnswer::Page(page)),
+            Err(FeedError::None(none)) => Ok(ChangesAnswer::None(none)),
+            Err(FeedError::Busy) => Ok(ChangesAnswer::Busy),
+            Err(FeedError::Stopped) => Err(Error::Overdue),
+            Err(error @ FeedError::Log(_)) => Err(Error::Unavailable(error.to_string())),
+        }
     }
 
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {

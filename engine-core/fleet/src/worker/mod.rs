@@ -34,15 +34,19 @@ use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
 use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
 use tidegraph_engine::{
-    Backend, BackendStatus, Earlier, KeyedCommit, LoadHold, LoadOutcome, ReadOptions, Reader, RequestKey,
-    Retry, Snapshot,
+    Backend, BackendStatus, Earlier, FeedError, KeyedCommit, LoadHold, LoadOutcome, ReadOptions, Reader,
+    RequestKey, Retry, Snapshot,
 };
 use tidegraph_platform::{Clock, Random};
 use tidegraph_remote::{
-    CommitOutcome, Commits, Committed, FleetClient, FleetConfig, Network, Newest, RequestId, Security,
+    ChangesAnswer, CommitOutcome, Commits, Committed, FleetClient, FleetConfig, Network, Newest, RequestId,
+    Security,
 };
 use tidegraph_storage::{Duplicate, IndexState};
-use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, LoadTurn, PartitionCount, Token, Version};
+use tidegraph_types::{
+    Change, Changed, ChangesPage, ChangesRequest, CommitRequest, Epoch, ErrorCode, GuiHasher, LoadTurn,
+    PartitionCount, Token, Version,
+};
 
 /// Settings of a worker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -455,6 +459,14 @@ fn to_commit_error(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
     }
 }
 
+fn token_of(change: &Change) -> Option<Token> {
+    match &change.what {
+        Changed::VertexLabel(label) => *label,
+        Changed::Edge { label, .. } => Some(*label),
+        Changed::VertexProperty(key, _) | Changed::EdgeProperty(key, _) => Some(*key),
+    }
+}
+
 impl Backend for Worker {
     fn partitions(&self) -> PartitionCount {
         self.shared.graph.partitions
@@ -643,6 +655,26 @@ impl Backend for Worker {
             CommitOutcome::Refused => LoadOutcome::NotVisible,
             CommitOutcome::Unknown | CommitOutcome::OtherRequest(_) => LoadOutcome::Unknown,
         })
+    }
+
+    fn changes(
+        &self,
+        request: &ChangesRequest,
+        _options: &ReadOptions<'_>,
+    ) -> Result<ChangesPage, tidegraph_engine::Error> {
+        let answer = self.shared.sequencer.call_once(|sequencer| sequencer.changes(request, &|| false));
+        match answer.map_err(to_engine_error)? {
+            ChangesAnswer::Page(page) => {
+                let newest =
+                    page.commits.iter().flat_map(|part| &part.changes.list).filter_map(token_of).max();
+                if let Some(newest) = newest {
+                    self.shared.catalog.cover(Some(newest)).map_err(to_engine_error)?;
+                }
+                Ok(page)
+            }
+            ChangesAnswer::None(none) => Err(FeedError::None(none).into()),
+            ChangesAnswer::Busy => Err(FeedError::Busy.into()),
+        }
     }
 
     fn has_replicas(&self) -> bool {

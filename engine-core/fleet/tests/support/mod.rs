@@ -225,6 +225,7 @@ impl TestFleet {
     /// Starts a sequencer and waits until it has taken over.
     pub fn start_sequencer(&mut self) {
         let service = SequencerService::default();
+        service.tell_changes_of(Arc::new(self.log.clone()), self.clock.clone());
         let server = self
             .serve("sequencer", Services { commits: Some(Arc::new(service.clone())), ..Services::default() });
         let claim = Claim {
@@ -323,8 +324,24 @@ impl TestFleet {
         self.worker_with(patient(), self.clock.clone())
     }
 
+    /// Starts a worker whose writes the change stream tells.
+    pub fn streaming_worker(&self) -> (Arc<Database>, Arc<Worker>) {
+        let options = Options { streams: true, ..Options::default() };
+        self.worker_of(options, patient(), self.clock.clone())
+    }
+
     /// Starts a worker with its own settings and clock.
     pub fn worker_with(&self, config: WorkerConfig, clock: Arc<dyn Clock>) -> (Arc<Database>, Arc<Worker>) {
+        self.worker_of(Options::default(), config, clock)
+    }
+
+    /// Starts a worker with its own settings and clock, and a database with its own options.
+    pub fn worker_of(
+        &self,
+        options: Options,
+        config: WorkerConfig,
+        clock: Arc<dyn Clock>,
+    ) -> (Arc<Database>, Arc<Worker>) {
         let parts = WorkerParts {
             graph: GRAPH.into(),
             map_store: self.map.clone(),
@@ -333,7 +350,7 @@ impl TestFleet {
             random: Arc::new(RealRandom),
         };
         let worker = Arc::new(Worker::start(config, parts).unwrap());
-        let database = Database::connect(Options::default(), worker.clone(), self.objects.clone()).unwrap();
+        let database = Database::connect(options, worker.clone(), self.objects.clone()).unwrap();
         (database, worker)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A shard gets the mutations of a transaction that concern a partition of its group; a mutation may concern
 //! several groups. Records for all readers (tokens, loads, reserved SIDs, the start of an epoch) go to every shard
-//! whole. The id of a request is only in the first shard, because only a reader that joins records needs it.
+//! whole. The id of a request is only in the first shard, because only a reader that joins records needs it. So are the
+//! changes for the change stream, whose readers read that shard alone.
 
 use crate::{Body, Record};
 use tidegraph_types::{Mutation, ShardId, Sharding, Version};
@@ -19,7 +20,7 @@ pub(crate) struct Part {
 /// Divides a record into its parts, in order of shard.
 pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
     let part = |shard, body, places| Part { record: Record { shard, body, ..record.clone_head() }, places };
-    let Body::Commit { mutations, next_sid, request } = &record.body else {
+    let Body::Commit { mutations, next_sid, request, changes } = &record.body else {
         return sharding.all().map(|shard| part(shard, record.body.clone(), Vec::new())).collect();
     };
     let mut mine: Vec<(Vec<Mutation>, Vec<u32>)> = sharding.all().map(|_| Default::default()).collect();
@@ -46,7 +47,8 @@ pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
             places.clear();
         }
         let request = request.filter(|_| shard == ShardId(0));
-        part(shard, Body::Commit { mutations, next_sid: *next_sid, request }, places)
+        let changes = changes.as_ref().filter(|_| shard == ShardId(0)).cloned();
+        part(shard, Body::Commit { mutations, next_sid: *next_sid, request, changes }, places)
     });
     parts.collect()
 }
@@ -121,7 +123,7 @@ mod tests {
     }
 
     fn commit(mutations: Vec<Mutation>) -> Record {
-        let body = Body::Commit { mutations, next_sid: Sid(7), request: Some(RequestId(9)) };
+        let body = Body::Commit { mutations, next_sid: Sid(7), request: Some(RequestId(9)), changes: None };
         Record { shard: ShardId(0), epoch: Epoch(2), version: Version(3), body }
     }
 

@@ -190,7 +190,7 @@ impl World {
             properties: vec![],
         };
         let mutations = (0..self.random.below(4)).map(vertex).collect();
-        let body = Body::Commit { mutations, next_sid: Sid(id), request: None };
+        let body = Body::Commit { mutations, next_sid: Sid(id), request: None, changes: None };
         Record { shard: ShardId(0), epoch, version, body }
     }
 

@@ -25,7 +25,7 @@ pub fn commit(version: u64, epoch: u64, mark: &str) -> Record {
         shard: ShardId(0),
         epoch: Epoch(epoch),
         version: Version(version),
-        body: Body::Commit { mutations, next_sid: Sid(version * 10), request: None },
+        body: Body::Commit { mutations, next_sid: Sid(version * 10), request: None, changes: None },
     }
 }
 
@@ -77,7 +77,12 @@ fn gives_back_what_was_appended(log: &mut dyn LogStore) {
         Record { epoch: Epoch(3), ..with(5, load) },
         with(
             6,
-            Body::Commit { mutations: vec![], next_sid: Sid(0), request: Some(RequestId(u128::MAX - 1)) },
+            Body::Commit {
+                mutations: vec![],
+                next_sid: Sid(0),
+                request: Some(RequestId(u128::MAX - 1)),
+                changes: None,
+            },
         ),
         with(7, Body::Reserve { next_sid: Sid(77) }),
     ];

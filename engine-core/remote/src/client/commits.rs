@@ -3,14 +3,14 @@
 use super::RemoteNode;
 use crate::Error;
 use crate::services::{
-    CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest,
+    ChangesAnswer, CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest,
 };
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_types::{
-    CommitRequest, Epoch, Gui, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex, RequestId, Str,
-    Token, Version,
+    ChangesRequest, CommitRequest, Epoch, Gui, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex,
+    RequestId, Str, Token, Version,
 };
 use tidegraph_wire::proto::{self, call, reply};
 
@@ -102,6 +102,7 @@ impl Commits for RemoteCommits {
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
         let keys = |keys: &[Key]| keys.iter().map(|key| key.0).collect();
         let mutations = tidegraph_wire::mutation::encode_all(&request.mutations);
+        let changes = request.changes.as_ref().map(tidegraph_wire::change::encode).transpose();
         let call = call::Kind::Commit(proto::CommitCall {
             request_id: id.0.to_le_bytes().to_vec(),
             read_version: request.read_version.0,
@@ -110,6 +111,7 @@ impl Commits for RemoteCommits {
             mutations: mutations.map_err(|error| Error::NotAllowed(error.to_string()))?,
             first_asked: request.first_asked.map(|version| version.0),
             by_key: request.by_key,
+            changes: changes.map_err(|error| Error::NotAllowed(error.to_string()))?,
         });
         match self.ask(call).map_err(in_doubt)? {
             reply::Kind::Commit(reply) => Ok(Committed {
@@ -148,6 +150,13 @@ impl Commits for RemoteCommits {
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
         match self.ask(call::Kind::Allocate(proto::AllocateCall { count }))? {
             reply::Kind::Allocate(reply) => Ok(reply.first..reply.first.saturating_add(reply.count)),
+            _ => other_kind(),
+        }
+    }
+
+    fn changes(&self, request: &ChangesRequest, _stop: &dyn Fn() -> bool) -> Result<ChangesAnswer, Error> {
+        match self.ask(call::Kind::Changes(crate::changes::encode_request(request)))? {
+            reply::Kind::Changes(reply) => crate::changes::decode_answer(reply),
             _ => other_kind(),
         }
     }

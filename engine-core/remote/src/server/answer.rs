@@ -70,7 +70,11 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
         return match &call.kind {
             Some(kind) if is_commit(kind) => Cost::Commits,
             Some(
-                call::Kind::Status(_) | call::Kind::Tokens(_) | call::Kind::Pin(_) | call::Kind::Newest(_),
+                call::Kind::Status(_)
+                | call::Kind::Tokens(_)
+                | call::Kind::Pin(_)
+                | call::Kind::Newest(_)
+                | call::Kind::Changes(_),
             ) => Cost::Waits,
             // Must not queue behind the commits that wait for it.
             _ => Cost::Small,
@@ -236,6 +240,7 @@ fn commits(
                 request: None,
                 first_asked: m.first_asked.map(Version),
                 by_key: m.by_key,
+                changes: m.changes.map(tidegraph_wire::change::decode).transpose().map_err(Error::garbage)?,
             };
             let Committed { version, schema, newest_token, earlier } = commits.commit(id, request)?;
             let newest_token = newest_token.map(|token| token.0);
@@ -271,6 +276,11 @@ fn commits(
         call::Kind::Allocate(m) => {
             let sids = commits.allocate_sids(m.count)?;
             reply::Kind::Allocate(proto::AllocateReply { first: sids.start, count: sids.end - sids.start })
+        }
+        call::Kind::Changes(m) => {
+            let request = crate::changes::decode_request(&m)?;
+            let answer = commits.changes(&request, &|| context.check().is_err())?;
+            reply::Kind::Changes(crate::changes::encode_answer(answer)?)
         }
         call::Kind::Newest(_) => {
             let newest = commits.newest()?;

@@ -127,13 +127,14 @@ fn named(code: ErrorCode) -> (&'static str, State) {
         | ErrorCode::RequestTooLarge
         | ErrorCode::IdempotencyKeyReused
         | ErrorCode::PreconditionsFailed
+        | ErrorCode::ExpiredStream
         | ErrorCode::LoadQueueFull => ("Neo.ClientError.Request.Invalid", CONNECTION),
         ErrorCode::ConstraintViolation | ErrorCode::UniqueViolation => {
             ("Neo.ClientError.Schema.ConstraintValidationFailed", DEPENDENT)
         }
         ErrorCode::AccessDenied => ("Neo.ClientError.Security.Forbidden", DENIED),
         ErrorCode::Unauthorized => ("Neo.ClientError.Security.Unauthorized", DENIED),
-        ErrorCode::NotFound | ErrorCode::BulkLoadIdNotFound => {
+        ErrorCode::NotFound | ErrorCode::BulkLoadIdNotFound | ErrorCode::StreamRecordsNotFound => {
             ("Neo.ClientError.Statement.EntityNotFound", DATA)
         }
         ErrorCode::MethodNotAllowed => ("Neo.ClientError.Statement.AccessMode", TRANSACTION_STATE),

@@ -97,6 +97,10 @@ pub struct Listen {
     /// Time within which a client must take some bytes of its answer, in milliseconds.
     #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
     write_timeout_ms: u64,
+    /// Write into the log what each transaction changes, and tell it at /propertygraph/stream. Every process that writes
+    /// to the graph needs the flag. Records of the log become two to four times as long.
+    #[arg(long, env = "TIDEGRAPH_STREAMS")]
+    streams: bool,
     /// Time that running queries have to finish after SIGTERM, in milliseconds.
     #[arg(long, default_value_t = 30_000)]
     grace_ms: u64,
@@ -253,6 +257,7 @@ impl Listen {
         options.query_timeout = Duration::from_millis(self.query_timeout_ms);
         options.query_memory_bytes = self.query_memory_bytes;
         options.query_rows = self.query_rows;
+        options.streams = self.streams;
     }
 
     /// Serves until SIGTERM or SIGINT, and closes the database.

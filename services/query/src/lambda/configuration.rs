@@ -46,7 +46,13 @@ impl Configuration {
         let (limits, defaults) = (Limits::default(), Options::default());
         let default_ms = defaults.query_timeout.as_millis() as u64;
         let query_timeout = Duration::from_millis(found.number("QUERY_TIMEOUT_MS", default_ms)?);
+        let streams = match found.text("STREAMS").as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(other) => return Err(wrong("STREAMS", other, "true or false")),
+        };
         let options = Options {
+            streams,
             query_timeout,
             query_memory_bytes: found.number("QUERY_MEMORY_BYTES", defaults.query_memory_bytes)?,
             query_rows: found.number("QUERY_ROWS", defaults.query_rows)?,

@@ -30,7 +30,7 @@ fn wide(version: u64, epoch: u64) -> Record {
     let vertex =
         |partition: u64| Mutation::DeleteVertex { gui: Gui(partition << 48 | version), edges_left: false };
     let mutations = (0..8).rev().map(vertex).collect();
-    let body = Body::Commit { mutations, next_sid: Sid(version * 10), request: None };
+    let body = Body::Commit { mutations, next_sid: Sid(version * 10), request: None, changes: None };
     Record { shard: ShardId(0), epoch: Epoch(epoch), version: Version(version), body }
 }
 
