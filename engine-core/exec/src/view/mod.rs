@@ -136,6 +136,12 @@ impl<'a> View<'a> {
         self.pending.borrow().bytes + self.keys.as_ref().map_or(0, |keys| keys.borrow().bytes())
     }
 
+    /// Counts what the request, and those of its transaction before it, have changed so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.pending.borrow().counters()
+    }
+
     /// Returns a number that changes whenever a write may make an earlier read stale.
     #[must_use]
     pub fn generation(&self) -> u64 {
