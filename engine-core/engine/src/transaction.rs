@@ -19,8 +19,8 @@ use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Retry};
 use std::fmt;
 use std::sync::Arc;
-use tidegraph_exec::{Execution, Reservation};
 use tidegraph_exec::view::{Carried, Counters, View};
+use tidegraph_exec::{Execution, Reservation};
 use tidegraph_types::{ErrorCode, Version};
 
 /// A transaction of several requests. Dropping it ends it without effect.
@@ -168,14 +168,21 @@ impl Database {
         };
         let mut losses = 0;
         loop {
-            let Failed { error, carried: kept } =
-                match self.execute_within(&planned, query, &deadline, snapshot, carried, transaction.counters, rows) {
-                    Ok((answer, kept)) => {
-                        transaction.keep(kept, planned.writes)?;
-                        return Ok(answer);
-                    }
-                    Err(failed) => failed,
-                };
+            let Failed { error, carried: kept } = match self.execute_within(
+                &planned,
+                query,
+                &deadline,
+                snapshot,
+                carried,
+                transaction.counters,
+                rows,
+            ) {
+                Ok((answer, kept)) => {
+                    transaction.keep(kept, planned.writes)?;
+                    return Ok(answer);
+                }
+                Err(failed) => failed,
+            };
             let Some(kept) = kept else { return Err(error) };
             let is_lost = error.retry() == Retry::OtherReplica && self.backend.has_replicas();
             // A write may have read what it wrote.
@@ -215,6 +222,7 @@ impl Database {
         let mut make = || {
             execution.perform_writes()?;
             let view = &execution.context().view;
+            view.check_request()?;
             let wrote = view.generation() > generation;
             let counters = if planned.writes { view.counters().since(&earlier) } else { Counters::default() };
             let (columns, version) = (planned.columns.clone(), snapshot.at.version);

@@ -180,4 +180,52 @@ fn counters_are_those_of_each_request() {
     assert_eq!(counted("MATCH (p:P) RETURN p"), (0, 0, false));
     assert_eq!(counted("CREATE (:P)"), (1, 0, true));
     assert_eq!(counted("MERGE (q:Q) MERGE (:Q)"), (1, 0, true));
+    let mut labels = |text: &str| {
+        let answer =
+            graph.database.query_within(&mut transaction, &cypher(text, &graph.none)).expect("it runs");
+        (answer.counters.labels_added, answer.counters.labels_removed)
+    };
+    assert_eq!(labels("CREATE (:A:B), (:A), ()"), (3, 0));
+    assert_eq!(labels("MATCH (a:A) SET a:B:C"), (3, 0));
+    assert_eq!(labels("MATCH (a:A) REMOVE a:B:D"), (0, 2));
+    assert_eq!(labels("MATCH (a:A) RETURN a"), (0, 0));
+}
+
+#[test]
+fn the_request_fails_that_gives_a_value_twice() {
+    let graph = Graph::new();
+    graph.rows("CREATE CONSTRAINT ids FOR (p:P) REQUIRE p.id IS UNIQUE");
+    graph.rows("CREATE (:P {id: 1}), (:P {id: 2}), (:Q {id: 1})");
+    let refused = |earlier: &[&str], text: &str| {
+        let mut transaction = begin();
+        for text in earlier {
+            graph.within(&mut transaction, text);
+        }
+        assert_eq!(graph.refused(&mut transaction, text), ErrorCode::UniqueViolation, "{earlier:?} {text}");
+    };
+    refused(&[], "CREATE (:P {id: 1})");
+    refused(&[], "MATCH (p:P {id: 1}) SET p.id = 2");
+    refused(&[], "MATCH (q:Q) SET q:P");
+    refused(&[], "UNWIND [3, 4, 3] AS id CREATE (:P {id: id})");
+    refused(&["CREATE (:P {id: 3})"], "CREATE (:P {id: 3})");
+    refused(&["CREATE (:P {id: 3})", "CREATE (:P {id: 4})"], "MATCH (p:P {id: 4}) SET p.id = 3.0");
+    // The value of a vertex that loses it is free, until another has it.
+    refused(&["MATCH (p:P {id: 1}) SET p.id = 9", "CREATE (:P {id: 1})"], "MATCH (p:P {id: 9}) SET p.id = 1");
+    refused(&["MATCH (p:P {id: 1}) REMOVE p:P", "CREATE (:P {id: 1})"], "MATCH (n {id: 1}) SET n:P");
+    let mut transaction = begin();
+    for text in [
+        "MATCH (p:P {id: 1}), (o:P {id: 2}) SET p.id = 2, o.id = 1",
+        "MATCH (p:P {id: 1}) DELETE p",
+        "CREATE (:P {id: 1})",
+        "MATCH (p:P {id: 1}) SET p.id = 1",
+        "CREATE (:P {id: 5})",
+        "MATCH (p:P {id: 5}) SET p.id = 6",
+        "CREATE (:P {id: 5})",
+        "MATCH (p:P {id: 6}) DELETE p",
+        "CREATE (:P {id: 6})",
+        "CREATE (:P {name: 'without an id'}), (:P {id: 0.0 / 0.0}), (:P {id: 0.0 / 0.0})",
+    ] {
+        graph.within(&mut transaction, text);
+    }
+    graph.database.commit_transaction(transaction).expect("each value is there once");
 }

@@ -252,6 +252,59 @@ async fn an_error_after_the_first_batches_is_the_last_message() {
     server.becomes_free().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_a_session_come_while_the_query_runs() {
+    const OTHER: &str = "00000000-0000-0000-0000-000000000002";
+    let server = Server::with_memory(16 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    assert_eq!(status(&client.ask(&in_session("g.addV('p')", "s")).await).0, 200);
+    client.send(&in_session(&many(), "s")).await;
+    for _ in 0..200 {
+        let answer = client.next().await.unwrap();
+        assert_eq!((status(&answer).0, values(&answer).as_array().unwrap().len()), (206, 256));
+    }
+    server.runs(1).await;
+    // A rollback does not wait for the end of the answer.
+    let mut rollback = in_session("g.tx().rollback()", "s");
+    rollback["requestId"] = OTHER.into();
+    client.send(&rollback).await;
+    let mut failures = vec![];
+    loop {
+        let answer = client.next().await.unwrap();
+        match (status(&answer).0, answer["requestId"] == OTHER) {
+            (206, false) => {}
+            (204, true) => break,
+            (_, false) => failures.push(status(&answer)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(&failures[..], [(597, said)] if said.contains("rolled back")), "{failures:?}");
+    server.becomes_free().await;
+    // A query waits for the rows of the one before, and sees what it wrote.
+    let values_of =
+        "g.addV('p').iterate(); g.inject('a')".to_owned() + &".union(identity(), identity())".repeat(12);
+    client.send(&in_session(&values_of, "s")).await;
+    let mut count = in_session("g.V().hasLabel('p').count()", "s");
+    count["requestId"] = OTHER.into();
+    client.send(&count).await;
+    let mut received = 0;
+    let counted = loop {
+        let answer = client.next().await.unwrap();
+        if answer["requestId"] == OTHER {
+            break answer;
+        }
+        received += values(&answer).as_array().unwrap().len();
+    };
+    assert_eq!((received, &values(&counted)[0]["@value"]), (4_096, &json!(1)));
+    assert_eq!(status(&client.ask(&in_session("g.tx().commit()", "s")).await).0, 204);
+    // The end of the connection ends the query of a session.
+    client.send(&in_session(&many(), "s")).await;
+    assert_eq!(status(&client.next().await.unwrap()).0, 206);
+    drop(client);
+    server.runs(0).await;
+    server.becomes_free().await;
+}
+
 #[tokio::test]
 async fn the_same_rows_in_every_format() {
     let server = Server::start(WIDE, None).await;

@@ -36,6 +36,7 @@ use tidegraph_apl::{
     VertexRows,
 };
 use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
+use unique::Holders;
 
 /// The graph as one request sees it.
 pub struct View<'a> {
@@ -61,7 +62,8 @@ impl Carried {
     /// Makes the state of a transaction that has not begun. `recording` must be set if it may write.
     #[must_use]
     pub fn new(recording: bool) -> Self {
-        Self { keys: recording.then(ReadKeys::default), pending: Pending::default(), generation: 0 }
+        let pending = Pending { holders: recording.then(Holders::default), ..Pending::default() };
+        Self { keys: recording.then(ReadKeys::default), pending, generation: 0 }
     }
 
     /// Estimates its memory in bytes.

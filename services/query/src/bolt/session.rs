@@ -361,8 +361,12 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         let transaction = self.service.admission.begin(extra.at_least, extra.read_only);
         let transaction = transaction.map_err(|error| Failure::new(error.code(), error.to_string()))?;
         let counted = OpenTransaction::new(Protocol::Bolt);
-        self.transaction =
-            Some(Open { place: Some(Place::Here(transaction.into())), until, read_only: extra.read_only, counted });
+        self.transaction = Some(Open {
+            place: Some(Place::Here(transaction.into())),
+            until,
+            read_only: extra.read_only,
+            counted,
+        });
         self.succeed(if self.version >= Bolt::new(5, 8) { vec![("db", DATABASE.into())] } else { vec![] })
     }
 
@@ -708,6 +712,8 @@ fn counts(counters: &Counters) -> Option<Value> {
         ("relationships-created", counters.edges_created),
         ("relationships-deleted", counters.edges_deleted),
         ("properties-set", counters.properties_written),
+        ("labels-added", counters.labels_added),
+        ("labels-removed", counters.labels_removed),
     ];
     let counts: Map = counts
         .into_iter()

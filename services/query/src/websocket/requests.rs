@@ -76,7 +76,13 @@ impl More {
     /// Waits for the next part, or for what there is to say instead.
     async fn next(mut self) -> Reply {
         let (is_text, ends_connection) = (self.format.is_text(), false);
-        match self.parts.next().await {
+        let next = tokio::select! {
+            next = self.parts.next() => next,
+            Some(failure) = rolled_back(self.busy.as_ref()) => {
+                return refused(&failure, Some(self.id), self.format);
+            }
+        };
+        match next {
             Some(Ok(part)) => Reply { part, is_text, more: Some(self), ends_connection },
             Some(Err(error)) => refused(&Failure::from(&error), Some(self.id), self.format),
             None => {
@@ -87,6 +93,11 @@ impl More {
             }
         }
     }
+}
+
+/// Waits until the transaction of a request is rolled back; `None` if the request has none.
+async fn rolled_back(busy: Option<&Busy>) -> Option<Failure> {
+    Some(busy?.rolled_back().await)
 }
 
 /// What all requests of a connection need.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidegraph_engine::{Answer, Principal, Transaction};
 use tidegraph_platform::metric::{Ended, OpenTransaction, Protocol};
 use tidegraph_types::{ErrorCode, Str};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{Notify, OwnedMutexGuard};
 
 /// Most sessions of a connection.
 const MOST_SESSIONS: usize = 64;
@@ -26,14 +26,51 @@ pub(super) enum Outcome {
 /// came.
 #[derive(Default)]
 pub(super) struct Sessions {
-    all: Mutex<BTreeMap<Str, Arc<tokio::sync::Mutex<Session>>>>,
+    all: Mutex<BTreeMap<Str, Named>>,
     /// How many transactions are open.
     open: Arc<AtomicUsize>,
+}
+
+/// A session that is found by its name.
+#[derive(Clone, Default)]
+struct Named {
+    session: Arc<tokio::sync::Mutex<Session>>,
+    rollbacks: Arc<Rollbacks>,
 }
 
 #[derive(Default)]
 struct Session {
     state: State,
+}
+
+/// Tells the running request of a session that a rollback waits for it.
+#[derive(Default)]
+struct Rollbacks {
+    /// How many were asked for.
+    asked: AtomicUsize,
+    changed: Notify,
+}
+
+impl Rollbacks {
+    fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Waits until one is asked for after `earlier` others.
+    async fn after(&self, earlier: usize) -> Failure {
+        loop {
+            let changed = self.changed.notified();
+            if self.asked() != earlier {
+                return Failure::new(ErrorCode::Cancelled, "the transaction of the request was rolled back");
+            }
+            changed.await;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -86,7 +123,7 @@ impl Sessions {
         self.open.load(Ordering::Relaxed) > 0
     }
 
-    fn get(&self, name: &Str) -> Result<Arc<tokio::sync::Mutex<Session>>, Failure> {
+    fn get(&self, name: &Str) -> Result<Named, Failure> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = all.get(name) {
             return Ok(session.clone());
@@ -109,13 +146,16 @@ impl Sessions {
         admission: &Arc<Admission>,
     ) -> Result<(Written, Option<Busy>), Failure> {
         // The next request of the session waits for the end of this one.
-        let mut session = self.get(name)?.lock_owned().await;
+        let Named { session, rollbacks } = self.get(name)?;
+        let mut session = session.lock_owned().await;
+        let earlier = rollbacks.asked();
         let now = admission.now();
         let Open { transaction, mut about } = match std::mem::take(&mut session.state) {
             State::Clean if commits => {
                 let written = admission.stream(request, writer).await;
                 let written = written.map_err(|error| Failure::from(&error))?;
-                let busy = written.more.is_some().then_some(Busy { session, open: None });
+                let rollbacks = (rollbacks, earlier);
+                let busy = written.more.is_some().then_some(Busy { session, rollbacks, open: None });
                 return Ok((written, busy));
             }
             State::Clean => Open {
@@ -156,9 +196,12 @@ impl Sessions {
             self.conclude(&mut session, Outcome::Commit, admission).await?;
             return Ok((written, None));
         }
-        let streamed = admission.stream_within(transaction, request, writer).await;
+        let streamed = tokio::select! {
+            streamed = admission.stream_within(transaction, request, writer) => streamed,
+            failure = rollbacks.after(earlier) => return Err(failure),
+        };
         let (written, lent) = streamed.map_err(|error| Failure::from(&error))?;
-        let busy = Busy { session, open: Some((lent, about)) };
+        let busy = Busy { session, rollbacks: (rollbacks, earlier), open: Some((lent, about)) };
         if written.more.is_some() {
             return Ok((written, Some(busy)));
         }
@@ -173,7 +216,10 @@ impl Sessions {
         outcome: Outcome,
         admission: &Arc<Admission>,
     ) -> Result<(), Failure> {
-        let session = self.get(name)?;
+        let Named { session, rollbacks } = self.get(name)?;
+        if outcome == Outcome::Rollback {
+            rollbacks.ask();
+        }
         let mut session = session.lock().await;
         self.conclude(&mut session, outcome, admission).await
     }
@@ -212,7 +258,7 @@ impl Sessions {
         let Some(session) = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name) else {
             return Ok(());
         };
-        let mut session = session.lock().await;
+        let mut session = session.session.lock().await;
         let outcome = match &session.state {
             State::Open(open) if open.about.by_script => Outcome::Commit,
             _ => Outcome::Rollback,
@@ -224,11 +270,19 @@ impl Sessions {
 /// A session whose request runs while its answer is sent. Dropping it fails the transaction.
 pub(super) struct Busy {
     session: OwnedMutexGuard<Session>,
+    /// Rollbacks, and how many there were when the request began.
+    rollbacks: (Arc<Rollbacks>, usize),
     /// The transaction; `None` if the request is one of its own.
     open: Option<(Lent, About)>,
 }
 
 impl Busy {
+    /// Waits until a rollback is asked for.
+    pub(super) async fn rolled_back(&self) -> Failure {
+        let (rollbacks, earlier) = &self.rollbacks;
+        rollbacks.after(*earlier).await
+    }
+
     /// Lets the next request of the session run. The last part of the answer was taken.
     pub(super) async fn end(mut self) {
         if let Some((lent, about)) = self.open.take()
