@@ -63,5 +63,31 @@ def websocket():
     stranger.close()
 
 
+def http():
+    """TinkerPop's driver over HTTP, which sends name and password in HTTP's scheme Basic."""
+
+    def connect(name, password=PASSWORD):
+        return Client(f"http://{HOST}", "g", username=name, password=password)
+
+    def fails(client, status):
+        try:
+            client.submit("g.addV('Never')").all().result()
+            raise AssertionError("not refused")
+        except Exception as error:
+            assert str(status) in str(error), error
+        finally:
+            client.close()
+
+    writer = connect("writer")
+    writer.submit("g.addV('Made')").all().result()
+    writer.close()
+    reader = connect("reader")
+    assert reader.submit("g.V().hasLabel('Made').count()").all().result() == [3]
+    fails(reader, 403)
+    fails(connect("reader", "wrong"), 401)
+    fails(Client(f"http://{HOST}", "g"), 401)
+
+
 bolt()
 websocket()
+http()

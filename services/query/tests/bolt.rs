@@ -238,6 +238,21 @@ async fn a_query_has_fields_records_and_a_summary() {
     assert_eq!(field(field(&summary, "stats"), "labels-removed"), &Value::Null);
     let bookmark = field(&summary, "bookmark").clone();
 
+    for (command, counter) in [
+        ("CREATE INDEX names FOR (p:P) ON (p.name)", "indexes-added"),
+        ("DROP INDEX names", "indexes-removed"),
+        ("CREATE CONSTRAINT one FOR (p:P) REQUIRE p.name IS UNIQUE", "constraints-added"),
+        ("DROP CONSTRAINT one", "constraints-removed"),
+    ] {
+        let (_, summary) = client.rows(command).await;
+        let stats = map(&[(counter, 1_i64.into()), ("contains-updates", true.into())]);
+        assert_eq!(
+            (field(&summary, "stats"), field(&summary, "type")),
+            (&stats, &Value::from("s")),
+            "{command}"
+        );
+    }
+    assert_eq!(field(&client.rows("DROP INDEX names IF EXISTS").await.1, "stats"), &Value::Null);
     let text = "MATCH (p:P) WHERE p.name > $after RETURN p.name AS name, 1.5 AS half ORDER BY name";
     let extra = map(&[("bookmarks", Value::list(vec![bookmark])), ("mode", "r".into())]);
     let head = client.succeeds(RUN, &[text.into(), map(&[("after", "A".into())]), extra]).await;
@@ -883,6 +898,53 @@ async fn wrong_messages_are_refused_and_the_session_goes_on() {
     }
     assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
     server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_cut_is_refused() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let chunks = message(RUN, &["RETURN $a".into(), map(&[("a", Value::Double(1.5))]), map(&[])]);
+    // Without the length of its one chunk, and the end.
+    let whole = &chunks[2..chunks.len() - 2];
+    for end in 1..whole.len() {
+        let mut cut = vec![];
+        write_chunks(&whole[..end], &mut cut).unwrap();
+        client.send(&cut).await;
+        assert_eq!(client.failure().await, "Neo.ClientError.Request.InvalidFormat", "{end} bytes");
+        client.succeeds(RESET, &[]).await;
+    }
+    for end in 1..chunks.len() {
+        let mut leaves = server.client().await;
+        leaves.send(&chunks[..end]).await;
+    }
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_never_ends_is_closed() {
+    let limits = server::Limits { body: Duration::from_millis(200), ..WIDE };
+    let server = Server::with_memory(8 << 20, limits, None).await;
+    let mut client = server.client().await;
+    let chunk = [&[0xFF, 0xFF][..], &[0; 65_535]].concat();
+    let closed = async { while client.socket.write_all(&chunk).await.is_ok() {} };
+    timeout(PATIENCE, closed).await.unwrap();
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_takes_no_records_is_closed() {
+    let limits = server::Limits { write: Duration::from_millis(200), ..WIDE };
+    let server = Server::with_memory(16 << 20, limits, None).await;
+    for begins in [vec![], message(BEGIN, &[map(&[])])] {
+        let mut client = server.client().await;
+        client.send(&[begins, run(MANY), pull(-1)].concat()).await;
+        let mut begin = [0; 1_000];
+        while timeout(PATIENCE, client.socket.peek(&mut begin)).await.unwrap().unwrap() < begin.len() {}
+        server.becomes_free().await;
+        while client.receive().await.is_some() {}
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,6 +31,14 @@ pub struct Counters {
     pub labels_added: u64,
     /// Labels that vertices lost, but for those that were deleted.
     pub labels_removed: u64,
+    /// Indexes that a command made.
+    pub indexes_added: u64,
+    /// Indexes that a command dropped.
+    pub indexes_removed: u64,
+    /// Constraints that a command made. Their indexes count only with them.
+    pub constraints_added: u64,
+    /// Constraints that a command dropped.
+    pub constraints_removed: u64,
 }
 
 impl Counters {
@@ -45,6 +53,8 @@ impl Counters {
             properties_written: self.properties_written.saturating_sub(earlier.properties_written),
             labels_added: self.labels_added.saturating_sub(earlier.labels_added),
             labels_removed: self.labels_removed.saturating_sub(earlier.labels_removed),
+            // Commands are requests of their own.
+            ..Self::default()
         }
     }
 }
@@ -122,6 +132,7 @@ impl Pending {
             properties_written: self.properties_written,
             labels_added: self.labels_added,
             labels_removed: self.labels_removed,
+            ..Counters::default()
         }
     }
 

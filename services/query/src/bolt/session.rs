@@ -523,6 +523,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
     fn summary(&self, answer: &Answer) -> Vec<(&'static str, Value)> {
         let Answer { written, started, any_sent, .. } = answer;
         let kind = match (written.wrote, written.columns.is_empty()) {
+            _ if changes_schema(&written.counters) => "s",
             (false, _) => "r",
             (true, true) => "w",
             (true, false) => "rw",
@@ -704,6 +705,11 @@ fn bookmark(version: Version) -> Value {
     Value::string(version.0.to_string())
 }
 
+fn changes_schema(counters: &Counters) -> bool {
+    let Counters { indexes_added, indexes_removed, constraints_added, constraints_removed, .. } = *counters;
+    indexes_added + indexes_removed + constraints_added + constraints_removed > 0
+}
+
 /// Neo4j's counts; `None` if nothing changed.
 fn counts(counters: &Counters) -> Option<Value> {
     let counts = [
@@ -714,6 +720,10 @@ fn counts(counters: &Counters) -> Option<Value> {
         ("properties-set", counters.properties_written),
         ("labels-added", counters.labels_added),
         ("labels-removed", counters.labels_removed),
+        ("indexes-added", counters.indexes_added),
+        ("indexes-removed", counters.indexes_removed),
+        ("constraints-added", counters.constraints_added),
+        ("constraints-removed", counters.constraints_removed),
     ];
     let counts: Map = counts
         .into_iter()
