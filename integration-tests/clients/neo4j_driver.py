@@ -72,6 +72,7 @@ def elements(driver):
     )
     counters = summary.counters
     assert (counters.nodes_created, counters.relationships_created) == (2, 1)
+    assert (counters.labels_added, counters.labels_removed) == (3, 0)
     assert summary.query_type == "rw" and summary.database == "neo4j"
     path = driver.execute_query(
         "MATCH p = (:Person {name: 'Ada'})-[:KNOWS]->(b)<-[:KNOWS]-(a) RETURN p"
@@ -122,6 +123,15 @@ def errors(driver):
         "CREATE (:Name {text: 'one'})",
     )
     with driver.session() as session:
+        transaction = session.begin_transaction()
+        transaction.run("CREATE (:Name {text: 'two'})").consume()
+        try:
+            transaction.run("CREATE (:Name {text: 'one'})").consume()
+            raise AssertionError("the name is there")
+        except ConstraintError as error:
+            assert error.code == "Neo.ClientError.Schema.ConstraintValidationFailed", error
+        transaction.close()
+        assert session.run("MATCH (n:Name) RETURN count(n) AS n").single()["n"] == 1
         try:
             endless = "UNWIND range(1, 100000000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a + b < 0 RETURN a"
             session.run(neo4j.Query(endless, timeout=0.1)).consume()
@@ -192,12 +202,18 @@ def retries(driver):
 
 def rows(driver):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with driver.session(fetch_size=1000) as session:
+    text = "UNWIND range(1, $rows) AS n RETURN n"
+
+    def read(runs):
         expected = 1
-        for record in session.run("UNWIND range(1, $rows) AS n RETURN n", rows=ROWS):
+        for record in runs.run(text, rows=ROWS):
             assert record["n"] == expected
             expected += 1
-    assert expected == ROWS + 1
+        return expected - 1
+
+    with driver.session(fetch_size=1000) as session:
+        assert read(session) == ROWS
+        assert session.execute_read(read) == ROWS
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < MOST_MEMORY_KIB, grown
 

@@ -27,6 +27,50 @@ for await (const record of session.run(`UNWIND range(1, 100000) AS n RETURN ${co
 }
 assert.equal(wide, 100_000);
 
+// The same in transactions, as programs use the driver most.
+for (const fetchSize of [1_000, 100_000]) {
+  const inside = driver.session({ fetchSize });
+  const counted = await inside.executeRead(async (transaction) => {
+    let at = 0;
+    for await (const record of transaction.run(text, { rows: neo4j.int(rows) })) {
+      at += 1;
+      assert.equal(record.get("n"), at);
+    }
+    return at;
+  });
+  assert.equal(counted, rows);
+  await inside.close();
+}
+{
+  const inside = driver.session({ fetchSize: 100 });
+  // Another query for some rows of a long answer, whose rest the service keeps meanwhile; and answers that are left.
+  const transaction = inside.beginTransaction();
+  let at = 0;
+  for await (const record of transaction.run("UNWIND range(1, 50000) AS n RETURN n")) {
+    at += 1;
+    assert.equal(record.get("n"), at);
+    if (at % 20_000 === 0) await transaction.run("CREATE (:Seen {at: $at})", { at: neo4j.int(at) });
+  }
+  assert.equal(at, 50_000);
+  for await (const record of transaction.run(endless)) if (record.get("b") === 1_000) break;
+  const created = await transaction.run("UNWIND range(1, 5000) AS i CREATE (s:Seen {at: i}) RETURN s.at");
+  assert.equal(created.summary.counters.updates().nodesCreated, 5_000);
+  assert.equal(created.summary.counters.updates().labelsAdded, 5_000);
+  await transaction.commit();
+  const seen = await inside.run("MATCH (s:Seen) RETURN count(s) AS n");
+  assert.equal(seen.records[0]?.get("n"), 5_002);
+
+  // An error after rows ends the transaction.
+  const work = inside.executeWrite(async (failing) => {
+    await failing.run("CREATE (:Never)");
+    for await (const _ of failing.run("UNWIND range(1, 100000) AS i RETURN 1 / (90000 - i)"));
+  });
+  await assert.rejects(work, { code: "Neo.ClientError.Statement.TypeError" });
+  const never = await inside.run("MATCH (n:Never) RETURN count(n) AS n");
+  assert.equal(never.records[0]?.get("n"), 0);
+  await inside.close();
+}
+
 // An error after rows.
 let before = 0;
 const failing = async () => {
@@ -50,4 +94,14 @@ for (const iterator of iterators) assert.equal((await iterator.next()).value.get
 const between = driver.session();
 const counted = await between.run("MATCH (n:Nobody) RETURN count(n) AS n");
 assert.equal(counted.records[0]?.get("n"), 0);
+// And those that are left open in transactions.
+const transactions = Array.from({ length: 8 }, () =>
+  driver.session({ fetchSize: 100 }).beginTransaction(),
+);
+for (const each of transactions) {
+  const first = await each.run(endless)[Symbol.asyncIterator]().next();
+  assert.equal(first.value.get("b"), 1);
+}
+const after = await between.run("MATCH (n:Nobody) RETURN count(n) AS n");
+assert.equal(after.records[0]?.get("n"), 0);
 await driver.close();

@@ -13,7 +13,7 @@ from unittest import mock
 import boto3
 import neo4j
 import urllib3
-from botocore.auth import SigV4Auth
+from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
@@ -186,8 +186,53 @@ def websocket():
         client.close()
 
 
+def presigned(url, key, seconds=60, region=REGION, service="neptune-db"):
+    """A URL whose query string is signed, as clients of Neptune make it for WebSocket."""
+    request = AWSRequest(method="GET", url=url)
+    SigV4QueryAuth(Credentials(*key), service, region, seconds).add_auth(request)
+    return request.url
+
+
+def presigned_urls():
+    def got(url, status, message):
+        answer = HTTP.request("GET", url)
+        assert answer.status == status and message in answer.data.decode(), (answer.status, answer.data)
+
+    count = f"{ENDPOINT}/gremlin?gremlin=g.V().hasLabel('Signed').count()"
+    # More than once, as with AWS.
+    for _ in range(2):
+        got(presigned(count, READER), 200, '"@value":1')
+    got(presigned(f"{ENDPOINT}/openCypher?query=RETURN%20%27a%20%26%20b%27%20AS%20text", WRITER), 200, "a & b")
+    got(presigned(f"{ENDPOINT}/status", READER, service="neptune-graph"), 200, "healthy")
+    mismatch = "The request signature we calculated does not match"
+    got(presigned(count, READER).replace("count()", "drop()").replace("count%28", "drop%28"), 403, mismatch)
+    got(presigned(count, (READER[0], "another-secret-of-it", READER[2])), 403, mismatch)
+    got(presigned(count, READER, region="us-east-1"), 403, "Credential should be scoped to a valid region")
+    got(presigned(count, READER[:2]), 403, "The security token included in the request is invalid")
+    got(presigned(count, READER, seconds=7 * 24 * 3600 + 1), 403, "X-Amz-Expires must be from 1 to 604800")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    for hours, seconds, status, message in ((1, 3500, 403, "Signature expired"), (1, 4000, 200, '"@value":1')):
+        date = now - datetime.timedelta(hours=hours)
+        with mock.patch("botocore.auth.get_current_datetime", lambda *_, **__: date):
+            got(presigned(count, READER, seconds), status, message)
+
+    url = f"ws://{HOST}/gremlin"
+    client = Client(presigned(url, READER), "g")
+    assert client.submit("g.V().hasLabel('Signed').count()").all().result() == [1]
+    client.close()
+    for wrong in (presigned(url, READER, region="us-east-1"), presigned(url, (READER[0], "another-secret-of-it", READER[2]))):
+        client = Client(wrong, "g")
+        try:
+            client.submit("g.V()").all().result()
+            raise AssertionError("a connection without a right signature was accepted")
+        except Exception as error:
+            assert "403" in str(error), error
+        client.close()
+
+
 clients_of_sdks()
 refusals()
+presigned_urls()
 replays()
 bolt()
 websocket()

@@ -76,7 +76,7 @@ test("users have roles, in all protocols, and the file is read again", async (t)
   await writeFile(password, `${PASSWORD}\n`, { mode: 0o600 });
   const flags = ["--endpoint", server.endpoint, "--user", "reader", "--password-file", password];
   const queried = await runBinary(["query", ...flags, "MATCH (m:Made) RETURN count(m) AS n"]);
-  assert.match(queried.stdout, /2/, queried.stderr);
+  assert.match(queried.stdout, /3/, queried.stderr);
 
   // An open transaction of a user who is removed ends, too: the engine asks for the roles before each request.
   const removed = await runBinary(["user", "remove", "reader", "--users", file]);

@@ -19,6 +19,8 @@ const ARGS = [
   ["--query-memory-bytes", String(48 * MIB)],
   ["--query-memory-total", String(64 * MIB)],
   ["--concurrent-queries", "4"],
+  // A client takes as long as the machine lets it.
+  ["--query-timeout-ms", String(PATIENCE_MS)],
 ].flat();
 const ENDLESS = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN a, b";
 

@@ -69,7 +69,13 @@ impl Messages {
         self.is_skipping = true;
     }
 
-    /// Returns how many bytes of an incomplete message have arrived.
+    /// Whether the message whose chunks arrive is being dropped.
+    #[must_use]
+    pub fn is_skipping(&self) -> bool {
+        self.is_skipping
+    }
+
+    /// Returns how many bytes of an incomplete message have arrived and are kept.
     #[must_use]
     pub fn begun_bytes(&self) -> usize {
         self.begun.len() + self.buffer.len()

@@ -229,6 +229,12 @@ impl Database {
         &self.loads
     }
 
+    /// Returns the memory limit of one request in bytes.
+    #[must_use]
+    pub fn query_memory_bytes(&self) -> u64 {
+        self.options.query_memory_bytes
+    }
+
     /// Returns the time of day by the database's clock.
     #[must_use]
     pub fn now(&self) -> jiff::Timestamp {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Catalog, Expand, Statistics};
-use tidegraph_exec::view::{Carried, Counters};
+use tidegraph_exec::view::Counters;
 use tidegraph_exec::{
     Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Reservation, StatisticsSource,
     Stop, View,
@@ -241,7 +241,7 @@ const BACKOFF_THRESHOLD: u32 = 64;
 const BACKOFF_MAX: u32 = 128;
 
 /// How often a request runs again because a replica was lost.
-const MAX_REPLICA_RETRIES: u32 = 3;
+pub(crate) const MAX_REPLICA_RETRIES: u32 = 3;
 /// How long a request waits for the version that it asks for, if its time limit allows.
 const MAX_VERSION_WAIT: Duration = Duration::from_secs(10);
 /// Time between two checks for that version.
@@ -653,7 +653,8 @@ impl Database {
         let entropy = PlatformEntropy(&*self.random);
         let context = self.context(view, query, deadline, limits, &entropy);
         let mut execution = Execution::new(&planned.plan, context)?;
-        let head = Head { columns: planned.columns.clone(), version: at.version };
+        let counters = Counters::default();
+        let head = Head { columns: planned.columns.clone(), version: at.version, wrote: false, counters };
         let rows = rows.take_all(&mut execution, &head, planned.writes, deadline)?;
         let summary = execution.finish()?;
         let answer = Answer {
@@ -665,27 +666,6 @@ impl Database {
             repeated: false,
         };
         Ok(PendingAnswer { answer, commit: summary.commit })
-    }
-
-    /// Runs a request of a transaction, and returns its rows and what the transaction carries on.
-    pub(crate) fn execute_within(
-        &self,
-        planned: &CachedPlan,
-        query: &Query<'_>,
-        deadline: &Deadline<'_>,
-        snapshot: &Snapshot,
-        carried: Carried,
-    ) -> Result<(Vec<Vec<Value>>, Carried), Error> {
-        let apl = self.backend.reader(deadline.options());
-        let carried_bytes = carried.bytes();
-        let view = View::resume(&*apl, self.backend.catalog(), snapshot.at, carried);
-        let view = view.streaming(self.options.streams);
-        let entropy = PlatformEntropy(&*self.random);
-        let context = self.context(view, query, deadline, self.limits(), &entropy);
-        context.memory.charge(carried_bytes)?;
-        let mut execution = Execution::new(&planned.plan, context)?;
-        let rows = execution.rows()?;
-        Ok((rows, execution.carry()?))
     }
 
     pub(crate) fn context<'a>(

@@ -296,6 +296,7 @@ impl Database {
         let (label, key): (Token, Token) = (tokens[0], tokens[1]);
         let kind = if unique { "constraint" } else { "index" };
         let name = name.cloned().unwrap_or_else(|| Str::from(format!("{kind}_{label_name}_{key_name}")));
+        let mut counters = Counters::default();
         let (reservation, name) = loop {
             deadline.ensure()?;
             // Before the indexes are read: an index that is there and not being made then has its final state.
@@ -316,7 +317,14 @@ impl Database {
                 self.backend.check_room()?;
                 let index = IndexDefinition { name: name.clone(), label, key, unique, unchecked: unique };
                 match commit(&*self.backend, version, Mutation::DefineIndex { index }) {
-                    Ok(_) => break (reservation, name),
+                    Ok(_) => {
+                        *(if unique {
+                            &mut counters.constraints_added
+                        } else {
+                            &mut counters.indexes_added
+                        }) = 1;
+                        break (reservation, name);
+                    }
                     Err(error) if error.code() == ErrorCode::ConcurrentModification => continue,
                     Err(error) => return Err(error),
                 }
@@ -329,7 +337,7 @@ impl Database {
                     continue;
                 }
                 if !other.unchecked {
-                    return Ok(nothing(version));
+                    return Ok(changed(version, counters));
                 }
                 // Another process is making it, or was when it ended.
                 match self.filling.reserve(&other.name) {
@@ -344,7 +352,7 @@ impl Database {
         let result = wait(&end, deadline)?;
         self.plans.clear();
         result?;
-        Ok(nothing(self.backend.snapshot(None)?.at.version))
+        Ok(changed(self.backend.snapshot(None)?.at.version, counters))
     }
 
     /// Waits until an index is made, if this process is making it; returns whether it was.
@@ -364,7 +372,7 @@ impl Database {
             let (version, index) = find(&*self.backend, name)?;
             let Some(index) = index.filter(|index| index.definition.unique || !unique) else {
                 if if_exists {
-                    return Ok(nothing(version));
+                    return Ok(changed(version, Counters::default()));
                 }
                 return Err(Error::new(ErrorCode::BadRequest, format!("there is no {kind} `{name}`")));
             };
@@ -375,7 +383,12 @@ impl Database {
             match commit(&*self.backend, version, Mutation::DropIndex { name: name.clone() }) {
                 Ok(version) => {
                     self.plans.clear();
-                    return Ok(nothing(version));
+                    let counters = if unique {
+                        Counters { constraints_removed: 1, ..Counters::default() }
+                    } else {
+                        Counters { indexes_removed: 1, ..Counters::default() }
+                    };
+                    return Ok(changed(version, counters));
                 }
                 Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
                 Err(error) => return Err(error),
@@ -468,8 +481,7 @@ fn text(text: &str) -> Value {
     Value::string(text)
 }
 
-fn nothing(version: Version) -> Answer {
-    let counters = Counters::default();
+fn changed(version: Version, counters: Counters) -> Answer {
     Answer { columns: [].into(), rows: vec![], version, wrote: true, counters, repeated: false }
 }
 

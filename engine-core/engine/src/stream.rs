@@ -1,14 +1,17 @@
 //! Rows that leave while their request runs.
 //!
-//! A [`RowSink`] gets the rows of a request that only reads, batch by batch.
+//! A [`RowSink`] gets the rows of a request that only reads, batch by batch. In a transaction of several requests it gets
+//! those of writes, too, once all writes of the request are performed: nobody takes them for committed.
 //! It may wait for the receiver of the rows, which is
 //! the back pressure: the next batch is made when it returns. The version that the request reads stays pinned meanwhile,
 //! so the time limit of the request holds for the waiting too: the sink checks the [`Interrupt`] that it is given.
 //!
-//! What must never happen: rows of an attempt that is repeated, or of writes that are not committed, reach a sink.
+//! What must never happen: rows of an attempt that is repeated reach a sink; nor do rows of a request that is committed
+//! by itself, before its commit.
 
 use crate::Error;
 use std::sync::Arc;
+use tidegraph_exec::view::Counters;
 use tidegraph_exec::{Execution, Interrupt, Stop};
 use tidegraph_types::{Str, Value, Version};
 
@@ -19,6 +22,10 @@ pub struct Head {
     pub columns: Arc<[Str]>,
     /// The version that is read.
     pub version: Version,
+    /// Whether the request changed the graph as its transaction sees it.
+    pub wrote: bool,
+    /// Counts of what it changed there.
+    pub counters: Counters,
 }
 
 /// Takes the rows of an answer while its request runs, on the request's thread.
@@ -53,15 +60,15 @@ impl<'s> Rows<'s> {
         self.were_handed
     }
 
-    /// Makes all rows, and returns those that are kept. Rows of a request that writes are kept for its commit.
+    /// Makes all rows, and returns those that are kept: all, if `keeps` says that none may leave yet.
     pub(crate) fn take_all(
         &mut self,
         execution: &mut Execution<'_, '_>,
         head: &Head,
-        writes: bool,
+        keeps: bool,
         interrupt: &dyn Interrupt,
     ) -> Result<Vec<Vec<Value>>, Error> {
-        let Some(sink) = self.sink.as_deref_mut().filter(|_| !writes) else {
+        let Some(sink) = self.sink.as_deref_mut().filter(|_| !keeps) else {
             return Ok(execution.rows()?);
         };
         while let Some(rows) = execution.next_rows()? {

@@ -5,16 +5,22 @@
 //! a transaction of several requests conflicts as one of a single request does. It is not run again after a conflict,
 //! because only its caller knows why it sent the requests that it sent.
 //!
+//! The rows of a request may leave while it runs ([`Database::stream_within`]); the next request begins when it has ended.
+//!
 //! What must never happen: a transaction is committed after one of its requests failed, because a part of that request
-//! may be among its writes.
+//! may be among its writes; a request runs again after rows of it were handed on.
 
 use crate::backend::Snapshot;
-use crate::query::{Answer, Query, schema_command, with_deep_stack};
-use crate::{Database, Error};
+use crate::deadline::Deadline;
+use crate::query::{
+    Answer, CachedPlan, MAX_REPLICA_RETRIES, PlatformEntropy, Query, schema_command, with_deep_stack,
+};
+use crate::stream::{Head, RowSink, Rows};
+use crate::{Database, Error, Retry};
 use std::fmt;
 use std::sync::Arc;
-use tidegraph_exec::Reservation;
 use tidegraph_exec::view::{Carried, Counters, View};
+use tidegraph_exec::{Execution, Reservation};
 use tidegraph_types::{ErrorCode, Version};
 
 /// A transaction of several requests. Dropping it ends it without effect.
@@ -71,6 +77,31 @@ impl Transaction {
     pub fn version(&self) -> Option<Version> {
         self.snapshot.as_ref().map(|snapshot| snapshot.at.version)
     }
+
+    /// Takes what a request has left.
+    fn keep(&mut self, carried: Carried, writes: bool) -> Result<(), Error> {
+        if let Some(memory) = &self.memory {
+            memory.grow_to(carried.bytes() as u64).map_err(tidegraph_exec::Error::from)?;
+        }
+        if writes {
+            self.counters = carried.counters();
+        }
+        self.carried = Some(carried);
+        Ok(())
+    }
+}
+
+/// A request of a transaction that failed.
+struct Failed {
+    error: Error,
+    /// What the transaction carries nevertheless, if it is whole.
+    carried: Option<Carried>,
+}
+
+impl From<tidegraph_exec::Error> for Failed {
+    fn from(error: tidegraph_exec::Error) -> Self {
+        Self { error: error.into(), carried: None }
+    }
 }
 
 impl Database {
@@ -80,16 +111,48 @@ impl Database {
     /// # Errors
     ///
     /// The same as [`Database::query`], but for conflicts, which [`Database::commit_transaction`] reports. `UnsupportedOperation` for
-    /// commands about indexes and constraints. After an error the transaction can only be dropped.
+    /// commands about indexes and constraints. After an error the transaction can only be dropped; but if the request was
+    /// cancelled (`Cancelled`) after its last write, the transaction goes on.
     pub fn query_within(&self, transaction: &mut Transaction, query: &Query<'_>) -> Result<Answer, Error> {
-        let _span =
-            tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
-        with_deep_stack(query.text, || self.query_within_here(transaction, query))
+        self.within(transaction, query, &mut Rows::kept())
     }
 
-    fn query_within_here(&self, transaction: &mut Transaction, query: &Query<'_>) -> Result<Answer, Error> {
+    /// Runs a request within a transaction as [`Database::query_within`] does, and hands its rows to `sink` as they are
+    /// made; those of a request that writes, once it has performed all its writes. The rows of the answer are those that
+    /// the sink was not given: all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Database::query_within`]. The sink may have been given rows before. If it stops the request with
+    /// `Cancelled`, because nobody wants more rows, the transaction goes on.
+    pub fn stream_within(
+        &self,
+        transaction: &mut Transaction,
+        query: &Query<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Answer, Error> {
+        self.within(transaction, query, &mut Rows::handed_to(sink))
+    }
+
+    fn within(
+        &self,
+        transaction: &mut Transaction,
+        query: &Query<'_>,
+        rows: &mut Rows<'_>,
+    ) -> Result<Answer, Error> {
+        let _span =
+            tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
+        with_deep_stack(query.text, || self.within_here(transaction, query, rows))
+    }
+
+    fn within_here(
+        &self,
+        transaction: &mut Transaction,
+        query: &Query<'_>,
+        rows: &mut Rows<'_>,
+    ) -> Result<Answer, Error> {
         // Put back only after success.
-        let carried = transaction.carried.take().ok_or_else(failed_before)?;
+        let mut carried = transaction.carried.take().ok_or_else(failed_before)?;
         let deadline = self.deadline_of(query);
         if schema_command(query.language, query.text)?.is_some() {
             let message = "commands about indexes and constraints cannot be part of a transaction: send them on their own";
@@ -103,21 +166,76 @@ impl Database {
             Some(snapshot) => snapshot,
             none => none.insert(self.snapshot_for(transaction.at_least, &deadline)?),
         };
-        let generation = carried.generation();
-        let (rows, carried) = self.execute_within(&planned, query, &deadline, snapshot, carried)?;
-        let version = snapshot.at.version;
-        if let Some(memory) = &transaction.memory {
-            memory.grow_to(carried.bytes() as u64).map_err(tidegraph_exec::Error::from)?;
+        let mut losses = 0;
+        loop {
+            let Failed { error, carried: kept } = match self.execute_within(
+                &planned,
+                query,
+                &deadline,
+                snapshot,
+                carried,
+                transaction.counters,
+                rows,
+            ) {
+                Ok((answer, kept)) => {
+                    transaction.keep(kept, planned.writes)?;
+                    return Ok(answer);
+                }
+                Err(failed) => failed,
+            };
+            let Some(kept) = kept else { return Err(error) };
+            let is_lost = error.retry() == Retry::OtherReplica && self.backend.has_replicas();
+            // A write may have read what it wrote.
+            if is_lost && !planned.writes && !rows.were_handed() && losses < MAX_REPLICA_RETRIES {
+                deadline.ensure()?;
+                tracing::debug!(error = %error.chain(), "a replica was lost during a query: run again");
+                losses += 1;
+                carried = kept;
+                continue;
+            }
+            if error.code() == ErrorCode::Cancelled {
+                transaction.keep(kept, planned.writes)?;
+            }
+            return Err(error);
         }
-        let counters = if planned.writes {
-            let now = carried.counters();
-            now.since(&std::mem::replace(&mut transaction.counters, now))
-        } else {
-            Counters::default()
+    }
+
+    /// Runs a request once, and returns its answer and what the transaction carries on. `earlier`: what the requests
+    /// before it have changed.
+    fn execute_within(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+        snapshot: &Snapshot,
+        carried: Carried,
+        earlier: Counters,
+        rows: &mut Rows<'_>,
+    ) -> Result<(Answer, Carried), Failed> {
+        let apl = self.backend.reader(deadline.options());
+        let (carried_bytes, generation) = (carried.bytes(), carried.generation());
+        let view = View::resume(&*apl, self.backend.catalog(), snapshot.at, carried)
+            .streaming(self.options.streams);
+        let entropy = PlatformEntropy(&*self.random);
+        let context = self.context(view, query, deadline, self.limits(), &entropy);
+        context.memory.charge(carried_bytes)?;
+        let mut execution = Execution::new(&planned.plan, context)?;
+        let mut make = || {
+            execution.perform_writes()?;
+            let view = &execution.context().view;
+            view.check_request()?;
+            let wrote = view.generation() > generation;
+            let counters = if planned.writes { view.counters().since(&earlier) } else { Counters::default() };
+            let (columns, version) = (planned.columns.clone(), snapshot.at.version);
+            let head = Head { columns, version, wrote, counters };
+            let rows = rows.take_all(&mut execution, &head, false, deadline)?;
+            let Head { columns, .. } = head;
+            Ok(Answer { columns, rows, version, wrote, counters, repeated: false })
         };
-        let (columns, wrote) = (planned.columns.clone(), carried.generation() > generation);
-        transaction.carried = Some(carried);
-        Ok(Answer { columns, rows, version, wrote, counters, repeated: false })
+        match make() {
+            Ok(answer) => Ok((answer, execution.carry()?)),
+            Err(error) => Err(Failed { error, carried: execution.stop() }),
+        }
     }
 
     /// Commits a transaction, and returns the version that it made; or that it read, if it changed nothing.

@@ -115,21 +115,9 @@ fn after_a_failure_it_can_only_be_dropped() {
 }
 
 #[test]
-fn rules_hold_at_the_commit() {
+fn a_deleted_vertex_may_have_edges_until_the_commit() {
     let graph = Graph::new();
-    graph.rows("CREATE CONSTRAINT one FOR (p:P) REQUIRE p.name IS UNIQUE");
-    graph.rows("CREATE (:P {name: 'Ada'})-[:E]->(:Q)");
-    let mut transaction = begin();
-    graph.within(&mut transaction, "CREATE (:P {name: 'Ada'})");
-    // It is given another name in time.
-    graph.within(&mut transaction, "MATCH (p:P {name: 'Ada'}) WHERE NOT (p)-[:E]->() SET p.name = 'Grace'");
-    graph.database.commit_transaction(transaction).expect("the names differ");
-
-    let mut transaction = begin();
-    graph.within(&mut transaction, "CREATE (:P {name: 'Grace'})");
-    let refused = graph.database.commit_transaction(transaction).expect_err("the name is taken");
-    assert_eq!(refused.code(), ErrorCode::UniqueViolation);
-
+    graph.rows("CREATE (:P)-[:E]->(:Q)");
     let mut transaction = begin();
     graph.within(&mut transaction, "MATCH (q:Q) DELETE q");
     let refused = graph.database.commit_transaction(transaction).expect_err("it has an edge");
@@ -180,4 +168,59 @@ fn counters_are_those_of_each_request() {
     assert_eq!(counted("MATCH (p:P) RETURN p"), (0, 0, false));
     assert_eq!(counted("CREATE (:P)"), (1, 0, true));
     assert_eq!(counted("MERGE (q:Q) MERGE (:Q)"), (1, 0, true));
+    let mut labels = |text: &str| {
+        let answer =
+            graph.database.query_within(&mut transaction, &cypher(text, &graph.none)).expect("it runs");
+        (answer.counters.labels_added, answer.counters.labels_removed)
+    };
+    assert_eq!(labels("CREATE (:A:B), (:A), ()"), (3, 0));
+    assert_eq!(labels("MATCH (a:A) SET a:B:C"), (3, 0));
+    assert_eq!(labels("MATCH (a:A) REMOVE a:B:D"), (0, 2));
+    assert_eq!(labels("MATCH (a:A) RETURN a"), (0, 0));
+}
+
+#[test]
+fn the_request_fails_that_gives_a_value_twice() {
+    let graph = Graph::new();
+    graph.rows("CREATE CONSTRAINT ids FOR (p:P) REQUIRE p.id IS UNIQUE");
+    graph.rows("CREATE (:P {id: 1}), (:P {id: 2}), (:Q {id: 1})");
+    let refused = |earlier: &[&str], text: &str| {
+        let mut transaction = begin();
+        for text in earlier {
+            graph.within(&mut transaction, text);
+        }
+        assert_eq!(graph.refused(&mut transaction, text), ErrorCode::UniqueViolation, "{earlier:?} {text}");
+    };
+    refused(&[], "CREATE (:P {id: 1})");
+    refused(&[], "MATCH (p:P {id: 1}) SET p.id = 2");
+    refused(&[], "MATCH (q:Q) SET q:P");
+    refused(&[], "UNWIND [3, 4, 3] AS id CREATE (:P {id: id})");
+    refused(&["CREATE (:P {id: 3})"], "CREATE (:P {id: 3})");
+    refused(&["CREATE (:P {id: 3})", "CREATE (:P {id: 4})"], "MATCH (p:P {id: 4}) SET p.id = 3.0");
+    // The value of a vertex that loses it is free, until another has it.
+    refused(&["MATCH (p:P {id: 1}) SET p.id = 9", "CREATE (:P {id: 1})"], "MATCH (p:P {id: 9}) SET p.id = 1");
+    refused(&["MATCH (p:P {id: 1}) REMOVE p:P", "CREATE (:P {id: 1})"], "MATCH (n {id: 1}) SET n:P");
+    let mut transaction = begin();
+    for text in [
+        "MATCH (p:P {id: 1}), (o:P {id: 2}) SET p.id = 2, o.id = 1",
+        "MATCH (p:P {id: 1}) DELETE p",
+        "CREATE (:P {id: 1})",
+        "MATCH (p:P {id: 1}) SET p.id = 1",
+        "CREATE (:P {id: 5})",
+        "MATCH (p:P {id: 5}) SET p.id = 6",
+        "CREATE (:P {id: 5})",
+        "MATCH (p:P {id: 6}) DELETE p",
+        "CREATE (:P {id: 6})",
+        "CREATE (:P {name: 'without an id'}), (:P {id: 0.0 / 0.0}), (:P {id: 0.0 / 0.0})",
+    ] {
+        graph.within(&mut transaction, text);
+    }
+    graph.database.commit_transaction(transaction).expect("each value is there once");
+
+    // Another transaction gives the value after the request that gave it here.
+    let mut transaction = begin();
+    graph.within(&mut transaction, "CREATE (:P {id: 100})");
+    graph.rows("CREATE (:P {id: 100})");
+    let refused = graph.database.commit_transaction(transaction).expect_err("the value is taken");
+    assert_eq!(refused.code(), ErrorCode::ConcurrentModification);
 }

@@ -145,8 +145,12 @@ impl<'p, 'a> Execution<'p, 'a> {
         Ok(rows)
     }
 
-    fn next_batch(&mut self) -> Result<Option<Batch>> {
-        self.ctx.check()?;
+    /// Performs all writes of the plan before its first row is asked for. Does nothing if the plan only reads.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Execution::next_rows`].
+    pub fn perform_writes(&mut self) -> Result<()> {
         if self.writes && self.drained.is_none() {
             let mut all = Buffer::default();
             while let Some(batch) = self.pull()? {
@@ -156,6 +160,12 @@ impl<'p, 'a> Execution<'p, 'a> {
             }
             self.drained = Some(all);
         }
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<Batch>> {
+        self.ctx.check()?;
+        self.perform_writes()?;
         match &mut self.drained {
             Some(all) => Ok(all.pop(&self.ctx)),
             None => self.pull(),
@@ -178,10 +188,16 @@ impl<'p, 'a> Execution<'p, 'a> {
     ///
     /// The same as [`Execution::next_rows`].
     pub fn carry(mut self) -> Result<Carried> {
-        if self.writes {
-            while self.next_batch()?.is_some() {}
-        }
+        self.perform_writes()?;
         Ok(self.ctx.view.carry())
+    }
+
+    /// Ends a request before its last row, also after an error, and returns what the transaction carries to its next
+    /// request; `None` if only a part of the request's writes was performed.
+    #[must_use]
+    pub fn stop(self) -> Option<Carried> {
+        let is_whole = !self.writes || self.drained.is_some();
+        is_whole.then(|| self.ctx.view.carry())
     }
 
     /// Performs the writes that are left, checks what must hold at the end of a request, and returns the summary.

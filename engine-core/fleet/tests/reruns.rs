@@ -10,13 +10,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use support::{TestFleet, ask, rows};
+use support::{TestFleet, ask};
 use tidegraph_apl::Error;
 use tidegraph_engine::Language::OpenCypher;
-use tidegraph_engine::{Parameters, Query};
+use tidegraph_engine::{Database, Head, Interrupt, Parameters, Query, RowSink, Stop, Transaction};
 use tidegraph_fleet::{NodeConfig, WorkerConfig};
 use tidegraph_platform::{Clock, RealClock};
-use tidegraph_types::{ErrorCode, Version};
+use tidegraph_types::{ErrorCode, Value, Version};
 
 thread_local! {
     /// Number of times that this thread may read the clock before the alarm rings; `None`: it never rings.
@@ -60,16 +60,21 @@ impl Clock for Alarm {
     }
 }
 
-#[test]
-fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
+/// Runs a query while the replica that answers it dies, after the query has read half of what it reads. `run` runs it the
+/// first time, and `again` while the replica dies.
+fn replica_dies<T>(
+    run: impl Fn(&Database, &Query<'_>) -> Vec<Vec<Value>>,
+    again: impl FnOnce(&Database, &Query<'_>, &[Vec<Value>]) -> T,
+) -> T {
     let config = NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() };
     let mut fleet = TestFleet::start(1, 2, 2, 64, config);
     let alarm =
         Arc::new(Alarm { clock: RealClock::new(), looks: AtomicU64::new(0), rings: Mutex::default() });
     let (database, _worker) = fleet.worker_with(support::patient(), alarm.clone());
     ask(&database, OpenCypher, "UNWIND range(0, 19999) AS n CREATE (:Person {n: n})").unwrap();
-    let text = "MATCH (a:Person) RETURN a.n";
-    let expected = rows(&database, OpenCypher, text);
+    let none = Parameters::default();
+    let query = Query::new(OpenCypher, "MATCH (a:Person) RETURN a.n", &none);
+    let expected = run(&database, &query);
     assert_eq!(expected.len(), 20_000);
     // Finds out which replica answers, and how often the query reads the clock.
     let asked = |fleet: &TestFleet| -> Vec<u64> {
@@ -78,7 +83,7 @@ fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
     };
     let before = asked(&fleet);
     LOOKS.set(Some(u64::MAX));
-    assert_eq!(rows(&database, OpenCypher, text), expected);
+    assert_eq!(run(&database, &query), expected);
     LOOKS.set(None);
     let more: Vec<u64> = asked(&fleet).iter().zip(&before).map(|(after, before)| after - before).collect();
     let name = if more[0] > more[1] { "n0" } else { "n1" };
@@ -89,14 +94,60 @@ fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
     let dies = server.clone();
     *alarm.rings.lock() = Some(Box::new(move || dies.lock().stop()));
     LOOKS.set(Some(alarm.looks.load(Ordering::Relaxed) / 2));
-    assert_eq!(rows(&database, OpenCypher, text), expected);
+    let result = again(&database, &query, &expected);
     LOOKS.set(None);
     assert!(alarm.rings.lock().is_none(), "it died while the query ran");
     // Now the other replica answers.
-    assert_eq!(rows(&database, OpenCypher, text), expected);
+    assert_eq!(run(&database, &query), expected);
     // The same holds for a query that writes, up to its commit.
     ask(&database, OpenCypher, "MATCH (a:Person) WHERE a.n < 10 SET a.seen = true").unwrap();
     drop(node);
+    result
+}
+
+fn alone(database: &Database, query: &Query<'_>) -> Vec<Vec<Value>> {
+    database.query(query).unwrap().rows
+}
+
+fn within(database: &Database, query: &Query<'_>) -> Vec<Vec<Value>> {
+    let mut transaction = Transaction::new(None, None, false);
+    let rows = database.query_within(&mut transaction, query).unwrap().rows;
+    database.commit_transaction(transaction).unwrap();
+    rows
+}
+
+#[test]
+fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
+    replica_dies(alone, |database, query, expected| assert_eq!(alone(database, query), expected));
+}
+
+#[test]
+fn a_query_of_a_transaction_whose_replica_dies_is_run_again() {
+    replica_dies(within, |database, query, expected| assert_eq!(within(database, query), expected));
+}
+
+/// Counts the rows that it takes.
+struct Counts(usize);
+
+impl RowSink for Counts {
+    fn take(&mut self, _: &Head, rows: Vec<Vec<Value>>, _: &dyn Interrupt) -> Result<(), Stop> {
+        self.0 += rows.len();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_query_whose_first_rows_have_left_is_not_run_again() {
+    let (error, rows) = replica_dies(within, |database, query, _| {
+        let mut transaction = Transaction::new(None, None, false);
+        let mut sink = Counts(0);
+        let error = database.stream_within(&mut transaction, query, &mut sink).unwrap_err();
+        let ended = database.query_within(&mut transaction, query).unwrap_err();
+        assert_eq!(ended.code(), ErrorCode::BadRequest, "{ended}");
+        (error, sink.0)
+    });
+    assert_eq!(error.code(), ErrorCode::Unavailable, "{error}");
+    assert!((1..20_000).contains(&rows), "{rows}");
 }
 
 #[test]

@@ -55,12 +55,21 @@ impl Server {
     }
 
     async fn with_memory(memory_total_bytes: u64, limits: server::Limits, token: Option<&str>) -> Self {
+        Self::of(Options::default(), memory_total_bytes, limits, token).await
+    }
+
+    async fn of(
+        options: Options,
+        memory_total_bytes: u64,
+        limits: server::Limits,
+        token: Option<&str>,
+    ) -> Self {
         let queries = http::Limits {
             body_bytes: 1 << 20,
             queries: admission::Limits { memory_total_bytes, ..admission::Limits::default() },
             ..http::Limits::default()
         };
-        let service = http::Service::new(Database::open(Options::default()).unwrap(), queries);
+        let service = http::Service::new(Database::open(options).unwrap(), queries);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let sessions_of = Some(service.sessions(token.map(str::to_owned)));
@@ -225,8 +234,25 @@ async fn a_query_has_fields_records_and_a_summary() {
     assert_eq!(field(&summary, "type"), &Value::from("w"));
     assert_eq!(field(field(&summary, "stats"), "nodes-created"), &Value::Long(2));
     assert_eq!(field(field(&summary, "stats"), "relationships-created"), &Value::Long(1));
+    assert_eq!(field(field(&summary, "stats"), "labels-added"), &Value::Long(2));
+    assert_eq!(field(field(&summary, "stats"), "labels-removed"), &Value::Null);
     let bookmark = field(&summary, "bookmark").clone();
 
+    for (command, counter) in [
+        ("CREATE INDEX names FOR (p:P) ON (p.name)", "indexes-added"),
+        ("DROP INDEX names", "indexes-removed"),
+        ("CREATE CONSTRAINT one FOR (p:P) REQUIRE p.name IS UNIQUE", "constraints-added"),
+        ("DROP CONSTRAINT one", "constraints-removed"),
+    ] {
+        let (_, summary) = client.rows(command).await;
+        let stats = map(&[(counter, 1_i64.into()), ("contains-updates", true.into())]);
+        assert_eq!(
+            (field(&summary, "stats"), field(&summary, "type")),
+            (&stats, &Value::from("s")),
+            "{command}"
+        );
+    }
+    assert_eq!(field(&client.rows("DROP INDEX names IF EXISTS").await.1, "stats"), &Value::Null);
     let text = "MATCH (p:P) WHERE p.name > $after RETURN p.name AS name, 1.5 AS half ORDER BY name";
     let extra = map(&[("bookmarks", Value::list(vec![bookmark])), ("mode", "r".into())]);
     let head = client.succeeds(RUN, &[text.into(), map(&[("after", "A".into())]), extra]).await;
@@ -441,6 +467,150 @@ async fn several_answers_of_a_transaction_are_open_at_once() {
     // The transaction may only read.
     client.send(&run("CREATE (:P)")).await;
     assert_eq!(client.failure().await, "Neo.ClientError.Statement.AccessMode");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_of_a_transaction_come_while_the_query_runs() {
+    let server = Server::with_memory(16 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    let discard = message(DISCARD, &[map(&[("n", (-1_i64).into())])]);
+    for ends in [Some(discard), None] {
+        client.succeeds(BEGIN, &[map(&[("mode", "r".into())])]).await;
+        client.send(&run(MANY)).await;
+        client.success().await;
+        for _ in 0..20 {
+            client.send(&pull(1_000)).await;
+            let (rows, more) = client.records().await;
+            assert_eq!((rows.len(), field(&more, "has_more")), (1_000, &Value::Bool(true)));
+        }
+        client.send(&message(DISCARD, &[map(&[("n", 10_000_i64.into())])])).await;
+        assert_eq!(field(&client.success().await, "has_more"), &Value::Bool(true));
+        client.send(&pull(1)).await;
+        assert_eq!(client.records().await.0, [row(&[Value::Long(1), Value::Long(30_001)])]);
+        // The transaction goes on without the rows that nobody wants, and its commit ends a query.
+        if let Some(ends) = ends {
+            client.send(&ends).await;
+            assert_eq!(field(&client.success().await, "has_more"), &Value::Null);
+            assert_eq!(client.rows("RETURN 7").await.0, [row(&[Value::Long(7)])]);
+        }
+        client.succeeds(COMMIT, &[]).await;
+        server.becomes_free().await;
+    }
+    for ends in [ROLLBACK, RESET] {
+        client.succeeds(BEGIN, &[map(&[])]).await;
+        client.send(&[run(MANY), pull(10)].concat()).await;
+        client.success().await;
+        client.records().await;
+        client.succeeds(ends, &[]).await;
+        server.becomes_free().await;
+    }
+    // All at once, until the connection is gone.
+    client.succeeds(BEGIN, &[map(&[])]).await;
+    client.send(&[run(MANY), pull(-1)].concat()).await;
+    client.success().await;
+    for _ in 0..100_000 {
+        assert_eq!(client.receive().await.unwrap().0, RECORD);
+    }
+    drop(client);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_million_records_of_a_transaction_need_little_memory() {
+    let options = Options { query_memory_bytes: 32 << 20, ..Options::default() };
+    let server = Server::of(options, 48 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    client.succeeds(BEGIN, &[map(&[("mode", "r".into())])]).await;
+    client.send(&run("UNWIND range(1, 1000000) AS n RETURN n, toString(n), [n, n]")).await;
+    client.success().await;
+    let (mut count, mut goes_on) = (0, true);
+    while goes_on {
+        client.send(&pull(1_000)).await;
+        let (rows, more) = client.records().await;
+        count += rows.len();
+        goes_on = field(&more, "has_more") == &Value::Bool(true);
+    }
+    assert_eq!(count, 1_000_000);
+    client.succeeds(COMMIT, &[]).await;
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_after_the_first_records_ends_the_transaction() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    client.succeeds(BEGIN, &[map(&[])]).await;
+    client.rows("CREATE (:P)").await;
+    client.send(&[run("UNWIND range(1, 100000) AS i RETURN 1 / (90000 - i)"), pull(10)].concat()).await;
+    client.success().await;
+    assert_eq!(client.records().await.0.len(), 10);
+    client.send(&[pull(-1), message(COMMIT, &[])].concat()).await;
+    let code = loop {
+        match client.receive().await.unwrap() {
+            (RECORD, _) => {}
+            (FAILURE, metadata) => break field(&metadata, "neo4j_code").clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(code, Value::from("Neo.ClientError.Statement.TypeError"));
+    client.ignored().await;
+    client.succeeds(RESET, &[]).await;
+    assert_eq!(client.rows("MATCH (p:P) RETURN count(p)").await.0, [row(&[Value::Long(0)])]);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_of_a_transaction_waits_for_the_one_before() {
+    let options = Options { query_memory_bytes: 4 << 20, ..Options::default() };
+    let server = Server::of(options, 256 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    client.succeeds(BEGIN, &[map(&[])]).await;
+    let head =
+        client.succeeds(RUN, &["UNWIND range(1, 100000) AS n RETURN n".into(), map(&[]), map(&[])]).await;
+    let first = field(&head, "qid").clone();
+    client.send(&pull(10)).await;
+    assert_eq!(client.records().await.0.len(), 10);
+    // For each row another query, as programs do it.
+    for n in 1..=3 {
+        let text = format!("CREATE (p:P {{n: {n}}}) RETURN p.n");
+        assert_eq!(client.rows(&text).await.0, [row(&[Value::Long(n)])]);
+    }
+    client.send(&message(PULL, &[map(&[("n", 90_i64.into()), ("qid", first.clone())])])).await;
+    let (rows, more) = client.records().await;
+    assert_eq!((&rows[0], field(&more, "has_more")), (&row(&[Value::Long(11)]), &Value::Bool(true)));
+    client.send(&message(PULL, &[map(&[("n", (-1_i64).into()), ("qid", first)])])).await;
+    let (rows, _) = client.records().await;
+    assert_eq!((rows.len(), rows.last()), (99_900, Some(&row(&[Value::Long(100_000)]))));
+    // What is kept of an answer has the limit of a query.
+    client.send(&run(MANY)).await;
+    client.success().await;
+    client.send(&run("RETURN 1")).await;
+    assert_eq!(client.failure().await, "Neo.ClientError.General.TransactionOutOfMemoryError");
+    client.succeeds(RESET, &[]).await;
+    assert_eq!(client.rows("MATCH (p:P) RETURN count(p)").await.0, [row(&[Value::Long(0)])]);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_write_come_when_all_of_it_is_written() {
+    let server = Server::start(WIDE, None).await;
+    let (mut client, mut other) = (server.client().await, server.client().await);
+    client.succeeds(BEGIN, &[map(&[])]).await;
+    client
+        .send(&[run("UNWIND range(1, 20000) AS i CREATE (p:P {i: i}) RETURN p.i"), pull(100)].concat())
+        .await;
+    client.success().await;
+    assert_eq!(client.records().await.0.len(), 100);
+    client.send(&message(DISCARD, &[map(&[("n", (-1_i64).into())])])).await;
+    let summary = client.success().await;
+    assert_eq!(field(&summary, "type"), &Value::from("rw"));
+    assert_eq!(field(field(&summary, "stats"), "nodes-created"), &Value::Long(20_000));
+    let count = "MATCH (p:P) RETURN count(p)";
+    assert_eq!(client.rows(count).await.0, [row(&[Value::Long(20_000)])]);
+    assert_eq!(other.rows(count).await.0, [row(&[Value::Long(0)])]);
+    client.succeeds(COMMIT, &[]).await;
+    assert_eq!(other.rows(count).await.0, [row(&[Value::Long(20_000)])]);
+    server.becomes_free().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -728,6 +898,53 @@ async fn wrong_messages_are_refused_and_the_session_goes_on() {
     }
     assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
     server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_cut_is_refused() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let chunks = message(RUN, &["RETURN $a".into(), map(&[("a", Value::Double(1.5))]), map(&[])]);
+    // Without the length of its one chunk, and the end.
+    let whole = &chunks[2..chunks.len() - 2];
+    for end in 1..whole.len() {
+        let mut cut = vec![];
+        write_chunks(&whole[..end], &mut cut).unwrap();
+        client.send(&cut).await;
+        assert_eq!(client.failure().await, "Neo.ClientError.Request.InvalidFormat", "{end} bytes");
+        client.succeeds(RESET, &[]).await;
+    }
+    for end in 1..chunks.len() {
+        let mut leaves = server.client().await;
+        leaves.send(&chunks[..end]).await;
+    }
+    assert_eq!(client.rows("RETURN 1").await.0.len(), 1);
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_never_ends_is_closed() {
+    let limits = server::Limits { body: Duration::from_millis(200), ..WIDE };
+    let server = Server::with_memory(8 << 20, limits, None).await;
+    let mut client = server.client().await;
+    let chunk = [&[0xFF, 0xFF][..], &[0; 65_535]].concat();
+    let closed = async { while client.socket.write_all(&chunk).await.is_ok() {} };
+    timeout(PATIENCE, closed).await.unwrap();
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_takes_no_records_is_closed() {
+    let limits = server::Limits { write: Duration::from_millis(200), ..WIDE };
+    let server = Server::with_memory(16 << 20, limits, None).await;
+    for begins in [vec![], message(BEGIN, &[map(&[])])] {
+        let mut client = server.client().await;
+        client.send(&[begins, run(MANY), pull(-1)].concat()).await;
+        let mut begin = [0; 1_000];
+        while timeout(PATIENCE, client.socket.peek(&mut begin)).await.unwrap().unwrap() < begin.len() {}
+        server.becomes_free().await;
+        while client.receive().await.is_some() {}
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -366,8 +366,9 @@ async fn gremlin_is_streamed_in_every_text_format() {
         let data = data.as_array().or_else(|| data["@value"].as_array()).unwrap();
         assert_eq!(data.len(), 40_000, "{accept}");
     }
-    // The list of GraphBinary begins with its length, so the answer is whole.
+    // The list of GraphBinary begins with its length, so its bytes are sent at the end.
     let answer = ask(&router, ask_for("application/vnd.graphbinary-v1.0")).await;
+    assert!(answer.headers().contains_key("content-length"));
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(bytes[33..37], 40_000_u32.to_be_bytes());
     drop(bytes);

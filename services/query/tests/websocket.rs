@@ -252,6 +252,59 @@ async fn an_error_after_the_first_batches_is_the_last_message() {
     server.becomes_free().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_a_session_come_while_the_query_runs() {
+    const OTHER: &str = "00000000-0000-0000-0000-000000000002";
+    let server = Server::with_memory(16 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    assert_eq!(status(&client.ask(&in_session("g.addV('p')", "s")).await).0, 200);
+    client.send(&in_session(&many(), "s")).await;
+    for _ in 0..200 {
+        let answer = client.next().await.unwrap();
+        assert_eq!((status(&answer).0, values(&answer).as_array().unwrap().len()), (206, 256));
+    }
+    server.runs(1).await;
+    // A rollback does not wait for the end of the answer.
+    let mut rollback = in_session("g.tx().rollback()", "s");
+    rollback["requestId"] = OTHER.into();
+    client.send(&rollback).await;
+    let mut failures = vec![];
+    loop {
+        let answer = client.next().await.unwrap();
+        match (status(&answer).0, answer["requestId"] == OTHER) {
+            (206, false) => {}
+            (204, true) => break,
+            (_, false) => failures.push(status(&answer)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(&failures[..], [(597, said)] if said.contains("rolled back")), "{failures:?}");
+    server.becomes_free().await;
+    // A query waits for the rows of the one before, and sees what it wrote.
+    let values_of =
+        "g.addV('p').iterate(); g.inject('a')".to_owned() + &".union(identity(), identity())".repeat(12);
+    client.send(&in_session(&values_of, "s")).await;
+    let mut count = in_session("g.V().hasLabel('p').count()", "s");
+    count["requestId"] = OTHER.into();
+    client.send(&count).await;
+    let mut received = 0;
+    let counted = loop {
+        let answer = client.next().await.unwrap();
+        if answer["requestId"] == OTHER {
+            break answer;
+        }
+        received += values(&answer).as_array().unwrap().len();
+    };
+    assert_eq!((received, &values(&counted)[0]["@value"]), (4_096, &json!(1)));
+    assert_eq!(status(&client.ask(&in_session("g.tx().commit()", "s")).await).0, 204);
+    // The end of the connection ends the query of a session.
+    client.send(&in_session(&many(), "s")).await;
+    assert_eq!(status(&client.next().await.unwrap()).0, 206);
+    drop(client);
+    server.runs(0).await;
+    server.becomes_free().await;
+}
+
 #[tokio::test]
 async fn the_same_rows_in_every_format() {
     let server = Server::start(WIDE, None).await;
@@ -359,6 +412,89 @@ async fn long_messages_end_the_connection() {
     assert!(matches!(client.ends().await, Some(1009) | None));
     server.client().await.works().await;
     server.becomes_free().await;
+}
+
+#[tokio::test]
+async fn frames_that_are_wrong_end_the_connection() {
+    let server = Server::start(WIDE, None).await;
+    let masked = |head: &[u8]| [head, &[0; 4]].concat();
+    let long = |bytes: u64| masked(&[&[0x82, 0xFF][..], &bytes.to_be_bytes()].concat());
+    for (frame, code) in [
+        // Lengths of 100 MB and of more than there is.
+        (long(100_000_000), 1009),
+        (long(u64::MAX >> 1), 1009),
+        // A text that is not UTF-8.
+        ([masked(&[0x81, 0x81]), vec![0xFF]].concat(), 1007),
+        // Without a mask, of an unknown kind, with a reserved bit, and a part of a message that did not begin.
+        (vec![0x82, 0x01, 0x00], 1002),
+        (masked(&[0x83, 0x80]), 1002),
+        (masked(&[0xC2, 0x80]), 1002),
+        (masked(&[0x80, 0x80]), 1002),
+    ] {
+        let mut client = server.client().await;
+        client.socket.get_mut().write_all(&frame).await.unwrap();
+        assert_eq!(client.ends().await, Some(code), "{frame:?}");
+    }
+    // Frames of a message that never ends. The client writes until the server has closed.
+    let client = server.client().await;
+    let (mut reads, mut writes) = tokio::io::split(client.socket.into_inner());
+    let part = |kind: u8| [masked(&[kind, 0xFE, 0xFF, 0xFF]), vec![0; 65_535]].concat();
+    let closed = async {
+        let mut kind = 0x02;
+        while writes.write_all(&part(kind)).await.is_ok() {
+            kind = 0;
+        }
+    };
+    let drained = async {
+        let mut bytes = vec![];
+        let _ = reads.read_to_end(&mut bytes).await;
+    };
+    timeout(PATIENCE, async { tokio::join!(closed, drained) }).await.unwrap();
+    server.client().await.works().await;
+    server.becomes_free().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_cut_is_refused() {
+    let server = Server::start(WIDE, None).await;
+    let mut client = server.client().await;
+    let text = |text: &[u8]| [&[3, 0, 0, 0, 0, text.len() as u8][..], text].concat();
+    let whole = [
+        &[0x81][..],
+        &[7; 16],
+        b"\0\0\0\x04eval\0\0\0\0\0\0\0\x01",
+        &text(b"gremlin"),
+        &text(b"g.inject(7)"),
+    ]
+    .concat();
+    for end in 0..whole.len() {
+        let (number, said) = client.refusal(framed(BINARY, &whole[..end])).await;
+        assert_eq!(number, 498, "{end} bytes: {said}");
+    }
+    client.works().await;
+    // A client that leaves in the middle of a frame.
+    let frame = [&[0x82, 0x80 | 100, 1, 2, 3, 4][..], &[0; 100]].concat();
+    for end in [1, 2, 5, 6, 105] {
+        let mut leaves = server.client().await;
+        leaves.socket.get_mut().write_all(&frame[..end]).await.unwrap();
+    }
+    client.works().await;
+    server.becomes_free().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_takes_no_values_is_closed() {
+    let limits = server::Limits { write: Duration::from_millis(200), ..WIDE };
+    let server = Server::with_memory(16 << 20, limits, None).await;
+    for request in [eval(&many(), json!({})), in_session(&many(), "s")] {
+        let mut client = server.client().await;
+        client.send(&request).await;
+        let mut begin = [0; 1_000];
+        let socket = client.socket.get_mut();
+        while timeout(PATIENCE, socket.peek(&mut begin)).await.unwrap().unwrap() < begin.len() {}
+        server.runs(0).await;
+        server.becomes_free().await;
+    }
 }
 
 #[tokio::test]

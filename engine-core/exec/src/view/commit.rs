@@ -27,6 +27,18 @@ pub struct Counters {
     pub edges_deleted: u64,
     /// Property values written and keys removed; repeated writes count each time.
     pub properties_written: u64,
+    /// Labels that vertices got, those of new vertices included; repeated changes count each time.
+    pub labels_added: u64,
+    /// Labels that vertices lost, but for those that were deleted.
+    pub labels_removed: u64,
+    /// Indexes that a command made.
+    pub indexes_added: u64,
+    /// Indexes that a command dropped.
+    pub indexes_removed: u64,
+    /// Constraints that a command made. Their indexes count only with them.
+    pub constraints_added: u64,
+    /// Constraints that a command dropped.
+    pub constraints_removed: u64,
 }
 
 impl Counters {
@@ -39,6 +51,10 @@ impl Counters {
             edges_created: self.edges_created.saturating_sub(earlier.edges_created),
             edges_deleted: self.edges_deleted.saturating_sub(earlier.edges_deleted),
             properties_written: self.properties_written.saturating_sub(earlier.properties_written),
+            labels_added: self.labels_added.saturating_sub(earlier.labels_added),
+            labels_removed: self.labels_removed.saturating_sub(earlier.labels_removed),
+            // Commands are requests of their own.
+            ..Self::default()
         }
     }
 }
@@ -116,6 +132,9 @@ impl Pending {
             edges_created: self.created_edges.iter().filter(edge_is_left).count() as u64,
             edges_deleted: self.deleted_edges.len() as u64 + self.edges_detached,
             properties_written: self.properties_written,
+            labels_added: self.labels_added,
+            labels_removed: self.labels_removed,
+            ..Counters::default()
         }
     }
 

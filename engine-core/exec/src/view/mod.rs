@@ -37,6 +37,7 @@ use tidegraph_apl::{
     VertexRows,
 };
 use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
+use unique::Holders;
 
 /// The graph as one request sees it.
 pub struct View<'a> {
@@ -64,7 +65,8 @@ impl Carried {
     /// Makes the state of a transaction that has not begun. `recording` must be set if it may write.
     #[must_use]
     pub fn new(recording: bool) -> Self {
-        Self { keys: recording.then(ReadKeys::default), pending: Pending::default(), generation: 0 }
+        let pending = Pending { holders: recording.then(Holders::default), ..Pending::default() };
+        Self { keys: recording.then(ReadKeys::default), pending, generation: 0 }
     }
 
     /// Estimates its memory in bytes.
@@ -145,6 +147,12 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.pending.borrow().bytes + self.keys.as_ref().map_or(0, |keys| keys.borrow().bytes())
+    }
+
+    /// Counts what the request, and those of its transaction before it, have changed so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.pending.borrow().counters()
     }
 
     /// Returns a number that changes whenever a write may make an earlier read stale.

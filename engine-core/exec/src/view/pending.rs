@@ -4,6 +4,7 @@
 //! decide which keys a change writes) and all values of each changed property key. Changes of stored elements are also
 //! listed in order, and that list is committed.
 
+use super::unique::Holders;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use tidegraph_apl::PropertyCell;
@@ -179,12 +180,23 @@ pub(super) struct Pending {
     pub(super) edges_detached: u64,
     /// Vertices that were deleted without their edges: checked at the end of the request.
     pub(super) to_check: FxHashSet<Gui>,
+    /// What a transaction of several requests has given under unique constraints.
+    pub(super) holders: Option<Holders>,
     pub(super) seq: u64,
     pub(super) properties_written: u64,
+    pub(super) labels_added: u64,
+    pub(super) labels_removed: u64,
     pub(super) bytes: usize,
 }
 
 impl Pending {
+    /// Notes that a vertex is created or changed.
+    pub(super) fn touch(&mut self, gui: Gui) {
+        if let Some(holders) = &mut self.holders {
+            self.bytes += holders.touch(gui);
+        }
+    }
+
     pub(super) fn next_seq(&mut self) -> u64 {
         self.seq += 1;
         self.seq - 1

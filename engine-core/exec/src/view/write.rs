@@ -107,6 +107,7 @@ impl View<'_> {
         pending.vertex_ids.insert(id.clone(), gui);
         pending.bytes += size_of::<PendingVertex>() + 160 + 2 * id.len();
         pending.properties_written += new.properties.len() as u64;
+        pending.touch(gui);
         let seq = pending.next_seq();
         let mut labels = vec![];
         for label in new.labels {
@@ -114,6 +115,7 @@ impl View<'_> {
                 labels.push(label);
             }
         }
+        pending.labels_added += labels.len() as u64;
         let old = pending.vertices.remove(&gui);
         let mut vertex = PendingVertex {
             seq,
@@ -207,10 +209,14 @@ impl View<'_> {
             return Err(Error::Gone { place, element: "the vertex".to_owned() });
         };
         let mutations = change(vertex);
+        let is_changed = !mutations.is_empty();
         if vertex.created.is_none() && !mutations.is_empty() {
             vertex.changed = true;
             pending.bytes += mutations.len() * (size_of::<Mutation>() + 64);
             pending.changes.extend(mutations);
+        }
+        if is_changed {
+            pending.touch(gui);
         }
         drop(guard);
         self.touch();
@@ -255,6 +261,7 @@ impl View<'_> {
     ///
     /// `Error::Gone` if the vertex does not exist, `Error::Storage` if storage does not answer.
     pub fn set_labels(&self, gui: Gui, add: &[Token], remove: &[Token]) -> Result<()> {
+        let (mut added, mut removed) = (0, 0);
         self.with_vertex("setting labels", gui, &[], |vertex| {
             let mut new = vec![];
             for label in add {
@@ -263,13 +270,19 @@ impl View<'_> {
                     new.push(*label);
                 }
             }
+            added = new.len() as u64;
             if new.is_empty() { vec![] } else { vec![Mutation::AddLabels { gui, labels: new }] }
         })?;
         self.with_vertex("removing labels", gui, &[], |vertex| {
             let old: Vec<Token> = remove.iter().copied().filter(|l| vertex.labels.contains(l)).collect();
             vertex.labels.retain(|label| !old.contains(label));
+            removed = old.len() as u64;
             if old.is_empty() { vec![] } else { vec![Mutation::RemoveLabels { gui, labels: old }] }
-        })
+        })?;
+        let mut pending = self.pending.borrow_mut();
+        pending.labels_added += added;
+        pending.labels_removed += removed;
+        Ok(())
     }
 
     /// Creates edges and returns their handles.

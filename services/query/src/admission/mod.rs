@@ -31,7 +31,7 @@ mod writer;
 pub use list::RunningQuery;
 pub use output::{Output, Part};
 pub use request_memory::RequestMemory;
-pub use stream::{MOST_PARKED, Parts};
+pub use stream::{Lent, MOST_PARKED, Parts};
 pub use writer::Writer;
 
 use crate::audit::{Audit, Record, Source, Unwritable};
@@ -42,7 +42,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use stream::{End, Feed};
+use stream::{Borrowed, End, Feed, lend};
 use tidegraph_engine::{
     Answer, Counters, Database, Explain, Head, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer,
     PoolExhausted, Principal, Query, Reservation, Transaction,
@@ -180,11 +180,10 @@ impl Written {
         }
     }
 
-    /// Makes the answer to a read whose rows were handed over.
+    /// Makes an answer whose rows were handed over.
     fn of_parts(head: Head, first: Part, more: Option<Parts>) -> Self {
-        let Head { columns, version } = head;
-        let counters = Counters::default();
-        Self { first, more, columns, version, rows: 0, wrote: false, counters, repeated: false }
+        let Head { columns, version, wrote, counters } = head;
+        Self { first, more, columns, version, rows: 0, wrote, counters, repeated: false }
     }
 }
 
@@ -426,7 +425,7 @@ impl Admission {
             // It runs again, to be written in parts.
             Attempt::Answered(_) | Attempt::NotInline => {}
         }
-        self.stream_in_slot(request, memory, writer, record).await
+        self.stream_in_slot(request, memory, writer, record, None).await
     }
 
     /// Commits an inline write; `None` if it must run again, to read the transaction that it lost against.
@@ -451,6 +450,7 @@ impl Admission {
         memory: Arc<Reservation>,
         writer: impl Writer,
         record: &mut Option<Record>,
+        mut within: Option<Borrowed>,
     ) -> Result<Written, Error> {
         let (listed, cancel) = self.list(&request)?;
         let cancel_on_drop = CancelOnDrop(cancel.clone());
@@ -461,7 +461,10 @@ impl Admission {
         tokio::task::spawn_blocking(move || {
             priority::lower();
             // What the query holds is given back before its client learns of the end.
-            let end = admission.run_into(&mut feed, request, listed, &cancel, memory);
+            let end = admission.run_into(&mut feed, request, listed, &cancel, memory, within.as_mut());
+            if let Some(borrowed) = within.filter(|_| end.is_ok()) {
+                borrowed.give_back();
+            }
             feed.finish(end);
         });
         parts.begin().await
@@ -475,13 +478,27 @@ impl Admission {
         listed: Listed,
         cancel: &Arc<AtomicBool>,
         memory: Arc<Reservation>,
+        within: Option<&mut Borrowed>,
     ) -> Result<End, Error> {
         // On the list until this ends, which may be after the caller has gone.
         let _listed = listed;
         let _span = tracing::info_span!("request", id = request.id, principal = %request.principal).entered();
         let query = request.query(&self.limits, Some(cancel), &memory);
-        let answer = self.database.stream(&query, feed);
-        let answer = answer.map_err(|error| feed.failure().unwrap_or_else(|| error.into()))?;
+        let is_within = within.is_some();
+        let answer = match within {
+            None => self.database.stream(&query, feed),
+            Some(borrowed) => self.database.stream_within(&mut borrowed.transaction, &query, feed),
+        };
+        let answer = match (answer, feed.failure()) {
+            (Ok(answer), _) => answer,
+            (Err(_), Some(failure)) => return Err(failure),
+            (Err(error), None)
+                if is_within && feed.is_discarded() && error.code() == ErrorCode::Cancelled =>
+            {
+                return Ok(End::Handed);
+            }
+            (Err(error), None) => return Err(error.into()),
+        };
         if feed.has_begun() {
             return feed.end();
         }
@@ -641,6 +658,33 @@ impl Admission {
             record.end_query(ran.as_ref().map(|(w, _)| (w.rows, w.wrote)).map_err(Error::code));
         }
         ran
+    }
+
+    /// Runs a query of a transaction, as [`Admission::stream`] does; rows of a write leave, too. The transaction comes
+    /// back when the query has ended. An error ends the transaction.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Admission::stream`].
+    pub async fn stream_within(
+        self: &Arc<Self>,
+        transaction: Transaction,
+        request: Request,
+        writer: impl Writer,
+    ) -> Result<(Written, Lent), Error> {
+        let mut record = self.record(&request).await?;
+        let (borrowed, lent) = lend(transaction);
+        let run = async {
+            let memory = self.memory.reserve();
+            memory.grow_to(1)?;
+            self.stream_in_slot(request, memory, writer, &mut record, Some(borrowed)).await
+        };
+        let streamed = run.await;
+        // Unless the query took it to its thread.
+        if let Some(record) = record {
+            record.end_query(streamed.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
+        }
+        Ok((streamed?, lent))
     }
 
     /// Commits a transaction. It commits even if the caller has gone.

@@ -7,8 +7,9 @@
 //! batch waits for more rows, at most for [`LINGER`]. So an answer that is made fast leaves in large parts, and one whose
 //! rows come slowly leaves as they come. If [`WAITING_PARTS`] wait, the query waits for its client, within its time
 //! limit. It keeps its slot for [`PATIENCE`], and then lets another query run: clients that read slowly, or ask for
-//! their rows in portions, keep nobody out. A query ends when its [`Parts`] are dropped. The audit log gets its line
-//! when the query ends, before the client learns of it.
+//! their rows in portions, keep nobody out. A query ends when its [`Parts`] are dropped, or when they are discarded
+//! ([`Parts::discard`]), which is no failure of it. The audit log gets its line when the query ends, before the client
+//! learns of it. A query of a transaction has the transaction meanwhile, and gives it back ([`Lent`]) before it tells its end.
 //!
 //! What must never happen: an answer that failed looks like a whole one; a query waits for ever; more of an answer is in
 //! memory than the parts above and what the socket holds.
@@ -20,12 +21,13 @@ use crate::audit::Record;
 use std::collections::VecDeque;
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Head, Interrupt, RowSink, Stop};
+use tidegraph_engine::{Head, Interrupt, RowSink, Stop, Transaction};
 use tidegraph_types::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
 /// Bytes of a part, from which on it is handed over.
@@ -62,6 +64,8 @@ struct State {
     end: Option<Result<End, Error>>,
     /// Whether nobody takes parts any more.
     is_abandoned: bool,
+    /// Whether the protocol wants the end of the query, but nothing more of its answer.
+    is_discarded: bool,
 }
 
 /// How an answer ends.
@@ -100,7 +104,38 @@ pub struct Parts {
     pipe: Arc<Pipe>,
     /// Whether the last part was taken.
     is_over: bool,
-    _cancel: CancelOnDrop,
+    cancel: CancelOnDrop,
+}
+
+/// A transaction that a query of it has.
+#[derive(Debug)]
+pub struct Lent(oneshot::Receiver<Transaction>);
+
+impl Lent {
+    /// Returns the transaction of a query whose last part was taken; `None` if the query failed.
+    pub async fn back(self) -> Option<Transaction> {
+        self.0.await.ok()
+    }
+}
+
+/// The query's side of a transaction that it has.
+pub(super) struct Borrowed {
+    pub(super) transaction: Transaction,
+    owner: oneshot::Sender<Transaction>,
+}
+
+impl Borrowed {
+    /// Gives the transaction back.
+    pub(super) fn give_back(self) {
+        // Whoever is gone has rolled it back.
+        drop(self.owner.send(self.transaction));
+    }
+}
+
+/// Lends a transaction to a query of it.
+pub(super) fn lend(transaction: Transaction) -> (Borrowed, Lent) {
+    let (owner, lent) = oneshot::channel();
+    (Borrowed { transaction, owner }, Lent(lent))
 }
 
 impl std::fmt::Debug for Parts {
@@ -130,14 +165,14 @@ pub(super) fn pipe<W: Writer>(
         record,
         has_ended: false,
     };
-    (feed, Parts { pipe, is_over: false, _cancel: cancel })
+    (feed, Parts { pipe, is_over: false, cancel })
 }
 
 impl<W: Writer> RowSink for Feed<W> {
     fn take(&mut self, head: &Head, rows: Vec<Vec<Value>>, interrupt: &dyn Interrupt) -> Result<(), Stop> {
         let rest = {
             let mut state = self.pipe.state();
-            if state.is_abandoned {
+            if state.is_unwanted() {
                 return Err(Stop::Cancelled);
             }
             state.head.get_or_insert_with(|| head.clone());
@@ -186,7 +221,7 @@ impl<W: Writer> Feed<W> {
         loop {
             {
                 let mut state = self.pipe.state();
-                if state.is_abandoned {
+                if state.is_unwanted() {
                     return Err(Stop::Cancelled);
                 }
                 if state.parts.len() < WAITING_PARTS {
@@ -217,7 +252,7 @@ impl<W: Writer> Feed<W> {
         loop {
             {
                 let state = self.pipe.state();
-                if state.is_abandoned || state.parts.len() < WAITING_PARTS {
+                if state.is_unwanted() || state.parts.len() < WAITING_PARTS {
                     break;
                 }
             }
@@ -241,6 +276,9 @@ impl<W: Writer> Feed<W> {
     /// Leaves what was written for the next batch, or to be sent if that takes long.
     fn leave(&self, out: Output) {
         let mut state = self.pipe.state();
+        if state.is_unwanted() {
+            return;
+        }
         let is_new = out.ready() > 0 && !state.lingers;
         state.lingers |= is_new;
         state.rest = Some(out);
@@ -269,17 +307,28 @@ impl<W: Writer> Feed<W> {
         self.pipe.state().head.is_some()
     }
 
+    /// Whether the query was stopped because its client wants no more rows.
+    pub(super) fn is_discarded(&self) -> bool {
+        self.pipe.state().is_discarded
+    }
+
     /// Writes the end of an answer whose rows were taken.
     ///
     /// # Errors
     ///
     /// If the writer fails.
     pub(super) fn end(&mut self) -> Result<End, Error> {
+        if self.is_discarded() {
+            return Ok(End::Handed);
+        }
         let rest = self.pipe.state().rest.take();
         let mut out = rest.unwrap_or_else(|| self.empty());
         self.writer.end(&mut out).map_err(Error::of_writer)?;
         out.cut();
-        self.pipe.state().rest = Some(out);
+        let mut state = self.pipe.state();
+        if !state.is_unwanted() {
+            state.rest = Some(out);
+        }
         Ok(End::Handed)
     }
 
@@ -294,11 +343,14 @@ impl<W: Writer> Feed<W> {
 impl<W> Feed<W> {
     /// Records the end, and then tells it.
     fn tell(&mut self, end: Result<End, Error>) {
-        let is_abandoned = self.pipe.state().is_abandoned;
+        let (is_abandoned, wrote) = {
+            let state = self.pipe.state();
+            (state.is_abandoned, state.head.as_ref().is_some_and(|head| head.wrote))
+        };
         // The record says by itself that the caller has gone.
         if let Some(record) = self.record.take().filter(|_| !is_abandoned) {
             record.end_query(match &end {
-                Ok(End::Handed) => Ok((self.rows, false)),
+                Ok(End::Handed) => Ok((self.rows, wrote)),
                 Ok(End::Whole(written)) => Ok((written.rows, written.wrote)),
                 Err(error) => Err(error.code()),
             });
@@ -389,6 +441,19 @@ impl Parts {
         None
     }
 
+    /// Gives up the rows that were not taken. The query is stopped, and what [`Parts::next`] returns from now on is its end
+    /// or its failure: that it was stopped is none.
+    pub fn discard(&mut self) {
+        let mut state = self.pipe.state();
+        state.is_discarded = true;
+        state.lingers = false;
+        let dropped = (std::mem::take(&mut state.parts), state.rest.take());
+        drop(state);
+        drop(dropped);
+        self.cancel.0.store(true, Ordering::Relaxed);
+        self.pipe.drained.notify_one();
+    }
+
     /// Waits until something changes, or until rows have lingered long enough: then it returns them.
     async fn wait(&self, lingers: bool) -> Option<Result<Part, Error>> {
         if !lingers {
@@ -419,6 +484,11 @@ impl Drop for Parts {
 }
 
 impl State {
+    /// Whether nobody wants more of the answer.
+    fn is_unwanted(&self) -> bool {
+        self.is_abandoned || self.is_discarded
+    }
+
     fn found(&mut self) -> Found {
         if let Some(part) = self.parts.pop_front() {
             return Found::Part(part);

@@ -1,21 +1,25 @@
-//! AWS's Signature Version 4 of a request, for the services `neptune-db` and `neptune-graph`.
+//! AWS's Signature Version 4 of a request, for the services `neptune-db` and `neptune-graph`: in the header
+//! `Authorization`, or in the query string (a presigned URL).
 //!
 //! AWS's own crate makes the signature that the request should have, with the secret of the access key that the request
 //! names, and it is compared with the one that the request has. The words of refusals are AWS's:
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html>.
 //!
-//! A signature holds for five minutes before and after its date. Within that time a request that somebody recorded can
-//! be sent again, as with AWS: use TLS, and idempotency keys for writes.
+//! A signature in the header holds for five minutes before and after its date, and one in the query string as long as its
+//! signer says, at most for seven days. Within that time a request that somebody recorded can be sent again, as with
+//! AWS: use TLS, and idempotency keys for writes.
 
 use super::Refusal;
 use aws_credential_types::Credentials;
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SignatureLocation, SigningSettings, sign};
 use aws_sigv4::sign::v4;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use subtle::ConstantTimeEq;
 use tidegraph_types::ErrorCode;
 
@@ -28,6 +32,18 @@ const SKEW_MINUTES: i64 = 5;
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+/// Longest time for which a presigned URL holds, in seconds: a week.
+const MOST_EXPIRES: u64 = 7 * 24 * 60 * 60;
+/// The parameters of a presigned URL.
+const PARAMETERS: [&str; 7] = [
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Date",
+    "X-Amz-Expires",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Security-Token",
+    "X-Amz-Signature",
+];
 const DATE_FORMAT: &str = "%Y%m%dT%H%M%SZ";
 /// The path for which Bolt's clients sign.
 const BOLT_PATH: &str = "/opencypher";
@@ -59,9 +75,13 @@ pub struct Checked {
     /// Names of the signed headers.
     names: Vec<HeaderName>,
     signature: String,
+    /// Of a presigned URL: how long it holds.
+    expires: Option<Duration>,
+    /// Path and query without the parameters of a presigned URL.
+    target: String,
 }
 
-/// The header `Authorization`.
+/// What a request says of its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Claim<'a> {
     id: &'a str,
@@ -105,13 +125,90 @@ impl<'a> Claim<'a> {
         let (Some(credential), Some(names), Some(signature)) = (credential, names, signature) else {
             return Err(incomplete("it has Credential, SignedHeaders and Signature"));
         };
+        Self::of(credential, names, signature)
+            .ok_or_else(|| incomplete("Credential is ID/DATE/REGION/SERVICE/aws4_request"))
+    }
+
+    /// Reads the parts; `None` if the credential is not one.
+    fn of(credential: &'a str, names: &'a str, signature: &'a str) -> Option<Self> {
         let mut parts = credential.split('/');
         let next = &mut || parts.next().unwrap_or_default();
         let (id, date, region, service, end) = (next(), next(), next(), next(), next());
-        if end != TERMINATOR || parts.next().is_some() {
-            return Err(incomplete("Credential is ID/DATE/REGION/SERVICE/aws4_request"));
+        let is_one = end == TERMINATOR && parts.next().is_none();
+        is_one.then(|| Self { id, date, region, service, names: names.split(';').collect(), signature })
+    }
+}
+
+/// The parameters of a presigned URL.
+#[derive(Debug)]
+struct Presigned<'a> {
+    parameters: BTreeMap<&'static str, Cow<'a, str>>,
+    /// Path and query without them.
+    target: String,
+}
+
+impl<'a> Presigned<'a> {
+    /// Reads path and query; `None` if they are not those of a presigned URL.
+    fn read(target: &'a str) -> Result<Option<Self>, Refusal> {
+        let Some((path, query)) = target.split_once('?') else { return Ok(None) };
+        let (mut parameters, mut rest) = (BTreeMap::new(), vec![]);
+        for pair in query.split('&') {
+            let decoded = form_urlencoded::parse(pair.as_bytes()).next();
+            let known = decoded.and_then(|(name, value)| {
+                PARAMETERS.into_iter().find(|known| *known == name).map(|known| (known, value))
+            });
+            match known {
+                None => rest.push(pair),
+                Some((name, value)) => {
+                    if parameters.insert(name, value).is_some() {
+                        return Err(denied(format!("the query string has {name} twice")));
+                    }
+                }
+            }
         }
-        Ok(Self { id, date, region, service, names: names.split(';').collect(), signature })
+        if parameters.is_empty() {
+            return Ok(None);
+        }
+        let mut target = path.to_owned();
+        if !rest.is_empty() {
+            let _ = write!(target, "?{}", rest.join("&"));
+        }
+        Ok(Some(Self { parameters, target }))
+    }
+
+    fn get(&self, name: &'static str) -> Result<&str, Refusal> {
+        let found = self.parameters.get(name).map(|value| &**value);
+        found.ok_or_else(|| {
+            denied(format!(
+                "AWS query-string parameters must include 'X-Amz-Algorithm', 'X-Amz-Credential', 'X-Amz-Signature', \
+                 'X-Amz-SignedHeaders', 'X-Amz-Date' and 'X-Amz-Expires': '{name}' is missing."
+            ))
+        })
+    }
+
+    fn claim(&self) -> Result<Claim<'_>, Refusal> {
+        let algorithm = self.get("X-Amz-Algorithm")?;
+        if algorithm != ALGORITHM {
+            let message = format!("X-Amz-Algorithm only supports {ALGORITHM}, not {algorithm:?}.");
+            return Err(denied(message));
+        }
+        let credential = self.get("X-Amz-Credential")?;
+        let claim = Claim::of(credential, self.get("X-Amz-SignedHeaders")?, self.get("X-Amz-Signature")?);
+        claim.ok_or_else(|| denied("X-Amz-Credential is ID/DATE/REGION/SERVICE/aws4_request"))
+    }
+
+    /// Returns how long the URL holds.
+    fn expires(&self) -> Result<Duration, Refusal> {
+        let sent = self.get("X-Amz-Expires")?;
+        let seconds = sent.parse::<u64>().ok();
+        // Only one text stands for a number: the one that is signed.
+        match seconds.filter(|seconds| seconds.to_string() == sent) {
+            Some(seconds @ 1..=MOST_EXPIRES) => Ok(Duration::from_secs(seconds)),
+            Some(_) => {
+                Err(denied(format!("X-Amz-Expires must be from 1 to {MOST_EXPIRES} seconds, not {sent}.")))
+            }
+            None => Err(denied(format!("X-Amz-Expires should be a number of seconds, not {sent:?}."))),
+        }
     }
 }
 
@@ -132,8 +229,19 @@ pub(super) fn check(
     now: jiff::Timestamp,
     known: impl FnOnce(&str) -> Option<Credentials>,
 ) -> Result<Checked, Refusal> {
-    let Some(authorization) = one(signed.headers, &header::AUTHORIZATION)? else { return Err(missing()) };
-    let claim = Claim::read(authorization)?;
+    let authorization = one(signed.headers, &header::AUTHORIZATION)?;
+    let presigned = Presigned::read(signed.target)?;
+    let (claim, expires) = match (authorization, &presigned) {
+        (None, None) => return Err(missing()),
+        (Some(authorization), None) => (Claim::read(authorization)?, None),
+        (None, Some(presigned)) => (presigned.claim()?, Some(presigned.expires()?)),
+        (Some(_), Some(_)) => {
+            return Err(denied(
+                "Only one auth mechanism allowed: the query string has parameters of Signature Version 4, and the \
+                 request has the header Authorization",
+            ));
+        }
+    };
     let service = SERVICES.into_iter().find(|service| *service == claim.service);
     let service = service.ok_or_else(|| {
         denied(format!("Credential should be scoped to correct service: '{}'.", SERVICES.join("' or '")))
@@ -143,14 +251,20 @@ pub(super) fn check(
             format!("Credential should be scoped to a valid region, not '{}'.", claim.region.escape_debug());
         return Err(denied(message));
     }
-    let sent = one(signed.headers, &DATE)?
-        .ok_or_else(|| denied("Authorization header requires existence of an 'X-Amz-Date' header."))?;
+    let sent = match &presigned {
+        Some(presigned) => presigned.get("X-Amz-Date")?,
+        None => one(signed.headers, &DATE)?
+            .ok_or_else(|| denied("Authorization header requires existence of an 'X-Amz-Date' header."))?,
+    };
     let date = date(sent, claim.date)?;
-    check_date(sent, date, now)?;
+    check_date(sent, date, expires, now)?;
     let names = signed_names(&claim.names, signed.headers)?;
     let credentials =
         known(claim.id).ok_or_else(|| denied("The security token included in the request is invalid."))?;
-    let token = one(signed.headers, &TOKEN)?.unwrap_or_default();
+    let token = match &presigned {
+        Some(presigned) => presigned.parameters.get("X-Amz-Security-Token").map_or("", |token| token),
+        None => one(signed.headers, &TOKEN)?.unwrap_or_default(),
+    };
     if !bool::from(token.as_bytes().ct_eq(credentials.session_token().unwrap_or_default().as_bytes())) {
         return Err(denied("The security token included in the request is invalid."));
     }
@@ -161,6 +275,8 @@ pub(super) fn check(
         date: date.into(),
         names,
         signature: claim.signature.to_owned(),
+        expires,
+        target: presigned.as_ref().map_or(signed.target, |presigned| &presigned.target).to_owned(),
     })
 }
 
@@ -188,8 +304,28 @@ fn basic(time: jiff::Timestamp) -> String {
     time.strftime(DATE_FORMAT).to_string()
 }
 
-fn check_date(sent: &str, date: jiff::Timestamp, now: jiff::Timestamp) -> Result<(), Refusal> {
+/// Checks that a signature of this date holds now. `expires`: how long a presigned URL holds.
+fn check_date(
+    sent: &str,
+    date: jiff::Timestamp,
+    expires: Option<Duration>,
+    now: jiff::Timestamp,
+) -> Result<(), Refusal> {
     let skew = jiff::SignedDuration::from_mins(SKEW_MINUTES);
+    if let Some(expires) = expires
+        && date <= now
+    {
+        let age = Duration::try_from(now.duration_since(date)).unwrap_or(Duration::MAX);
+        if age <= expires {
+            return Ok(());
+        }
+        let message = format!(
+            "Signature expired: {sent} and {} seconds are now earlier than {}.",
+            expires.as_secs(),
+            basic(now)
+        );
+        return Err(denied(message));
+    }
     let difference = date.duration_since(now);
     if difference.abs() <= skew {
         return Ok(());
@@ -229,6 +365,11 @@ fn signed_names(names: &[&str], headers: &HeaderMap) -> Result<Vec<HeaderName>, 
 }
 
 impl Checked {
+    /// Returns path and query of the request without the parameters of its signature.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
     /// Returns the access key id of a request whose signature is right.
     ///
     /// # Errors
@@ -253,8 +394,9 @@ impl Checked {
 
     /// Returns the signature that the request should have; `None` if it is not one that can be signed.
     fn signature_of(&self, signed: &Signed<'_>, hash: String) -> Option<String> {
-        // The crate adds these two itself.
-        let names = self.names.iter().filter(|name| **name != DATE && **name != TOKEN);
+        // The crate adds these two itself, unless they are parameters.
+        let is_added = |name: &HeaderName| self.expires.is_none() && (*name == DATE || *name == TOKEN);
+        let names = self.names.iter().filter(|name| !is_added(name));
         let mut headers = Vec::with_capacity(self.names.len());
         for name in names {
             for value in signed.headers.get_all(name) {
@@ -262,12 +404,16 @@ impl Checked {
             }
         }
         let host = signed.headers.get(header::HOST)?.to_str().ok()?;
-        let uri = format!("http://{host}{}", signed.target);
+        let uri = format!("http://{host}{}", self.target);
         let body = SignableBody::Precomputed(hash);
         let request = SignableRequest::new(signed.method, uri, headers.into_iter(), body).ok()?;
         let mut settings = SigningSettings::default();
         // What the client signed is signed, whether or not AWS's clients would.
         settings.excluded_headers = None;
+        if self.expires.is_some() {
+            settings.signature_location = SignatureLocation::QueryParams;
+            settings.expires_in = self.expires;
+        }
         let identity = self.credentials.clone().into();
         let parameters = v4::SigningParams::builder()
             .identity(&identity)

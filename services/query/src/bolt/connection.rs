@@ -127,13 +127,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             self.flush().await?;
             let begun = self.messages.begun_bytes();
-            if begun == 0 {
+            let is_skipping = self.messages.is_skipping();
+            if begun == 0 && !is_skipping {
                 match waits {
                     Waits::Outside => {}
                     Waits::Idle => self.progress.rests(self.limits.idle),
                     Waits::Open => self.progress.pauses(self.limits.paused),
                 }
-            } else if begun > SMALL_MESSAGE_BYTES && waits != Waits::Outside {
+            } else if (begun > SMALL_MESSAGE_BYTES || is_skipping) && waits != Waits::Outside {
                 if !std::mem::replace(&mut is_long, true) {
                     self.progress.requested(true);
                 }

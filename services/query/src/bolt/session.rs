@@ -2,12 +2,12 @@
 
 use super::codes::Failure;
 use super::connection::{Connection, Interruption, Received, Waits};
-use crate::admission::{self, Output, Part, RequestMemory, Writer, Written};
+use crate::admission::{self, Lent, Output, Part, Parts, RequestMemory, Writer, Written};
 use crate::audit::{self, Source};
 use crate::session::Service;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,18 +72,27 @@ pub(super) struct Session<'s, S> {
 
 /// An open transaction.
 struct Open {
-    /// `None` while a request of it runs, and after one has failed.
-    transaction: Option<Transaction>,
+    /// `None` while a request of it begins.
+    place: Option<Place>,
     /// When it must have ended.
     until: jiff::Timestamp,
     read_only: bool,
     counted: OpenTransaction,
 }
 
+/// Where a transaction is.
+enum Place {
+    Here(Box<Transaction>),
+    /// At its last query, which may still run.
+    Lent(Lent),
+}
+
 /// An answer whose rows are pulled.
 struct Answer {
     /// The answer, with the part that is being sent.
     written: Written,
+    /// Parts that follow it, and were kept because the next query of the transaction had to begin.
+    kept: VecDeque<Part>,
     /// How many bytes of the part were sent.
     sent: usize,
     any_sent: bool,
@@ -352,8 +361,12 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         let transaction = self.service.admission.begin(extra.at_least, extra.read_only);
         let transaction = transaction.map_err(|error| Failure::new(error.code(), error.to_string()))?;
         let counted = OpenTransaction::new(Protocol::Bolt);
-        self.transaction =
-            Some(Open { transaction: Some(transaction), until, read_only: extra.read_only, counted });
+        self.transaction = Some(Open {
+            place: Some(Place::Here(transaction.into())),
+            until,
+            read_only: extra.read_only,
+            counted,
+        });
         self.succeed(if self.version >= Bolt::new(5, 8) { vec![("db", DATABASE.into())] } else { vec![] })
     }
 
@@ -362,6 +375,9 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         run: Run,
         memory: Option<Arc<Reservation>>,
     ) -> io::Result<Result<Next, Failure>> {
+        if let Err(failure) = self.keep_rest().await? {
+            return Ok(Err(failure));
+        }
         let started = self.service.database.now();
         let asked = match self.request(run, memory, started) {
             Ok(asked) => asked,
@@ -369,36 +385,33 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         };
         let writer = Records { dialect: self.dialect, scratch: vec![] };
         let admission = &self.service.admission;
-        let open = self.transaction.as_mut().and_then(|open| open.transaction.take());
+        let transaction = match &mut self.transaction {
+            None => None,
+            Some(open) => match open.take().await {
+                Ok(transaction) => Some(transaction),
+                Err(failure) => return Ok(Err(failure)),
+            },
+        };
         let query = async move {
-            match open {
-                None => (admission.stream(asked, writer).await, None),
+            match transaction {
+                None => Ok((admission.stream(asked, writer).await?, None)),
                 Some(transaction) => {
-                    let write =
-                        move |_: &admission::Request,
-                              answer: &tidegraph_engine::Answer,
-                              output: &mut Output| writer.whole(answer, output);
-                    match admission.run_within(transaction, asked, write).await {
-                        Ok((written, transaction)) => (Ok(written), Some(transaction)),
-                        Err(error) => (Err(error), None),
-                    }
+                    let (written, lent) = admission.stream_within(transaction, asked, writer).await?;
+                    Ok((written, Some(lent)))
                 }
             }
         };
-        let (written, transaction) = tokio::select! {
+        let begun: Result<_, admission::Error> = tokio::select! {
             biased;
-            ended = query => ended,
-            interruption = self.connection.interrupted() => match interruption {
-                Interruption::Reset => return Ok(Err(Failure::terminated())),
-                Interruption::Closed => return Err(io::ErrorKind::ConnectionAborted.into()),
-            },
+            begun = query => begun,
+            interruption = self.connection.interrupted() => return interruption.ended(),
         };
-        let written = match written {
-            Ok(written) => written,
+        let (written, lent) = match begun {
+            Ok(begun) => begun,
             Err(error) => return Ok(Err(of_query(&error))),
         };
         if let Some(open) = &mut self.transaction {
-            open.transaction = transaction;
+            open.place = lent.map(Place::Lent);
         }
         let number = self.next_answer;
         self.next_answer += 1;
@@ -410,7 +423,8 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         if self.transaction.is_some() {
             entries.push(("qid", Value::Long(number)));
         }
-        self.answers.insert(number, Answer { written, sent: 0, any_sent: false, started });
+        let kept = VecDeque::new();
+        self.answers.insert(number, Answer { written, kept, sent: 0, any_sent: false, started });
         Ok(self.succeed(entries))
     }
 
@@ -477,33 +491,28 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
                 return Ok(self.succeed(vec![("has_more", true.into())]));
             }
             drop(rest);
-            if !sends && left.is_none() {
-                // Nobody wants the rows that are not made yet.
-                answer.written.more = None;
-            }
-            // Whether there is more is known when there is, or when the query has ended.
-            let Some(more) = &mut answer.written.more else { break };
             // What was sent holds its memory until here.
             answer.written.first = Part::default();
             answer.sent = 0;
-            let next = match more.next().now_or_never() {
-                Some(next) => next,
-                None => {
-                    self.connection.flush().await?;
-                    tokio::select! {
-                        biased;
-                        next = more.next() => next,
-                        interruption = self.connection.interrupted() => match interruption {
-                            Interruption::Reset => return Ok(Err(Failure::terminated())),
-                            Interruption::Closed => return Err(io::ErrorKind::ConnectionAborted.into()),
-                        },
-                    }
+            if !sends && left.is_none() {
+                // Nobody wants the rows that are not made yet.
+                answer.kept.clear();
+                match &mut answer.written.more {
+                    // The end of its query gives the transaction back.
+                    Some(more) if self.transaction.is_some() => more.discard(),
+                    more => *more = None,
                 }
-            };
-            match next {
-                Some(Ok(part)) => answer.written.first = part,
-                Some(Err(error)) => return Ok(Err(of_query(&error))),
-                None => break,
+            }
+            if let Some(part) = answer.kept.pop_front() {
+                answer.written.first = part;
+                continue;
+            }
+            // Whether there is more is known when there is, or when the query has ended.
+            let Some(more) = &mut answer.written.more else { break };
+            match next_part(more, &mut self.connection).await? {
+                Ok(Some(part)) => answer.written.first = part,
+                Ok(None) => break,
+                Err(failure) => return Ok(Err(failure)),
             }
         }
         let Some(answer) = self.answers.remove(&number) else { return Ok(Ok(Next::Continue)) };
@@ -514,6 +523,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
     fn summary(&self, answer: &Answer) -> Vec<(&'static str, Value)> {
         let Answer { written, started, any_sent, .. } = answer;
         let kind = match (written.wrote, written.columns.is_empty()) {
+            _ if changes_schema(&written.counters) => "s",
             (false, _) => "r",
             (true, true) => "w",
             (true, false) => "rw",
@@ -542,12 +552,62 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         entries
     }
 
+    /// Waits for the end of the query that runs in the transaction, and keeps those of its rows that were not pulled: the
+    /// next query reads what this one carries on.
+    async fn keep_rest(&mut self) -> io::Result<Result<(), Failure>> {
+        let most = self.service.database.query_memory_bytes();
+        let Some(answer) = self.answers.values_mut().find(|answer| answer.written.more.is_some()) else {
+            return Ok(Ok(()));
+        };
+        let mut bytes = 0;
+        while let Some(more) = &mut answer.written.more {
+            match next_part(more, &mut self.connection).await? {
+                Ok(Some(part)) => {
+                    bytes += part.bytes.len() as u64;
+                    if bytes > most {
+                        let message = format!(
+                            "the rows of an earlier query of the transaction that were not pulled take more than \
+                             {most} bytes: pull or discard them before the next query"
+                        );
+                        return Ok(Err(Failure::new(ErrorCode::QueryLimitExceeded, message)));
+                    }
+                    answer.kept.push_back(part);
+                }
+                Ok(None) => answer.written.more = None,
+                Err(failure) => return Ok(Err(failure)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Ends the query that runs in the transaction. Nobody pulls its rows any more.
+    async fn discard_rest(&mut self) -> io::Result<Result<(), Failure>> {
+        let answers = std::mem::take(&mut self.answers);
+        for mut more in answers.into_values().filter_map(|answer| answer.written.more) {
+            more.discard();
+            loop {
+                match next_part(&mut more, &mut self.connection).await? {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(failure) => return Ok(Err(failure)),
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
     async fn commit(&mut self) -> io::Result<Result<Next, Failure>> {
-        self.answers.clear();
-        let Some(Open { transaction: Some(transaction), until, counted, .. }) = self.transaction.take()
-        else {
+        if let Err(failure) = self.discard_rest().await? {
+            return Ok(Err(failure));
+        }
+        let Some(mut open) = self.transaction.take() else {
             return Ok(Err(Failure::of_protocol("there is no transaction to commit")));
         };
+        let transaction = match open.take().await {
+            Ok(transaction) => transaction,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let Open { until, counted, .. } = open;
         if until < self.service.database.now() {
             let message = "the transaction took longer than its limit, and is not committed";
             return Ok(Err(Failure::new(ErrorCode::TimeLimitExceeded, message)));
@@ -561,6 +621,48 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             Err(error) => Ok(Err(of_query(&error))),
         }
     }
+}
+
+impl Open {
+    /// Takes the transaction. Its last query has ended.
+    async fn take(&mut self) -> Result<Transaction, Failure> {
+        let transaction = match self.place.take() {
+            Some(Place::Here(transaction)) => Some(*transaction),
+            Some(Place::Lent(lent)) => lent.back().await,
+            None => None,
+        };
+        // A query that fails ends the transaction, so this one is there.
+        transaction.ok_or_else(|| Failure::new(ErrorCode::Internal, "the transaction was lost"))
+    }
+}
+
+impl Interruption {
+    /// Returns how the request that it interrupts ends.
+    fn ended<T>(self) -> io::Result<Result<T, Failure>> {
+        match self {
+            Self::Reset => Ok(Err(Failure::terminated())),
+            Self::Closed => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+}
+
+/// Waits for the next part of an answer; `None` after the last. Sends all replies before it waits.
+async fn next_part<S: AsyncRead + AsyncWrite + Unpin>(
+    more: &mut Parts,
+    connection: &mut Connection<S>,
+) -> io::Result<Result<Option<Part>, Failure>> {
+    let next = match more.next().now_or_never() {
+        Some(next) => next,
+        None => {
+            connection.flush().await?;
+            tokio::select! {
+                biased;
+                next = more.next() => next,
+                interruption = connection.interrupted() => return interruption.ended(),
+            }
+        }
+    };
+    Ok(next.transpose().map_err(|error| of_query(&error)))
 }
 
 /// Writes a record for each row.
@@ -603,6 +705,11 @@ fn bookmark(version: Version) -> Value {
     Value::string(version.0.to_string())
 }
 
+fn changes_schema(counters: &Counters) -> bool {
+    let Counters { indexes_added, indexes_removed, constraints_added, constraints_removed, .. } = *counters;
+    indexes_added + indexes_removed + constraints_added + constraints_removed > 0
+}
+
 /// Neo4j's counts; `None` if nothing changed.
 fn counts(counters: &Counters) -> Option<Value> {
     let counts = [
@@ -611,6 +718,12 @@ fn counts(counters: &Counters) -> Option<Value> {
         ("relationships-created", counters.edges_created),
         ("relationships-deleted", counters.edges_deleted),
         ("properties-set", counters.properties_written),
+        ("labels-added", counters.labels_added),
+        ("labels-removed", counters.labels_removed),
+        ("indexes-added", counters.indexes_added),
+        ("indexes-removed", counters.indexes_removed),
+        ("constraints-added", counters.constraints_added),
+        ("constraints-removed", counters.constraints_removed),
     ];
     let counts: Map = counts
         .into_iter()

@@ -95,16 +95,15 @@ pub(super) async fn run(
     } else {
         let form = gremlin_io::Form { format, traversers, shown };
         let writer = OneMessage { id: id.clone(), form, open: None };
-        // A list in GraphBinary begins with its length.
-        let whole = origin.whole || format == Format::Binary;
-        (queries::run(service, asked, writer, whole).await?, format.media_type())
+        (queries::run(service, asked, writer, origin.whole).await?, format.media_type())
     };
     let (repeated, version) = (written.repeated, written.version);
     let response = Sending::of(&id, headers).response(media_type, written);
     Ok(bookmark::with_version(idempotency::with_repeated(response, repeated), version))
 }
 
-/// Writes one message with all values.
+/// Writes one message with all values. Its parts are sent while the traversal runs, but for GraphBinary, whose list begins
+/// with its length: its bytes are kept until the last value.
 #[derive(Clone)]
 struct OneMessage {
     id: String,

@@ -13,7 +13,8 @@ use crate::websocket;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::uri::InvalidUri;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -212,9 +213,21 @@ impl Guard {
         let body = body::read_all(&self.service, sent, memory).await?;
         let principal = signers.verify(&checked, &signed, &body)?;
         parts.headers.remove(header::AUTHORIZATION);
+        if checked.target() != target {
+            parts.uri = with_target(&parts.uri, checked.target())?;
+        }
         let request = Request::from_parts(parts, Body::from(Bytes::from(body)));
         Ok((request, Caller::Known(principal)))
     }
+}
+
+/// Returns the URI with another path and query: handlers refuse parameters that they do not know.
+fn with_target(uri: &Uri, target: &str) -> Result<Uri, Failure> {
+    let unreadable =
+        |_| Failure::new(ErrorCode::BadRequest, format!("{target:?} is not a path with a query"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(target.parse().map_err(|error: InvalidUri| unreadable(error.to_string()))?);
+    Uri::from_parts(parts).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Why a request was not let in, and the name of the user that it gave.

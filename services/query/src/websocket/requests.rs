@@ -4,7 +4,7 @@ use super::Client;
 use super::asked::{Asked, asked};
 use super::codes::{AUTHENTICATE, Failure, NO_CONTENT, PARTIAL, SUCCESS, written as bytes_of};
 use super::connection::{Connection, Received, Waits};
-use super::transaction::{Outcome, Sessions};
+use super::transaction::{Busy, Outcome, Sessions};
 use crate::admission::{self, Output, Part, Parts, RequestMemory, Writer};
 use crate::audit::{Protocol, Source};
 use crate::authentication::Refusal;
@@ -68,18 +68,36 @@ struct More {
     id: Uuid,
     format: Format,
     parts: Parts,
+    /// The session whose request it answers.
+    busy: Option<Busy>,
 }
 
 impl More {
     /// Waits for the next part, or for what there is to say instead.
     async fn next(mut self) -> Reply {
         let (is_text, ends_connection) = (self.format.is_text(), false);
-        match self.parts.next().await {
+        let next = tokio::select! {
+            next = self.parts.next() => next,
+            Some(failure) = rolled_back(self.busy.as_ref()) => {
+                return refused(&failure, Some(self.id), self.format);
+            }
+        };
+        match next {
             Some(Ok(part)) => Reply { part, is_text, more: Some(self), ends_connection },
             Some(Err(error)) => refused(&Failure::from(&error), Some(self.id), self.format),
-            None => Reply { part: Part::default(), is_text, more: None, ends_connection },
+            None => {
+                if let Some(busy) = self.busy {
+                    busy.end().await;
+                }
+                Reply { part: Part::default(), is_text, more: None, ends_connection }
+            }
         }
     }
+}
+
+/// Waits until the transaction of a request is rolled back; `None` if the request has none.
+async fn rolled_back(busy: Option<&Busy>) -> Option<Failure> {
+    Some(busy?.rolled_back().await)
 }
 
 /// What all requests of a connection need.
@@ -401,13 +419,13 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
         batch: options.batch.unwrap_or(BATCH_ROWS),
         open: None,
     };
-    let written = match session {
+    let (written, busy) = match session {
         Some(session) => {
             shared.sessions.run(&session, commits, traversers, request, writer, admission).await?
         }
-        None => admission.stream(request, writer).await.map_err(|error| Failure::from(&error))?,
+        None => (admission.stream(request, writer).await.map_err(|error| Failure::from(&error))?, None),
     };
-    let more = written.more.map(|parts| More { id, format, parts });
+    let more = written.more.map(|parts| More { id, format, parts, busy });
     Ok(Reply { part: written.first, is_text: format.is_text(), more, ends_connection: false })
 }
 

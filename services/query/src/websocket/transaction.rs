@@ -1,7 +1,7 @@
 //! The sessions of a connection, and the transaction that each may have open.
 
 use super::codes::Failure;
-use crate::admission::{self, Admission, Output, Writer, Written};
+use crate::admission::{self, Admission, Lent, Output, Writer, Written};
 use crate::audit::Source;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use tidegraph_engine::{Answer, Principal, Transaction};
 use tidegraph_platform::metric::{Ended, OpenTransaction, Protocol};
 use tidegraph_types::{ErrorCode, Str};
+use tokio::sync::{Notify, OwnedMutexGuard};
 
 /// Most sessions of a connection.
 const MOST_SESSIONS: usize = 64;
@@ -25,14 +26,51 @@ pub(super) enum Outcome {
 /// came.
 #[derive(Default)]
 pub(super) struct Sessions {
-    all: Mutex<BTreeMap<Str, Arc<tokio::sync::Mutex<Session>>>>,
+    all: Mutex<BTreeMap<Str, Named>>,
     /// How many transactions are open.
     open: Arc<AtomicUsize>,
+}
+
+/// A session that is found by its name.
+#[derive(Clone, Default)]
+struct Named {
+    session: Arc<tokio::sync::Mutex<Session>>,
+    rollbacks: Arc<Rollbacks>,
 }
 
 #[derive(Default)]
 struct Session {
     state: State,
+}
+
+/// Tells the running request of a session that a rollback waits for it.
+#[derive(Default)]
+struct Rollbacks {
+    /// How many were asked for.
+    asked: AtomicUsize,
+    changed: Notify,
+}
+
+impl Rollbacks {
+    fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Waits until one is asked for after `earlier` others.
+    async fn after(&self, earlier: usize) -> Failure {
+        loop {
+            let changed = self.changed.notified();
+            if self.asked() != earlier {
+                return Failure::new(ErrorCode::Cancelled, "the transaction of the request was rolled back");
+            }
+            changed.await;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -47,6 +85,11 @@ enum State {
 
 struct Open {
     transaction: Transaction,
+    about: About,
+}
+
+/// What is known of a transaction while a request of it runs, too.
+struct About {
     /// When it must have ended.
     until: jiff::Timestamp,
     /// Whether only scripts were sent. Closing the session commits it then, as Neptune does; drivers that send steps end
@@ -80,7 +123,7 @@ impl Sessions {
         self.open.load(Ordering::Relaxed) > 0
     }
 
-    fn get(&self, name: &Str) -> Result<Arc<tokio::sync::Mutex<Session>>, Failure> {
+    fn get(&self, name: &Str) -> Result<Named, Failure> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = all.get(name) {
             return Ok(session.clone());
@@ -92,7 +135,7 @@ impl Sessions {
         Ok(all.entry(name.clone()).or_default().clone())
     }
 
-    /// Runs a request of a session. `commits`: the request is a transaction of its own.
+    /// Runs a request of a session up to the begin of its answer. `commits`: the request is a transaction of its own.
     pub(super) async fn run(
         &self,
         name: &Str,
@@ -101,29 +144,35 @@ impl Sessions {
         mut request: admission::Request,
         writer: impl Writer,
         admission: &Arc<Admission>,
-    ) -> Result<Written, Failure> {
-        let session = self.get(name)?;
-        let mut session = session.lock().await;
-        // Whole: the next request of the session waits for the end of this one.
-        let write =
-            move |_: &admission::Request, answer: &Answer, output: &mut Output| writer.whole(answer, output);
+    ) -> Result<(Written, Option<Busy>), Failure> {
+        // The next request of the session waits for the end of this one.
+        let Named { session, rollbacks } = self.get(name)?;
+        let mut session = session.lock_owned().await;
+        let earlier = rollbacks.asked();
         let now = admission.now();
-        let mut open = match std::mem::take(&mut session.state) {
+        let Open { transaction, mut about } = match std::mem::take(&mut session.state) {
             State::Clean if commits => {
-                return admission.run(request, write).await.map_err(|error| Failure::from(&error));
+                let written = admission.stream(request, writer).await;
+                let written = written.map_err(|error| Failure::from(&error))?;
+                let rollbacks = (rollbacks, earlier);
+                let busy = written.more.is_some().then_some(Busy { session, rollbacks, open: None });
+                return Ok((written, busy));
             }
-            State::Clean => Box::new(Open {
+            State::Clean => Open {
                 transaction: admission
                     .begin(None, false)
                     .map_err(|error| Failure::new(error.code(), error.to_string()))?,
-                until: now
-                    + jiff::SignedDuration::try_from(admission.limits().query_timeout).unwrap_or_default(),
-                by_script: true,
-                metric: OpenTransaction::new(Protocol::WebSocket),
-                asker: (request.principal.clone(), request.source),
-                _counted: Counted::new(&self.open),
-            }),
-            State::Open(open) => open,
+                about: About {
+                    until: now
+                        + jiff::SignedDuration::try_from(admission.limits().query_timeout)
+                            .unwrap_or_default(),
+                    by_script: true,
+                    metric: OpenTransaction::new(Protocol::WebSocket),
+                    asker: (request.principal.clone(), request.source),
+                    _counted: Counted::new(&self.open),
+                },
+            },
+            State::Open(open) => *open,
             State::Failed => {
                 session.state = State::Failed;
                 return Err(failed());
@@ -131,18 +180,33 @@ impl Sessions {
         };
         // Until the request has succeeded: also if it is given up in between.
         session.state = State::Failed;
-        let Ok(left) = Duration::try_from(open.until.duration_since(now)) else {
+        let Ok(left) = Duration::try_from(about.until.duration_since(now)) else {
             return Err(late());
         };
         request.timeout = Some(request.timeout.map_or(left, |asked| asked.min(left)));
-        open.by_script &= !by_steps;
-        let ran = admission.run_within(open.transaction, request, write).await;
-        let (written, transaction) = ran.map_err(|error| Failure::from(&error))?;
-        session.state = State::Open(Box::new(Open { transaction, ..*open }));
+        about.by_script &= !by_steps;
         if commits {
+            // Whole: it may be answered only after the commit.
+            let write = move |_: &admission::Request, answer: &Answer, output: &mut Output| {
+                writer.whole(answer, output)
+            };
+            let ran = admission.run_within(transaction, request, write).await;
+            let (written, transaction) = ran.map_err(|error| Failure::from(&error))?;
+            session.state = State::Open(Box::new(Open { transaction, about }));
             self.conclude(&mut session, Outcome::Commit, admission).await?;
+            return Ok((written, None));
         }
-        Ok(written)
+        let streamed = tokio::select! {
+            streamed = admission.stream_within(transaction, request, writer) => streamed,
+            failure = rollbacks.after(earlier) => return Err(failure),
+        };
+        let (written, lent) = streamed.map_err(|error| Failure::from(&error))?;
+        let busy = Busy { session, rollbacks: (rollbacks, earlier), open: Some((lent, about)) };
+        if written.more.is_some() {
+            return Ok((written, Some(busy)));
+        }
+        busy.end().await;
+        Ok((written, None))
     }
 
     /// Ends the transaction of a session, if one is open.
@@ -152,7 +216,10 @@ impl Sessions {
         outcome: Outcome,
         admission: &Arc<Admission>,
     ) -> Result<(), Failure> {
-        let session = self.get(name)?;
+        let Named { session, rollbacks } = self.get(name)?;
+        if outcome == Outcome::Rollback {
+            rollbacks.ask();
+        }
         let mut session = session.lock().await;
         self.conclude(&mut session, outcome, admission).await
     }
@@ -166,7 +233,7 @@ impl Sessions {
         match (std::mem::take(&mut session.state), outcome) {
             (State::Clean, _) | (State::Failed, Outcome::Rollback) => Ok(()),
             (State::Open(open), Outcome::Rollback) => {
-                open.metric.end(Ended::RolledBack);
+                open.about.metric.end(Ended::RolledBack);
                 Ok(())
             }
             (State::Failed, Outcome::Commit) => {
@@ -174,13 +241,13 @@ impl Sessions {
                 Err(failed())
             }
             (State::Open(open), Outcome::Commit) => {
-                if open.until < admission.now() {
+                if open.about.until < admission.now() {
                     return Err(late());
                 }
-                let (principal, source) = &open.asker;
+                let (principal, source) = &open.about.asker;
                 let committed = admission.commit_transaction(open.transaction, principal, *source).await;
                 committed.map_err(|error| Failure::from(&error))?;
-                open.metric.end(Ended::Committed);
+                open.about.metric.end(Ended::Committed);
                 Ok(())
             }
         }
@@ -191,12 +258,38 @@ impl Sessions {
         let Some(session) = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name) else {
             return Ok(());
         };
-        let mut session = session.lock().await;
+        let mut session = session.session.lock().await;
         let outcome = match &session.state {
-            State::Open(open) if open.by_script => Outcome::Commit,
+            State::Open(open) if open.about.by_script => Outcome::Commit,
             _ => Outcome::Rollback,
         };
         self.conclude(&mut session, outcome, admission).await
+    }
+}
+
+/// A session whose request runs while its answer is sent. Dropping it fails the transaction.
+pub(super) struct Busy {
+    session: OwnedMutexGuard<Session>,
+    /// Rollbacks, and how many there were when the request began.
+    rollbacks: (Arc<Rollbacks>, usize),
+    /// The transaction; `None` if the request is one of its own.
+    open: Option<(Lent, About)>,
+}
+
+impl Busy {
+    /// Waits until a rollback is asked for.
+    pub(super) async fn rolled_back(&self) -> Failure {
+        let (rollbacks, earlier) = &self.rollbacks;
+        rollbacks.after(*earlier).await
+    }
+
+    /// Lets the next request of the session run. The last part of the answer was taken.
+    pub(super) async fn end(mut self) {
+        if let Some((lent, about)) = self.open.take()
+            && let Some(transaction) = lent.back().await
+        {
+            self.session.state = State::Open(Box::new(Open { transaction, about }));
+        }
     }
 }
 
