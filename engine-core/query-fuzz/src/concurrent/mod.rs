@@ -27,6 +27,7 @@ use round::Round;
 use run::{Became, Ran};
 use std::fmt;
 use tidegraph_engine::Error;
+use tidegraph_types::ErrorCode;
 
 /// What every round has. What is not set is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -75,8 +76,8 @@ pub struct Outcome {
     pub at_hand: (u64, u64),
     /// Writes of a fleet that could read at a version that replicas had applied, because there were newer ones.
     pub in_the_past: u64,
-    /// Rounds that were not compared: an evaluator took too many steps, or the engine did not run a statement up to its
-    /// commit only.
+    /// Rounds that were not compared: an evaluator took too many steps, a statement took too long, or the engine did not
+    /// run it up to its commit only.
     pub skipped: u64,
     /// Rounds that are no serial order.
     pub anomalies: Vec<Anomaly>,
@@ -191,7 +192,12 @@ fn compare(round: &Round, place: &mut dyn Place) -> Result<Compared, Error> {
     }
     let known = round.graph.ids();
     let sites = place.prepare(round)?;
-    let Some(ran) = run::run(&sites, round, &known)? else { return Ok(Compared::Skipped) };
+    let ran = match run::run(&sites, round, &known) {
+        Ok(Some(ran)) => ran,
+        Ok(None) => return Ok(Compared::Skipped),
+        Err(error) if error.code() == ErrorCode::TimeLimitExceeded => return Ok(Compared::Skipped),
+        Err(error) => return Err(error),
+    };
     let left = read_at(&sites, &ran)?.lines(&known);
     let ended = &ran.ended;
     let all: Vec<usize> = (0..ended.len()).filter(|number| ended[*number].became != Became::Lost).collect();
