@@ -36,6 +36,9 @@ const FORMS = {
       await run("npm", ["run", "fuzz-queries", "--", "--queries", "200000"]);
       await run("npm", ["run", "fuzz-queries", "--", "--queries", "20000", "--metamorphic"]);
       await run("npm", ["run", "fuzz-queries", "--", "--queries", "100000", "--concurrent"]);
+      await run("npm", ["run", "fuzz-queries", "--", "--queries", "50000", "--concurrent", "--constraints"]);
+      await run("npm", ["run", "fuzz-queries", "--", "--queries", "50000", "--concurrent", "--at-hand"]);
+      await run("npm", ["run", "fuzz-queries", "--", "--queries", "10000", "--concurrent", "--fleet"]);
     },
   ],
   fuzz: [

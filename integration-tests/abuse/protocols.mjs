@@ -286,8 +286,8 @@ export const PROTOCOLS = [
   },
   {
     name: "http2-heavy",
-    what: "2 connections with 25 heavy queries each, beside each other",
+    what: "2 connections with 100 heavy queries each, beside each other",
     expect: LIMITED,
-    run: (service) => times(2, () => overHttp2(service, Array(25).fill(HEAVY))),
+    run: (service) => times(2, () => overHttp2(service, Array(100).fill(HEAVY))),
   },
 ];

@@ -60,6 +60,21 @@ fn what_a_worker_left_unchecked_is_checked_by_another() {
     assert_eq!(again.code(), ErrorCode::UniqueViolation, "{again}");
 }
 
+/// The values of more vertices are compared than one answer of a replica has.
+#[test]
+fn a_constraint_of_many_vertices_is_made() {
+    let fleet = TestFleet::start(2, 2, 2, 64, NodeConfig::default());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(1, 20000) AS id CREATE (:Person {id: id})").unwrap();
+    ask(&database, OpenCypher, CREATE).unwrap();
+    let again = ask(&database, OpenCypher, "CREATE (:Person {id: 19999})").unwrap_err();
+    assert_eq!(again.code(), ErrorCode::UniqueViolation, "{again}");
+    ask(&database, OpenCypher, "DROP CONSTRAINT ids").unwrap();
+    ask(&database, OpenCypher, "CREATE (:Person {id: 1})").unwrap();
+    let broken = ask(&database, OpenCypher, CREATE).unwrap_err();
+    assert_eq!(broken.code(), ErrorCode::UniqueViolation, "{broken}");
+}
+
 #[test]
 fn a_constraint_that_another_worker_dropped_is_made_again() {
     let fleet = TestFleet::start(2, 1, 1, 64, NodeConfig::default());

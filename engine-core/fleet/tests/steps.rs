@@ -11,11 +11,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use support::{TestFleet, ask, rows};
+use support::{TestFleet, ask, patient, rows};
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
 use tidegraph_engine::loads::{Ahead, Ingest, LoadSpec, LoadState, Stage};
-use tidegraph_engine::{Database, Options, Parameters, Query};
-use tidegraph_fleet::NodeConfig;
+use tidegraph_engine::{Backend, Database, Options, Parameters, Query};
+use tidegraph_fleet::{NodeConfig, WorkerConfig};
 use tidegraph_platform::RealRandom;
 use tidegraph_types::{ErrorCode, Value};
 
@@ -293,6 +293,41 @@ fn changes_meanwhile_begin_another_round_only_if_they_concern_it() {
     gremlin("g.E('e2').drop()");
     assert_eq!(rounds_of("id", first(Box::new(|| drop(connect(10, "e2"))))).0, 2);
     assert_eq!(rounds_of("vertex", first(Box::new(|| drop(gremlin("g.V('b').drop()"))))).0, 2);
+}
+
+/// What was deleted before a round began is not compared when the load is committed.
+#[test]
+fn a_task_at_a_worker_that_is_behind_reads_at_the_version_of_its_round() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("edges.csv"), "~id,~from,~to,~label\ne,a,b,R\n").unwrap();
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
+    let (database, worker) = fleet.worker();
+    ask(&database, OpenCypher, "CREATE (:Old {`~id`: 'a'}), (:Old {`~id`: 'b'})").unwrap();
+    // It asks for the newest version only when it is told to.
+    let config = WorkerConfig { version_every: Duration::ZERO, ..patient() };
+    let (_, behind) = fleet.worker_with(config, fleet.clock.clone());
+    assert!(behind.refresh_version());
+    ask(&database, OpenCypher, "MATCH (b) WHERE id(b) = 'b' DELETE b").unwrap();
+    let spec = LoadSpec { fail_on_error: false, ..spec(home.path()) };
+    let mut ahead = steps(&fleet).begin("l", spec, None).unwrap();
+    assert!(behind.status().version < worker.status().version);
+    let tasks_of =
+        Ingest::new(behind, fleet.objects.clone(), fleet.clock.clone(), Arc::new(RealRandom), 2_000);
+    let report = loop {
+        ahead = match ahead {
+            Ahead::Work { stage, round, tasks } => {
+                for task in tasks {
+                    tasks_of.work("l", stage, round, task).unwrap();
+                }
+                steps(&fleet).next("l", stage, round).unwrap()
+            }
+            Ahead::Commit { round } => steps(&fleet).commit("l", round).unwrap(),
+            Ahead::Ended { report, .. } => break report,
+        };
+    };
+    let report: serde_json::Value = serde_json::from_slice(&fleet.objects.get(&report).unwrap()).unwrap();
+    assert_eq!(report["insertErrors"], 1, "{report}");
+    assert_eq!(report["errorLogs"][0]["errorCode"], "FROM_OR_TO_VERTEX_ARE_MISSING", "{report}");
 }
 
 #[test]

@@ -278,12 +278,22 @@ pub fn show_answer(value: &Value, bags: bool, known: &BTreeSet<String>) -> Strin
         Value::EdgeData(data) => format!("-[{}]-", shown_id(&data.id, known)),
         Value::Path(path) => format!("<{}>", path.objects.iter().map(show).collect::<Vec<_>>().join(", ")),
         Value::Symbol(symbol) => format!("{:?}", symbol.as_str()),
+        // The id of an element that another statement has created.
+        Value::String(text) if is_generated_id(text) => "\"\"".to_owned(),
         Value::Null | Value::Bool(_) | Value::String(_) => Graph::default().show(&scalar(value), bags, known),
         other => match other.as_f64() {
             Some(number) => show_number(number),
             None => format!("{other:?}"),
         },
     }
+}
+
+/// Whether a text is an id that the engine chose, which no drawn text is: a UUID, or for an edge 16 digits and a number.
+fn is_generated_id(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_hex = |part: &&str| part.chars().all(|c| c.is_ascii_hexdigit());
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    parts.iter().all(is_hex) && matches!(lengths[..], [8, 4, 4, 4, 12] | [16, _])
 }
 
 fn shown_id<'a>(id: &'a str, known: &BTreeSet<String>) -> &'a str {

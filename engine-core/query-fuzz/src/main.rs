@@ -4,7 +4,8 @@ use clap::{Parser, ValueEnum};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed};
-use tidegraph_query_fuzz::{concurrent, metamorphic};
+use tidegraph_query_fuzz::concurrent::{self, Fleet, Forced};
+use tidegraph_query_fuzz::metamorphic;
 
 /// Compares answers of the engine with those of naive evaluators.
 #[derive(Parser, Debug)]
@@ -26,6 +27,15 @@ struct Arguments {
     /// of them.
     #[arg(long, conflicts_with = "metamorphic")]
     concurrent: bool,
+    /// With `--concurrent`: every round has unique constraints. Without it a part of the rounds has.
+    #[arg(long, requires = "concurrent")]
+    constraints: bool,
+    /// With `--concurrent`: every statement is tried at hand first, as the service does. Without it a part of them is.
+    #[arg(long, requires = "concurrent", conflicts_with = "fleet")]
+    at_hand: bool,
+    /// With `--concurrent`: the statements run at two workers of a fleet.
+    #[arg(long, requires = "concurrent")]
+    fleet: bool,
     /// Number of threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -100,12 +110,24 @@ fn main() -> ExitCode {
     if all.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Rounds of one fleet.
+const ROUNDS_OF_FLEET: u64 = 1_000;
+
 /// Runs one round of concurrent statements for each seed.
 fn run_rounds(arguments: &Arguments) -> ExitCode {
     let mut all = concurrent::Outcome::default();
     let mut failed = false;
-    for seed in arguments.seed..arguments.seed.saturating_add(arguments.queries) {
-        match concurrent::run_seed(seed) {
+    let forced = Forced { constraints: arguments.constraints, at_hand: arguments.at_hand };
+    let mut fleet = None;
+    for (number, seed) in (0..arguments.queries).zip(arguments.seed..) {
+        if arguments.fleet && number % ROUNDS_OF_FLEET == 0 {
+            fleet = Some(Fleet::start());
+        }
+        let found = match &mut fleet {
+            Some(fleet) => concurrent::run_seed_in(fleet, seed, forced),
+            None => concurrent::run_seed(seed, forced),
+        };
+        match found {
             Ok(found) => {
                 found.anomalies.iter().for_each(|anomaly| println!("{anomaly}"));
                 all.add(found);
@@ -113,19 +135,14 @@ fn run_rounds(arguments: &Arguments) -> ExitCode {
             Err(error) => {
                 eprintln!("seed {seed}: {error}");
                 failed = true;
+                // A round that was not prepared leaves it in any state.
+                fleet = fleet.map(|_| Fleet::start());
             }
         }
         if all.anomalies.len() >= arguments.differences {
             break;
         }
     }
-    println!(
-        "{} rounds compared ({} overlap, {} commits refused), {} skipped, {} anomalies",
-        all.rounds,
-        all.overlapping,
-        all.conflicts,
-        all.skipped,
-        all.anomalies.len()
-    );
+    println!("{all}");
     if failed || !all.anomalies.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

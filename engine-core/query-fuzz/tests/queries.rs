@@ -1,8 +1,10 @@
 //! Drawn queries of both languages without a difference to the reference evaluators, and answers that must agree with
 //! each other.
 
+use tidegraph_engine::Error;
 use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed};
-use tidegraph_query_fuzz::{concurrent, metamorphic};
+use tidegraph_query_fuzz::concurrent::{self, Fleet, Forced};
+use tidegraph_query_fuzz::metamorphic;
 
 const SEEDS: u64 = 120;
 
@@ -46,21 +48,52 @@ fn queries_that_mean_the_same_have_the_same_answers() {
     assert!(all.with_rows > all.compared / 5, "only {} of {} with rows", all.with_rows, all.compared);
 }
 
-#[test]
-fn statements_beside_each_other_are_a_serial_order() {
-    const ROUNDS: u64 = 3_000;
+/// Runs rounds, none of which may be an anomaly.
+fn rounds(
+    rounds: u64,
+    option: &str,
+    mut run: impl FnMut(u64) -> Result<concurrent::Outcome, Error>,
+) -> concurrent::Outcome {
     let mut all = concurrent::Outcome::default();
-    for seed in 0..ROUNDS {
-        all.add(concurrent::run_seed(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}")));
+    for seed in 0..rounds {
+        all.add(run(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}")));
     }
     let anomalies: Vec<String> = all.anomalies.iter().map(ToString::to_string).collect();
     assert!(
         anomalies.is_empty(),
-        "replay with: npm run fuzz-queries -- --concurrent --queries 1 --seed N\n{}",
+        "replay with: npm run fuzz-queries -- --concurrent {option} --queries 1 --seed N\n{}",
         anomalies.join("\n")
     );
-    // Rounds without overlap, or without a conflict, would show nothing.
-    assert!(all.rounds > ROUNDS * 4 / 5, "only {} rounds compared", all.rounds);
-    assert!(all.overlapping > ROUNDS / 10, "only {} rounds overlap", all.overlapping);
-    assert!(all.conflicts > ROUNDS / 50, "only {} conflicts", all.conflicts);
+    // Rounds without overlap would show nothing.
+    assert!(all.rounds > rounds * 4 / 5, "{all}");
+    assert!(all.overlapping > rounds / 10, "{all}");
+    all
+}
+
+#[test]
+fn statements_beside_each_other_are_a_serial_order() {
+    let all = rounds(3_000, "", |seed| concurrent::run_seed(seed, Forced::default()));
+    assert!(all.conflicts > 50 && all.refused > 30 && all.at_hand.0 > 600 && all.at_hand.1 > 60, "{all}");
+}
+
+#[test]
+fn what_constraints_refuse_agrees_with_the_serial_order() {
+    let forced = Forced { constraints: true, ..Forced::default() };
+    let all = rounds(1_000, "--constraints", |seed| concurrent::run_seed(seed, forced));
+    assert!(all.conflicts > 30 && all.refused > 40, "{all}");
+}
+
+#[test]
+fn statements_that_are_tried_at_hand_are_a_serial_order() {
+    let forced = Forced { at_hand: true, ..Forced::default() };
+    let all = rounds(1_000, "--at-hand", |seed| concurrent::run_seed(seed, forced));
+    // A conflict makes a statement run again, so it loses none.
+    assert!(all.conflicts == 0 && all.at_hand.0 > 1_000 && all.at_hand.1 > 100, "{all}");
+}
+
+#[test]
+fn statements_at_workers_of_a_fleet_are_a_serial_order() {
+    let mut fleet = Fleet::start();
+    let all = rounds(300, "--fleet", |seed| concurrent::run_seed_in(&mut fleet, seed, Forced::default()));
+    assert!(all.refused > 3 && all.in_the_past > 30, "{all}");
 }

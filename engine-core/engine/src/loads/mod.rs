@@ -93,6 +93,9 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     stopping: AtomicBool,
+    /// What a test does between each attempt of a load and its commit.
+    #[cfg(test)]
+    before_commit: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
 #[derive(Default)]
@@ -143,6 +146,8 @@ impl Loads {
             state: Mutex::new(State { jobs: jobs.into(), ..State::default() }),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
+            #[cfg(test)]
+            before_commit: Mutex::default(),
         });
         shared.recover_jobs(replayed.as_deref())?;
         let this = Self { shared: shared.clone(), threads: Mutex::new(vec![]) };

@@ -205,6 +205,10 @@ impl Shared {
     ) -> Result<(), LoadCommitError> {
         let done = outcome.done().map(DoneFile::of).collect();
         self.backend.check_room()?;
+        #[cfg(test)]
+        if let Some(act) = &mut *self.before_commit.lock() {
+            act();
+        }
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();

@@ -6,9 +6,8 @@ use super::job::Job;
 use super::{Dialect, LoadSpec, LoadState, LoadStatus, Mode, SEGMENTS, steps, turn};
 use crate::{Database, Language, Options, Parameters, Query};
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::MutexGuard;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tidegraph_platform::Objects;
 use tidegraph_types::{ErrorCode, Footprint, GuiHasher, LoadTurn, Value, Version};
@@ -21,7 +20,7 @@ fn run(database: &Database, text: &str) -> Vec<Vec<Value>> {
     database.query(&Query::new(Language::OpenCypher, text, &parameters)).expect(text).rows
 }
 
-fn open(data: &Path) -> std::sync::Arc<Database> {
+fn open(data: &Path) -> Arc<Database> {
     let options = Options { data_dir: Some(data.to_owned()), hash_bits: BITS, ..Options::default() };
     Database::open(options).expect("a graph")
 }
@@ -318,14 +317,14 @@ fn a_load_is_read_again_only_for_a_change_of_what_it_met() {
     assert_eq!(status.errors[0]["errorCode"], "FROM_OR_TO_VERTEX_ARE_MISSING", "{status:?}");
 }
 
-/// Runs a load beside a writer that never rests: after each attempt of the load has taken its version, and before it
-/// commits, the writer runs a statement that concerns the load. Returns the status of the load, the number of its
-/// attempts, and what became of the last statement.
+/// Runs a load beside a writer that never rests: after each attempt of the load, and before its commit, the writer runs a
+/// statement that concerns the load. Returns the status of the load, the number of its attempts, and what became of the
+/// last statement.
 fn load_beside_a_writer(
-    database: &Database,
+    database: &Arc<Database>,
     files: &[(&str, &str)],
     statement: &str,
-) -> (LoadStatus, u32, Result<Version, ErrorCode>) {
+) -> (LoadStatus, usize, Result<Version, ErrorCode>) {
     /// How long an attempt waits for a commit that cannot be answered, because it waits for the load's turn.
     const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
     const ATTEMPT_WITH_TURN: u32 = turn::LOST_BEFORE_TURN + 1;
@@ -333,50 +332,35 @@ fn load_beside_a_writer(
     for (name, text) in files {
         std::fs::write(home.path().join(name), text).expect("written");
     }
-    let write = || {
-        let parameters = Parameters::default();
-        let answer = database.query(&Query::new(Language::OpenCypher, statement, &parameters));
-        answer.map(|answer| answer.version).map_err(|error| error.code())
+    let (begun, writers) = mpsc::channel();
+    let (writes_to, statement) = (database.clone(), statement.to_owned());
+    let mut attempts = 0;
+    let before_commit = move || {
+        attempts += 1;
+        let (database, statement) = (writes_to.clone(), statement.clone());
+        let (told, answered) = mpsc::channel();
+        let write = move || {
+            let parameters = Parameters::default();
+            let answer = database.query(&Query::new(Language::OpenCypher, &statement, &parameters));
+            let _ = told.send(());
+            answer.map(|answer| answer.version).map_err(|error| error.code())
+        };
+        begun.send(std::thread::spawn(write)).expect("it is waited for");
+        if attempts < ATTEMPT_WITH_TURN {
+            answered.recv().expect("no panic");
+        } else {
+            let _ = answered.recv_timeout(WRITTEN_WITHIN);
+        }
     };
-    // A load takes this lock before it commits, so an attempt begins to commit only inside of `bump`.
-    let mut held = database.loads().shared.commit.lock();
+    *database.loads().shared.before_commit.lock() = Some(Box::new(before_commit));
     let source = format!("file://{}", home.path().display());
     let id = database.loads().submit(LoadSpec::new(vec![source], Some(Dialect::OPENCYPHER))).expect("taken");
-    let job = database.loads().shared.find(&id).expect("known");
-    let mut written = Version(database.status().version);
-    let mut attempts = 0;
-    let last = std::thread::scope(|scope| {
-        loop {
-            // An attempt has begun that reads what was written last.
-            while job.not_at() < written {
-                std::thread::yield_now();
-            }
-            attempts += 1;
-            let (told, answered) = mpsc::channel();
-            let writer = scope.spawn(move || {
-                let answer = write();
-                let _ = told.send(());
-                answer
-            });
-            if attempts < ATTEMPT_WITH_TURN {
-                answered.recv().expect("no panic");
-            } else {
-                let _ = answered.recv_timeout(WRITTEN_WITHIN);
-            }
-            let read = job.not_at();
-            while job.not_at() == read && !job.state().is_final() {
-                MutexGuard::bump(&mut held);
-                std::thread::yield_now();
-            }
-            let answer = writer.join().expect("no panic");
-            if job.state().is_final() {
-                break answer;
-            }
-            written = answer.expect("it conflicts with nothing");
-        }
-    });
-    drop(held);
-    (database.loads().wait(&id).expect("known"), attempts, last)
+    let status = database.loads().wait(&id).expect("known");
+    *database.loads().shared.before_commit.lock() = None;
+    let mut answers: Vec<_> = writers.iter().map(|writer| writer.join().expect("no panic")).collect();
+    let (attempts, last) = (answers.len(), answers.pop().expect("there was an attempt"));
+    assert!(answers.iter().all(Result::is_ok), "they conflict with nothing: {answers:?}");
+    (status, attempts, last)
 }
 
 #[test]

@@ -87,6 +87,8 @@ pub(super) fn status(shared: &Shared) -> Value {
     // A shard without a replica on this node is not read.
     let fed = || feeds.iter().filter(|feed| feed.feeds);
     let replicas = shared.all().into_iter().map(|replica| {
+        // Before what follows, which is then of this version or a later one: a worker takes the indexes for those of it.
+        let version = replica.applied();
         let (vertices, edges) = replica.store.totals();
         let memory = replica.store.memory_use();
         let indexes: Vec<Value> = replica
@@ -109,7 +111,7 @@ pub(super) fn status(shared: &Shared) -> Value {
         json!({
             "partition": replica.partition.0,
             "ready": replica.is_ready(),
-            "version": replica.applied().0,
+            "version": version.0,
             "checkpoint": replica.checkpointed.load(std::sync::atomic::Ordering::Relaxed),
             "vertices": vertices,
             "edges": edges,

@@ -217,11 +217,13 @@ impl Shared {
         let mut first: rustc_hash::FxHashMap<u64, Gui> = rustc_hash::FxHashMap::default();
         let (mut guis, mut rows, mut cursor) =
             (Vec::new(), VertexRows::default(), Some(ScanCursor::default()));
+        // One view for all pieces, because only it knows the replicas that its cursors name.
+        let mut apl = self.fleet.query(None, None);
         while let Some(from) = cursor {
             guis.clear();
             rows.clear();
             // Each piece has a deadline of its own: all of them may take longer than a query may.
-            let apl = self.fleet.query(None, None);
+            apl.renew(None);
             cursor = apl.scan_vertices(at, &scan, from, &mut guis)?;
             apl.vertices(at, &read, &guis, &mut rows)?;
             for (row, gui) in guis.iter().enumerate() {

@@ -157,8 +157,7 @@ impl FleetClient {
     #[must_use]
     pub fn query(&self, within: Option<Duration>, cancelled: Option<Arc<AtomicBool>>) -> FleetApl {
         let shared = self.0.clone();
-        let longest = shared.config.longest_query;
-        let deadline = shared.clock.now() + within.unwrap_or(longest).min(longest);
+        let deadline = shared.deadline(within);
         FleetApl {
             count: shared.routes.current().count,
             shared,
@@ -210,6 +209,12 @@ impl FleetClient {
 }
 
 impl Shared {
+    /// Returns the deadline of a query that begins now.
+    fn deadline(&self, within: Option<Duration>) -> Duration {
+        let longest = self.config.longest_query;
+        self.clock.now() + within.unwrap_or(longest).min(longest)
+    }
+
     fn prune(&self) {
         let map = self.routes.current();
         let known: rustc_hash::FxHashSet<&Arc<str>> = map.replicas.iter().flatten().collect();
@@ -252,6 +257,11 @@ impl std::fmt::Debug for FleetApl {
 }
 
 impl FleetApl {
+    /// Sets a new deadline, from now on. Cursors that the view gave stay valid, which those of another view are not.
+    pub fn renew(&mut self, within: Option<Duration>) {
+        self.deadline = self.shared.deadline(within);
+    }
+
     /// Fails if the query was cancelled or its deadline passed.
     fn check(&self) -> Result<(), Error> {
         if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {

@@ -1,18 +1,18 @@
 //! What an answer holds until it is sent.
 
+use super::slots::Slot;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegraph_engine::Reservation;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// The slot of an answer. Dropping it lets the next query run.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    _slot: Option<OwnedSemaphorePermit>,
+    _slot: Option<Slot>,
 }
 
 impl Held {
-    pub(super) fn of(slot: OwnedSemaphorePermit) -> Self {
+    pub(super) fn of(slot: Slot) -> Self {
         Self { _slot: Some(slot) }
     }
 }

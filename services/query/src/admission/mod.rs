@@ -7,8 +7,8 @@
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
 //! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose
 //! text it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking
-//! pool, whose priority is below that of the threads that read sockets. An inline write is committed without a thread
-//! that waits for it.
+//! pool, whose priority is below that of the threads that read sockets. Callers take turns at the slots (`slots`), so
+//! that none keeps out the others. An inline write is committed without a thread that waits for it.
 //!
 //! A long answer is sent while its query runs ([`Admission::stream`]): `stream` says how its rows wait for their client.
 //! An answer that is written whole keeps its memory, and its slot if it has one, until the last of its bytes is sent or
@@ -23,6 +23,7 @@ mod list;
 mod output;
 mod priority;
 mod request_memory;
+mod slots;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -37,9 +38,10 @@ pub use writer::Writer;
 use crate::audit::{Audit, Record, Source, Unwritable};
 use held::Held;
 use list::{Entry, Listed, RunningQueries};
+use slots::{Caller, Full, Slot, Slots};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stream::{Borrowed, End, Feed, lend};
@@ -49,7 +51,7 @@ use tidegraph_engine::{
 };
 use tidegraph_platform::memory::machine_bytes;
 use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 /// The resources of a query that runs on a thread which serves other connections too.
 pub const INLINE: InlineLimits = InlineLimits {
@@ -72,7 +74,7 @@ pub struct Limits {
     pub query_timeout: Duration,
     /// Number of queries that run at the same time; others wait.
     pub concurrent_queries: usize,
-    /// Number of queries that wait; others are refused.
+    /// Number of queries that wait. Others are refused, or those of callers that have more of them there.
     pub queued_queries: usize,
     /// Memory of all queries and of all answers that are not sent yet, in bytes.
     pub memory_total_bytes: u64,
@@ -252,10 +254,9 @@ impl Error {
 pub struct Admission {
     database: Arc<Database>,
     limits: Limits,
-    slots: Arc<Semaphore>,
+    slots: Arc<Slots>,
     /// Places of queries that wait for their clients without a slot.
     parked: Arc<Semaphore>,
-    waiting: AtomicUsize,
     running: Arc<RunningQueries>,
     accepted: AtomicU64,
     memory: Arc<MemoryPool>,
@@ -267,13 +268,12 @@ impl Admission {
     #[must_use]
     pub fn new(database: Arc<Database>, limits: Limits) -> Arc<Self> {
         let memory = MemoryPool::new(limits.memory_total_bytes);
-        let slots = Arc::new(Semaphore::new(limits.concurrent_queries));
+        let slots = Slots::new(limits.concurrent_queries, limits.queued_queries);
         Arc::new(Self {
             database,
             limits,
             slots,
             parked: Arc::new(Semaphore::new(MOST_PARKED)),
-            waiting: AtomicUsize::new(0),
             running: Arc::default(),
             accepted: AtomicU64::new(0),
             memory,
@@ -454,7 +454,7 @@ impl Admission {
     ) -> Result<Written, Error> {
         let (listed, cancel) = self.list(&request)?;
         let cancel_on_drop = CancelOnDrop(cancel.clone());
-        let slot = self.slot().await?;
+        let slot = self.slot(&request.principal, request.source).await?;
         self.accepted.fetch_add(1, Ordering::Relaxed);
         let (mut feed, parts) = stream::pipe(writer, self.clone(), slot, cancel_on_drop, record.take());
         let admission = self.clone();
@@ -581,7 +581,7 @@ impl Admission {
         let (listed, cancel) = self.list(&request)?;
         let _cancel_on_drop = CancelOnDrop(cancel.clone());
         // The time limit of the query starts when the query does: waiting does not count against it.
-        let slot = self.slot().await?;
+        let slot = self.slot(&request.principal, request.source).await?;
         self.accepted.fetch_add(1, Ordering::Relaxed);
         let admission = self.clone();
         on_own_thread(move || {
@@ -612,13 +612,9 @@ impl Admission {
     }
 
     /// Waits for a slot.
-    async fn slot(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _place = WaitingPlace(&self.waiting);
-        if waiting >= self.limits.queued_queries {
-            return Err(Error::QueueFull { waiting });
-        }
-        self.slots.clone().acquire_owned().await.map_err(Error::defect)
+    async fn slot(&self, principal: &Principal, source: Source) -> Result<Slot, Error> {
+        let slot = self.slots.acquire(Caller::new(principal, source)).await;
+        slot.map_err(|Full { waiting }| Error::QueueFull { waiting })
     }
 
     /// Begins a transaction of several queries. What it carries counts as memory of the queries.
@@ -703,15 +699,20 @@ impl Admission {
             Some(audit) => Some(audit.begin("commit", principal, source).await?),
             None => None,
         };
-        let committed = self.commit_recorded(transaction).await;
+        let committed = self.commit_recorded(transaction, principal, source).await;
         if let Some(record) = record {
             record.end(committed.as_ref().map(|_| ()).map_err(Error::code));
         }
         committed
     }
 
-    async fn commit_recorded(self: &Arc<Self>, transaction: Transaction) -> Result<Version, Error> {
-        let slot = self.slot().await?;
+    async fn commit_recorded(
+        self: &Arc<Self>,
+        transaction: Transaction,
+        principal: &Principal,
+        source: Source,
+    ) -> Result<Version, Error> {
+        let slot = self.slot(principal, source).await?;
         let database = self.database.clone();
         on_own_thread(move || {
             let _slot = slot;
@@ -739,15 +740,6 @@ struct CancelOnDrop(Arc<AtomicBool>);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A place among the waiting queries.
-struct WaitingPlace<'a>(&'a AtomicUsize);
-
-impl Drop for WaitingPlace<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -15,6 +15,7 @@
 //! memory than the parts above and what the socket holds.
 
 use super::output::{Output, Part};
+use super::slots::Slot;
 use super::writer::Writer;
 use super::{Admission, CancelOnDrop, Error, Written};
 use crate::audit::Record;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use tidegraph_engine::{Head, Interrupt, RowSink, Stop, Transaction};
 use tidegraph_types::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 /// Bytes of a part, from which on it is handed over.
@@ -88,7 +89,7 @@ pub(super) struct Feed<W> {
     writer: W,
     admission: Arc<Admission>,
     /// `None` while the query waits for its client.
-    slot: Option<OwnedSemaphorePermit>,
+    slot: Option<Slot>,
     runtime: Handle,
     /// Why the query was stopped from here.
     failed: Option<Error>,
@@ -148,7 +149,7 @@ impl std::fmt::Debug for Parts {
 pub(super) fn pipe<W: Writer>(
     writer: W,
     admission: Arc<Admission>,
-    slot: OwnedSemaphorePermit,
+    slot: Slot,
     cancel: CancelOnDrop,
     record: Option<Record>,
 ) -> (Feed<W>, Parts) {
@@ -248,7 +249,7 @@ impl<W: Writer> Feed<W> {
     fn wait_without_slot(&mut self, interrupt: &dyn Interrupt) -> Result<(), Stop> {
         // Its thread is one more than there are slots.
         let Ok(_parked) = self.admission.parked.clone().try_acquire_owned() else { return Ok(()) };
-        self.slot = None;
+        let Some(caller) = self.slot.take().map(|slot| slot.caller().clone()) else { return Ok(()) };
         loop {
             {
                 let state = self.pipe.state();
@@ -261,10 +262,10 @@ impl<W: Writer> Feed<W> {
         }
         let slots = self.admission.slots.clone();
         let slot = self.runtime.block_on(async {
-            let mut slot = pin!(slots.acquire_owned());
+            let mut slot = pin!(slots.acquire_again(caller));
             loop {
                 if let Ok(slot) = timeout(CHECK, slot.as_mut()).await {
-                    return Ok(slot.ok());
+                    return Ok(slot);
                 }
                 interrupt.check()?;
             }
@@ -289,7 +290,7 @@ impl<W: Writer> Feed<W> {
     }
 
     /// Takes the slot, which the answer holds from now on.
-    pub(super) fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn take_slot(&mut self) -> Option<Slot> {
         self.slot.take()
     }
 

@@ -36,10 +36,20 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
+/// Takes a free slot.
+fn taken(admission: &Admission) -> Slot {
+    let caller = Caller::new(&Principal::Anonymous, Source::default());
+    let mut slot = pin!(admission.slots.acquire(caller));
+    match slot.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        Poll::Ready(slot) => slot.unwrap(),
+        Poll::Pending => panic!("no slot is free"),
+    }
+}
+
 /// Returns an admission whose only slot is taken.
-fn full(queued_queries: usize) -> (Arc<Admission>, tokio::sync::OwnedSemaphorePermit) {
+fn full(queued_queries: usize) -> (Arc<Admission>, Slot) {
     let admission = admission(Limits { concurrent_queries: 1, queued_queries, ..Limits::default() });
-    let slot = admission.slots.clone().try_acquire_owned().unwrap();
+    let slot = taken(&admission);
     (admission, slot)
 }
 
@@ -78,6 +88,25 @@ async fn a_full_queue_refuses_and_forgets_the_query() {
 }
 
 #[tokio::test]
+async fn a_query_of_another_connection_is_not_behind_all_of_the_first() {
+    let (admission, slot) = full(100);
+    let from = |id: &str, port: u16| {
+        let source = Source { address: Some(([127, 0, 0, 1], port).into()), ..Source::default() };
+        admission.run(Request { source, ..request(id, "RETURN 1 AS one") }, write)
+    };
+    let mut first: Vec<_> = (0..20).map(|number| Box::pin(from(&format!("first {number}"), 1))).collect();
+    for query in &mut first {
+        assert!(poll_once(query.as_mut()).await.is_pending());
+    }
+    let mut other = pin!(from("other", 2));
+    assert!(poll_once(other.as_mut()).await.is_pending());
+    drop(slot);
+    drop(first.remove(0).await.unwrap());
+    let answer = other.await.unwrap();
+    assert_eq!((&answer.first.bytes[..], admission.slots.waiting()), (&b"Long(1);"[..], 19));
+}
+
+#[tokio::test]
 async fn a_cancelled_query_ends_with_an_error() {
     let (admission, slot) = full(8);
     assert!(!admission.cancel("one"));
@@ -98,7 +127,7 @@ async fn a_query_whose_caller_has_gone_leaves_list_and_queue() {
         let mut waiting = pin!(admission.run(request("one", "RETURN 1"), write));
         assert!(poll_once(waiting.as_mut()).await.is_pending());
     }
-    assert_eq!((admission.running(), admission.waiting.load(Ordering::Relaxed)), (vec![], 0));
+    assert_eq!((admission.running(), admission.slots.waiting()), (vec![], 0));
 }
 
 #[tokio::test]
@@ -107,7 +136,7 @@ async fn a_known_text_needs_no_slot_unless_its_answer_is_long() {
     for _ in 0..2 {
         admission.run(request("one", "RETURN 1 AS one"), write).await.unwrap();
     }
-    let _slot = admission.slots.clone().try_acquire_owned().unwrap();
+    let _slot = taken(&admission);
     let mut inline = pin!(admission.run(request("two", "RETURN 1 AS one"), write));
     let Poll::Ready(answer) = poll_once(inline.as_mut()).await else { panic!("it waits for a slot") };
     assert_eq!(answer.unwrap().first.bytes, "Long(1);");
@@ -130,13 +159,13 @@ async fn what_the_writer_reports_is_the_source_of_the_error() {
 async fn an_answer_holds_its_slot_and_its_memory_until_it_is_dropped() {
     let admission = admission(Limits { concurrent_queries: 1, ..Limits::default() });
     let answer = admission.run(request("one", "RETURN 1 AS one"), write).await.unwrap();
-    assert_eq!(admission.slots.available_permits(), 0);
+    assert_eq!(admission.slots.free(), 0);
     assert!(admission.memory().used_bytes() > 0);
     let part = answer.first.bytes.slice(0..2);
     drop(answer);
-    assert_eq!(admission.slots.available_permits(), 0);
+    assert_eq!(admission.slots.free(), 0);
     drop(part);
-    assert_eq!((admission.slots.available_permits(), admission.memory().used_bytes()), (1, 0));
+    assert_eq!((admission.slots.free(), admission.memory().used_bytes()), (1, 0));
 }
 
 /// Writes each value, and a semicolon.
@@ -222,7 +251,7 @@ async fn a_query_that_waits_for_its_client_lets_others_run_and_ends_with_it() {
     while admission.find("one").is_some() || admission.memory().used_bytes() > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(admission.slots.available_permits(), 1);
+    assert_eq!(admission.slots.free(), 1);
 }
 
 #[tokio::test]

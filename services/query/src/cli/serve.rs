@@ -75,7 +75,8 @@ pub struct Listen {
     /// Largest request body, in bytes.
     #[arg(long, default_value_t = Limits::default().body_bytes)]
     body_bytes: usize,
-    /// Number of queries that run at the same time; others wait.
+    /// Number of queries that run at the same time; others wait, and their callers take turns. One connection, or one
+    /// user, gets at most about three quarters of them.
     #[arg(long, default_value_t = admission::Limits::default().concurrent_queries)]
     concurrent_queries: usize,
     /// Largest number of open connections. For another one, the connection that has been idle longest is closed.
