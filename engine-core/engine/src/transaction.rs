@@ -9,8 +9,8 @@
 //! may be among its writes.
 
 use crate::backend::Snapshot;
-use crate::query::{Answer, Query, schema_command, with_deep_stack};
-use crate::{Database, Error};
+use crate::query::{Answer, Query, prefix, schema_command, with_deep_stack};
+use crate::{Database, Error, Explain};
 use std::fmt;
 use std::sync::Arc;
 use tidegraph_exec::Reservation;
@@ -88,12 +88,29 @@ impl Database {
     }
 
     fn query_within_here(&self, transaction: &mut Transaction, query: &Query<'_>) -> Result<Answer, Error> {
+        if transaction.carried.is_none() {
+            return Err(failed_before());
+        }
+        let deadline = self.deadline_of(query);
+        match prefix(query) {
+            Some((Explain::Plan, text)) => return self.answer_plan(&Query { text, ..*query }),
+            Some((Explain::Profile, _)) => {
+                transaction.carried = None;
+                let message = "PROFILE cannot be part of a transaction: send it on its own";
+                return Err(Error::new(ErrorCode::UnsupportedOperation, message));
+            }
+            None => {}
+        }
         // Put back only after success.
         let carried = transaction.carried.take().ok_or_else(failed_before)?;
-        let deadline = self.deadline_of(query);
         if schema_command(query.language, query.text)?.is_some() {
             let message = "commands about indexes and constraints cannot be part of a transaction: send them on their own";
             return Err(Error::new(ErrorCode::UnsupportedOperation, message));
+        }
+        if self.compile_batched(query, &deadline)?.is_some() {
+            let message = "A query with 'CALL { ... } IN TRANSACTIONS' can only be executed in an implicit transaction, \
+                           but tried to execute in an explicit transaction.";
+            return Err(Error::new(ErrorCode::BadRequest, message));
         }
         let planned = self.plan(query, &deadline)?;
         let deadline = deadline.within(&planned);

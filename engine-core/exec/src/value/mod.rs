@@ -38,6 +38,7 @@ mod sorted;
 #[cfg(test)]
 mod tests;
 mod text;
+mod types;
 
 pub use aggregate::Accumulator;
 pub(crate) use ahead::ReadAhead;
