@@ -3,12 +3,14 @@
 use crate::deadline::Deadline;
 use crate::query::{PlatformEntropy, schema_command, with_deep_stack};
 use crate::{Answer, Database, Error, Language, Parameters, Query};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_exec::view::Counters;
 use tidegraph_exec::{Execution, Measure, Profile, View};
+use tidegraph_plan::BatchedPlan;
 use tidegraph_plan::passes::Trace;
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{ErrorCode, Str, Value};
 
 /// What to answer about a text instead of its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +63,10 @@ impl Database {
         if schema_command(query.language, query.text)?.is_some() {
             return self.answer_plan(query);
         }
+        if self.compile_batched(query, deadline)?.is_some() {
+            let message = "a profile of CALL { … } IN TRANSACTIONS, which runs several plans";
+            return Err(Error::new(ErrorCode::UnsupportedOperation, format!("not supported yet: {message}")));
+        }
         let planned = self.plan(query, deadline)?;
         let deadline = deadline.within(&planned);
         query.ensure_allowed(planned.writes)?;
@@ -96,6 +102,24 @@ impl Database {
         }
     }
 
+    /// Returns the three optimised plans of a request in batches.
+    fn explain_batched(
+        &self,
+        batched: BatchedPlan,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<String, Error> {
+        let mut printed = String::new();
+        let parts = [("input", Some(batched.input)), ("batch", Some(batched.batch)), ("rest", batched.rest)];
+        for (name, plan) in parts {
+            if let Some(plan) = plan {
+                let planned = self.planned_part(plan, true, query, deadline)?;
+                let _ = write!(printed, "{name}:\n{}", planned.plan);
+            }
+        }
+        Ok(printed)
+    }
+
     /// Returns the plans of a text without running it: the plan of the front end, the
     /// plan after each optimiser pass that changed it, and the plan that runs. A command
     /// about indexes or constraints has no plan and is returned as it was parsed.
@@ -111,10 +135,13 @@ impl Database {
             return Ok(command.to_string());
         }
         with_deep_stack(text, || {
-            let mut printed = String::new();
             let deadline = Deadline::new(&*self.clock, self.options.query_timeout, None);
             let parameters = Parameters::default();
             let query = Query::new(language, text, &parameters);
+            if let Some(batched) = self.compile_batched(&query, &deadline)? {
+                return self.explain_batched(batched, &query, &deadline);
+            }
+            let mut printed = String::new();
             self.plan_anew(&query, &deadline, |plan, knowledge| {
                 let trace = Trace::of(plan, knowledge)?;
                 printed = trace.to_string();

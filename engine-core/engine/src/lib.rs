@@ -28,6 +28,7 @@
 
 mod applier;
 mod backend;
+mod batches;
 mod catalog;
 mod changes;
 mod checkpoints;
@@ -36,6 +37,7 @@ mod deadline;
 mod direct;
 mod error;
 mod explain;
+mod instances;
 #[cfg(test)]
 mod late_log_tests;
 pub mod loads;

@@ -15,27 +15,28 @@
 //! serves others too: it gives up at its limits without having changed anything, and the caller uses `query` instead.
 //! The writes of an inline request are committed by [`Database::commit_later`], for which no thread waits.
 
-use crate::backend::{BackendStatus, CommitCallback, Earlier, KeyedCommit, Reader, RequestKey, Snapshot};
+use crate::backend::{BackendStatus, CommitCallback, Earlier, KeyedCommit, RequestKey, Snapshot};
+use crate::catalog::FixedCatalog;
 use crate::deadline::Deadline;
 use crate::explain::Explain;
+use crate::instances::StoreInstances;
 use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Principal, Retry, Role};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{At, Catalog, Expand, Statistics};
+use tidegraph_apl::{At, Catalog, Statistics};
 use tidegraph_exec::view::Counters;
 use tidegraph_exec::{
     Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Reservation, StatisticsSource,
     Stop, View,
 };
 use tidegraph_opencypher::SchemaCommand;
-use tidegraph_plan::passes::{Instances, Knowledge, optimize};
+use tidegraph_plan::passes::{Knowledge, optimize};
 use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
 use tidegraph_platform::Random;
-use tidegraph_types::{CommitRequest, Direction, ErrorCode, RequestId, Str, Token, Value, Version};
+use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, RequestId, Str, Value, Version};
 
 /// A query language.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -178,6 +179,8 @@ pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
     pub(crate) columns: Arc<[Str]>,
     pub(crate) writes: bool,
+    /// Whether rows keep the handles of elements, to be parameters of another request.
+    pub(crate) keeps_handles: bool,
     /// Numbers of vertices and edges of the graph at that time.
     planned_for: (u64, u64),
     /// Backoff of inline attempts.
@@ -317,6 +320,9 @@ impl Database {
     }
 
     fn query_here(&self, query: &Query<'_>, rows: &mut Rows<'_>) -> Result<Answer, Error> {
+        if let Some((explain, text)) = prefix(query) {
+            return self.query_here(&Query { text, explain: Some(explain), ..*query }, rows);
+        }
         let deadline = self.deadline_of(query);
         match query.explain {
             Some(Explain::Plan) => return self.answer_plan(query),
@@ -326,7 +332,10 @@ impl Database {
         if let Some(command) = schema_command(query.language, query.text)? {
             query.ensure_allowed_schema(command.writes())?;
             self.snapshot_for(query.at_least, &deadline)?;
-            return self.schema(&command, &deadline);
+            return self.schema(&command, query, &deadline);
+        }
+        if let Some(batched) = self.compile_batched(query, &deadline)? {
+            return self.run_batched(batched, query, &deadline);
         }
         let planned = self.plan(query, &deadline)?;
         let deadline = deadline.within(&planned);
@@ -368,7 +377,7 @@ impl Database {
     }
 
     /// Runs a planned request, again after each conflict and each loss of a replica, and commits its writes.
-    fn run_planned(
+    pub(crate) fn run_planned(
         &self,
         planned: &CachedPlan,
         query: &Query<'_>,
@@ -583,7 +592,7 @@ impl Database {
     }
 
     /// Returns the cached plan of a text, unless the graph has changed much since it was planned.
-    fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
+    pub(crate) fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
         let cached = self.plans.get(&PlanLookup(language, text))?;
         (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
     }
@@ -614,6 +623,21 @@ impl Database {
             Err(FrontEndError::Stopped(stopped)) => return Err(deadline.error_of(stopped)),
             compiled => compiled?,
         };
+        let cached = Arc::new(self.optimized(plan, limits, deadline, optimize)?);
+        if text.len() <= LONGEST_CACHED_TEXT_BYTES {
+            self.plans.insert((language, text.into()), cached.clone());
+        }
+        Ok(cached)
+    }
+
+    /// Optimises the plan of a front end.
+    pub(crate) fn optimized(
+        &self,
+        plan: Plan,
+        limits: &PlanLimits<'_>,
+        deadline: &Deadline<'_>,
+        optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
+    ) -> Result<CachedPlan, Error> {
         let statistics = self.backend.statistics();
         let asked =
             StoreInstances { apl: self.backend.reader(deadline.options()), at: self.backend.snapshot(None)? };
@@ -622,18 +646,15 @@ impl Database {
         let plan = optimize(plan, &knowledge).map_err(|stopped| deadline.error_of(stopped))?;
         drop(asked);
         tracing::debug!(%plan, "planned");
-        let cached = Arc::new(CachedPlan {
+        Ok(CachedPlan {
             columns: plan.columns.iter().map(|column| column.name.clone()).collect(),
             writes: plan.root.writes(),
+            keeps_handles: false,
             plan,
             planned_for: (statistics.vertices, statistics.edges),
             inline: Backoff::default(),
             applied: Backoff::default(),
-        });
-        if text.len() <= LONGEST_CACHED_TEXT_BYTES {
-            self.plans.insert((language, text.into()), cached.clone());
-        }
-        Ok(cached)
+        })
     }
 
     /// Runs a request up to its commit.
@@ -653,6 +674,9 @@ impl Database {
         let entropy = PlatformEntropy(&*self.random);
         let context = self.context(view, query, deadline, limits, &entropy);
         let mut execution = Execution::new(&planned.plan, context)?;
+        if planned.keeps_handles {
+            execution.keep_handles();
+        }
         let counters = Counters::default();
         let head = Head { columns: planned.columns.clone(), version: at.version, wrote: false, counters };
         let rows = rows.take_all(&mut execution, &head, planned.writes, deadline)?;
@@ -688,6 +712,12 @@ impl StatisticsSource for Database {
     fn statistics(&self, at: At) -> Result<Arc<Statistics>, tidegraph_apl::Error> {
         self.backend.statistics_at(at)
     }
+
+    fn indexes(&self) -> Result<Vec<(IndexDefinition, bool)>, tidegraph_apl::Error> {
+        let indexes = self.backend.indexes();
+        let indexes = indexes.map_err(|error| tidegraph_apl::Error::Unavailable(error.to_string()))?;
+        Ok(indexes.into_iter().map(|index| (index.definition, index.complete)).collect())
+    }
 }
 
 fn answer_of_earlier(columns: Arc<[Str]>, earlier: Earlier) -> Result<Answer, Error> {
@@ -706,46 +736,18 @@ fn answer_of_earlier(columns: Arc<[Str]>, earlier: Earlier) -> Result<Answer, Er
     }
 }
 
-/// A catalog that adds no names, because that waits for the disk.
-struct FixedCatalog<'c>(&'c dyn Catalog);
-
-impl Catalog for FixedCatalog<'_> {
-    fn token(&self, name: &str) -> Option<Token> {
-        self.0.token(name)
+/// Splits `EXPLAIN` or `PROFILE` from an openCypher text. `None`: the text has none, or the caller asks for an explanation
+/// itself.
+pub(crate) fn prefix<'q>(query: &Query<'q>) -> Option<(Explain, &'q str)> {
+    if query.language != Language::OpenCypher || query.explain.is_some() {
+        return None;
     }
-
-    fn name(&self, token: Token) -> Str {
-        self.0.name(token)
-    }
-
-    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, tidegraph_apl::Error> {
-        let tokens: Option<Vec<Token>> = names.iter().map(|name| self.0.token(name)).collect();
-        // To add a name takes longer than an inline request may.
-        tokens.ok_or(tidegraph_apl::Error::Overdue)
-    }
-
-    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, tidegraph_apl::Error> {
-        self.0.allocate_sids(count)
-    }
-}
-
-/// Answers the planner's questions about single vertices from storage.
-struct StoreInstances<'d> {
-    apl: Reader<'d>,
-    at: Snapshot,
-}
-
-impl Instances for StoreInstances<'_> {
-    fn degree(&self, id: &Str, direction: Direction, labels: Option<&[Token]>) -> Option<u64> {
-        let at = self.at.at;
-        let (mut found, mut degrees) = (vec![], vec![]);
-        self.apl.resolve_vertices(at, std::slice::from_ref(id), &mut found).ok()?;
-        let request = Expand { labels: labels.map(<[Token]>::to_vec), ..Expand::all(direction) };
-        // A vertex that does not exist has no edges.
-        let Some(gui) = found.pop().flatten() else { return Some(0) };
-        self.apl.degrees(at, &request, &[gui], &mut degrees).ok()?;
-        degrees.pop()
-    }
+    let (prefix, text) = tidegraph_opencypher::Prefix::of(query.text)?;
+    let explain = match prefix {
+        tidegraph_opencypher::Prefix::Explain => Explain::Plan,
+        tidegraph_opencypher::Prefix::Profile => Explain::Profile,
+    };
+    Some((explain, text))
 }
 
 /// Parses a text that is a command about indexes or constraints; `None` for any other text.

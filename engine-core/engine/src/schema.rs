@@ -19,7 +19,7 @@
 
 use crate::backend::{Backend, index_of};
 use crate::deadline::Deadline;
-use crate::query::Answer;
+use crate::query::{Answer, Query};
 use crate::{Database, Error};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
@@ -30,7 +30,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_exec::view::Counters;
-use tidegraph_opencypher::SchemaCommand;
+use tidegraph_opencypher::{SchemaCommand, Show};
+use tidegraph_plan::{Plan, Procedure};
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
 
@@ -252,7 +253,12 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
 
 impl Database {
     /// Runs a command.
-    pub(crate) fn schema(&self, command: &SchemaCommand, deadline: &Deadline<'_>) -> Result<Answer, Error> {
+    pub(crate) fn schema(
+        &self,
+        command: &SchemaCommand,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Error> {
         if let SchemaCommand::Create { .. } | SchemaCommand::Drop { .. } = command {
             self.backend.catch_up()?;
         }
@@ -261,9 +267,40 @@ impl Database {
                 self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, deadline)
             }
             SchemaCommand::Drop { name, unique, if_exists } => self.drop_index(name, *unique, *if_exists),
-            SchemaCommand::ShowIndexes => self.show_indexes(),
-            SchemaCommand::ShowConstraints => self.show_constraints(),
+            SchemaCommand::Show { what, over_rows } => {
+                let rows = match what {
+                    Show::Indexes => self.show_indexes()?,
+                    Show::Constraints => self.show_constraints()?,
+                    Show::Procedures => show_procedures(),
+                    Show::Functions => show_functions(),
+                    Show::Databases => show_databases(),
+                };
+                match over_rows {
+                    Some(plan) => self.over_rows(plan, rows, query, deadline),
+                    None => Ok(Answer {
+                        columns: what.columns().iter().map(|name| Str::from(*name)).collect(),
+                        rows,
+                        version: self.backend.snapshot(None)?.at.version,
+                        wrote: false,
+                        counters: Counters::default(),
+                        repeated: false,
+                    }),
+                }
+            }
         }
+    }
+
+    /// Runs the YIELD, WHERE and RETURN of a command over its rows.
+    fn over_rows(
+        &self,
+        plan: &Plan,
+        rows: Vec<Vec<Value>>,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Error> {
+        let planned = self.planned_part(plan.clone(), false, query, deadline)?;
+        let rows: Vec<Value> = rows.into_iter().map(Value::list).collect();
+        self.run_part(&planned, &rows, query, deadline)
     }
 
     fn create_index(
@@ -396,10 +433,8 @@ impl Database {
         }
     }
 
-    fn show_indexes(&self) -> Result<Answer, Error> {
-        const COLUMNS: [&str; 7] =
-            ["name", "state", "type", "entityType", "labelsOrTypes", "properties", "owningConstraint"];
-        self.show(&COLUMNS, |index| {
+    fn show_indexes(&self) -> Result<Vec<Vec<Value>>, Error> {
+        self.show(|index| {
             let definition = &index.definition;
             let owner = if definition.unique { text(&definition.name) } else { Value::Null };
             let state = if index.complete && !definition.unchecked { "ONLINE" } else { "BUILDING" };
@@ -408,10 +443,8 @@ impl Database {
         })
     }
 
-    fn show_constraints(&self) -> Result<Answer, Error> {
-        const COLUMNS: [&str; 6] =
-            ["name", "type", "entityType", "labelsOrTypes", "properties", "ownedIndex"];
-        self.show(&COLUMNS, |index| {
+    fn show_constraints(&self) -> Result<Vec<Vec<Value>>, Error> {
+        self.show(|index| {
             let definition = &index.definition;
             let [label, key] = self.over(definition);
             let name = text(&definition.name);
@@ -425,23 +458,37 @@ impl Database {
             .map(|token| Value::list(vec![text(&self.backend.catalog().name(token))]))
     }
 
-    fn show(
-        &self,
-        columns: &[&str],
-        row: impl Fn(&IndexState) -> Option<Vec<Value>>,
-    ) -> Result<Answer, Error> {
-        let version = self.backend.snapshot(None)?.at.version;
+    fn show(&self, row: impl Fn(&IndexState) -> Option<Vec<Value>>) -> Result<Vec<Vec<Value>>, Error> {
         let mut indexes = self.backend.indexes()?;
         indexes.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
-        Ok(Answer {
-            columns: columns.iter().map(|name| Str::from(*name)).collect(),
-            rows: indexes.iter().filter_map(row).collect(),
-            version,
-            wrote: false,
-            counters: Counters::default(),
-            repeated: false,
-        })
+        Ok(indexes.iter().filter_map(row).collect())
     }
+}
+
+fn show_procedures() -> Vec<Vec<Value>> {
+    let mut all: Vec<Procedure> = Procedure::ALL.into();
+    all.sort_unstable_by_key(|procedure| procedure.signature().name);
+    let row = |procedure: Procedure| {
+        let signature = procedure.signature();
+        vec![text(signature.name), text(procedure.description()), text("READ"), text(&signature.to_string())]
+    };
+    all.into_iter().map(row).collect()
+}
+
+fn show_functions() -> Vec<Vec<Value>> {
+    let mut all: Vec<(&str, &str)> = tidegraph_opencypher::functions().collect();
+    all.sort_unstable();
+    let row = |(name, category): (&str, &str)| {
+        let aggregates = category == "Aggregating";
+        vec![text(name), text(category), Value::Bool(aggregates), text(&format!("{name}()"))]
+    };
+    all.into_iter().map(row).collect()
+}
+
+/// A process has one graph, which clients of Neo4j know by the name of its default database.
+fn show_databases() -> Vec<Vec<Value>> {
+    let yes = Value::Bool(true);
+    vec![vec![text("neo4j"), text("standard"), text("read-write"), text("online"), yes.clone(), yes]]
 }
 
 /// Whether `IF NOT EXISTS` is satisfied by a definition that is there. An index does not make values unique.

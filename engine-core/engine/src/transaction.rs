@@ -13,10 +13,10 @@
 use crate::backend::Snapshot;
 use crate::deadline::Deadline;
 use crate::query::{
-    Answer, CachedPlan, MAX_REPLICA_RETRIES, PlatformEntropy, Query, schema_command, with_deep_stack,
+    Answer, CachedPlan, MAX_REPLICA_RETRIES, PlatformEntropy, Query, prefix, schema_command, with_deep_stack,
 };
 use crate::stream::{Head, RowSink, Rows};
-use crate::{Database, Error, Retry};
+use crate::{Database, Error, Explain, Retry};
 use std::fmt;
 use std::sync::Arc;
 use tidegraph_exec::view::{Carried, Counters, View};
@@ -151,12 +151,29 @@ impl Database {
         query: &Query<'_>,
         rows: &mut Rows<'_>,
     ) -> Result<Answer, Error> {
+        if transaction.carried.is_none() {
+            return Err(failed_before());
+        }
+        let deadline = self.deadline_of(query);
+        match prefix(query) {
+            Some((Explain::Plan, text)) => return self.answer_plan(&Query { text, ..*query }),
+            Some((Explain::Profile, _)) => {
+                transaction.carried = None;
+                let message = "PROFILE cannot be part of a transaction: send it on its own";
+                return Err(Error::new(ErrorCode::UnsupportedOperation, message));
+            }
+            None => {}
+        }
         // Put back only after success.
         let mut carried = transaction.carried.take().ok_or_else(failed_before)?;
-        let deadline = self.deadline_of(query);
         if schema_command(query.language, query.text)?.is_some() {
             let message = "commands about indexes and constraints cannot be part of a transaction: send them on their own";
             return Err(Error::new(ErrorCode::UnsupportedOperation, message));
+        }
+        if self.compile_batched(query, &deadline)?.is_some() {
+            let message = "A query with 'CALL { ... } IN TRANSACTIONS' can only be executed in an implicit transaction, \
+                           but tried to execute in an explicit transaction.";
+            return Err(Error::new(ErrorCode::BadRequest, message));
         }
         let planned = self.plan(query, &deadline)?;
         let deadline = deadline.within(&planned);

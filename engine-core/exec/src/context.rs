@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{At, Statistics};
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{IndexDefinition, Str, Value};
 
 /// The parameters of a request by name.
 pub type Parameters = indexmap::IndexMap<Str, Value>;
@@ -78,6 +78,13 @@ pub trait StatisticsSource: Sync {
     ///
     /// Those of storage.
     fn statistics(&self, at: At) -> Result<Arc<Statistics>, tidegraph_apl::Error>;
+
+    /// Returns the definitions of the indexes, each with whether it is in use.
+    ///
+    /// # Errors
+    ///
+    /// Those of storage.
+    fn indexes(&self) -> Result<Vec<(IndexDefinition, bool)>, tidegraph_apl::Error>;
 }
 
 /// The limits of one request.

@@ -35,6 +35,7 @@ pub struct Execution<'p, 'a> {
     row_count: u64,
     /// Bytes charged for the rows that were returned and not released.
     rows_bytes: u64,
+    keeps_handles: bool,
 }
 
 impl<'p, 'a> Execution<'p, 'a> {
@@ -60,6 +61,7 @@ impl<'p, 'a> Execution<'p, 'a> {
             ended: false,
             row_count: 0,
             rows_bytes: 0,
+            keeps_handles: false,
         })
     }
 
@@ -67,6 +69,11 @@ impl<'p, 'a> Execution<'p, 'a> {
     #[must_use]
     pub fn context(&self) -> &Context<'a> {
         &self.ctx
+    }
+
+    /// Makes rows keep the handles of elements, so that they can be parameters of another request.
+    pub fn keep_handles(&mut self) {
+        self.keeps_handles = true;
     }
 
     /// Runs the request to its end; returns all rows and the summary.
@@ -140,7 +147,9 @@ impl<'p, 'a> Execution<'p, 'a> {
                 None => rows.iter_mut().for_each(|row| row.push(Value::Unbound)),
             }
         }
-        materialize(&mut rows, &self.ctx)?;
+        if !self.keeps_handles {
+            materialize(&mut rows, &self.ctx)?;
+        }
         self.rows_bytes += self.ctx.memory.used().saturating_sub(used);
         Ok(rows)
     }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::time::Duration;
-use tidegraph_plan::{Arithmetic, Comparison, Length, Quantifier, Shortest};
+use tidegraph_plan::{Arithmetic, Comparison, Length, Quantifier, Shortest, TypeTest};
 use tidegraph_types::{Direction, Str};
 
 /// A byte offset into the text. All places are equal, as the module explains.
@@ -68,11 +68,50 @@ pub enum ClauseKind {
     Delete { detach: bool, targets: Vec<Expr> },
     Foreach { variable: Name, list: Expr, body: Vec<Clause> },
     Call(Box<Call>),
+    Subquery(Box<Subquery>),
+    Finish,
+}
+
+/// `CALL (variable, …) { … }`
+#[derive(Clone, PartialEq, Debug)]
+pub struct Subquery {
+    /// Whether rows for which the subquery yields none are kept.
+    pub optional: bool,
+    /// The variables in parentheses; `None` without parentheses: then a first WITH in the braces imports variables.
+    pub imports: Option<Imports>,
+    /// What stands in the braces.
+    pub query: Query,
+    /// `IN TRANSACTIONS`.
+    pub batches: Option<Batches>,
+}
+
+/// The variables that a subquery sees.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Imports {
+    /// `CALL (*)`
+    All,
+    /// `CALL (a, b)`
+    Names(Vec<Name>),
+}
+
+/// `IN TRANSACTIONS OF size ROWS ON ERROR … REPORT STATUS AS status`
+#[derive(Clone, PartialEq, Debug)]
+pub struct Batches {
+    /// The number of rows of a batch; `None`: the default.
+    pub size: Option<Expr>,
+    /// What happens after an error.
+    pub on_error: tidegraph_plan::OnError,
+    /// The variable that gets the status of a row's batch.
+    pub status: Option<Name>,
+    /// Where it starts.
+    pub place: Place,
 }
 
 /// `CALL procedure(args) YIELD column AS variable WHERE predicate`
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
+    /// Whether rows for which the procedure yields none are kept.
+    pub optional: bool,
     /// The name of the procedure, with its dots.
     pub name: Name,
     /// The arguments.
@@ -156,8 +195,10 @@ pub enum SetItem {
     Property { base: Expr, key: Str, value: Expr },
     /// `variable = map`, `variable += map`
     Map { variable: Name, map: Expr, replace: bool },
+    /// `base[key] = value`
+    Computed { base: Expr, key: Expr, value: Expr },
     /// `variable:Label:Label`
-    Labels { variable: Name, labels: Vec<Str> },
+    Labels { variable: Name, labels: Vec<Label> },
 }
 
 /// An item of REMOVE.
@@ -166,8 +207,68 @@ pub enum SetItem {
 pub enum RemoveItem {
     /// `base.key`
     Property { base: Expr, key: Str },
+    /// `base[key]`
+    Computed { base: Expr, key: Expr },
     /// `variable:Label:Label`
-    Labels { variable: Name, labels: Vec<Str> },
+    Labels { variable: Name, labels: Vec<Label> },
+}
+
+/// One label or relationship type.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Label {
+    /// Its name.
+    Name(Str),
+    /// `$(expression)`: a string, or a list of strings; `true`: one of them is enough (`$any(…)`).
+    Computed(Box<Expr>, bool),
+}
+
+/// A condition over labels, or over the type of a relationship.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LabelTest {
+    /// Has the label.
+    Has(Label),
+    /// `%`: has any label.
+    Any,
+    /// `!`
+    Not(Box<LabelTest>),
+    /// `&`, or `:` between labels.
+    And(Vec<LabelTest>),
+    /// `|`
+    Or(Vec<LabelTest>),
+}
+
+impl LabelTest {
+    /// Returns the labels of a conjunction; `None`: it is something else.
+    pub(crate) fn all(&self) -> Option<Vec<&Label>> {
+        match self {
+            Self::Has(label) => Some(vec![label]),
+            Self::And(parts) => {
+                parts.iter().map(Self::all).collect::<Option<Vec<_>>>().map(|all| all.concat())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the names of a disjunction; `None`: it is something else.
+    pub(crate) fn one_of(&self) -> Option<Vec<&Str>> {
+        match self {
+            Self::Has(Label::Name(name)) => Some(vec![name]),
+            Self::Or(parts) => {
+                parts.iter().map(Self::one_of).collect::<Option<Vec<_>>>().map(|all| all.concat())
+            }
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` for the expressions of computed labels.
+    pub(crate) fn for_each_expr<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        match self {
+            Self::Has(Label::Computed(expr, _)) => visit(expr),
+            Self::Has(Label::Name(_)) | Self::Any => {}
+            Self::Not(part) => part.for_each_expr(visit),
+            Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.for_each_expr(visit)),
+        }
+    }
 }
 
 /// `p = shortestPath((a)-[r]->(b))`: vertices and the edges between them, one edge fewer than vertices.
@@ -190,10 +291,12 @@ pub struct PathPattern {
 pub struct NodePattern {
     /// Its name.
     pub variable: Option<Name>,
-    /// Labels; a vertex must have all.
-    pub labels: Vec<Str>,
+    /// Its labels.
+    pub labels: Option<LabelTest>,
     /// Its properties.
     pub properties: Properties,
+    /// `WHERE`.
+    pub filter: Option<Box<Expr>>,
     /// Where it starts.
     pub place: Place,
 }
@@ -203,14 +306,18 @@ pub struct NodePattern {
 pub struct EdgePattern {
     /// Its name.
     pub variable: Option<Name>,
-    /// Types; an edge must have one. Empty: any type.
-    pub types: Vec<Str>,
+    /// Its type.
+    pub types: Option<LabelTest>,
     /// Its properties.
     pub properties: Properties,
+    /// `WHERE`.
+    pub filter: Option<Box<Expr>>,
     /// Direction, read from left to right.
     pub direction: Direction,
     /// Bounds, if the length is variable.
     pub length: Option<Length>,
+    /// Whether the bounds stand after the arrow (`-[r:T WHERE r.k = 1]->{1,3}`), so that `WHERE` is about each relationship.
+    pub quantified: bool,
     /// Where it starts.
     pub place: Place,
 }
@@ -263,13 +370,17 @@ pub enum ExprKind {
     Property(Box<Expr>, Str),
     Index(Box<Expr>, Box<Expr>),
     Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
-    HasLabels(Box<Expr>, Vec<Str>),
+    HasLabels(Box<Expr>, LabelTest),
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Xor(Box<Expr>, Box<Expr>),
     Not(Box<Expr>),
     /// `operand IS NULL`; `true`: `IS NOT NULL`.
     IsNull(Box<Expr>, bool),
+    /// `operand IS :: TYPE`; `true`: `IS NOT :: TYPE`.
+    IsType(Box<Expr>, Box<TypeTest>, bool),
+    /// `operand IS NFC NORMALIZED`; `true`: `IS NOT NORMALIZED`.
+    IsNormalized(Box<Expr>, Str, bool),
     Negate(Box<Expr>),
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
     /// `a < b <= c`: true if each pair compares so.
@@ -284,6 +395,7 @@ pub enum ExprKind {
     Map(Vec<(Str, Expr)>),
     /// `variable{.*, .key, key: value}`
     MapProjection(Box<Expr>, Vec<MapItem>),
+    /// In a branch, `Condition` holds a condition over the subject, whose name is empty.
     Case {
         subject: Option<Box<Expr>>,
         branches: Vec<(Expr, Expr)>,
@@ -322,10 +434,14 @@ pub enum ExprKind {
         filter: Option<Box<Expr>>,
         map: Box<Expr>,
     },
+    /// A condition of a CASE with a subject, over the variable with the empty name.
+    Condition(Box<Expr>),
     /// `EXISTS { … }`
-    Exists(Vec<Clause>),
+    Exists(Box<Query>),
     /// `COUNT { … }`
-    Count(Vec<Clause>),
+    Count(Box<Query>),
+    /// `COLLECT { … }`
+    Collect(Box<Query>),
 }
 
 /// An item of a map projection.
@@ -358,11 +474,18 @@ impl Expr {
             | ExprKind::CountRows
             | ExprKind::Pattern(_)
             | ExprKind::Exists(_)
-            | ExprKind::Count(_) => {}
+            | ExprKind::Count(_)
+            | ExprKind::Collect(_) => {}
+            ExprKind::HasLabels(a, test) => {
+                visit(a);
+                test.for_each_expr(visit);
+            }
             ExprKind::Property(a, _)
-            | ExprKind::HasLabels(a, _)
             | ExprKind::Not(a)
             | ExprKind::IsNull(a, _)
+            | ExprKind::IsType(a, ..)
+            | ExprKind::IsNormalized(a, ..)
+            | ExprKind::Condition(a)
             | ExprKind::Negate(a) => visit(a),
             ExprKind::Index(a, b)
             | ExprKind::Xor(a, b)

@@ -152,7 +152,9 @@ impl Lexer<'_> {
             let hex = matches!(self.byte(1), b'x' | b'X');
             self.at += 2;
             let digits = self.at;
-            while if hex { self.byte(0).is_ascii_hexdigit() } else { matches!(self.byte(0), b'0'..=b'7') } {
+            let is_digit =
+                |byte: u8| if hex { byte.is_ascii_hexdigit() } else { matches!(byte, b'0'..=b'7') };
+            while is_digit(self.byte(0)) || (self.byte(0) == b'_' && is_digit(self.byte(1))) {
                 self.at += 1;
             }
             if self.at == digits {
@@ -188,7 +190,7 @@ impl Lexer<'_> {
     }
 
     fn digits(&mut self) {
-        while self.byte(0).is_ascii_digit() {
+        while self.byte(0).is_ascii_digit() || (self.byte(0) == b'_' && self.byte(1).is_ascii_digit()) {
             self.at += 1;
         }
     }

@@ -18,11 +18,13 @@ mod lexer;
 mod literal;
 mod lower;
 mod parser;
+mod prefix;
 mod schema;
 mod token;
 
-pub use schema::SchemaCommand;
-use tidegraph_plan::{FrontEndError, Limits, Plan};
+pub use prefix::Prefix;
+pub use schema::{SchemaCommand, Show};
+use tidegraph_plan::{BatchedPlan, FrontEndError, Limits, Plan};
 
 /// Translates a query to a plan.
 ///
@@ -51,6 +53,29 @@ pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
 pub fn compile_within(text: &str, limits: &Limits<'_>) -> Result<Plan, FrontEndError> {
     let tree = parser::parse(text, limits);
     tree.and_then(|query| lower::lower(&query, limits)).map_err(|fault| fault.locate(text))
+}
+
+/// Translates a query with a subquery `IN TRANSACTIONS`. `None`: the query has none.
+///
+/// # Errors
+/// As [`compile_within`].
+pub fn compile_batched(text: &str, limits: &Limits<'_>) -> Result<Option<BatchedPlan>, FrontEndError> {
+    const WORD: &[u8] = b"TRANSACTIONS";
+    // Most texts are other queries, which should not be parsed twice.
+    if !text.as_bytes().windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD)) {
+        return Ok(None);
+    }
+    // Commands about transactions are no queries.
+    if schema_command(text)?.is_some() {
+        return Ok(None);
+    }
+    let tree = parser::parse(text, limits);
+    tree.and_then(|query| lower::batches::lower(&query, limits)).map_err(|fault| fault.locate(text))
+}
+
+/// Returns the functions of the language, each with its category.
+pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    lower::call::LISTED.iter().flat_map(|(category, names)| names.iter().map(|name| (*name, *category)))
 }
 
 /// Parses a query without resolving its names.

@@ -1,6 +1,7 @@
 //! Values of literals: the text of a number or string token to its value.
 
 use crate::fault::{Fault, Result};
+use std::borrow::Cow;
 use tidegraph_types::Str;
 
 /// Returns at most 40 characters of a text, for error messages.
@@ -14,6 +15,8 @@ pub(crate) fn excerpt(text: &str) -> String {
 /// Reads an integer token. `negative`: a minus precedes it.
 pub(crate) fn integer(text: &str, negative: bool, offset: u32) -> Result<i64> {
     let sign = if negative { "-" } else { "" };
+    let plain = without_underscores(text);
+    let text = &*plain;
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),
         [b'0', b'o' | b'O', ..] => (&text[2..], 8),
@@ -33,10 +36,15 @@ pub(crate) fn integer(text: &str, negative: bool, offset: u32) -> Result<i64> {
 
 /// Reads a float token.
 pub(crate) fn float(text: &str, negative: bool, offset: u32) -> Result<f64> {
-    let value = text.parse::<f64>().ok().filter(|v| v.is_finite());
+    let value = without_underscores(text).parse::<f64>().ok().filter(|v| v.is_finite());
     let value =
         value.ok_or_else(|| Fault::syntax(offset, format!("float {} is too large", excerpt(text))))?;
     Ok(if negative { -value } else { value })
+}
+
+/// Removes the underscores between the digits of a number.
+fn without_underscores(text: &str) -> Cow<'_, str> {
+    if text.contains('_') { text.replace('_', "").into() } else { text.into() }
 }
 
 /// Reads a string token, which includes its quotes.
@@ -128,6 +136,8 @@ mod tests {
         );
         assert!(value("0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", false).is_err());
         assert!(value("017", false).is_err());
+        assert_eq!(value("1_000_000", false), Ok(1_000_000));
+        assert_eq!(value("0xFF_FF", false), Ok(0xFFFF));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Commands about indexes and constraints. They have no plan; the engine executes them itself.
 
 use std::fmt;
+use tidegraph_plan::Plan;
 use tidegraph_types::Str;
 
 /// A command about indexes or constraints.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum SchemaCommand {
     /// `CREATE INDEX` and `CREATE CONSTRAINT`.
     Create {
@@ -29,10 +30,42 @@ pub enum SchemaCommand {
         /// `IF EXISTS`: whether the command succeeds if no such index or constraint exists.
         if_exists: bool,
     },
-    /// `SHOW INDEXES`
-    ShowIndexes,
-    /// `SHOW CONSTRAINTS`
-    ShowConstraints,
+    /// `SHOW …`
+    Show {
+        /// What is shown.
+        what: Show,
+        /// `YIELD`, `WHERE` and `RETURN`: a plan over the rows of the command, which the parameter
+        /// [`ROWS_PARAMETER`](tidegraph_plan::ROWS_PARAMETER) carries as a list of lists with a value for each column.
+        /// `None`: the rows are the answer.
+        over_rows: Option<Box<Plan>>,
+    },
+}
+
+/// What `SHOW` lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum Show {
+    Indexes,
+    Constraints,
+    Procedures,
+    Functions,
+    Databases,
+}
+
+impl Show {
+    /// Returns the columns.
+    #[must_use]
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Indexes => {
+                &["name", "state", "type", "entityType", "labelsOrTypes", "properties", "owningConstraint"]
+            }
+            Self::Constraints => &["name", "type", "entityType", "labelsOrTypes", "properties", "ownedIndex"],
+            Self::Procedures => &["name", "description", "mode", "signature"],
+            Self::Functions => &["name", "category", "aggregating", "signature"],
+            Self::Databases => &["name", "type", "access", "currentStatus", "default", "home"],
+        }
+    }
 }
 
 impl SchemaCommand {
@@ -41,7 +74,7 @@ impl SchemaCommand {
     pub fn writes(&self) -> bool {
         match self {
             Self::Create { .. } | Self::Drop { .. } => true,
-            Self::ShowIndexes | Self::ShowConstraints => false,
+            Self::Show { .. } => false,
         }
     }
 }
@@ -66,8 +99,10 @@ impl fmt::Display for SchemaCommand {
             Self::Drop { name, unique, if_exists } => {
                 write!(f, "DROP {} `{name}`{}", kind(unique), if *if_exists { " IF EXISTS" } else { "" })
             }
-            Self::ShowIndexes => f.write_str("SHOW INDEXES"),
-            Self::ShowConstraints => f.write_str("SHOW CONSTRAINTS"),
+            Self::Show { what, over_rows } => {
+                write!(f, "SHOW {}", format!("{what:?}").to_ascii_uppercase())?;
+                over_rows.as_ref().map_or(Ok(()), |plan| write!(f, "\n{plan}"))
+            }
         }
     }
 }

@@ -132,7 +132,24 @@ keywords! {
 impl Keyword {
     /// Whether the keyword may name a variable: it has no other meaning where a variable may stand.
     pub(crate) fn may_be_variable(self) -> bool {
-        matches!(self, Self::End | Self::On)
+        matches!(
+            self,
+            Self::All
+                | Self::Asc
+                | Self::Ascending
+                | Self::By
+                | Self::Contains
+                | Self::Desc
+                | Self::Descending
+                | Self::End
+                | Self::Ends
+                | Self::Exists
+                | Self::Limit
+                | Self::On
+                | Self::Order
+                | Self::Skip
+                | Self::Starts
+        )
     }
 }
 

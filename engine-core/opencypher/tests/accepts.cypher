@@ -163,3 +163,105 @@ RETURN 1 AS x UNION ALL RETURN 2 AS x UNION ALL RETURN 1 AS x
 MATCH (n:A) RETURN n.x AS x ORDER BY x LIMIT 1 UNION MATCH (m:B) RETURN m.x AS x
 CREATE (a:A) RETURN a.x AS x UNION MATCH (b) SET b.x = 1 RETURN b.x AS x
 MATCH (n) /* a comment */ RETURN n // and another
+
+// Subqueries, label tests, conditions in patterns, types, quantified relationships.
+MATCH (x:A|B) RETURN collect(x.n) AS v
+MATCH (x:!A) RETURN collect(x.n) AS v
+MATCH (x:A&!B) RETURN collect(x.n) AS v
+MATCH (x:%) RETURN count(*) AS v
+MATCH (x IS A|D) RETURN collect(x.n) AS v
+MATCH (x) WHERE x IS A RETURN collect(x.n) AS v
+MATCH (x) RETURN collect(x:A|B) AS v
+MATCH ()-[r:!T]->() RETURN collect(r.w) AS v
+MATCH ()-[r:%]->() RETURN count(r) AS v
+MATCH ()-[r IS S]->() RETURN collect(r.w) AS v
+MATCH (:A)-[r:!S*]->(x) RETURN count(*) AS v
+MATCH (a:A) RETURN [x IN [a] WHERE x:A | x.n] AS v
+MATCH (x WHERE x.n > 2) RETURN collect(x.n) AS v
+MATCH (x)-[r WHERE r.w > 3]->(y) RETURN collect(r.w) AS v
+MATCH (x WHERE EXISTS { (x)-[:L]->() }) RETURN collect(x.n) AS v
+MATCH (a:A) RETURN [(a)-[r WHERE r.w > 1]->(b WHERE b.n = 2) | r.w] AS v
+MATCH (a:A) WHERE (a)-[:S|L]->() RETURN count(*) AS v
+MATCH (x:$('A')) RETURN collect(x.n) AS v
+MATCH (x:$any(['A', 'B'])) RETURN collect(x.n) AS v
+MATCH ()-[r:$('S')]->() RETURN collect(r.w) AS v
+MATCH (a:A) CREATE (a)-[r:$('N' + 'EW')]->(a) RETURN type(r) AS v
+MATCH (x:A) SET x:$(['E', 'F']):G RETURN labels(x) AS v
+MATCH (x:A) SET x['k' + 1] = 7 RETURN x.k1 AS v
+MATCH (x:A) REMOVE x['n'] RETURN x.n AS v
+MATCH (x:A) USING INDEX x:A(n) WHERE x.n = 1 RETURN x.n AS v
+MATCH (all)-[exists:S]->(limit) RETURN all.n + limit.n AS v
+MATCH (x:A) WITH x AS skip ORDER BY skip.n SKIP 0 LIMIT 1 RETURN skip.n AS v
+RETURN 1_0.2_5 AS v
+RETURN isNaN(NaN) AS v
+WITH 1 AS `a b` RETURN `a b` AS v
+RETURN '\u00e9' = 'é' AS v
+RETURN CASE 5 WHEN 1, 5 THEN 'a' ELSE 'b' END AS v
+RETURN CASE 'abc' WHEN STARTS WITH 'b' THEN 1 WHEN CONTAINS 'c', 'x' THEN 2 END AS v
+UNWIND [1, 2, 3] AS x RETURN collect(CASE x WHEN < 2 THEN 'a' WHEN 3 THEN 'c' END) AS v
+RETURN 1 :: STRING AS v
+RETURN 1 IS TYPED INTEGER | STRING AS v
+RETURN null IS :: INTEGER NOT NULL AS v
+RETURN [1, 'a'] IS :: LIST<INTEGER | STRING NOT NULL> NOT NULL AS v
+RETURN [1] IS :: INTEGER LIST AS v
+MATCH (x:A) RETURN x IS :: ANY RELATIONSHIP AS v
+RETURN 1.5 IS :: PROPERTY VALUE AS v
+RETURN 'e\u0301' IS NOT NFC NORMALIZED AS v
+MATCH (x)-[r:T*1..2]->(y) WITH r LIMIT 1 MATCH (p)-[r*]->(q) RETURN count(*) AS v
+UNWIND [1, 2, 3] AS i CALL { WITH i RETURN i * 10 AS x } RETURN collect(x) AS v
+UNWIND [1, 2] AS i CALL (*) { RETURN i + 1 AS x } RETURN collect(x) AS v
+UNWIND [1, 2] AS i CALL { RETURN 7 AS x UNION RETURN 8 AS x } RETURN collect(i + x) AS v
+UNWIND [1, 2] AS i CALL { WITH i RETURN i AS x UNION WITH i RETURN i AS x } RETURN collect(x) AS v
+UNWIND [1, 2] AS i CALL (i) { UNWIND range(1, i) AS j RETURN sum(j) AS x, max(j) AS y } RETURN collect([i, x, y]) AS v
+UNWIND [1, 2] AS i CALL (i) { MATCH (x) WHERE x.n = i RETURN x } RETURN collect(x.n) AS v
+MATCH (x:A) CALL { WITH x MATCH (x)-->(y) WITH y AS z RETURN z.n AS c } RETURN collect(c) AS v
+MATCH (x:A) CALL { MATCH (x:B) RETURN x.n AS c } RETURN x.n + c AS v
+UNWIND [1, 2] AS i CALL (i) { CREATE (:New {n: i}) } MATCH (x:New) RETURN count(DISTINCT x) AS v
+UNWIND [1, 2, 3] AS i CALL (i) { MATCH (x:New) WITH count(x) AS before CREATE (:New) RETURN before } RETURN collect(before) AS v
+CALL { CREATE (:New) UNION CREATE (:New) } WITH 1 AS one MATCH (x:New) RETURN count(x) AS v
+MATCH (x) CALL (x) { WITH x.n AS m RETURN * } RETURN sum(m) AS v
+MATCH (x) WHERE EXISTS { MATCH (x)-[:S]->() RETURN 1 AS o UNION MATCH (x)-[:L]->() RETURN 1 AS o } RETURN collect(x.n) AS v
+MATCH (x) WHERE EXISTS { WITH x MATCH (x)-->(y) WITH count(y) AS c WHERE c > 1 RETURN c } RETURN collect(x.n) AS v
+MATCH (x:A) RETURN COUNT { MATCH (x)-->(y) RETURN y UNION ALL MATCH (x)<--(y) RETURN y } AS v
+MATCH (x:A) RETURN COLLECT { MATCH (x)-[r]->() RETURN r.w ORDER BY r.w DESC } AS v
+RETURN COLLECT { UNWIND [1, 2] AS i RETURN i UNION ALL UNWIND [3] AS i RETURN i } AS v
+MATCH (x:A) RETURN EXISTS { CALL (x) { MATCH (x)-->(y) RETURN y } RETURN y } AS v
+MATCH (x) WITH collect(x) AS all RETURN [x IN all WHERE (x)-[:T]->() | x.n] AS v
+MATCH (x) WITH collect(x) AS all RETURN all(x IN all WHERE (x)-->()) AS v
+WITH [1, null] AS l RETURN [x IN l[1] WHERE EXISTS { (x)-->() }] AS v
+MATCH (x:A) RETURN [(x)-[r]->(y) WHERE EXISTS { (y)-[:S]->() } | r.w] AS v
+MATCH (a:A), (c:C), p = shortestPath((a)-[r*]->(c)) WHERE none(x IN r WHERE x.w = 2) RETURN [x IN r | x.w] AS v
+MATCH (a:A), (b:B), p = allShortestPaths((a)-[*]->(b)) WHERE length(p) > 1 RETURN count(p) AS v
+MATCH (a:A), (c:C), p = shortestPath((a)-[*..1]->(c)) WHERE length(p) > 0 RETURN count(p) AS v
+MATCH (a:A), (c:C), p = shortestPath((a)-[:!L*]->(c)) RETURN length(p) AS v
+MATCH (a:A) FOREACH (i IN [5, 5] | MERGE (x:New {n: i}) SET x.k = i REMOVE x.k) WITH a MATCH (x:New) RETURN count(x) AS v
+UNWIND [1, 2] AS i MERGE (x:New {all: size([(y:New)-[:Z]->() | 1]) + i}) CREATE (x)-[:Z]->(x) RETURN count(*) AS v
+MATCH (:A)-[:T]->+(x) RETURN count(*) AS v
+MATCH (:A)-[r]->{1,2}(x) RETURN collect(size(r)) AS v
+MATCH (:A)-[r:T|S WHERE r.w > 1]->+(x:C) RETURN [e IN r | e.w] AS v
+MATCH p = ANY SHORTEST (:A)-->+(:C) RETURN length(p) AS v
+MATCH p = SHORTEST 1 (:A)-[:!L]->+(:C) RETURN length(p) AS v
+UNWIND [1, 2, 3, 4] AS x RETURN percentileCont(x, 0.5) AS v
+UNWIND [10, 20, 30] AS x RETURN percentileDisc(x, 0.0) AS v
+UNWIND [3, null, 1] AS x RETURN percentileDisc(x, 1.0) AS v
+UNWIND [1, 1, 4] AS x RETURN percentileCont(DISTINCT x, 0.5) AS v
+UNWIND [1, 2, 3, 4] AS x RETURN round(stDevP(x), 4) AS v
+RETURN isEmpty(null) AS v
+RETURN [toFloatOrNull('1.5'), toFloatOrNull(true), toFloatOrNull(2)] AS v
+RETURN [toStringOrNull(1), toStringOrNull([1]), toStringOrNull('a')] AS v
+RETURN toFloatList(['1', 2, true]) AS v
+RETURN toBooleanList(['true', 0, 'x']) AS v
+RETURN [round(3.141592, 3), round(2.5), round(-2.5), round(-2.5, 0)] AS v
+RETURN [round(1.25, 1, 'HALF_UP'), round(1.25, 1, 'HALF_DOWN'), round(1.25, 1, 'HALF_EVEN'), round(1.35, 1, 'half_even')] AS v
+RETURN split('abc', '') AS v
+RETURN split('a,b;c', [',', ';']) AS v
+RETURN [nullIf(1, 1), nullIf(1, 2), nullIf(null, 1), nullIf(1, null)] AS v
+RETURN valueType([1, 2]) AS v
+RETURN valueType({a: 1}) AS v
+MATCH (x:A) RETURN elementId(x) = id(x) AS v
+RETURN size(normalize('e\u0301')) AS v
+RETURN [btrim(' a '), btrim('xxaxx', 'x'), ltrim('xxa', 'x'), rtrim('axy', 'yx')] AS v
+RETURN lower('A') + upper('b') AS v
+RETURN [isNaN(0.0 / 0.0), isNaN(1), isNaN(null)] AS v
+RETURN reduce(s = 0, x IN null | s + x) AS v
+RETURN single(x IN [1, null] WHERE x = 1) AS v

@@ -12,6 +12,9 @@ fn error(query: &str) -> String {
 
 #[test]
 fn messages() {
+    let compiled: Vec<&&str> =
+        QUERIES.iter().filter(|query| tidegraph_opencypher::compile(query).is_ok()).collect();
+    assert!(compiled.is_empty(), "{compiled:#?}");
     let mut text = String::new();
     for query in QUERIES {
         text += &format!("{query}\n    {}\n", error(query));
@@ -26,7 +29,7 @@ fn codes() {
     let code = |query| tidegraph_opencypher::compile(query).unwrap_err().code().as_str();
     assert_eq!(code("RETURN ("), "MalformedQueryException");
     assert_eq!(code("RETURN foo(1)"), "MalformedQueryException");
-    assert_eq!(code("CALL db.indexes()"), "UnsupportedOperationException");
+    assert_eq!(code("CALL apoc.help()"), "UnsupportedOperationException");
 }
 
 #[test]
@@ -287,8 +290,7 @@ const QUERIES: &[&str] = &[
     "MATCH p = shortestPath((a)-->(b)-->(c)) RETURN p",
     "MATCH p = shortestPath((a)-[*2..]->(b)) RETURN p",
     // Not supported yet.
-    "CALL db.indexes() YIELD name RETURN name",
-    "CALL { RETURN 1 AS x } RETURN x",
+    "CALL apoc.help() YIELD name RETURN name",
     "CALL nonsense() YIELD x RETURN x",
     "CALL neptune.algo.bfs(1) YIELD node RETURN node",
     "CALL neptune.graph.pg_schema(1, 2) YIELD schema RETURN schema",
@@ -302,30 +304,16 @@ const QUERIES: &[&str] = &[
     "LOAD CSV FROM 'x' AS row RETURN row",
     "CREATE INDEX foo FOR (n:A) ON (n.x)",
     "EXPLAIN RETURN 1",
-    "MATCH (n:A|B) RETURN n",
-    "MATCH (n:!A) RETURN n",
-    "MATCH (n WHERE n.x = 1) RETURN n",
-    "MATCH (a)-[r WHERE r.x = 1]->(b) RETURN a",
     "MATCH ((a)-->(b)){1,3} RETURN a",
-    "MATCH (a)-->+(b) RETURN a",
     "MATCH (n) RETURN n {.name, }",
     "MATCH (n) RETURN n {.name .age}",
     "MATCH (n) RETURN n {*}",
     "MATCH (n) RETURN n {name: }",
     "MATCH (n) RETURN n {m}",
     "RETURN 1 AS n ORDER BY n {.a}",
-    "MATCH (a)-[rs*]->(b) MATCH (c)-[rs*]->(d) RETURN c",
-    "MATCH p = shortestPath((a)-[*]->(b)) WHERE length(p) > 1 RETURN p",
-    "MATCH (a) RETURN [x IN [1] WHERE (a)-->({k: x})]",
-    "RETURN [x IN [1] | EXISTS { (n {k: x}) }]",
-    "MATCH (n {x: COUNT { (m) }}) RETURN n",
     "RETURN duration.between(1, 2)",
     "RETURN date.yesterday()",
     "RETURN duration()",
-    "RETURN percentileCont(1, 0.5)",
-    "RETURN round(1.5, 1)",
-    "MATCH (n) SET n['x'] = 1",
-    "RETURN COLLECT { MATCH (n) RETURN n }",
 ];
 
 /// Returns a long text with an error at its end.

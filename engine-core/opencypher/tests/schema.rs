@@ -1,11 +1,15 @@
 //! Commands for indexes and constraints: those that parse, and those that are refused
 //! with a message and a position.
 
-use tidegraph_opencypher::{SchemaCommand, schema_command};
+use tidegraph_opencypher::{SchemaCommand, Show, schema_command};
 
 fn create(name: Option<&str>, unique: bool, if_not_exists: bool) -> SchemaCommand {
     let name = name.map(Into::into);
     SchemaCommand::Create { name, label: "Person".into(), key: "email".into(), unique, if_not_exists }
+}
+
+fn show(what: Show) -> SchemaCommand {
+    SchemaCommand::Show { what, over_rows: None }
 }
 
 #[test]
@@ -27,9 +31,12 @@ fn commands() {
         ("DROP INDEX i", drop(false, false)),
         ("DROP INDEX i IF EXISTS", drop(false, true)),
         ("DROP CONSTRAINT i;", drop(true, false)),
-        ("SHOW INDEXES", SchemaCommand::ShowIndexes),
-        ("SHOW ALL INDEXES", SchemaCommand::ShowIndexes),
-        ("show constraints", SchemaCommand::ShowConstraints),
+        ("SHOW INDEXES", show(Show::Indexes)),
+        ("SHOW ALL INDEXES", show(Show::Indexes)),
+        ("show constraints", show(Show::Constraints)),
+        ("SHOW PROCEDURES", show(Show::Procedures)),
+        ("SHOW BUILT IN FUNCTIONS", show(Show::Functions)),
+        ("SHOW DATABASES", show(Show::Databases)),
     ] {
         assert_eq!(schema_command(text), Ok(Some(expected.clone())), "{text}");
         // A printed command parses to the same command.
@@ -45,7 +52,7 @@ fn queries_are_none() {
         "CREATE constraint=(n)",
         "MATCH (n) RETURN n",
         "RETURN 'CREATE INDEX'",
-        "SHOW DATABASES",
+        "SHOW TRANSACTIONS",
         "DROP DATABASE x",
         "",
         "(",
@@ -99,7 +106,8 @@ fn refused() {
         ),
         ("DROP INDEX", "unexpected end of the query, expected a name at 1:11"),
         ("DROP INDEX ON :A(b)", "not supported yet: DROP … ON (write the name) at 1:12"),
-        ("SHOW INDEXES YIELD name", "not supported yet: SHOW with YIELD or WHERE at 1:14"),
+        ("SHOW INDEXES YIELD nothing", "variable `nothing` is not defined at 1:20"),
+        ("SHOW INDEXES WHERE x", "variable `x` is not defined at 1:20"),
     ] {
         assert_eq!(schema_command(text).map_err(|e| e.to_string()), Err(expected.to_owned()), "{text}");
     }

@@ -372,6 +372,7 @@ impl Display for Expr {
             Expr::Xor(a, b) => write!(f, "({a} xor {b})"),
             Expr::Not(e) => write!(f, "not {e}"),
             Expr::IsNull(e) => write!(f, "{e} is null"),
+            Expr::IsType(e, test) => write!(f, "{e} is :: {test}"),
             Expr::IsBound(slot) => write!(f, "{slot} is bound"),
             Expr::Compare(c, a, b) => {
                 let sign = match c {

@@ -1,7 +1,7 @@
 //! Expressions, which are computed for each row from its slots. They contain no plans: a subquery is bound to a slot
 //! before ([`crate::Op::Bind`]).
 
-use crate::Slot;
+use crate::{Slot, TypeTest};
 use tidegraph_types::{Str, Value};
 
 /// An expression.
@@ -31,6 +31,8 @@ pub enum Expr {
     Not(Box<Expr>),
     /// Whether the value is null (or unbound). Never null itself.
     IsNull(Box<Expr>),
+    /// Whether the value, which may be null, has one of the types. Never null itself.
+    IsType(Box<Expr>, Box<TypeTest>),
     /// Whether the slot is bound. Never null.
     IsBound(Slot),
     /// A comparison, three-valued.
@@ -268,6 +270,7 @@ pub enum Function {
     Abs,
     Ceil,
     Floor,
+    /// Args number, places, mode (such as `HALF_UP`).
     Round,
     Sign,
     Sqrt,
@@ -295,13 +298,40 @@ pub enum Function {
     Substring,
     Left,
     Right,
+    /// `trim(text[, characters])`: without `characters`, removes white space.
     Trim,
     LTrim,
     RTrim,
     ToLower,
     ToUpper,
     Replace,
+    /// Args text, delimiter or list of delimiters.
     Split,
+    /// Args text, form (`NFC`, `NFD`, `NFKC`, `NFKD`): the text in the Unicode normal form.
+    Normalize,
+    /// Args text, form: whether the text is in the form; null if the value is no string.
+    IsNormalized,
+    /// Whether a list, map or string is empty.
+    IsEmpty,
+    IsNaN,
+    /// Like `ToInteger` and its kin, but null for a value of another type.
+    ToIntegerOrNull,
+    ToFloatOrNull,
+    ToTextOrNull,
+    ToBooleanOrNull,
+    /// The converted items of a list, null where an item has no counterpart.
+    ToIntegerList,
+    ToFloatList,
+    ToTextList,
+    ToBooleanList,
+    /// Args value, value: null if they are equal, or else the first.
+    NullIf,
+    /// The name of a value's type.
+    ValueType,
+    Sinh,
+    Cosh,
+    Tanh,
+    Coth,
     /// Args list of strings, delimiter: the strings as one text (Neptune `join`).
     Join,
     /// Args text, part, from, to: the position of the first occurrence between two positions, or -1. A `to` of -1 is the
@@ -409,6 +439,10 @@ pub enum AggregateKind {
     StdDev,
     /// The population standard deviation.
     StdDevP,
+    /// The value below which a part of the values lies, interpolated: args value, part from 0 to 1.
+    PercentileCont,
+    /// The value at or below which a part of the values lies, one of the inputs: args value, part from 0 to 1.
+    PercentileDisc,
 }
 
 impl Expr {

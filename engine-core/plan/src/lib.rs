@@ -16,6 +16,7 @@
 //!
 //! **Invariants.** Front ends evaluate nothing. Every operator is open to both languages.
 
+mod batches;
 pub mod display;
 pub mod error;
 pub mod expr;
@@ -25,8 +26,10 @@ pub mod passes;
 pub mod pattern;
 mod procedure;
 mod top;
+mod types;
 pub mod visit;
 
+pub use batches::{BatchedPlan, DEFAULT_BATCH_ROWS, OnError, ROWS_PARAMETER};
 pub use error::FrontEndError;
 pub use expr::{
     AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType,
@@ -39,3 +42,4 @@ pub use op::{
 pub use pattern::{Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Shortest};
 pub use procedure::{Procedure, Signature};
 pub use top::TopEdges;
+pub use types::{TypeTest, ValueType};

@@ -158,7 +158,7 @@ pub struct AggregateItem {
     pub out: Slot,
     /// The function.
     pub kind: AggregateKind,
-    /// Arguments: none for `CountRows`, two for `CollectMap`, else one.
+    /// Arguments: none for `CountRows`, two for `CollectMap` and percentiles, else one.
     pub args: Vec<Expr>,
     /// Whether equal values count once.
     pub distinct: bool,
@@ -367,7 +367,8 @@ pub enum Op {
     /// Writes all entries of a map, or all properties of another element. `replace`: removes all other keys.
     SetPropertyMap { input: Box<Op>, element: Expr, map: Expr, replace: bool },
     /// Adds or removes labels of a vertex.
-    SetLabels { input: Box<Op>, element: Expr, add: Vec<Str>, remove: Vec<Str> },
+    /// Each label is a string; a list stands for all its items.
+    SetLabels { input: Box<Op>, element: Expr, add: Vec<Expr>, remove: Vec<Expr> },
     /// Deletes vertices, edges, paths, properties, or lists of them. `detach`: also deletes the edges of a vertex;
     /// otherwise a vertex that still has edges at the end of the request is an error. Null is skipped.
     Delete { input: Box<Op>, targets: Vec<Expr>, detach: bool },

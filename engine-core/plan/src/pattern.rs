@@ -47,6 +47,8 @@ pub struct PatternEdge {
     pub labels: Vec<Str>,
     /// Properties; all must be equal, for each edge of a variable length pattern.
     pub properties: Vec<(Str, Expr)>,
+    /// A local slot for an edge, and a condition on each edge of a variable length pattern. `None` if `length` is not given.
+    pub filter: Option<(Slot, Expr)>,
     /// Bounds, if the length is variable.
     pub length: Option<Length>,
     /// The edge is the body of `shortestPath(…)`; `length` is given too.

@@ -1,5 +1,7 @@
 //! The registry of procedures: what `CALL` may name. Front ends look names up here, and `exec` runs what they find.
 
+use std::fmt;
+
 /// A procedure. `exec` has a function for each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Procedure {
@@ -15,6 +17,16 @@ pub enum Procedure {
     PropertyKeys,
     /// `dbms.components()`: what answers, and its version.
     Components,
+    /// `dbms.procedures()`: the procedures of this list.
+    Procedures,
+    /// `db.indexes()`: the indexes, also those of constraints.
+    Indexes,
+    /// `db.schema.visualization()`: a node for each label, and a relationship for each pair of labels that a type connects.
+    SchemaGraph,
+    /// `db.schema.nodeTypeProperties()`: the property keys of the nodes with each label, and the types of their values.
+    NodeTypes,
+    /// `db.schema.relTypeProperties()`: the same for relationships.
+    EdgeTypes,
 }
 
 /// What a procedure is called, takes and yields.
@@ -30,8 +42,19 @@ pub struct Signature {
 
 impl Procedure {
     /// All procedures.
-    pub const ALL: [Self; 6] =
-        [Self::PgSchema, Self::Ping, Self::Labels, Self::EdgeLabels, Self::PropertyKeys, Self::Components];
+    pub const ALL: [Self; 11] = [
+        Self::PgSchema,
+        Self::Ping,
+        Self::Labels,
+        Self::EdgeLabels,
+        Self::PropertyKeys,
+        Self::Components,
+        Self::Procedures,
+        Self::Indexes,
+        Self::SchemaGraph,
+        Self::NodeTypes,
+        Self::EdgeTypes,
+    ];
 
     /// Returns the name, the arguments and the columns.
     #[must_use]
@@ -43,11 +66,46 @@ impl Procedure {
             Self::EdgeLabels => ("db.relationshipTypes", &[], &["relationshipType"]),
             Self::PropertyKeys => ("db.propertyKeys", &[], &["propertyKey"]),
             Self::Components => ("dbms.components", &[], &["name", "versions", "edition"]),
+            Self::Procedures => ("dbms.procedures", &[], &["name", "signature", "description", "mode"]),
+            Self::Indexes => (
+                "db.indexes",
+                &[],
+                &["name", "state", "uniqueness", "type", "entityType", "labelsOrTypes", "properties"],
+            ),
+            Self::SchemaGraph => ("db.schema.visualization", &[], &["nodes", "relationships"]),
+            Self::NodeTypes => (
+                "db.schema.nodeTypeProperties",
+                &[],
+                &["nodeType", "nodeLabels", "propertyName", "propertyTypes", "mandatory"],
+            ),
+            Self::EdgeTypes => (
+                "db.schema.relTypeProperties",
+                &[],
+                &["relType", "propertyName", "propertyTypes", "mandatory"],
+            ),
         };
         Signature { name, arguments, columns }
     }
 
-    /// Finds a procedure by its name.
+    /// Returns what it does, in a sentence.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::PgSchema => "Returns labels, properties and connections of the graph as one map.",
+            Self::Ping => "Succeeds.",
+            Self::Labels => "Lists the labels of nodes.",
+            Self::EdgeLabels => "Lists the types of relationships.",
+            Self::PropertyKeys => "Lists the property keys.",
+            Self::Components => "Names the database and its version.",
+            Self::Procedures => "Lists the procedures.",
+            Self::Indexes => "Lists the indexes.",
+            Self::SchemaGraph => "Returns labels as nodes, and types between them as relationships.",
+            Self::NodeTypes => "Lists the properties of nodes by label, with their types.",
+            Self::EdgeTypes => "Lists the properties of relationships by type, with their types.",
+        }
+    }
+
+    /// Finds a procedure by its name, in upper or lower case.
     ///
     /// ```
     /// use tidegraph_plan::Procedure;
@@ -58,5 +116,11 @@ impl Procedure {
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|procedure| procedure.signature().name.eq_ignore_ascii_case(name))
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({}) :: ({})", self.name, self.arguments.join(", "), self.columns.join(", "))
     }
 }

@@ -128,7 +128,9 @@ impl Op {
                 .chain(properties.iter().flat_map(PropertyAssignment::exprs))
                 .collect(),
             Op::SetPropertyMap { element, map, .. } => vec![element, map],
-            Op::SetLabels { element, .. } => vec![element],
+            Op::SetLabels { element, add, remove, .. } => {
+                std::iter::once(element).chain(add).chain(remove).collect()
+            }
             Op::Delete { targets, .. } => targets.iter().collect(),
             Op::Argument
             | Op::ScanEdges { .. }
@@ -229,6 +231,7 @@ macro_rules! inner {
             Expr::Property(base, _)
             | Expr::Not(base)
             | Expr::IsNull(base)
+            | Expr::IsType(base, _)
             | Expr::Negate(base)
             | Expr::HasLabels(base, _)
             | Expr::HasAnyLabel(base, _) => vec![&$($mut)? **base],

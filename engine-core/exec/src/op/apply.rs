@@ -14,11 +14,14 @@ pub(super) struct Subplan<'p> {
     root: Boxed<'p>,
     /// Whether it writes: then it must run to its end, even if its rows are not needed.
     writes: bool,
+    /// Whether it reads what it writes, so that each outer row must see the writes of those before it.
+    row_by_row: bool,
 }
 
 impl<'p> Subplan<'p> {
     pub(super) fn new(plan: &'p Op, measured: bool) -> Result<Self> {
-        Ok(Self { root: build(plan, measured)?, writes: plan.writes() })
+        let writes = plan.writes();
+        Ok(Self { root: build(plan, measured)?, writes, row_by_row: writes && plan.reads_graph() })
     }
 
     /// Starts again with the rows of a batch as origins.
@@ -95,6 +98,8 @@ struct Current {
     /// Outer rows below this were yielded, with inner rows or without.
     passed: usize,
     ended: bool,
+    /// The next outer row to start, if the subplan runs row by row.
+    next_row: usize,
 }
 
 impl<'p> Apply<'p> {
@@ -116,7 +121,14 @@ impl<'p> Apply<'p> {
             _ => None,
         };
         if !current.ended {
-            if let Some(inner) = self.plan.next(ctx, want.rows)? {
+            let mut next = self.plan.next(ctx, want.rows)?;
+            while next.is_none() && self.plan.row_by_row && current.next_row < current.outer.len {
+                ctx.check()?;
+                self.plan.start_rows(&current.outer, &[current.next_row as u32], ctx);
+                current.next_row += 1;
+                next = self.plan.next(ctx, want.rows)?;
+            }
+            if let Some(inner) = next {
                 return Ok(Some(match optional {
                     None => with_outer_origin(inner, &current.outer),
                     Some(slots) => current.with_unmatched(inner, slots, self.in_order),
@@ -197,9 +209,15 @@ impl Operator for Apply<'_> {
             let Some(outer) = self.input.next(ctx, want)? else { return Ok(None) };
             match self.kind {
                 ApplyKind::Cross | ApplyKind::Optional(_) => {
-                    self.plan.start(&outer, ctx);
+                    let mut next_row = 0;
+                    if self.plan.row_by_row && outer.len > 0 {
+                        self.plan.start_rows(&outer, &[0], ctx);
+                        next_row = 1;
+                    } else {
+                        self.plan.start(&outer, ctx);
+                    }
                     let matched = vec![false; outer.len];
-                    self.current = Some(Current { outer, matched, passed: 0, ended: false });
+                    self.current = Some(Current { outer, matched, passed: 0, ended: false, next_row });
                 }
                 ApplyKind::Semi | ApplyKind::Anti => {
                     let found = self.plan.exists(&outer, ctx)?;
@@ -211,9 +229,16 @@ impl Operator for Apply<'_> {
                     }
                 }
                 ApplyKind::Discard => {
-                    self.plan.start(&outer, ctx);
-                    while self.plan.next(ctx, crate::batch::BATCH_ROWS)?.is_some() {
-                        ctx.check()?;
+                    let parts = if self.plan.row_by_row { outer.len } else { 1 };
+                    for row in 0..parts {
+                        if self.plan.row_by_row {
+                            self.plan.start_rows(&outer, &[row as u32], ctx);
+                        } else {
+                            self.plan.start(&outer, ctx);
+                        }
+                        while self.plan.next(ctx, crate::batch::BATCH_ROWS)?.is_some() {
+                            ctx.check()?;
+                        }
                     }
                     return Ok(Some(outer));
                 }

@@ -10,6 +10,7 @@ use crate::view::MetaOwner;
 use crate::{Batch, Column, Context, Error, Result};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
+use std::sync::Arc;
 use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
 use tidegraph_plan::{Expr, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Str, Token, Value};
@@ -364,38 +365,71 @@ impl Operator for SetPropertyMap<'_> {
 pub(super) struct SetLabels<'p> {
     input: Boxed<'p>,
     element: &'p Expr,
-    add: &'p [Str],
-    remove: &'p [Str],
+    add: &'p [Expr],
+    remove: &'p [Expr],
     tokens: Tokens,
 }
 
 impl<'p> SetLabels<'p> {
-    pub(super) fn new(input: Boxed<'p>, element: &'p Expr, add: &'p [Str], remove: &'p [Str]) -> Self {
+    pub(super) fn new(input: Boxed<'p>, element: &'p Expr, add: &'p [Expr], remove: &'p [Expr]) -> Self {
         Self { input, element, add, remove, tokens: Tokens::default() }
+    }
+
+    /// Returns the names that a row gives: each value is a name or a list of names.
+    fn names(columns: &[Arc<Column>], row: usize) -> Result<Vec<Str>> {
+        let mut names = vec![];
+        for column in columns {
+            let value = column.get(row);
+            let items = value.as_slice().unwrap_or(std::slice::from_ref(&value));
+            for item in items {
+                match item {
+                    Value::String(name) => names.push(name.clone()),
+                    other => return Err(Error::of_type(LABELS, "strings as labels", other)),
+                }
+            }
+        }
+        Ok(names)
     }
 }
 
+const LABELS: &str = "setting labels";
+
 impl Operator for SetLabels<'_> {
     fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
-        const PLACE: &str = "setting labels";
         let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
         ctx.check()?;
         let before = ctx.view.pending_bytes();
-        let column: std::sync::Arc<Column> = compute::column(self.element, &batch, ctx)?;
+        let column: Arc<Column> = compute::column(self.element, &batch, ctx)?;
+        let add = compute::columns(self.add, &batch, ctx)?;
+        let remove = compute::columns(self.remove, &batch, ctx)?;
+        let is_fixed = self.add.iter().chain(self.remove).all(|label| matches!(label, Expr::Literal(_)));
         let mut vertices = Vec::with_capacity(batch.len);
         for row in 0..batch.len {
             match column.vertex(row) {
-                Some(gui) => vertices.push(gui),
+                Some(gui) => vertices.push((row, gui)),
                 None if column.is_null(row) => {}
-                None => return Err(Error::of_type(PLACE, "a vertex", &column.get(row))),
+                None => return Err(Error::of_type(LABELS, "a vertex", &column.get(row))),
             }
         }
-        self.tokens.intern(self.add.iter(), ctx)?;
-        let add: Vec<Token> = self.add.iter().map(|name| self.tokens.of(name)).collect::<Result<_>>()?;
-        let remove = tidegraph_apl::tokens_of(ctx.view.catalog(), self.remove);
-        ctx.view.prepare_vertices(&vertices, &[])?;
-        for gui in vertices {
+        let guis: Vec<Gui> = vertices.iter().map(|(_, gui)| *gui).collect();
+        let mut labels: Option<(Vec<Token>, Vec<Token>)> = None;
+        for (at, (row, gui)) in vertices.into_iter().enumerate() {
+            if at == 0 {
+                ctx.view.prepare_vertices(&guis, &[])?;
+            }
+            ctx.spend(1)?;
+            let (add, remove) = match labels.take().filter(|_| is_fixed) {
+                Some(same) => same,
+                None => {
+                    let added = Self::names(&add, row)?;
+                    self.tokens.intern(added.iter(), ctx)?;
+                    let added = added.iter().map(|name| self.tokens.of(name)).collect::<Result<_>>()?;
+                    let removed = Self::names(&remove, row)?;
+                    (added, tidegraph_apl::tokens_of(ctx.view.catalog(), &removed))
+                }
+            };
             ctx.view.set_labels(gui, &add, &remove)?;
+            labels = Some((add, remove));
         }
         charge_pending(before, ctx)?;
         Ok(Some(batch))

@@ -19,5 +19,19 @@ pub(crate) fn call(procedure: Procedure, _args: &[Value], ctx: &Context<'_>) -> 
             let versions = Value::list(vec![env!("CARGO_PKG_VERSION").into()]);
             vec![vec!["Tidegraph".into(), versions, "community".into()]]
         }
+        Procedure::Procedures => {
+            let mut all: Vec<Procedure> = Procedure::ALL.into();
+            all.sort_unstable_by_key(|procedure| procedure.signature().name);
+            let row = |procedure: Procedure| {
+                let signature = procedure.signature();
+                let text = Value::string(signature.to_string());
+                vec![signature.name.into(), text, procedure.description().into(), "READ".into()]
+            };
+            all.into_iter().map(row).collect()
+        }
+        Procedure::Indexes => schema::indexes(ctx)?,
+        Procedure::SchemaGraph => vec![schema::visualization(ctx)?],
+        Procedure::NodeTypes => schema::node_types(ctx)?,
+        Procedure::EdgeTypes => schema::edge_types(ctx)?,
     })
 }

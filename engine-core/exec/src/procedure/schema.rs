@@ -6,13 +6,17 @@
 
 use crate::view::ScanState;
 use crate::{Context, Error, Result};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegraph_apl::{
     EdgeRead, EdgeRows, Projection, PropertyCell, PropertyPredicate, Statistics, Test, VertexRead,
     VertexRows, VertexScan,
 };
-use tidegraph_types::{Edge, Gui, Map, Str, Temporal, Token, Value};
+use tidegraph_types::{
+    Cardinality, Edge, EdgeData, Gui, GuiHasher, IndexDefinition, Map, PropertyData, Sid, Str, Temporal, Token,
+    Value, VertexData,
+};
 
 /// Number of vertices of a label whose values are read.
 const VERTICES: usize = 1_000;
@@ -80,6 +84,105 @@ pub(super) fn pg_schema(ctx: &Context<'_>) -> Result<Value> {
         ("labelTriples", Value::list(triples)),
     ];
     Ok(Value::map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect()))
+}
+
+/// Returns a row for each index.
+pub(super) fn indexes(ctx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
+    let Some(source) = ctx.statistics else {
+        return Err(Error::Plan("this request has no indexes of the graph".to_owned()));
+    };
+    let mut indexes = source.indexes()?;
+    indexes.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+    let name = |token| Value::list(vec![ctx.view.catalog().name(token).into()]);
+    let row = |(index, complete): (IndexDefinition, bool)| {
+        vec![
+            index.name.into(),
+            if complete && !index.unchecked { "ONLINE" } else { "BUILDING" }.into(),
+            if index.unique { "UNIQUE" } else { "NONUNIQUE" }.into(),
+            "RANGE".into(),
+            "NODE".into(),
+            name(index.label),
+            name(index.key),
+        ]
+    };
+    Ok(indexes.into_iter().map(row).collect())
+}
+
+/// Returns a row for each label and each property of vertices with it.
+pub(super) fn node_types(ctx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
+    let statistics = statistics(ctx)?;
+    let mut rows = vec![];
+    for (name, label) in by_name(&statistics.vertices_by_label, ctx) {
+        let first = || vec![Value::string(format!(":`{name}`")), Value::list(vec![name.clone().into()])];
+        add_type_rows(vertex_types(label, &statistics, ctx)?, first, &mut rows);
+    }
+    Ok(rows)
+}
+
+/// Returns a row for each label and each property of edges with it.
+pub(super) fn edge_types(ctx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
+    let statistics = statistics(ctx)?;
+    let mut rows = vec![];
+    for (name, label) in by_name(&statistics.edges_by_label, ctx) {
+        let first = || vec![Value::string(format!(":`{name}`"))];
+        add_type_rows(EdgesOfLabel::read(label, ctx)?.types, first, &mut rows);
+    }
+    Ok(rows)
+}
+
+/// Adds a row for each key; or one without a key if there are none. Whether all elements have a key is not known, so that
+/// none is mandatory.
+fn add_type_rows(types: Types, first: impl Fn() -> Vec<Value>, rows: &mut Vec<Vec<Value>>) {
+    if types.is_empty() {
+        let mut row = first();
+        row.extend([Value::Null, Value::Null, false.into()]);
+        rows.push(row);
+    }
+    for (key, names) in types {
+        let names = Value::list(names.into_iter().map(Value::from).collect());
+        let mut row = first();
+        row.extend([key.into(), names, false.into()]);
+        rows.push(row);
+    }
+}
+
+/// Returns a list of vertices, one for each label, and a list of the edges between them, which exist in the answer only.
+pub(super) fn visualization(ctx: &Context<'_>) -> Result<Vec<Value>> {
+    let statistics = statistics(ctx)?;
+    // No id of a user begins with a blank in practice; a clash would only concern how a client draws the answer.
+    let gui = |label: &Str| GuiHasher::default().gui(&format!(" label {label}"));
+    let text = |key: &'static str, value: Value| PropertyData {
+        key: key.into(),
+        cardinality: Cardinality::Single,
+        values: SmallVec::from_iter([value]),
+        meta: vec![],
+    };
+    let vertex = |(label, _): &(Str, Token)| {
+        Value::VertexData(Arc::new(VertexData {
+            gui: gui(label),
+            id: label.clone(),
+            labels: vec![label.clone()],
+            properties: vec![text("name", label.clone().into())],
+        }))
+    };
+    let vertices = by_name(&statistics.vertices_by_label, ctx).iter().map(vertex).collect();
+    let mut edges = vec![];
+    for (name, label) in by_name(&statistics.edges_by_label, ctx) {
+        for (from, to) in EdgesOfLabel::read(label, ctx)?.ends {
+            let edge = Edge { sid: Sid(edges.len() as u64), source: gui(&from), target: gui(&to), label };
+            edges.push(Value::EdgeData(Arc::new(EdgeData {
+                edge,
+                id: Str::from(format!("{from}-{name}-{to}")),
+                label: name.clone(),
+                source_id: from.clone(),
+                target_id: to.clone(),
+                source_labels: vec![from],
+                target_labels: vec![to],
+                properties: vec![("name".into(), name.clone().into())],
+            })));
+        }
+    }
+    Ok(vec![Value::list(vertices), Value::list(edges)])
 }
 
 /// Returns the labels that some element has, in the order of their names.

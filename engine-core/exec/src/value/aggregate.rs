@@ -42,6 +42,8 @@ enum State {
     Map(Map),
     /// Mean, and sum of squared distances from it (Welford's algorithm).
     Deviation(f64, f64),
+    /// Values, and the part below the percentile, from the first row.
+    Values(Vec<Value>, Option<f64>),
 }
 
 impl Accumulator {
@@ -58,6 +60,7 @@ impl Accumulator {
             AggregateKind::CollectSet => State::Set(FxHashSet::default(), vec![]),
             AggregateKind::CollectMap => State::Map(Map::new()),
             AggregateKind::StdDev | AggregateKind::StdDevP => State::Deviation(0.0, 0.0),
+            AggregateKind::PercentileCont | AggregateKind::PercentileDisc => State::Values(vec![], None),
         };
         // A repeated value does not change these.
         let idempotent = matches!(
@@ -91,6 +94,10 @@ impl Accumulator {
                 Ok(())
             }
             (AggregateKind::CollectMap, [key, value]) => self.add_pair(key, value, ctx),
+            (AggregateKind::PercentileCont | AggregateKind::PercentileDisc, [value, part]) => {
+                self.set_part(value, part)?;
+                self.add_value(value, ctx)
+            }
             (_, [value, ..]) => self.add_value(value, ctx),
             (_, []) => Ok(()),
         }
@@ -109,6 +116,13 @@ impl Accumulator {
                     self.add_pair(&keys.get(row), &values.get(row), ctx)?;
                 }
             }
+            (AggregateKind::PercentileCont | AggregateKind::PercentileDisc, [values, parts]) => {
+                for row in 0..rows {
+                    let value = values.get(row);
+                    self.set_part(&value, &parts.get(row))?;
+                    self.add_value(&value, ctx)?;
+                }
+            }
             (AggregateKind::Count, [column]) if self.distinct.is_none() => {
                 self.count += (0..rows).filter(|row| !column.is_null(*row)).count() as u64;
             }
@@ -125,6 +139,21 @@ impl Accumulator {
                 }
             },
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the part of a percentile from the first row that counts.
+    fn set_part(&mut self, value: &Value, part: &Value) -> Result<()> {
+        let State::Values(_, known) = &mut self.state else { return Ok(()) };
+        if known.is_some() || value.is_null() {
+            return Ok(());
+        }
+        let name = percentile_name(self.kind);
+        match part.as_f64() {
+            Some(part) if (0.0..=1.0).contains(&part) => *known = Some(part),
+            Some(_) => return Err(Error::argument(name, "takes a percentile from 0.0 to 1.0", part).into()),
+            None => return Err(Error::of_type(name, "a percentile from 0.0 to 1.0", part).into()),
         }
         Ok(())
     }
@@ -203,6 +232,11 @@ impl Accumulator {
                 }
             }
             State::Map(_) => {}
+            State::Values(values, _) => {
+                number(percentile_name(self.kind), value)?;
+                values.push(value.clone());
+                self.charge(size_of::<Value>(), ctx)?;
+            }
             State::Deviation(mean, squares) => {
                 let number = number("stDev()", value)?;
                 let distance = number - *mean;
@@ -248,12 +282,38 @@ impl Accumulator {
             State::List(list) => Value::list(list),
             State::Set(_, list) => Value::Set(Arc::new(list)),
             State::Map(map) => Value::map(map),
+            State::Values(values, part) => percentile(self.kind, values, part.unwrap_or(0.0)),
             State::Deviation(_, squares) => {
                 let divisor = if self.kind == AggregateKind::StdDev { count - 1.0 } else { count };
                 Value::Double(if divisor > 0.0 { (squares / divisor).sqrt() } else { 0.0 })
             }
         }
     }
+}
+
+fn percentile_name(kind: AggregateKind) -> &'static str {
+    if kind == AggregateKind::PercentileCont { "percentileCont()" } else { "percentileDisc()" }
+}
+
+/// Returns the percentile of numbers, in time linear in their count; null if there are none.
+fn percentile(kind: AggregateKind, mut values: Vec<Value>, part: f64) -> Value {
+    let Some(last) = values.len().checked_sub(1) else { return Value::Null };
+    let by_order = |a: &Value, b: &Value| order::order(a, b);
+    let at_least = |place: f64| (place as usize).min(last);
+    if kind == AggregateKind::PercentileDisc {
+        let place = at_least((part * values.len() as f64).ceil() - 1.0);
+        return values.select_nth_unstable_by(place, by_order).1.clone();
+    }
+    let place = part * last as f64;
+    let below = at_least(place.floor());
+    let (_, low, above) = values.select_nth_unstable_by(below, by_order);
+    let low = low.as_f64().unwrap_or(f64::NAN);
+    let next = above.iter().min_by(|a, b| order::order(a, b)).and_then(Value::as_f64);
+    let share = place - below as f64;
+    Value::Double(match next {
+        Some(next) if share > 0.0 => low * (1.0 - share) + next * share,
+        _ => low,
+    })
 }
 
 /// The bytes that a value holds.

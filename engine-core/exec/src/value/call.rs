@@ -1,10 +1,10 @@
 //! Calls functions with computed arguments: applies the rules for null, then calls the module of the function's kind.
 
 use super::error::Error;
-use super::{collection, convert, list, local, number, path, point, temporal, text};
+use super::{collection, convert, list, local, number, path, point, temporal, text, types};
 use crate::{Context, Result};
 use tidegraph_plan::Function;
-use tidegraph_types::Value;
+use tidegraph_types::{Value, order};
 
 /// Whether the function itself handles null arguments.
 fn takes_null(function: Function) -> bool {
@@ -18,6 +18,8 @@ fn takes_null(function: Function) -> bool {
             | Function::Unfold
             | Function::CountLocal
             | Function::RequireNotNull
+            | Function::NullIf
+            | Function::ValueType
     )
 }
 
@@ -105,6 +107,24 @@ pub(crate) fn call(
         F::ToFloat => convert::to_float(name, first)?,
         F::ToText => convert::to_string(name, first)?,
         F::ToBoolean => convert::to_boolean(name, first)?,
+        F::ToIntegerOrNull
+        | F::ToFloatOrNull
+        | F::ToTextOrNull
+        | F::ToBooleanOrNull
+        | F::ToIntegerList
+        | F::ToFloatList
+        | F::ToTextList
+        | F::ToBooleanList => convert::leniently(function, name, first)?,
+        F::IsEmpty => list::is_empty(name, first)?,
+        F::IsNaN => match first.as_f64() {
+            Some(number) => Value::Bool(number.is_nan()),
+            None => return Err(Error::of_type(name, "a number", first).into()),
+        },
+        F::NullIf if order::equals(first, &args[1]) == Some(true) => Value::Null,
+        F::NullIf => first.clone(),
+        F::ValueType => Value::string(types::name_of(ctx, first)?),
+        F::Normalize => text::normalize(name, first, &args[1])?,
+        F::IsNormalized => text::is_normalized(name, first, &args[1])?,
         F::Pi => Value::Double(std::f64::consts::PI),
         F::Euler => Value::Double(std::f64::consts::E),
         F::Rand => Value::Double(ctx.entropy.random_unit()),
@@ -158,6 +178,10 @@ pub(crate) fn call(
         | F::Acos
         | F::Atan
         | F::Atan2
+        | F::Sinh
+        | F::Cosh
+        | F::Tanh
+        | F::Coth
         | F::Degrees
         | F::Radians => number::call(function, name, &args)?,
         F::Id

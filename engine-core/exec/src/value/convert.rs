@@ -77,6 +77,28 @@ pub(crate) fn to_string(name: &'static str, value: &Value) -> Result<Value, Erro
         .ok_or_else(|| Error::of_type(name, "a number, boolean, string, point or temporal value", value))
 }
 
+/// `toIntegerOrNull` and its kin: null for a value of another type. `toIntegerList` and its kin: a list with such a value
+/// for each item.
+pub(crate) fn leniently(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {
+    let convert = match function {
+        Function::ToIntegerOrNull | Function::ToIntegerList => to_integer,
+        Function::ToFloatOrNull | Function::ToFloatList => to_float,
+        Function::ToTextOrNull | Function::ToTextList => to_string,
+        _ => to_boolean,
+    };
+    let convert = |value: &Value| match value {
+        Value::Null | Value::Unbound => Value::Null,
+        other => convert(name, other).unwrap_or(Value::Null),
+    };
+    match function {
+        Function::ToIntegerList | Function::ToFloatList | Function::ToTextList | Function::ToBooleanList => {
+            let items = value.as_slice().ok_or_else(|| Error::of_type(name, "a list", value))?;
+            Ok(Value::list(items.iter().map(convert).collect()))
+        }
+        _ => Ok(convert(value)),
+    }
+}
+
 /// Returns the milliseconds since 1970 of a point in time, or the year, month or day of a value with a date; as in
 /// Neptune, those of a point in time are those in UTC.
 pub(crate) fn part_of_time(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {

@@ -7,7 +7,7 @@ use super::compare::compare;
 use super::error::Error;
 use super::property;
 use super::record::{self, Record};
-use super::{Prepared, arithmetic, call, list, point, signature, size, temporal};
+use super::{Prepared, arithmetic, call, list, point, signature, size, temporal, types};
 use crate::Result;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -100,6 +100,10 @@ impl Prepared<'_, '_> {
             | Expr::In(..)
             | Expr::Unused(..) => Cow::Owned(truth_value(self.truth(expr, row, scope)?)),
             Expr::IsNull(inner) => Cow::Owned(Value::Bool(self.value(inner, row, scope)?.is_null())),
+            Expr::IsType(inner, test) => {
+                let value = self.value(inner, row, scope)?;
+                Cow::Owned(Value::Bool(types::has_type(self.ctx, &value, test)?))
+            }
             Expr::IsBound(slot) => {
                 Cow::Owned(Value::Bool(!matches!(&*self.slot(*slot, row, scope), Value::Unbound)))
             }

@@ -127,3 +127,15 @@ pub(crate) fn range(name: &'static str, args: &[Value]) -> Result<(i64, i64, u64
     let count = if empty { 0 } else { u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(1) };
     Ok((start, step, count))
 }
+
+/// `isEmpty`: whether a list, a map or a string has nothing in it.
+pub(crate) fn is_empty(name: &'static str, value: &Value) -> Result<Value, Error> {
+    Ok(Value::Bool(match value {
+        Value::String(text) => text.is_empty(),
+        Value::Map(map) => map.is_empty(),
+        other => {
+            let items = other.as_slice();
+            items.ok_or_else(|| Error::of_type(name, "a list, map or string", value))?.is_empty()
+        }
+    }))
+}

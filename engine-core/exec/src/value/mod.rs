@@ -40,6 +40,7 @@ mod temporal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod types;
 
 pub use aggregate::Accumulator;
 pub(crate) use ahead::ReadAhead;

@@ -8,7 +8,7 @@ fn number(name: &'static str, value: &Value) -> Result<f64, Error> {
     value.as_f64().ok_or_else(|| Error::of_type(name, "a number", value))
 }
 
-/// Calls a function of one number, or of two for `atan2` and `round`.
+/// Calls a function of one number; `atan2` takes two, and `round` also places and a mode.
 pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let value = &args[0];
     let x = number(name, value)?;
@@ -24,7 +24,7 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
             }));
         }
         Function::Round => match args.get(1) {
-            Some(digits) => round_to(name, x, digits)?,
+            Some(digits) => round_to(name, x, digits, args.get(2))?,
             None => round(x),
         },
         Function::Atan2 => x.atan2(number(name, &args[1])?),
@@ -40,6 +40,11 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
         Function::Asin => x.asin(),
         Function::Acos => x.acos(),
         Function::Atan => x.atan(),
+        Function::Sinh => x.sinh(),
+        Function::Cosh => x.cosh(),
+        Function::Tanh => x.tanh(),
+        Function::Coth if x == 0.0 => f64::NAN,
+        Function::Coth => 1.0 / x.tanh(),
         Function::Degrees => x.to_degrees(),
         _ => x.to_radians(),
     };
@@ -64,8 +69,13 @@ fn round(x: f64) -> f64 {
     if x - floor >= 0.5 { floor + 1.0 } else { floor }
 }
 
-/// Rounds to decimal places; a half away from zero, judged by the shortest decimal text of the number.
-fn round_to(name: &'static str, x: f64, digits: &Value) -> Result<f64, Error> {
+/// Rounds to decimal places, judged by the shortest decimal text of the number. Without a mode, a half is rounded away
+/// from zero.
+fn round_to(name: &'static str, x: f64, digits: &Value, mode: Option<&Value>) -> Result<f64, Error> {
+    let mode = match mode {
+        None => "HALF_UP",
+        Some(mode) => mode.as_str().ok_or_else(|| Error::of_type(name, "a mode such as 'HALF_UP'", mode))?,
+    };
     let Some(places) = digits.as_i64() else {
         return Err(Error::of_type(name, "an integer precision", digits));
     };
@@ -81,5 +91,20 @@ fn round_to(name: &'static str, x: f64, digits: &Value) -> Result<f64, Error> {
     // 1.005 * 100 is 100.49999…, but its decimal text says that it is a half.
     let nearest = (scaled * 2.0).round() / 2.0;
     let exact = if (scaled - nearest).abs() < scaled.abs() * f64::EPSILON * 2.0 { nearest } else { scaled };
-    Ok(exact.round() / scale)
+    let is_half = exact.abs().fract() == 0.5;
+    let rounded = match mode.to_ascii_uppercase().as_str() {
+        "UP" => exact.abs().ceil().copysign(exact),
+        "DOWN" => exact.trunc(),
+        "CEILING" => exact.ceil(),
+        "FLOOR" => exact.floor(),
+        "HALF_UP" => exact.round(),
+        "HALF_DOWN" if is_half => exact.trunc(),
+        "HALF_DOWN" => exact.round(),
+        "HALF_EVEN" => exact.round_ties_even(),
+        _ => {
+            let problem = "knows the modes UP, DOWN, CEILING, FLOOR, HALF_UP, HALF_DOWN and HALF_EVEN";
+            return Err(Error::argument(name, problem, &Value::string(mode)));
+        }
+    };
+    Ok(rounded / scale)
 }

@@ -108,6 +108,11 @@ pub(crate) fn steps(function: Function, args: &[Value]) -> usize {
         Function::Regex | Function::MatchesWhole => bytes,
         Function::DedupLocal | Function::OrderLocal | Function::IdTexts => bytes,
         Function::ToSet | Function::Subtract | Function::Intersect | Function::SortBy => bytes,
+        Function::Normalize | Function::IsNormalized => bytes,
+        Function::Split if matches!(args.get(1), Some(Value::List(_))) => {
+            let delimiters = args.get(1).and_then(Value::as_slice).unwrap_or_default();
+            bytes.saturating_mul(1 + delimiters.iter().map(own_bytes).sum::<usize>().min(1_000) / 8)
+        }
         _ => bytes / 16,
     }
 }
@@ -123,7 +128,11 @@ pub(crate) fn result_bytes(function: Function, args: &[Value]) -> usize {
         _ => usize::MAX,
     };
     match function {
+        // The longest decomposition of a character.
+        F::Normalize => own(0).saturating_mul(11),
+        F::ToIntegerList | F::ToFloatList | F::ToTextList | F::ToBooleanList => own(0).saturating_mul(2),
         F::Split => {
+            // With several delimiters, each character may be a part.
             let parts = match text(1) {
                 "" => text(0).chars().count(),
                 delimiter => text(0).matches(delimiter).count() + 1,

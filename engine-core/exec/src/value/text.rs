@@ -1,6 +1,7 @@
 //! Functions over strings. Positions and lengths count characters (Unicode scalar values), never bytes.
 
 use super::error::Error;
+use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};
 use tidegraph_plan::Function;
 use tidegraph_types::temporal::Iso;
 use tidegraph_types::{Str, Value};
@@ -18,6 +19,9 @@ pub(crate) fn to_text(value: &Value) -> Option<Str> {
         other => Str::from(other.as_i64()?.to_string()),
     })
 }
+
+/// Largest number of bytes of the delimiters of one `split`, all of which are compared at each character.
+const MAX_DELIMITER_BYTES: usize = 1_000;
 
 fn text<'a>(name: &'static str, value: &'a Value) -> Result<&'a str, Error> {
     value.as_str().ok_or_else(|| Error::of_type(name, "a string", value))
@@ -40,9 +44,16 @@ fn offset(text: &str, chars: usize) -> usize {
 pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let subject = text(name, &args[0])?;
     let result: String = match function {
-        Function::Trim => subject.trim().to_owned(),
-        Function::LTrim => subject.trim_start().to_owned(),
-        Function::RTrim => subject.trim_end().to_owned(),
+        Function::Trim | Function::LTrim | Function::RTrim => {
+            let trimmed = match args.get(1) {
+                None => trim(function, subject, char::is_whitespace),
+                Some(given) => {
+                    let given: std::collections::BTreeSet<char> = text(name, given)?.chars().collect();
+                    trim(function, subject, |c| given.contains(&c))
+                }
+            };
+            trimmed.to_owned()
+        }
         Function::ToLower => subject.to_lowercase(),
         Function::ToUpper => subject.to_uppercase(),
         Function::Left => subject[..offset(subject, count(name, &args[1])?)].to_owned(),
@@ -60,6 +71,9 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
         }
         Function::Replace => subject.replace(text(name, &args[1])?, text(name, &args[2])?),
         _ => {
+            if let Some(delimiters) = args[1].as_slice() {
+                return split_at_any(name, subject, delimiters);
+            }
             let delimiter = text(name, &args[1])?;
             let parts = if delimiter.is_empty() {
                 subject.chars().map(|c| Value::string(c.to_string())).collect()
@@ -70,6 +84,63 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
         }
     };
     Ok(Value::string(result))
+}
+
+fn trim(function: Function, subject: &str, removed: impl Fn(char) -> bool) -> &str {
+    let start = if function == Function::RTrim { subject } else { subject.trim_start_matches(&removed) };
+    if function == Function::LTrim { start } else { start.trim_end_matches(removed) }
+}
+
+/// Splits a text at each occurrence of one of the delimiters; at the same place the first of them wins.
+fn split_at_any(name: &'static str, subject: &str, delimiters: &[Value]) -> Result<Value, Error> {
+    let delimiters = delimiters.iter().map(|one| text(name, one)).collect::<Result<Vec<_>, _>>()?;
+    let bytes: usize = delimiters.iter().map(|one| one.len() + 1).sum();
+    if bytes > MAX_DELIMITER_BYTES {
+        let bytes = Value::Long(bytes as i64);
+        return Err(Error::argument(name, "takes a list of delimiters of at most 1,000 bytes", &bytes));
+    }
+    if delimiters.iter().any(|one| one.is_empty()) {
+        return Ok(Value::list(subject.chars().map(|c| Value::string(c.to_string())).collect()));
+    }
+    let mut parts = vec![];
+    let (mut start, mut at) = (0, 0);
+    while at < subject.len() {
+        match delimiters.iter().find(|one| subject[at..].starts_with(**one)) {
+            Some(found) => {
+                parts.push(Value::from(&subject[start..at]));
+                at += found.len();
+                start = at;
+            }
+            None => at += subject[at..].chars().next().map_or(1, char::len_utf8),
+        }
+    }
+    parts.push(Value::from(&subject[start..]));
+    Ok(Value::list(parts))
+}
+
+/// Returns a text in a Unicode normal form.
+pub(crate) fn normalize(name: &'static str, value: &Value, form: &Value) -> Result<Value, Error> {
+    let subject = text(name, value)?;
+    let normal = match text(name, form)? {
+        "NFC" => ComposingNormalizer::new_nfc().normalize(subject),
+        "NFD" => DecomposingNormalizer::new_nfd().normalize(subject),
+        "NFKC" => ComposingNormalizer::new_nfkc().normalize(subject),
+        "NFKD" => DecomposingNormalizer::new_nfkd().normalize(subject),
+        _ => return Err(Error::argument(name, "takes NFC, NFD, NFKC or NFKD", form)),
+    };
+    Ok(Value::string(&*normal))
+}
+
+/// Whether a text is in a Unicode normal form; null if the value is no text.
+pub(crate) fn is_normalized(name: &'static str, value: &Value, form: &Value) -> Result<Value, Error> {
+    let Some(subject) = value.as_str() else { return Ok(Value::Null) };
+    Ok(Value::Bool(match text(name, form)? {
+        "NFC" => ComposingNormalizer::new_nfc().is_normalized(subject),
+        "NFD" => DecomposingNormalizer::new_nfd().is_normalized(subject),
+        "NFKC" => ComposingNormalizer::new_nfkc().is_normalized(subject),
+        "NFKD" => DecomposingNormalizer::new_nfkd().is_normalized(subject),
+        _ => return Err(Error::argument(name, "takes NFC, NFD, NFKC or NFKD", form)),
+    }))
 }
 
 /// Returns the position of a part of a text, or -1. Args text, part, from and to (-1: the end of the text).

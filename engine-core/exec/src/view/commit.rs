@@ -42,6 +42,15 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds the counts of another request.
+    pub fn add(&mut self, other: &Self) {
+        self.vertices_created += other.vertices_created;
+        self.vertices_deleted += other.vertices_deleted;
+        self.edges_created += other.edges_created;
+        self.edges_deleted += other.edges_deleted;
+        self.properties_written += other.properties_written;
+    }
+
     /// Returns what came after `earlier`. An element that was created earlier and is gone now counts as neither.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

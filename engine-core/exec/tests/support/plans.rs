@@ -50,6 +50,10 @@ fn names(names: &[&str]) -> Vec<Str> {
     names.iter().map(|n| Str::from(*n)).collect()
 }
 
+fn labels(names: &[&str]) -> Vec<Expr> {
+    names.iter().map(|name| Expr::literal(*name)).collect()
+}
+
 /// Returns the leaf operator.
 pub fn start() -> Op {
     Op::Argument
@@ -233,7 +237,7 @@ pub trait Chain: Sized {
         Op::SetPropertyMap { input: self.boxed(), element: s(slot), map, replace }
     }
     fn set_labels(self, slot: u32, add: &[&str], remove: &[&str]) -> Op {
-        Op::SetLabels { input: self.boxed(), element: s(slot), add: names(add), remove: names(remove) }
+        Op::SetLabels { input: self.boxed(), element: s(slot), add: labels(add), remove: labels(remove) }
     }
     fn delete(self, targets: &[u32], detach: bool) -> Op {
         Op::Delete { input: self.boxed(), targets: targets.iter().map(|i| s(*i)).collect(), detach }

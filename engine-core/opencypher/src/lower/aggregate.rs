@@ -7,7 +7,7 @@ use tidegraph_plan::{AggregateItem, AggregateKind, Slot};
 
 /// Returns the aggregate with this name, in upper or lower case.
 pub(super) fn kind(name: &str) -> Option<AggregateKind> {
-    const NAMES: [(&str, AggregateKind); 8] = [
+    const NAMES: [(&str, AggregateKind); 10] = [
         ("count", AggregateKind::Count),
         ("sum", AggregateKind::Sum),
         ("avg", AggregateKind::Average),
@@ -16,6 +16,8 @@ pub(super) fn kind(name: &str) -> Option<AggregateKind> {
         ("collect", AggregateKind::Collect),
         ("stdev", AggregateKind::StdDev),
         ("stdevp", AggregateKind::StdDevP),
+        ("percentilecont", AggregateKind::PercentileCont),
+        ("percentiledisc", AggregateKind::PercentileDisc),
     ];
     NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
 }
@@ -63,18 +65,21 @@ impl<'a> Lowering<'a> {
         let ExprKind::Call { name, distinct, args } = &tree.kind else {
             return Ok(item(AggregateKind::CountRows, vec![], false));
         };
-        let (Some(kind), [argument]) = (kind(name), &args[..]) else {
-            return Err(super::call::wrong_arguments(tree, name, args.len(), "1"));
-        };
-        if argument.any(&is_aggregate) {
-            return Err(Fault::syntax(argument.place.0, "aggregation inside an aggregation is not allowed"));
+        let Some(kind) = kind(name) else { return Err(not_allowed(tree)) };
+        let expected =
+            if matches!(kind, AggregateKind::PercentileCont | AggregateKind::PercentileDisc) { 2 } else { 1 };
+        if args.len() != expected {
+            return Err(super::call::wrong_arguments(tree, name, args.len(), &expected.to_string()));
+        }
+        if let Some(inner) = args.iter().find(|argument| argument.any(&is_aggregate)) {
+            return Err(Fault::syntax(inner.place.0, "aggregation inside an aggregation is not allowed"));
         }
         let random =
             |t: &Tree| matches!(&t.kind, ExprKind::Call { name, .. } if name.eq_ignore_ascii_case("rand"));
-        if argument.any(&random) {
+        if let Some(argument) = args.iter().find(|argument| argument.any(&random)) {
             return Err(Fault::syntax(argument.place.0, "rand() inside an aggregation is not allowed"));
         }
-        let argument = self.value(argument)?;
-        Ok(item(kind, vec![argument], *distinct))
+        let args = args.iter().map(|argument| self.value(argument)).collect::<Result<Vec<_>>>()?;
+        Ok(item(kind, args, *distinct))
     }
 }

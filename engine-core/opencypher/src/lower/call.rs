@@ -26,23 +26,128 @@ const UNSUPPORTED: &[&str] = &[
     "extract",
     "file",
     "filter",
-    "isempty",
-    "isnan",
     "linenumber",
-    "normalize",
-    "nullif",
-    "percentilecont",
-    "percentiledisc",
-    "tobooleanlist",
-    "tobooleanornull",
-    "tofloatlist",
-    "tofloatornull",
-    "tointegerlist",
-    "tointegerornull",
-    "tostringlist",
-    "tostringornull",
-    "valuetype",
     "vector",
+];
+
+/// The functions that are listed to clients, with their categories.
+pub(crate) const LISTED: &[(&str, &[&str])] = &[
+    (
+        "Aggregating",
+        &[
+            "avg",
+            "collect",
+            "count",
+            "max",
+            "min",
+            "percentileCont",
+            "percentileDisc",
+            "stDev",
+            "stDevP",
+            "sum",
+        ],
+    ),
+    ("Predicate", &["all", "any", "exists", "isEmpty", "none", "single"]),
+    (
+        "Scalar",
+        &[
+            "char_length",
+            "character_length",
+            "coalesce",
+            "elementId",
+            "endNode",
+            "head",
+            "id",
+            "last",
+            "length",
+            "nullIf",
+            "properties",
+            "randomUUID",
+            "size",
+            "startNode",
+            "timestamp",
+            "toBoolean",
+            "toBooleanOrNull",
+            "toFloat",
+            "toFloatOrNull",
+            "toInteger",
+            "toIntegerOrNull",
+            "type",
+            "valueType",
+        ],
+    ),
+    (
+        "List",
+        &[
+            "keys",
+            "labels",
+            "nodes",
+            "range",
+            "reduce",
+            "relationships",
+            "reverse",
+            "tail",
+            "toBooleanList",
+            "toFloatList",
+            "toIntegerList",
+            "toStringList",
+        ],
+    ),
+    (
+        "String",
+        &[
+            "btrim",
+            "left",
+            "lower",
+            "ltrim",
+            "normalize",
+            "replace",
+            "right",
+            "rtrim",
+            "split",
+            "substring",
+            "toLower",
+            "toString",
+            "toStringOrNull",
+            "toUpper",
+            "trim",
+            "upper",
+        ],
+    ),
+    ("Numeric", &["abs", "ceil", "floor", "isNaN", "rand", "round", "sign"]),
+    ("Logarithmic", &["e", "exp", "log", "log10", "sqrt"]),
+    (
+        "Trigonometric",
+        &[
+            "acos", "asin", "atan", "atan2", "cos", "cosh", "cot", "coth", "degrees", "haversin", "pi",
+            "radians", "sin", "sinh", "tan", "tanh",
+        ],
+    ),
+    (
+        "Temporal",
+        &[
+            "date", "date.truncate", "datetime", "datetime.fromEpoch", "datetime.fromEpochMillis", "datetime.truncate",
+            "day", "duration", "duration.between", "duration.inDays", "duration.inMonths", "duration.inSeconds",
+            "epochmillis", "localdatetime", "localdatetime.truncate", "localtime", "localtime.truncate", "month",
+            "time", "time.truncate", "year",
+        ],
+    ),
+    ("Spatial", &["point", "point.distance", "point.withinBBox"]),
+    (
+        "Neptune",
+        &[
+            "collIntersection",
+            "collSort",
+            "collSortMaps",
+            "collSortMulti",
+            "collSortNodes",
+            "collSubtract",
+            "collToSet",
+            "join",
+            "removeKeyFromMap",
+            "textIndexOf",
+        ],
+    ),
 ];
 
 #[rustfmt::skip]
@@ -75,7 +180,7 @@ fn signature(name: &str) -> Option<Signature> {
         "abs" => (F::Abs, (1, 1), T::NUMBER, T::NUMBER),
         "ceil" => (F::Ceil, (1, 1), T::NUMBER, T::FLOAT),
         "floor" => (F::Floor, (1, 1), T::NUMBER, T::FLOAT),
-        "round" => (F::Round, (1, 1), T::NUMBER, T::FLOAT),
+        "round" => (F::Round, (1, 3), T::NUMBER, T::FLOAT),
         "sign" => (F::Sign, (1, 1), T::NUMBER, T::INTEGER),
         "sqrt" => (F::Sqrt, (1, 1), T::NUMBER, T::FLOAT),
         "exp" => (F::Exp, (1, 1), T::NUMBER, T::FLOAT),
@@ -99,9 +204,26 @@ fn signature(name: &str) -> Option<Signature> {
         "substring" => (F::Substring, (2, 3), text, text),
         "left" => (F::Left, (2, 2), text, text),
         "right" => (F::Right, (2, 2), text, text),
-        "trim" => (F::Trim, (1, 1), text, text),
-        "ltrim" => (F::LTrim, (1, 1), text, text),
-        "rtrim" => (F::RTrim, (1, 1), text, text),
+        "trim" | "btrim" => (F::Trim, (1, 2), text, text),
+        "ltrim" => (F::LTrim, (1, 2), text, text),
+        "rtrim" => (F::RTrim, (1, 2), text, text),
+        "normalize" => (F::Normalize, (1, 2), text, text),
+        "isempty" => (F::IsEmpty, (1, 1), T::LIST | T::MAP | T::STRING, T::BOOL),
+        "isnan" => (F::IsNaN, (1, 1), T::NUMBER, T::BOOL),
+        "tointegerornull" => (F::ToIntegerOrNull, (1, 1), T::ANY, T::INTEGER),
+        "tofloatornull" => (F::ToFloatOrNull, (1, 1), T::ANY, T::FLOAT),
+        "tostringornull" => (F::ToTextOrNull, (1, 1), T::ANY, text),
+        "tobooleanornull" => (F::ToBooleanOrNull, (1, 1), T::ANY, T::BOOL),
+        "tointegerlist" => (F::ToIntegerList, (1, 1), T::LIST, T::LIST),
+        "tofloatlist" => (F::ToFloatList, (1, 1), T::LIST, T::LIST),
+        "tostringlist" => (F::ToTextList, (1, 1), T::LIST, T::LIST),
+        "tobooleanlist" => (F::ToBooleanList, (1, 1), T::LIST, T::LIST),
+        "nullif" => (F::NullIf, (2, 2), T::ANY, T::ANY),
+        "valuetype" => (F::ValueType, (1, 1), T::ANY, text),
+        "sinh" => (F::Sinh, (1, 1), T::NUMBER, T::FLOAT),
+        "cosh" => (F::Cosh, (1, 1), T::NUMBER, T::FLOAT),
+        "tanh" => (F::Tanh, (1, 1), T::NUMBER, T::FLOAT),
+        "coth" => (F::Coth, (1, 1), T::NUMBER, T::FLOAT),
         "tolower" | "lower" => (F::ToLower, (1, 1), text, text),
         "toupper" | "upper" => (F::ToUpper, (1, 1), text, text),
         "replace" => (F::Replace, (3, 3), text, text),
@@ -195,9 +317,6 @@ impl<'a> Lowering<'a> {
         }
         let (fewest, most) = signature.arguments;
         if !(fewest..=most).contains(&args.len()) {
-            if lower == "round" && (2..=3).contains(&args.len()) {
-                return Err(Fault::unsupported(tree.place.0, "round() with a precision"));
-            }
             let expected = match most {
                 MANY => format!("at least {fewest}"),
                 _ if most == fewest => most.to_string(),
@@ -215,6 +334,10 @@ impl<'a> Lowering<'a> {
         }
         let call = match signature.function {
             Function::Temporal(kind) if values.is_empty() => Expr::Call(Function::Now(kind), values),
+            Function::Normalize if values.len() == 1 => {
+                values.push(Expr::literal("NFC"));
+                Expr::Call(signature.function, values)
+            }
             Function::TextIndexOf => {
                 values.extend([0_i64, -1].into_iter().skip(values.len() - 2).map(Expr::literal));
                 Expr::Call(signature.function, values)

@@ -1,6 +1,6 @@
 //! The order of clauses: reading, then updating, then RETURN. WITH starts a new order.
 
-use crate::ast::{Clause, ClauseKind, ExprKind};
+use crate::ast::{Clause, ClauseKind, ExprKind, Subquery};
 use crate::fault::{Fault, Result};
 
 /// The construct that a list of clauses belongs to.
@@ -12,6 +12,10 @@ pub(super) enum Role {
     UnionPart,
     /// Inside EXISTS or COUNT.
     Subquery,
+    /// Inside COLLECT, or one of several inside EXISTS or COUNT that UNION joins.
+    SubqueryPart,
+    /// Inside CALL.
+    Call,
     /// The body of FOREACH.
     Foreach,
 }
@@ -19,6 +23,7 @@ pub(super) enum Role {
 /// Checks the order of at least one clause.
 pub(super) fn check(clauses: &[Clause], role: Role) -> Result<()> {
     let mut updated: Option<&str> = None;
+    let in_expression = matches!(role, Role::Subquery | Role::SubqueryPart);
     for (i, clause) in clauses.iter().enumerate() {
         let name = name(&clause.kind);
         let fault = |message: String| Err(Fault::syntax(clause.place.0, message));
@@ -27,13 +32,20 @@ pub(super) fn check(clauses: &[Clause], role: Role) -> Result<()> {
             _ if role == Role::Foreach && !updates(&clause.kind) => {
                 return fault(format!("unexpected {name} inside FOREACH, expected an updating clause"));
             }
-            ClauseKind::Return(_) if !last => {
-                return fault("RETURN must be the last clause".into());
+            ClauseKind::Return(_) | ClauseKind::Finish if !last => {
+                return fault(format!("{name} must be the last clause"));
+            }
+            ClauseKind::Finish if matches!(role, Role::Query | Role::Call) => {}
+            ClauseKind::Finish => {
+                return fault(format!("unexpected {name}, expected RETURN"));
             }
             ClauseKind::Return(_) => {}
+            ClauseKind::Subquery(subquery) if in_expression && writes(subquery) => {
+                return fault("unexpected updating CALL inside a subquery, expected a reading clause".into());
+            }
             ClauseKind::With(_) => updated = None,
             kind if updates(kind) => {
-                if role == Role::Subquery {
+                if in_expression {
                     return fault(format!("unexpected {name} inside a subquery, expected a reading clause"));
                 }
                 updated = Some(name);
@@ -46,9 +58,11 @@ pub(super) fn check(clauses: &[Clause], role: Role) -> Result<()> {
         }
         if last && role != Role::Subquery && role != Role::Foreach {
             match &clause.kind {
-                ClauseKind::Return(_) => {}
-                kind if updates(kind) && role == Role::Query => {}
-                ClauseKind::Call(_) if clauses.len() == 1 => {}
+                ClauseKind::Return(_) | ClauseKind::Finish => {}
+                kind if updates(kind) && matches!(role, Role::Query | Role::Call) => {}
+                ClauseKind::Call(_) if clauses.len() == 1 && role != Role::SubqueryPart => {}
+                ClauseKind::Subquery(subquery)
+                    if is_unit(subquery) && matches!(role, Role::Query | Role::Call) => {}
                 kind if updates(kind) => {
                     return fault(format!("a part of a UNION cannot end with {name}, expected RETURN"));
                 }
@@ -80,7 +94,24 @@ fn updates(kind: &ClauseKind) -> bool {
             | ClauseKind::With(_)
             | ClauseKind::Return(_)
             | ClauseKind::Call(_)
+            | ClauseKind::Subquery(_)
+            | ClauseKind::Finish
     )
+}
+
+/// Whether a subquery yields no columns.
+pub(super) fn is_unit(subquery: &Subquery) -> bool {
+    let last = subquery.query.parts.first().and_then(|part| part.clauses.last());
+    !last.is_some_and(|clause| matches!(clause.kind, ClauseKind::Return(_)))
+}
+
+/// Whether a subquery has an updating clause.
+fn writes(subquery: &Subquery) -> bool {
+    let mut clauses = subquery.query.parts.iter().flat_map(|part| &part.clauses);
+    clauses.any(|clause| match &clause.kind {
+        ClauseKind::Subquery(inner) => writes(inner),
+        kind => updates(kind),
+    })
 }
 
 fn name(kind: &ClauseKind) -> &'static str {
@@ -96,6 +127,7 @@ fn name(kind: &ClauseKind) -> &'static str {
         ClauseKind::Remove(_) => "REMOVE",
         ClauseKind::Delete { .. } => "DELETE",
         ClauseKind::Foreach { .. } => "FOREACH",
-        ClauseKind::Call(_) => "CALL",
+        ClauseKind::Call(_) | ClauseKind::Subquery(_) => "CALL",
+        ClauseKind::Finish => "FINISH",
     }
 }

@@ -2,10 +2,10 @@
 
 use super::types::Types;
 use super::{Lowering, Origin, Typed, aggregate};
-use crate::ast::{Expr as Tree, ExprKind, Literal, MapItem};
+use crate::ast::{Expr as Tree, ExprKind, Literal, MapItem, Name};
 use crate::fault::{Fault, Result};
 use crate::parser::MAX_HEIGHT;
-use tidegraph_plan::{Arithmetic, Comparison, Expr, Function, Slot};
+use tidegraph_plan::{Arithmetic, Comparison, Expr, Function, Quantifier, Slot};
 use tidegraph_types::{Map, Str, Value};
 
 /// The property key that means an element's id.
@@ -38,6 +38,9 @@ impl<'a> Lowering<'a> {
                 typed(Expr::Literal(value), types)
             }
             ExprKind::Parameter(name) => typed(Expr::Parameter(name.clone()), Types::DATA),
+            ExprKind::Variable(name) if self.find(name).is_none() && constant(name).is_some() => {
+                typed(Expr::literal(constant(name).unwrap_or_default()), Types::FLOAT)
+            }
             ExprKind::Variable(name) => {
                 let (slot, types) = self.resolve(name, offset)?;
                 typed(Expr::Slot(slot), types)
@@ -60,7 +63,13 @@ impl<'a> Lowering<'a> {
             ExprKind::HasLabels(base, labels) => {
                 let base_value = self.expr(base)?;
                 expect(&base_value, Types::ELEMENT, base, "a label predicate")?;
-                typed(Expr::HasLabels(Box::new(base_value.expr), labels.clone()), Types::BOOL)
+                let Typed { expr, types } = base_value;
+                if is_cheap(&expr) {
+                    return typed(self.label_test(&expr, types, labels)?, Types::BOOL);
+                }
+                let slot = self.slot();
+                let test = self.label_test(&Expr::Slot(slot), types, labels)?;
+                typed(self.with_local(slot, expr, test), Types::BOOL)
             }
             ExprKind::And(all) => typed(Expr::And(self.booleans(all)?), Types::BOOL),
             ExprKind::Or(all) => typed(Expr::Or(self.booleans(all)?), Types::BOOL),
@@ -76,6 +85,16 @@ impl<'a> Lowering<'a> {
                 let is_null = Expr::IsNull(Box::new(self.value(operand)?));
                 typed(if *negated { not(is_null) } else { is_null }, Types::BOOL)
             }
+            ExprKind::IsType(operand, test, negated) => {
+                let is_type = Expr::IsType(Box::new(self.value(operand)?), test.clone());
+                typed(if *negated { not(is_type) } else { is_type }, Types::BOOL)
+            }
+            ExprKind::IsNormalized(operand, form, negated) => {
+                let args = vec![self.value(operand)?, Expr::literal(form.clone())];
+                let is_normalized = Expr::Call(Function::IsNormalized, args);
+                typed(if *negated { not(is_normalized) } else { is_normalized }, Types::BOOL)
+            }
+            ExprKind::Condition(condition) => typed(self.boolean(condition)?, Types::BOOL),
             ExprKind::Negate(operand) => {
                 let value = self.expr(operand)?;
                 expect(&value, Types::NUMBER, operand, "'-'")?;
@@ -121,24 +140,23 @@ impl<'a> Lowering<'a> {
                 self.case(subject.as_deref(), branches, otherwise.as_deref())
             }
             ExprKind::Comprehension { variable, list, filter, map } => {
-                let (list, item) = self.iterated(list, "a list comprehension")?;
-                let (slot, mark) = self.local(&variable.text, item);
-                let filter = filter.as_ref().map(|e| self.boolean(e).map(Box::new)).transpose()?;
-                let map = map.as_ref().map(|e| self.value(e).map(Box::new)).transpose()?;
-                self.scope.truncate(mark);
-                let list = Box::new(list);
-                typed(Expr::Comprehension { variable: slot, list, filter, map }, Types::LIST)
+                let (filter, map) = (filter.as_deref(), map.as_deref());
+                if !filter.iter().chain(&map).any(|tree| has_subquery(tree)) {
+                    return self.comprehension(variable, list, filter, map);
+                }
+                match self.without_rows(|this| this.comprehension(variable, list, filter, map))? {
+                    Some(found) => Ok(found),
+                    None => self.comprehension_of_rows(variable, list, filter, map),
+                }
             }
             ExprKind::Quantified { quantifier, variable, list, predicate } => {
-                let (list, item) = self.iterated(list, "a quantifier")?;
-                let (slot, mark) = self.local(&variable.text, item);
-                let predicate = Box::new(self.boolean(predicate)?);
-                self.scope.truncate(mark);
-                let list = Box::new(list);
-                typed(
-                    Expr::Quantified { quantifier: *quantifier, variable: slot, list, predicate },
-                    Types::BOOL,
-                )
+                if !has_subquery(predicate) {
+                    return self.quantified(*quantifier, variable, list, predicate);
+                }
+                match self.without_rows(|this| this.quantified(*quantifier, variable, list, predicate))? {
+                    Some(found) => Ok(found),
+                    None => self.quantified_rows(*quantifier, variable, list, predicate),
+                }
             }
             ExprKind::Reduce { accumulator, start, variable, list, step } => {
                 let start = Box::new(self.value(start)?);
@@ -160,8 +178,70 @@ impl<'a> Lowering<'a> {
             ExprKind::PatternComprehension { pattern, filter, map } => {
                 self.pattern_comprehension(pattern, filter.as_deref(), map)
             }
-            ExprKind::Exists(clauses) => self.exists(clauses),
-            ExprKind::Count(clauses) => self.count(clauses),
+            ExprKind::Exists(query) => self.exists(query),
+            ExprKind::Count(query) => self.count(query),
+            ExprKind::Collect(query) => self.collect(query, offset),
+        }
+    }
+
+    fn comprehension(
+        &mut self,
+        variable: &'a Name,
+        list: &'a Tree,
+        filter: Option<&'a Tree>,
+        map: Option<&'a Tree>,
+    ) -> Result<Typed> {
+        let (list, item) = self.iterated(list, "a list comprehension")?;
+        let (slot, mark) = self.local(&variable.text, item);
+        let filter = filter.map(|e| self.boolean(e).map(Box::new)).transpose()?;
+        let map = map.map(|e| self.value(e).map(Box::new)).transpose()?;
+        self.scope.truncate(mark);
+        let list = Box::new(list);
+        Ok(Typed::new(Expr::Comprehension { variable: slot, list, filter, map }, Types::LIST))
+    }
+
+    fn quantified(
+        &mut self,
+        quantifier: Quantifier,
+        variable: &'a Name,
+        list: &'a Tree,
+        predicate: &'a Tree,
+    ) -> Result<Typed> {
+        let (list, item) = self.iterated(list, "a quantifier")?;
+        let (variable, mark) = self.local(&variable.text, item);
+        let predicate = Box::new(self.boolean(predicate)?);
+        self.scope.truncate(mark);
+        let list = Box::new(list);
+        Ok(Typed::new(Expr::Quantified { quantifier, variable, list, predicate }, Types::BOOL))
+    }
+
+    /// Tries to lower a comprehension whose subqueries are the same for all its items. `None`: a subquery uses the
+    /// variable. Inside a try no other begins, so that the time does not double with each level of nesting.
+    fn without_rows(&mut self, lower: impl FnOnce(&mut Self) -> Result<Typed>) -> Result<Option<Typed>> {
+        if self.trying {
+            return Ok(None);
+        }
+        let scope = self.scope.clone();
+        let pending = std::mem::take(&mut self.pending);
+        let replacements = self.replacements.clone();
+        let (level, outer, hint, operators) = (self.level, self.outer, self.hint, self.operators);
+        self.limits.spend(scope.len() + replacements.len())?;
+        self.trying = true;
+        self.crossed.set(false);
+        let result = lower(self);
+        self.trying = false;
+        match result {
+            Ok(found) => {
+                let added = std::mem::replace(&mut self.pending, pending);
+                self.pending.extend(added);
+                Ok(Some(found))
+            }
+            Err(_) if self.crossed.get() => {
+                (self.scope, self.pending, self.replacements) = (scope, pending, replacements);
+                (self.level, self.outer, self.hint, self.operators) = (level, outer, hint, operators);
+                Ok(None)
+            }
+            Err(fault) => Err(fault),
         }
     }
 
@@ -264,11 +344,17 @@ impl<'a> Lowering<'a> {
         otherwise: Option<&'a Tree>,
     ) -> Result<Typed> {
         let mut shared = None;
+        let has_tests = branches.iter().any(|(when, _)| matches!(when.kind, ExprKind::Condition(_)));
+        let mark = self.scope.len();
         let subject = match subject {
             None => None,
             Some(tree) => {
                 let value = self.value(tree)?;
-                if is_cheap(&value) {
+                if has_tests {
+                    let (slot, _) = self.local("", Types::ANY);
+                    shared = Some((slot, value));
+                    Some(Expr::Slot(slot))
+                } else if is_cheap(&value) {
                     Some(value)
                 } else {
                     let slot = self.slot();
@@ -281,6 +367,7 @@ impl<'a> Lowering<'a> {
             .iter()
             .map(|(condition, result)| {
                 let condition = match &subject {
+                    Some(_) if matches!(condition.kind, ExprKind::Condition(_)) => self.boolean(condition)?,
                     Some(subject) => {
                         Expr::compare(Comparison::Equal, subject.clone(), self.value(condition)?)
                     }
@@ -293,6 +380,7 @@ impl<'a> Lowering<'a> {
             Some(tree) => self.value(tree)?,
             None => Expr::Literal(Value::Null),
         };
+        self.scope.truncate(mark);
         let mut case = Expr::Case { branches, otherwise: Box::new(otherwise) };
         if let Some((slot, value)) = shared {
             case = self.with_local(slot, value, case);
@@ -380,6 +468,29 @@ fn literal_types(value: &Value) -> Types {
 
 pub(super) fn not(operand: Expr) -> Expr {
     Expr::Not(Box::new(operand))
+}
+
+/// Returns the float that a word means if no variable has this name.
+fn constant(name: &str) -> Option<f64> {
+    ["inf", "infinity"]
+        .iter()
+        .any(|word| name.eq_ignore_ascii_case(word))
+        .then_some(f64::INFINITY)
+        .or_else(|| name.eq_ignore_ascii_case("nan").then_some(f64::NAN))
+}
+
+/// Whether an expression contains a pattern or a subquery.
+fn has_subquery(tree: &Tree) -> bool {
+    tree.any(&|tree| {
+        matches!(
+            tree.kind,
+            ExprKind::Pattern(_)
+                | ExprKind::PatternComprehension { .. }
+                | ExprKind::Exists(_)
+                | ExprKind::Count(_)
+                | ExprKind::Collect(_)
+        )
+    })
 }
 
 /// Returns the id of an element.

@@ -1,6 +1,6 @@
 //! MATCH, OPTIONAL MATCH and WHERE.
 
-use super::pattern::{Names, require};
+use super::pattern::{Matched, Names, require};
 use super::{Lowering, Pending, aggregate};
 use crate::ast::{Expr as Tree, ExprKind, PathPattern};
 use crate::fault::{Fault, Result};
@@ -19,6 +19,23 @@ enum Test {
 pub(super) struct Conditions {
     plain: Vec<Expr>,
     tests: Vec<Test>,
+}
+
+impl Conditions {
+    /// Removes and returns the conditions without subqueries.
+    pub fn take_plain(&mut self) -> Vec<Expr> {
+        std::mem::take(&mut self.plain)
+    }
+
+    /// Adds a condition that is computed after its subqueries are bound.
+    pub fn after(&mut self, pending: Vec<Pending>, condition: Expr) {
+        self.tests.push(Test::True(pending, condition));
+    }
+
+    /// Whether a condition has a subquery.
+    pub fn have_subqueries(&self) -> bool {
+        !self.tests.is_empty()
+    }
 }
 
 impl<'a> Lowering<'a> {
@@ -45,16 +62,28 @@ impl<'a> Lowering<'a> {
         predicate: Option<&'a Tree>,
     ) -> Result<(Op, Vec<Slot>)> {
         let mut matched = self.match_pattern(patterns, Names::New)?;
-        let mut conditions = Conditions::default();
         if let Some(predicate) = predicate {
-            refuse_on_shortest(patterns, predicate)?;
-            conditions = self.conditions(predicate)?;
+            self.add_conditions(predicate, &mut matched.conditions)?;
         }
-        for condition in conditions.plain.drain(..) {
+        let new = matched.new.clone();
+        Ok((self.matched_rows(input, patterns, matched)?, new))
+    }
+
+    /// Returns a plan with a row for each match of a pattern that satisfies its conditions.
+    pub(super) fn matched_rows(
+        &mut self,
+        input: Op,
+        patterns: &'a [PathPattern],
+        mut matched: Matched,
+    ) -> Result<Op> {
+        if let Some(place) = patterns.iter().find(|path| path.shortest.is_some()).map(|path| path.place.0) {
+            return self.shortest_rows(input, matched, place);
+        }
+        for condition in matched.conditions.take_plain() {
             require(&mut matched.pattern, condition);
         }
         let op = self.op(Op::Match { input: Box::new(input), pattern: matched.pattern })?;
-        Ok((self.filter(op, conditions)?, matched.new))
+        self.filter(op, matched.conditions)
     }
 
     /// Lowers a WHERE.
@@ -64,7 +93,7 @@ impl<'a> Lowering<'a> {
         Ok(conditions)
     }
 
-    fn add_conditions(&mut self, tree: &'a Tree, conditions: &mut Conditions) -> Result<()> {
+    pub(super) fn add_conditions(&mut self, tree: &'a Tree, conditions: &mut Conditions) -> Result<()> {
         if let ExprKind::And(all) = &tree.kind {
             return all.iter().try_for_each(|tree| self.add_conditions(tree, conditions));
         }
@@ -95,7 +124,7 @@ impl<'a> Lowering<'a> {
     /// Returns the plan of an expression that asks whether there are rows.
     fn existence(&mut self, tree: &'a Tree) -> Result<Option<Op>> {
         let path = match &tree.kind {
-            ExprKind::Exists(clauses) => return self.subquery_plan(clauses).map(Some),
+            ExprKind::Exists(query) => return self.subquery_plan(query).map(Some),
             ExprKind::Pattern(path) => path,
             ExprKind::Call { name, args, .. } if name.eq_ignore_ascii_case("exists") => match &args[..] {
                 [Tree { kind: ExprKind::Pattern(path), .. }] => path,
@@ -141,26 +170,4 @@ impl Tree {
         }
         self.for_each_child(&mut |child| child.any_aggregate(found));
     }
-}
-
-/// Refuses a WHERE over a shortest path. The search runs before the WHERE, and the shortest path that satisfies a
-/// condition may be a longer one than the search finds.
-fn refuse_on_shortest(patterns: &[PathPattern], predicate: &Tree) -> Result<()> {
-    for path in patterns.iter().filter(|p| p.shortest.is_some()) {
-        let edges = path.edges.iter().filter_map(|e| e.variable.as_ref());
-        for name in path.variable.iter().chain(edges) {
-            let uses = |tree: &Tree| match &tree.kind {
-                ExprKind::Variable(text) => *text == name.text,
-                // `any` does not search subqueries, so that each of them is refused.
-                ExprKind::Exists(_) | ExprKind::Count(_) => true,
-                ExprKind::Pattern(path) => path.edges.iter().any(|e| e.variable.is_some()),
-                _ => false,
-            };
-            if predicate.any(&uses) {
-                let construct = "WHERE on the path of a shortestPath() of the same MATCH (put WITH between)";
-                return Err(Fault::unsupported(predicate.place.0, construct));
-            }
-        }
-    }
-    Ok(())
 }

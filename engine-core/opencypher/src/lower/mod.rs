@@ -18,21 +18,27 @@
 //! The operators that the optimiser will make of a pattern count from the start.
 
 mod aggregate;
-mod call;
+pub(crate) mod batches;
+pub(crate) mod call;
+mod call_subquery;
 mod clause_order;
 mod expression;
+mod label;
 mod matching;
 mod pattern;
 mod procedure;
 mod projection;
 mod scope;
+mod shortest;
 mod subquery;
 mod types;
 mod update;
 
 use crate::ast::{Clause, ClauseKind, Expr as Tree, Name, Query, SingleQuery};
 use crate::fault::{Fault, Result};
+use clause_order::Role;
 use scope::Scope;
+use std::cell::Cell;
 use tidegraph_plan::{BindKind, Column, Expr, Limits, Op, Plan, Slot};
 use tidegraph_types::Str;
 use types::Types;
@@ -49,15 +55,9 @@ const OPERATORS_OF_OTHER_EDGE: u32 = 6;
 /// Lowers a whole request.
 pub(crate) fn lower(query: &Query, limits: &Limits<'_>) -> Result<Plan> {
     let mut lowering = Lowering::new(limits);
-    let (root, columns) = match &query.parts[..] {
-        [only] => {
-            clause_order::check(&only.clauses, clause_order::Role::Query)?;
-            let (op, columns) = lowering.single(only)?;
-            let columns = columns.unwrap_or_default();
-            (op, columns.into_iter().map(|c| Column { name: c.name.into(), slot: c.slot }).collect())
-        }
-        parts => lowering.union(parts, query.union_all)?,
-    };
+    let (root, columns) = lowering.query(query, Role::Query, None)?;
+    let columns = columns.unwrap_or_default();
+    let columns = columns.into_iter().map(|c| Column { name: c.name.into(), slot: c.slot }).collect();
     Ok(Plan { root, slots: lowering.slots, columns, timeout: query.timeout })
 }
 
@@ -134,13 +134,32 @@ struct Lowering<'a> {
     level: u32,
     /// Number of variables at the start of `scope` that belong to the queries around the current one.
     outer: usize,
+    /// Whether a comprehension is lowered in the hope that no subquery uses its variable.
+    trying: bool,
+    /// Whether a subquery used the variable of a comprehension around it.
+    crossed: Cell<bool>,
 }
 
 impl<'a> Lowering<'a> {
     fn new(limits: &'a Limits<'a>) -> Self {
         let (scope, unnamed, pending, replacements) = (Scope::default(), None, vec![], vec![]);
         let (slots, operators, place, hint, level, outer) = (0, 0, 0, None, 0, 0);
-        Self { limits, slots, operators, place, scope, unnamed, pending, replacements, hint, level, outer }
+        let (trying, crossed) = (false, Cell::new(false));
+        Self {
+            limits,
+            slots,
+            operators,
+            place,
+            scope,
+            unnamed,
+            pending,
+            replacements,
+            hint,
+            level,
+            outer,
+            trying,
+            crossed,
+        }
     }
 
     fn slot(&mut self) -> Slot {
@@ -200,13 +219,15 @@ impl<'a> Lowering<'a> {
             let hint = self.hint.map(|h| format!(" ({h})")).unwrap_or_default();
             return Err(Fault::syntax(offset, format!("variable `{name}` is not defined{hint}")));
         };
+        let found = (variable.slot, variable.types);
         if let Origin::Local(level) = variable.origin
             && level < self.level
         {
+            self.crossed.set(true);
             let construct = format!("subquery over the variable `{name}` of a comprehension");
             return Err(Fault::unsupported(offset, construct));
         }
-        Ok((variable.slot, variable.types))
+        Ok(found)
     }
 
     /// Returns the operators with all pending subqueries bound on top: those of the expressions lowered since the last
@@ -218,8 +239,31 @@ impl<'a> Lowering<'a> {
         Ok(input)
     }
 
-    fn single(&mut self, query: &'a SingleQuery) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
-        self.clauses(Op::Argument, &query.clauses)
+    /// Lowers one query, or several that UNION joins, and returns the columns if it ends with RETURN. `imported`: the
+    /// variables that a WITH at its start may import.
+    fn query(
+        &mut self,
+        query: &'a Query,
+        role: Role,
+        imported: Option<&Scope<'a>>,
+    ) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
+        if let [only] = &query.parts[..] {
+            clause_order::check(&only.clauses, role)?;
+            return self.single(only, imported);
+        }
+        self.union(&query.parts, query.union_all, role, imported)
+    }
+
+    fn single(
+        &mut self,
+        query: &'a SingleQuery,
+        imported: Option<&Scope<'a>>,
+    ) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
+        let clauses = match imported {
+            Some(imported) => self.import(&query.clauses, imported)?,
+            None => &query.clauses[..],
+        };
+        self.clauses(Op::Argument, clauses)
     }
 
     /// Lowers clauses in their order. Returns the columns if the last clause is RETURN.
@@ -275,6 +319,8 @@ impl<'a> Lowering<'a> {
                     }
                     op
                 }
+                ClauseKind::Subquery(subquery) => self.call_subquery(op, subquery, place)?,
+                ClauseKind::Finish => return Ok((op, None)),
                 ClauseKind::Foreach { variable, list, body } => self.foreach(op, variable, list, body)?,
             };
         }
@@ -290,29 +336,56 @@ impl<'a> Lowering<'a> {
         self.op(Op::Unwind { input, list: list.expr, out })
     }
 
-    fn union(&mut self, parts: &'a [SingleQuery], all: bool) -> Result<(Op, Vec<Column>)> {
-        let mut columns: Vec<Column> = vec![];
+    fn union(
+        &mut self,
+        parts: &'a [SingleQuery],
+        all: bool,
+        role: Role,
+        imported: Option<&Scope<'a>>,
+    ) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
+        let part_role = match role {
+            Role::Query => Role::UnionPart,
+            Role::Subquery => Role::SubqueryPart,
+            other => other,
+        };
+        let scope = self.scope.clone();
+        let mut columns: Option<Vec<Projected<'a>>> = None;
         let mut branches = Vec::with_capacity(parts.len());
         for (i, part) in parts.iter().enumerate() {
-            clause_order::check(&part.clauses, clause_order::Role::UnionPart)?;
-            self.scope.clear();
-            let (op, projected) = self.single(part)?;
-            let projected = projected.unwrap_or_default();
+            clause_order::check(&part.clauses, part_role)?;
+            self.scope.clone_from(&scope);
+            let (op, projected) = self.single(part, imported)?;
             if i == 0 {
-                columns =
-                    projected.iter().map(|p| Column { name: p.name.into(), slot: self.slot() }).collect();
+                columns = projected.as_ref().map(|projected| {
+                    let slot =
+                        |p: &Projected<'a>| Projected { name: p.name, slot: self.slot(), types: p.types };
+                    projected.iter().map(slot).collect()
+                });
             }
+            let columns = match (&mut columns, &projected) {
+                (None, None) => {
+                    branches.push(op);
+                    continue;
+                }
+                (Some(columns), Some(_)) => columns,
+                _ => {
+                    let message = "the parts of a UNION must all end with RETURN, or none of them";
+                    return Err(Fault::syntax(part.place.0, message));
+                }
+            };
+            let projected = projected.unwrap_or_default();
             let mut bindings = Vec::with_capacity(columns.len());
-            for column in &columns {
+            for column in columns.iter_mut() {
                 match projected.iter().find(|p| p.name == column.name) {
-                    Some(p) if projected.len() == columns.len() => {
+                    Some(p) if projected.len() == bindings.capacity() => {
+                        column.types = column.types | p.types;
                         bindings.push((column.slot, Expr::Slot(p.slot)));
                     }
                     _ => {
                         let names = |all: &mut dyn Iterator<Item = &str>| all.collect::<Vec<_>>().join(", ");
                         let message = format!(
                             "the parts of a UNION return different columns: expected {}, found {}",
-                            names(&mut columns.iter().map(|c| c.name.as_str())),
+                            names(&mut columns.iter().map(|c| c.name)),
                             names(&mut projected.iter().map(|p| p.name)),
                         );
                         return Err(Fault::syntax(part.place.0, message));
@@ -320,11 +393,13 @@ impl<'a> Lowering<'a> {
                 }
             }
             let op = self.op(Op::Let { input: Box::new(op), bindings })?;
-            let slots = columns.iter().map(|c| c.slot).collect();
+            let mut slots: Vec<Slot> = columns.iter().map(|c| c.slot).collect();
+            slots.extend(self.outer_slots());
             branches.push(self.op(Op::Keep { input: Box::new(op), slots })?);
         }
+        self.scope = scope;
         let mut op = self.op(Op::Union { input: Box::new(Op::Argument), branches })?;
-        if !all {
+        if let Some(columns) = columns.as_ref().filter(|_| !all) {
             let by = columns.iter().map(|c| Expr::Slot(c.slot)).collect();
             op = self.op(Op::Distinct { input: Box::new(op), by })?;
         }

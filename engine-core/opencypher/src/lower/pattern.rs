@@ -1,11 +1,13 @@
 //! Patterns of MATCH and of expressions: trees to `plan::MatchPattern`, each variable once.
 
 use super::expression::{ID_KEY, id_of};
+use super::matching::Conditions;
 use super::types::Types;
 use super::{
-    Lowering, OPERATORS_OF_EDGE, OPERATORS_OF_NODE, OPERATORS_OF_OTHER_EDGE, Origin, already_declared,
+    Lowering, OPERATORS_OF_EDGE, OPERATORS_OF_NODE, OPERATORS_OF_OTHER_EDGE, Origin, Pending,
+    already_declared, label,
 };
-use crate::ast::{EdgePattern, Expr as Tree, Name, NodePattern, PathPattern, Properties};
+use crate::ast::{EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathPattern, Properties};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{
     Comparison, Expr, Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Quantifier, Slot,
@@ -28,10 +30,12 @@ pub(super) struct Matched {
     pub nodes: Vec<usize>,
     /// Slots of its new variables.
     pub new: Vec<Slot>,
+    /// Conditions on its elements that the pattern itself cannot hold.
+    pub conditions: Conditions,
 }
 
 impl<'a> Lowering<'a> {
-    /// Lowers a pattern with its labels and properties.
+    /// Lowers a pattern with its labels, properties and conditions.
     pub(super) fn match_pattern(&mut self, paths: &'a [PathPattern], names: Names) -> Result<Matched> {
         let first_slot = self.slots;
         let mut matched = self.shape(paths, names)?;
@@ -41,35 +45,76 @@ impl<'a> Lowering<'a> {
             for tree in &path.nodes {
                 let index = matched.nodes[node];
                 node += 1;
+                let slot = matched.pattern.nodes[index].slot;
+                for test in tree.labels.iter().flat_map(|test| label::split(test).1) {
+                    let condition = self.label_test(&Expr::Slot(slot), Types::NODE, test)?;
+                    self.refuse_pending(tree.place.0)?;
+                    require(&mut matched.pattern, condition);
+                }
                 for (key, value) in entries(&tree.properties)? {
-                    let value = self.value(value)?;
-                    let slot = matched.pattern.nodes[index].slot;
+                    let (value, pending) = self.value_and_pending(value)?;
+                    if !pending.is_empty() {
+                        let condition = property_equals(&Expr::Slot(slot), key, value);
+                        matched.conditions.after(pending, condition);
+                        continue;
+                    }
                     if let Some(condition) = as_condition(key, &value, &own, &Expr::Slot(slot)) {
                         require(&mut matched.pattern, condition);
                     } else {
                         matched.pattern.nodes[index].properties.push((key.clone(), value));
                     }
                 }
+                if let Some(filter) = &tree.filter {
+                    self.add_conditions(filter, &mut matched.conditions)?;
+                }
             }
             for tree in &path.edges {
                 let index = edge;
                 edge += 1;
+                let (slot, length) = {
+                    let edge = &matched.pattern.edges[index];
+                    (edge.slot, edge.length)
+                };
+                if let Some(test) = tree.types.as_ref().filter(|test| test.one_of().is_none()) {
+                    let each = if length.is_some() { self.slot() } else { slot };
+                    let condition = self.label_test(&Expr::Slot(each), Types::EDGE, test)?;
+                    self.refuse_pending(tree.place.0)?;
+                    if length.is_some() {
+                        matched.pattern.edges[index].filter = Some((each, condition));
+                    } else {
+                        require(&mut matched.pattern, condition);
+                    }
+                }
+                if let Some(filter) = tree.filter.as_ref().filter(|_| tree.quantified) {
+                    let (each, condition) = self.each_filter(tree.variable.as_ref(), filter)?;
+                    let before = matched.pattern.edges[index].filter.take();
+                    matched.pattern.edges[index].filter = Some(match before {
+                        None => (each, condition),
+                        Some((label, test)) => (each, renamed(test, label, each).and(condition)),
+                    });
+                } else if let Some(filter) = &tree.filter {
+                    if length.is_some() {
+                        let message = "WHERE inside a relationship pattern of variable length, \
+                                       expected all(r IN relationships(p) WHERE …) after the pattern";
+                        return Err(Fault::syntax(filter.place.0, message));
+                    }
+                    self.add_conditions(filter, &mut matched.conditions)?;
+                }
                 for (key, value) in entries(&tree.properties)? {
-                    let value = self.value(value)?;
-                    let (slot, length) = {
-                        let edge = &matched.pattern.edges[index];
-                        (edge.slot, edge.length)
-                    };
+                    let (value, pending) = self.value_and_pending(value)?;
+                    if !pending.is_empty() {
+                        let each = if length.is_some() { self.slot() } else { slot };
+                        let mut condition = property_equals(&Expr::Slot(each), key, value);
+                        if length.is_some() {
+                            condition = of_all(each, slot, condition);
+                        }
+                        matched.conditions.after(pending, condition);
+                        continue;
+                    }
                     let item = if length.is_some() { self.slot() } else { slot };
                     match as_condition(key, &value, &own, &Expr::Slot(item)) {
                         Some(condition) if length.is_some() => {
-                            let condition = Expr::Quantified {
-                                quantifier: Quantifier::All,
-                                variable: item,
-                                list: Box::new(Expr::Slot(slot)),
-                                predicate: Box::new(condition),
-                            };
-                            require(&mut matched.pattern, condition);
+                            require(&mut matched.pattern, of_all(item, slot, condition));
                         }
                         Some(condition) => require(&mut matched.pattern, condition),
                         None => matched.pattern.edges[index].properties.push((key.clone(), value)),
@@ -77,12 +122,31 @@ impl<'a> Lowering<'a> {
                 }
             }
         }
-        if let Some(path) = paths.first()
-            && !self.pending.is_empty()
-        {
-            return Err(Fault::unsupported(path.place.0, "subquery inside the properties of a pattern"));
+        for condition in matched.conditions.take_plain() {
+            require(&mut matched.pattern, condition);
         }
         Ok(matched)
+    }
+
+    /// Lowers the WHERE of a quantified relationship, in which its name means each relationship. Returns the local slot of
+    /// that, and the condition.
+    fn each_filter(&mut self, name: Option<&'a Name>, filter: &'a Tree) -> Result<(Slot, Expr)> {
+        let before = std::mem::take(&mut self.pending);
+        let (slot, mark) = self.local(name.map_or("", |name| &name.text), Types::EDGE);
+        let condition = self.boolean(filter)?;
+        self.scope.truncate(mark);
+        if !std::mem::replace(&mut self.pending, before).is_empty() {
+            let construct = "subquery inside the WHERE of a quantified relationship";
+            return Err(Fault::unsupported(filter.place.0, construct));
+        }
+        Ok((slot, condition))
+    }
+
+    /// Lowers a value, and returns the subqueries that must be bound before it is computed.
+    fn value_and_pending(&mut self, tree: &'a Tree) -> Result<(Expr, Vec<Pending>)> {
+        let before = std::mem::take(&mut self.pending);
+        let value = self.value(tree)?;
+        Ok((value, std::mem::replace(&mut self.pending, before)))
     }
 
     /// Lowers a pattern without its properties.
@@ -90,7 +154,12 @@ impl<'a> Lowering<'a> {
         let mut shape = Shape {
             first_slot: Slot(self.slots),
             names,
-            matched: Matched { pattern: MatchPattern::default(), nodes: vec![], new: vec![] },
+            matched: Matched {
+                pattern: MatchPattern::default(),
+                nodes: vec![],
+                new: vec![],
+                conditions: Conditions::default(),
+            },
         };
         for path in paths {
             let mut left = self.shape_node(&mut shape, path.nodes.first())?;
@@ -122,7 +191,8 @@ impl<'a> Lowering<'a> {
 
     /// Returns the index of a node in the pattern.
     fn shape_node(&mut self, shape: &mut Shape, tree: Option<&'a NodePattern>) -> Result<usize> {
-        let (variable, labels) = tree.map_or((None, &[][..]), |t| (t.variable.as_ref(), &t.labels[..]));
+        let variable = tree.and_then(|tree| tree.variable.as_ref());
+        let labels = tree.and_then(|tree| tree.labels.as_ref()).map(|test| label::split(test).0);
         let (slot, bound) = match variable {
             None => (self.slot(), false),
             Some(name) => match self.known(name, Types::NODE, shape.names)? {
@@ -141,7 +211,7 @@ impl<'a> Lowering<'a> {
             self.count_operators(OPERATORS_OF_NODE, tree.map_or(self.place, |tree| tree.place.0))?;
             nodes.push(PatternNode { slot, bound, labels: vec![], properties: vec![] });
         }
-        for label in labels {
+        for label in labels.unwrap_or_default() {
             if !nodes[index].labels.contains(label) {
                 nodes[index].labels.push(label.clone());
             }
@@ -176,10 +246,6 @@ impl<'a> Lowering<'a> {
             None => (self.slot(), false),
             Some(name) => match self.known(name, types, shape.names)? {
                 Some(slot) if slot >= shape.first_slot => return Err(already_declared(name)),
-                Some(_) if length.is_some() => {
-                    let construct = "variable length relationship that is bound already";
-                    return Err(Fault::unsupported(name.place.0, construct));
-                }
                 Some(slot) if shape.matched.pattern.edges.iter().any(|e| e.slot == slot) => {
                     return Err(already_declared(name));
                 }
@@ -195,9 +261,20 @@ impl<'a> Lowering<'a> {
         let plain = length.is_none() && !bound;
         let operators = if plain { OPERATORS_OF_EDGE } else { OPERATORS_OF_OTHER_EDGE };
         self.count_operators(operators, tree.place.0)?;
-        let labels = tree.types.clone();
-        let (direction, shortest, properties) = (tree.direction, path.shortest, vec![]);
-        Ok(PatternEdge { slot, bound, left: 0, right: 0, direction, labels, properties, length, shortest })
+        let names = tree.types.as_ref().and_then(LabelTest::one_of).unwrap_or_default();
+        let labels = names.into_iter().cloned().collect();
+        Ok(PatternEdge {
+            slot,
+            bound,
+            left: 0,
+            right: 0,
+            direction: tree.direction,
+            labels,
+            properties: vec![],
+            filter: None,
+            length,
+            shortest: path.shortest,
+        })
     }
 
     /// Returns the slot of a name in scope, if its value may be of the type that the pattern needs.
@@ -251,6 +328,37 @@ fn as_condition(key: &Str, value: &Expr, own: &std::ops::Range<u32>, element: &E
     value.for_each_slot(&mut |slot| depends |= own.contains(&slot.0));
     let property = || Expr::Property(Box::new(element.clone()), key.clone());
     depends.then(|| Expr::compare(Comparison::Equal, property(), value.clone()))
+}
+
+/// Returns an expression with another number for a slot.
+pub(super) fn renamed(mut expr: Expr, from: Slot, to: Slot) -> Expr {
+    fn rename(expr: &mut Expr, from: Slot, to: Slot) {
+        if let Expr::Slot(slot) = expr
+            && *slot == from
+        {
+            *slot = to;
+        }
+        expr.children_mut().into_iter().for_each(|child| rename(child, from, to));
+    }
+    rename(&mut expr, from, to);
+    expr
+}
+
+fn property_equals(element: &Expr, key: &Str, value: Expr) -> Expr {
+    if key == ID_KEY {
+        return Expr::compare(Comparison::Equal, id_of(element.clone()), value);
+    }
+    Expr::compare(Comparison::Equal, Expr::Property(Box::new(element.clone()), key.clone()), value)
+}
+
+/// Returns the test that all edges of a list satisfy a condition on the local slot `item`.
+fn of_all(item: Slot, edges: Slot, condition: Expr) -> Expr {
+    Expr::Quantified {
+        quantifier: Quantifier::All,
+        variable: item,
+        list: Box::new(Expr::Slot(edges)),
+        predicate: Box::new(condition),
+    }
 }
 
 /// Adds a condition to a pattern.

@@ -4,7 +4,7 @@ use super::types::Types;
 use super::{Lowering, Projected};
 use crate::ast::{Call, Yield};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{Op, Procedure, Signature, Slot};
+use tidegraph_plan::{ApplyKind, Op, Procedure, Signature, Slot};
 
 /// First names of procedures of other databases: they exist, but not here.
 const FAMILIES: [&str; 5] = ["neptune", "db", "dbms", "apoc", "gds"];
@@ -58,11 +58,18 @@ impl<'a> Lowering<'a> {
                 }
             }
         }
+        let optional = call.optional.then(|| yields.iter().map(|(_, slot)| *slot).collect::<Vec<_>>());
+        let (input, outer) =
+            if optional.is_some() { (Box::new(Op::Argument), Some(input)) } else { (input, None) };
         let mut op = self.op(Op::CallProcedure { input, procedure, args, yields })?;
         if let Some(predicate) = &call.predicate {
             let predicate = self.boolean(predicate)?;
             let input = Box::new(self.bind_pending(op)?);
             op = self.op(Op::Filter { input, predicate })?;
+        }
+        if let (Some(slots), Some(input)) = (optional, outer) {
+            let plan = Box::new(op);
+            op = self.op(Op::Apply { input, plan, kind: ApplyKind::Optional(slots) })?;
         }
         Ok((op, projected))
     }

@@ -123,7 +123,10 @@ impl<'a> Lowering<'a> {
         if projection.star {
             // The last of several variables of one name is the visible one.
             for variable in self.scope.iter().rev() {
-                if names.insert(variable.name) && !matches!(variable.origin, Origin::Local(_)) {
+                if !variable.name.is_empty()
+                    && names.insert(variable.name)
+                    && !matches!(variable.origin, Origin::Local(_))
+                {
                     items.push(Named { name: variable.name, tree: None, grouped: false });
                 }
             }

@@ -34,10 +34,6 @@ impl<'a> Scope<'a> {
             }
         }
     }
-
-    pub fn clear(&mut self) {
-        self.truncate(0);
-    }
 }
 
 impl<'a> FromIterator<Variable<'a>> for Scope<'a> {
@@ -71,7 +67,7 @@ mod tests {
         assert_eq!((slot(&scope, "a"), slot(&scope, "b"), slot(&scope, "c")), (Some(2), Some(1), None));
         scope.truncate(2);
         assert_eq!((slot(&scope, "a"), scope.len()), (Some(0), 2));
-        scope.clear();
+        scope.truncate(0);
         assert_eq!((slot(&scope, "a"), slot(&scope, "b")), (None, None));
     }
 }

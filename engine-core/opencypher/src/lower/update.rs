@@ -5,9 +5,10 @@ use super::clause_order::{self, Role};
 use super::expression::{ID_KEY, expect, id_of, item_types};
 use super::pattern::{Names, conflict, require};
 use super::types::Types;
-use super::{Lowering, Origin, already_declared, text};
+use super::{Lowering, Origin, already_declared, label, text};
 use crate::ast::{
-    Clause, EdgePattern, Expr as Tree, Name, NodePattern, PathPattern, Place, Properties, RemoveItem, SetItem,
+    Clause, EdgePattern, Expr as Tree, Label, LabelTest, Name, NodePattern, PathPattern, Place, Properties,
+    RemoveItem, SetItem,
 };
 use crate::fault::{Fault, Result};
 use std::slice::from_ref;
@@ -73,7 +74,9 @@ impl<'a> Lowering<'a> {
             let properties = self.new_properties(&node.properties)?;
             op = self.bind_pending(op)?;
             let out = self.slot();
-            op = self.op(create_vertex(op, out, &node.labels, properties))?;
+            let labels = self.new_labels(node)?;
+            op = self.bind_pending(op)?;
+            op = self.op(create_vertex(op, out, labels, properties))?;
             if let Some(name) = &node.variable {
                 self.declare(&name.text, out, Types::NODE, Origin::Clause);
             }
@@ -89,7 +92,9 @@ impl<'a> Lowering<'a> {
                 // A row has no place for each of thousands of edges that nothing reads.
                 None => self.unnamed_slot(),
             };
-            op = self.op(create_edge(op, out, edge, (ends[0], ends[1]), properties))?;
+            let label = self.new_type(edge)?;
+            op = self.bind_pending(op)?;
+            op = self.op(create_edge(op, out, (edge, label), (ends[0], ends[1]), properties))?;
             steps.extend([Expr::Slot(out), Expr::Slot(ends[1])]);
         }
         self.make_path(op, path, steps)
@@ -107,7 +112,7 @@ impl<'a> Lowering<'a> {
         if self.find(&name.text).is_none() {
             return Ok(None);
         }
-        let plain = node.labels.is_empty() && node.properties == Properties::None;
+        let plain = node.labels.is_none() && node.properties == Properties::None;
         if !plain || path.edges.is_empty() {
             return Err(already_declared(name));
         }
@@ -170,12 +175,36 @@ impl<'a> Lowering<'a> {
         for edge in &path.edges {
             edge_properties.push(self.merge_properties(&edge.properties, &mut bindings)?);
         }
-        op = self.bind_pending(op)?;
+        // Values that read the graph are computed for each row, because they see what earlier rows wrote.
+        let reads = !self.pending.is_empty() || bindings.iter().any(|(_, value)| self.reads_elements(value));
+        let mut values =
+            self.bind_pending(if reads { Op::Argument } else { std::mem::replace(&mut op, Op::Argument) })?;
         if !bindings.is_empty() {
-            op = self.op(Op::Let { input: Box::new(op), bindings })?;
+            values = self.op(Op::Let { input: Box::new(values), bindings })?;
+        }
+        let mut before = Op::Argument;
+        if reads {
+            before = values;
+        } else {
+            op = values;
         }
 
         let mut matched = self.shape(from_ref(path), Names::New)?;
+        for (tree, index) in path.nodes.iter().zip(matched.nodes.clone()) {
+            let slot = Expr::Slot(matched.pattern.nodes[index].slot);
+            for test in tree.labels.iter().flat_map(|test| label::split(test).1) {
+                let condition = self.label_test(&slot, Types::NODE, test)?;
+                require(&mut matched.pattern, condition);
+            }
+        }
+        for (index, tree) in path.edges.iter().enumerate() {
+            if let Some(test) = tree.types.as_ref().filter(|test| test.one_of().is_none()) {
+                let slot = Expr::Slot(matched.pattern.edges[index].slot);
+                let condition = self.label_test(&slot, Types::EDGE, test)?;
+                require(&mut matched.pattern, condition);
+            }
+        }
+        self.refuse_pending(path.place.0)?;
         for (index, properties) in matched.nodes.iter().zip(&node_properties) {
             let node = &mut matched.pattern.nodes[*index];
             node.properties.extend(properties.entries.iter().cloned());
@@ -189,14 +218,15 @@ impl<'a> Lowering<'a> {
             require_id(&mut matched.pattern, slot, properties);
         }
 
-        let mut create = Op::Argument;
+        let mut create = before.clone();
         let mut made: Vec<usize> = vec![];
         for ((tree, index), properties) in path.nodes.iter().zip(&matched.nodes).zip(node_properties) {
             let node = &matched.pattern.nodes[*index];
             if !node.bound && !made.contains(index) {
                 made.push(*index);
-                create = self.op(create_vertex(create, node.slot, &tree.labels, properties))?;
-            } else if !tree.labels.is_empty() || tree.properties != Properties::None {
+                let labels = self.new_labels(tree)?;
+                create = self.op(create_vertex(create, node.slot, labels, properties))?;
+            } else if tree.labels.is_some() || tree.properties != Properties::None {
                 // The second `a` of `(a)-[:T]->(a:Label)`.
                 return Err(tree
                     .variable
@@ -208,7 +238,8 @@ impl<'a> Lowering<'a> {
         steps.extend(matched.nodes.first().map(|i| Expr::Slot(matched.pattern.nodes[*i].slot)));
         for ((tree, edge), properties) in path.edges.iter().zip(&matched.pattern.edges).zip(edge_properties) {
             let ends = (matched.pattern.nodes[edge.left].slot, matched.pattern.nodes[edge.right].slot);
-            create = self.op(create_edge(create, edge.slot, tree, ends, properties))?;
+            let label = self.new_type(tree)?;
+            create = self.op(create_edge(create, edge.slot, (tree, label), ends, properties))?;
             steps.extend([Expr::Slot(edge.slot), Expr::Slot(ends.1)]);
         }
         if let Some(named) = matched.pattern.paths.first() {
@@ -216,7 +247,7 @@ impl<'a> Lowering<'a> {
             create = self.op(Op::Let { input: Box::new(create), bindings })?;
         }
         let create = self.set(create, on_create)?;
-        let matching = self.op(Op::Match { input: Box::new(Op::Argument), pattern: matched.pattern })?;
+        let matching = self.op(Op::Match { input: Box::new(before), pattern: matched.pattern })?;
         let matching = self.set(matching, on_match)?;
         self.op(Op::Merge { input: Box::new(op), matching: Box::new(matching), create: Box::new(create) })
     }
@@ -278,10 +309,18 @@ impl<'a> Lowering<'a> {
                     let input = Box::new(self.bind_pending(op)?);
                     self.op(Op::SetPropertyMap { input, element, map: map_value.expr, replace: *replace })?
                 }
+                SetItem::Computed { base, key, value } => {
+                    let (element, key) = self.computed_target(base, key)?;
+                    let value = self.value(value)?;
+                    let input = Box::new(self.bind_pending(op)?);
+                    let properties = vec![computed_assignment(key, value)];
+                    self.op(Op::SetProperties { input, element, properties })?
+                }
                 SetItem::Labels { variable, labels } => {
                     let element = self.named_element(variable, Types::NODE)?;
-                    let (add, remove) = (labels.clone(), vec![]);
-                    self.op(Op::SetLabels { input: Box::new(op), element, add, remove })?
+                    let (add, remove) = (self.labels(labels)?, vec![]);
+                    let input = Box::new(self.bind_pending(op)?);
+                    self.op(Op::SetLabels { input, element, add, remove })?
                 }
             };
         }
@@ -296,10 +335,17 @@ impl<'a> Lowering<'a> {
                     let op = self.bind_pending(op)?;
                     self.set_property(op, element, key, null())?
                 }
+                RemoveItem::Computed { base, key } => {
+                    let (element, key) = self.computed_target(base, key)?;
+                    let input = Box::new(self.bind_pending(op)?);
+                    let properties = vec![computed_assignment(key, null())];
+                    self.op(Op::SetProperties { input, element, properties })?
+                }
                 RemoveItem::Labels { variable, labels } => {
                     let element = self.named_element(variable, Types::NODE)?;
-                    let (add, remove) = (vec![], labels.clone());
-                    self.op(Op::SetLabels { input: Box::new(op), element, add, remove })?
+                    let (add, remove) = (vec![], self.labels(labels)?);
+                    let input = Box::new(self.bind_pending(op)?);
+                    self.op(Op::SetLabels { input, element, add, remove })?
                 }
             };
         }
@@ -322,6 +368,24 @@ impl<'a> Lowering<'a> {
         self.op(Op::SetProperties { input: Box::new(op), element, properties: vec![assignment] })
     }
 
+    /// Whether the value may read an element.
+    fn reads_elements(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Property(..) | Expr::Index(..) if !self.reads_no_element(value) => true,
+            Expr::HasLabels(..) => true,
+            Expr::Call(Function::Labels | Function::Keys | Function::PropertyMap, _) => true,
+            other => other.children().into_iter().any(|child| self.reads_elements(child)),
+        }
+    }
+
+    /// Refuses a subquery where none can be bound.
+    pub(super) fn refuse_pending(&self, place: u32) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        Err(Fault::unsupported(place, "subquery inside a computed label of a pattern"))
+    }
+
     /// Whether the value is independent of the stored graph.
     fn reads_no_element(&self, value: &Expr) -> bool {
         match value {
@@ -336,6 +400,51 @@ impl<'a> Lowering<'a> {
             Expr::Arithmetic(_, a, b) => self.reads_no_element(a) && self.reads_no_element(b),
             _ => false,
         }
+    }
+
+    /// Lowers the labels of a node to be created.
+    fn new_labels(&mut self, node: &'a NodePattern) -> Result<Vec<Expr>> {
+        let Some(test) = &node.labels else { return Ok(vec![]) };
+        let Some(labels) = test.all() else {
+            let message = "a label test with '|', '!' or '%' is not allowed here, expected labels";
+            return Err(Fault::syntax(node.place.0, message));
+        };
+        labels.into_iter().map(|label| self.new_label(label)).collect()
+    }
+
+    fn labels(&mut self, labels: &'a [Label]) -> Result<Vec<Expr>> {
+        labels.iter().map(|label| self.new_label(label)).collect()
+    }
+
+    fn new_label(&mut self, label: &'a Label) -> Result<Expr> {
+        match label {
+            Label::Name(name) => Ok(text(name)),
+            Label::Computed(value, false) => self.value(value),
+            Label::Computed(value, true) => {
+                Err(Fault::syntax(value.place.0, "$any(…) is not allowed here, expected $(…)"))
+            }
+        }
+    }
+
+    /// Lowers the type of a relationship to be created; `check_creatable` has seen that there is one.
+    fn new_type(&mut self, edge: &'a EdgePattern) -> Result<Expr> {
+        match &edge.types {
+            Some(LabelTest::Has(Label::Computed(value, _))) => {
+                let value = self.value(value)?;
+                Ok(Expr::Call(Function::Head, vec![Expr::Call(Function::Unfold, vec![value])]))
+            }
+            Some(LabelTest::Has(Label::Name(name))) => Ok(text(name)),
+            _ => Ok(null()),
+        }
+    }
+
+    /// Lowers the element and the key of a property that is written by a computed key.
+    fn computed_target(&mut self, base: &'a Tree, key: &'a Tree) -> Result<(Expr, Expr)> {
+        let element = self.expr(base)?;
+        expect(&element, Types::ELEMENT, base, "the property to be written")?;
+        let key_value = self.expr(key)?;
+        expect(&key_value, Types::STRING, key, "the key of a property")?;
+        Ok((element.expr, key_value.expr))
     }
 
     /// Lowers the element whose property is written.
@@ -392,6 +501,11 @@ impl<'a> Lowering<'a> {
 /// Refuses parts of a pattern that can be matched but not created.
 fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
     let fault = |place: Place, message: String| Err(Fault::syntax(place.0, message));
+    let filters =
+        path.nodes.iter().map(|node| &node.filter).chain(path.edges.iter().map(|edge| &edge.filter));
+    if let Some(filter) = filters.flatten().next() {
+        return fault(filter.place, format!("WHERE inside a pattern is not allowed in {clause}"));
+    }
     if path.shortest.is_some() {
         return fault(path.place, format!("shortestPath() is not allowed in {clause}"));
     }
@@ -399,8 +513,9 @@ fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
         if edge.length.is_some() {
             return fault(edge.place, format!("variable length relationship is not allowed in {clause}"));
         }
-        if edge.types.len() != 1 {
-            let found = edge.types.len();
+        if !matches!(edge.types, Some(LabelTest::Has(_))) {
+            let found = edge.types.as_ref().map_or(Some(0), |test| test.one_of().map(|names| names.len()));
+            let found = found.map_or("a test of".to_owned(), |found| found.to_string());
             let message = format!("relationship with {found} types in {clause}, expected exactly one type");
             return fault(edge.place, message);
         }
@@ -418,16 +533,20 @@ fn assignment(key: &Str, value: Expr) -> PropertyAssignment {
     PropertyAssignment { key: text(key), value, cardinality: Cardinality::Single, meta: vec![] }
 }
 
+fn computed_assignment(key: Expr, value: Expr) -> PropertyAssignment {
+    PropertyAssignment { key, value, cardinality: Cardinality::Single, meta: vec![] }
+}
+
 fn assignments(entries: Vec<(Str, Expr)>) -> Vec<PropertyAssignment> {
     entries.into_iter().map(|(key, value)| assignment(&key, value)).collect()
 }
 
-fn create_vertex(input: Op, out: Slot, labels: &[Str], properties: NewProperties) -> Op {
+fn create_vertex(input: Op, out: Slot, labels: Vec<Expr>, properties: NewProperties) -> Op {
     Op::CreateVertex {
         input: Box::new(input),
         out,
         id: properties.id,
-        labels: labels.iter().map(text).collect(),
+        labels,
         properties: assignments(properties.entries),
         properties_from: properties.from,
     }
@@ -438,7 +557,7 @@ fn create_vertex(input: Op, out: Slot, labels: &[Str], properties: NewProperties
 fn create_edge(
     input: Op,
     out: Slot,
-    tree: &EdgePattern,
+    (tree, label): (&EdgePattern, Expr),
     (left, right): (Slot, Slot),
     properties: NewProperties,
 ) -> Op {
@@ -447,7 +566,7 @@ fn create_edge(
         input: Box::new(input),
         out,
         id: properties.id,
-        label: tree.types.first().map_or_else(null, text),
+        label,
         from: Expr::Slot(from),
         to: Expr::Slot(to),
         properties: assignments(properties.entries),

@@ -1,11 +1,11 @@
 //! Atoms of expressions: literals, variables, calls, brackets, CASE, comprehensions, subqueries.
 
 use super::Parser;
-use crate::ast::{Clause, ClauseKind, Expr, ExprKind, Literal, Place};
-use crate::fault::{Fault, Result};
+use crate::ast::{Expr, ExprKind, Literal, Place};
+use crate::fault::Result;
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
-use tidegraph_plan::Quantifier;
+use tidegraph_plan::{Comparison, Quantifier};
 use tidegraph_types::Str;
 
 const EXPRESSION: &str = "an expression";
@@ -86,9 +86,7 @@ impl Parser<'_> {
                 self.call()
             }
             TokenKind::LeftBrace if self.at_word("count") => self.subquery(ExprKind::Count),
-            TokenKind::LeftBrace if self.at_word("collect") => {
-                Err(Fault::unsupported(place.0, "COLLECT subquery"))
-            }
+            TokenKind::LeftBrace if self.at_word("collect") => self.subquery(ExprKind::Collect),
             TokenKind::Dot if self.qualified_call_ahead() => self.call(),
             _ => {
                 let name = self.variable()?;
@@ -117,11 +115,61 @@ impl Parser<'_> {
             name = Str::from(format!("{name}.{}", self.schema_name("a function")?));
         }
         self.expect(TokenKind::LeftParen, "'('")?;
+        if name.eq_ignore_ascii_case("trim") {
+            return self.bracketed(false, |parser| parser.trim(place));
+        }
         let distinct = self.accept_keyword(Keyword::Distinct);
-        let args =
-            if self.peek() == TokenKind::RightParen { vec![] } else { self.list_of(Self::expression)? };
+        let mut args = vec![];
+        if self.peek() != TokenKind::RightParen {
+            args = self.bracketed(false, |parser| {
+                let first = parser.expression()?;
+                let mut args = vec![first];
+                while parser.accept(TokenKind::Comma) {
+                    // The form of `normalize(text, NFC)` is a word.
+                    args.push(match parser.normal_form() {
+                        Some(form) if name.eq_ignore_ascii_case("normalize") => {
+                            let place = parser.place();
+                            parser.at += 1;
+                            parser.node(ExprKind::Literal(Literal::String(form)), place)?
+                        }
+                        _ => parser.expression()?,
+                    });
+                }
+                Ok(args)
+            })?;
+        }
         self.expect(TokenKind::RightParen, "',' or ')'")?;
         self.node(ExprKind::Call { name, distinct, args }, place)
+    }
+
+    /// The Unicode normal form whose name is next.
+    pub(super) fn normal_form(&self) -> Option<Str> {
+        ["NFC", "NFD", "NFKC", "NFKD"].into_iter().find(|form| self.at_word(form)).map(Str::new_static)
+    }
+
+    /// `trim(text)`, `trim(BOTH 'x' FROM text)`; the name and the parenthesis are taken.
+    fn trim(&mut self, place: Place) -> Result<Expr> {
+        let mut name = "trim";
+        for (word, function) in [("BOTH", "trim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim")] {
+            let given = self.at_word(word)
+                && !matches!(self.peek_at(1), TokenKind::RightParen | TokenKind::Comma | TokenKind::Dot);
+            if given {
+                self.at += 1;
+                name = function;
+                break;
+            }
+        }
+        let mut args = vec![];
+        if self.accept_word("FROM") {
+            args.push(self.expression()?);
+        } else if self.peek() != TokenKind::RightParen {
+            args = self.list_of(Self::expression)?;
+            if args.len() == 1 && self.accept_word("FROM") {
+                args.insert(0, self.expression()?);
+            }
+        }
+        self.expect(TokenKind::RightParen, "',' or ')'")?;
+        self.node(ExprKind::Call { name: Str::new_static(name), distinct: false, args }, place)
     }
 
     fn parenthesis(&mut self) -> Result<Expr> {
@@ -131,7 +179,7 @@ impl Parser<'_> {
             return self.node_over(ExprKind::Pattern(Box::new(path)), place, below);
         }
         self.at += 1;
-        let inner = self.expression()?;
+        let inner = self.bracketed(false, Self::expression)?;
         self.expect(TokenKind::RightParen, "an operator or ')'")?;
         Ok(inner)
     }
@@ -157,7 +205,7 @@ impl Parser<'_> {
         if self.peek() == TokenKind::LeftParen && self.edge_chain_ahead(0) {
             return self.pattern_comprehension(place);
         }
-        let items = self.list_of(Self::expression)?;
+        let items = self.bracketed(false, |parser| parser.list_of(Self::expression))?;
         self.expect(TokenKind::RightBracket, "',' or ']'")?;
         self.node(ExprKind::List(items), place)
     }
@@ -166,9 +214,13 @@ impl Parser<'_> {
     fn comprehension(&mut self, place: Place) -> Result<Expr> {
         let variable = self.variable()?;
         self.expect_keyword(Keyword::In)?;
-        let list = Box::new(self.expression()?);
-        let filter = self.where_clause()?.map(Box::new);
-        let map = if self.accept(TokenKind::Bar) { Some(Box::new(self.expression()?)) } else { None };
+        let list = Box::new(self.bracketed(true, Self::expression)?);
+        let filter = self.bracketed(true, Self::where_clause)?.map(Box::new);
+        let map = if self.accept(TokenKind::Bar) {
+            Some(Box::new(self.bracketed(false, Self::expression)?))
+        } else {
+            None
+        };
         self.expect(TokenKind::RightBracket, "WHERE, '|' or ']'")?;
         self.node(ExprKind::Comprehension { variable, list, filter, map }, place)
     }
@@ -176,9 +228,9 @@ impl Parser<'_> {
     /// `(a)-->(b) WHERE filter | map]`; or a list that starts with a pattern.
     fn pattern_comprehension(&mut self, place: Place) -> Result<Expr> {
         let (pattern, below) = self.measured(Self::path_pattern)?;
-        let filter = self.where_clause()?.map(Box::new);
+        let filter = self.bracketed(true, Self::where_clause)?.map(Box::new);
         self.expect(TokenKind::Bar, if filter.is_some() { "'|'" } else { "WHERE or '|'" })?;
-        let map = Box::new(self.expression()?);
+        let map = Box::new(self.bracketed(false, Self::expression)?);
         self.expect(TokenKind::RightBracket, "']'")?;
         self.node_over(
             ExprKind::PatternComprehension { pattern: Box::new(pattern), filter, map },
@@ -197,7 +249,7 @@ impl Parser<'_> {
         loop {
             let key = self.schema_name("a key or '}'")?;
             self.expect(TokenKind::Colon, "':'")?;
-            entries.push((key, self.expression()?));
+            entries.push((key, self.bracketed(false, Self::expression)?));
             if !self.accept(TokenKind::Comma) {
                 self.expect(TokenKind::RightBrace, "',' or '}'")?;
                 return Ok(entries);
@@ -215,7 +267,7 @@ impl Parser<'_> {
         };
         let mut branches = vec![];
         while self.accept_keyword(Keyword::When) {
-            let condition = self.expression()?;
+            let condition = self.when(subject.is_some())?;
             self.expect_keyword(Keyword::Then)?;
             branches.push((condition, self.expression()?));
         }
@@ -230,6 +282,41 @@ impl Parser<'_> {
         self.node(ExprKind::Case { subject, branches, otherwise }, place)
     }
 
+    /// What stands between WHEN and THEN. In a CASE with a subject that is a value, or several values and conditions over
+    /// the subject (`WHEN > 3, IS NULL, 5`).
+    fn when(&mut self, has_subject: bool) -> Result<Expr> {
+        let place = self.place();
+        if !has_subject {
+            return self.expression();
+        }
+        let mut tests = vec![];
+        let mut is_plain = true;
+        loop {
+            let place = self.place();
+            let subject = self.node(ExprKind::Variable(Str::default()), place)?;
+            if let Some(tested) = self.test_of(subject.clone())? {
+                is_plain = false;
+                tests.push(tested);
+            } else {
+                let value = self.expression()?;
+                if is_plain && tests.is_empty() && self.peek() != TokenKind::Comma {
+                    return Ok(value);
+                }
+                is_plain = false;
+                let equal = ExprKind::Comparison(Box::new(subject), vec![(Comparison::Equal, value)]);
+                tests.push(self.node(equal, place)?);
+            }
+            if !self.accept(TokenKind::Comma) {
+                break;
+            }
+        }
+        let test = match tests.len() {
+            1 => tests.swap_remove(0),
+            _ => self.node(ExprKind::Or(tests), place)?,
+        };
+        self.node(ExprKind::Condition(Box::new(test)), place)
+    }
+
     /// `all(x IN list WHERE predicate)`; the name is next.
     fn quantified(&mut self, quantifier: Quantifier) -> Result<Expr> {
         let place = self.place();
@@ -237,9 +324,9 @@ impl Parser<'_> {
         self.expect(TokenKind::LeftParen, "'('")?;
         let variable = self.variable()?;
         self.expect_keyword(Keyword::In)?;
-        let list = Box::new(self.expression()?);
+        let list = Box::new(self.bracketed(false, Self::expression)?);
         self.expect_keyword(Keyword::Where)?;
-        let predicate = Box::new(self.expression()?);
+        let predicate = Box::new(self.bracketed(false, Self::expression)?);
         self.expect(TokenKind::RightParen, "an operator or ')'")?;
         self.node(ExprKind::Quantified { quantifier, variable, list, predicate }, place)
     }
@@ -255,37 +342,10 @@ impl Parser<'_> {
         self.expect(TokenKind::Comma, "','")?;
         let variable = self.variable()?;
         self.expect_keyword(Keyword::In)?;
-        let list = Box::new(self.expression()?);
+        let list = Box::new(self.bracketed(true, Self::expression)?);
         self.expect(TokenKind::Bar, "'|'")?;
-        let step = Box::new(self.expression()?);
+        let step = Box::new(self.bracketed(false, Self::expression)?);
         self.expect(TokenKind::RightParen, "an operator or ')'")?;
         self.node(ExprKind::Reduce { accumulator, start, variable, list, step }, place)
-    }
-
-    /// `EXISTS { … }`, `COUNT { … }`: clauses, or a bare pattern. The word is next.
-    fn subquery(&mut self, make: fn(Vec<Clause>) -> ExprKind) -> Result<Expr> {
-        let place = self.place();
-        self.enter()?;
-        self.at += 1;
-        self.expect(TokenKind::LeftBrace, "'{'")?;
-        let (clauses, below) = self.measured(|parser| {
-            let clauses = parser.clauses()?;
-            if !clauses.is_empty() {
-                return Ok(clauses);
-            }
-            if parser.peek() == TokenKind::RightBrace {
-                return Err(parser.unexpected("a pattern or MATCH"));
-            }
-            let place = parser.place();
-            let patterns = parser.list_of(Self::path_pattern)?;
-            let predicate = parser.where_clause()?;
-            Ok(vec![Clause { kind: ClauseKind::Match { optional: false, patterns, predicate }, place }])
-        })?;
-        if self.peek() == TokenKind::Keyword(Keyword::Union) {
-            return Err(Fault::unsupported(self.place().0, "UNION inside a subquery"));
-        }
-        self.expect(TokenKind::RightBrace, "a clause or '}'")?;
-        self.leave();
-        self.node_over(make(clauses), place, below)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Parser;
 use crate::ast::{
-    Call, Clause, ClauseKind, Expr, ExprKind, Item, Name, Place, Projection, Query, RemoveItem, SetItem,
-    SingleQuery, SortItem, Yield,
+    Call, Clause, ClauseKind, Expr, ExprKind, Item, Label, LabelTest, Name, Place, Projection, Query,
+    RemoveItem, SetItem, SingleQuery, SortItem, Yield,
 };
 use crate::fault::{Fault, Result};
 use crate::token::{Keyword, TokenKind};
@@ -18,7 +18,6 @@ const UNSUPPORTED: &[&str] = &[
     "PROFILE",
     "DROP",
     "SHOW",
-    "FINISH",
     "LET",
     "FILTER",
     "INSERT",
@@ -34,22 +33,31 @@ const UNSUPPORTED: &[&str] = &[
 impl Parser<'_> {
     pub(super) fn query(&mut self) -> Result<Query> {
         let timeout = self.hints()?;
+        let query = self.union()?;
+        self.accept(TokenKind::Semicolon);
+        if self.peek() != TokenKind::End {
+            return Err(self.unexpected("a clause or the end of the query"));
+        }
+        Ok(Query { timeout, ..query })
+    }
+
+    /// Queries joined by UNION.
+    pub(super) fn union(&mut self) -> Result<Query> {
         let mut parts = vec![self.single_query()?];
         let mut union_all = None;
         while self.peek() == TokenKind::Keyword(Keyword::Union) {
             let place = self.place();
             self.at += 1;
             let all = self.accept_keyword(Keyword::All);
+            if !all {
+                self.accept_keyword(Keyword::Distinct);
+            }
             if *union_all.get_or_insert(all) != all {
                 return Err(Fault::syntax(place.0, "UNION and UNION ALL cannot be mixed in one query"));
             }
             parts.push(self.single_query()?);
         }
-        self.accept(TokenKind::Semicolon);
-        if self.peek() != TokenKind::End {
-            return Err(self.unexpected("a clause or the end of the query"));
-        }
-        Ok(Query { parts, union_all: union_all.unwrap_or(false), timeout })
+        Ok(Query { parts, union_all: union_all.unwrap_or(false), timeout: None })
     }
 
     /// `USING QUERY:NAME value`, any number of times: Neptune's hints. Returns the time limit, if they have one; the
@@ -111,8 +119,9 @@ impl Parser<'_> {
             Keyword::Match => self.match_clause(false)?,
             Keyword::Optional => {
                 self.at += 1;
-                if self.at_word("CALL") {
-                    return Err(Fault::unsupported(place.0, "OPTIONAL CALL"));
+                if self.accept_word("CALL") {
+                    let kind = self.call_kind(true)?;
+                    return Ok(Some(Clause { kind, place }));
                 }
                 self.match_clause(true)?
             }
@@ -169,9 +178,9 @@ impl Parser<'_> {
             self.expect(TokenKind::LeftParen, "'('")?;
             let variable = self.variable()?;
             self.expect_keyword(Keyword::In)?;
-            let list = self.expression()?;
+            let list = self.bracketed(true, Self::expression)?;
             self.expect(TokenKind::Bar, "'|'")?;
-            let body = self.clauses()?;
+            let body = self.bracketed(false, Self::clauses)?;
             if body.is_empty() {
                 return Err(self.unexpected("an updating clause such as SET"));
             }
@@ -179,9 +188,12 @@ impl Parser<'_> {
             self.leave();
             return Ok(Some(Clause { kind: ClauseKind::Foreach { variable, list, body }, place }));
         }
-        if self.at_word("CALL") {
-            self.at += 1;
-            return Ok(Some(Clause { kind: ClauseKind::Call(Box::new(self.call_clause(place)?)), place }));
+        if self.accept_word("CALL") {
+            let kind = self.call_kind(false)?;
+            return Ok(Some(Clause { kind, place }));
+        }
+        if self.accept_word("FINISH") {
+            return Ok(Some(Clause { kind: ClauseKind::Finish, place }));
         }
         for word in UNSUPPORTED {
             if self.at_word(word) {
@@ -193,10 +205,7 @@ impl Parser<'_> {
     }
 
     /// `procedure(args) YIELD column AS variable, … WHERE predicate`
-    fn call_clause(&mut self, start: Place) -> Result<Call> {
-        if matches!(self.peek(), TokenKind::LeftBrace | TokenKind::LeftParen) {
-            return Err(Fault::unsupported(start.0, "CALL subquery"));
-        }
+    fn call_clause(&mut self, optional: bool) -> Result<Call> {
         let place = self.place();
         let mut text = self.schema_name("the name of a procedure")?;
         while self.accept(TokenKind::Dot) {
@@ -218,7 +227,16 @@ impl Parser<'_> {
             };
             predicate = self.where_clause()?;
         }
-        Ok(Call { name: Name { text, place }, args, yields, predicate })
+        Ok(Call { optional, name: Name { text, place }, args, yields, predicate })
+    }
+
+    /// A call of a procedure or of a subquery, after CALL.
+    fn call_kind(&mut self, optional: bool) -> Result<ClauseKind> {
+        Ok(if self.call_subquery_ahead() {
+            ClauseKind::Subquery(Box::new(self.call_subquery(optional)?))
+        } else {
+            ClauseKind::Call(Box::new(self.call_clause(optional)?))
+        })
     }
 
     /// `column`, `column AS variable`
@@ -231,17 +249,48 @@ impl Parser<'_> {
     fn match_clause(&mut self, optional: bool) -> Result<ClauseKind> {
         self.expect_keyword(Keyword::Match)?;
         let patterns = self.list_of(Self::path_pattern)?;
-        if self.at_word("USING") {
-            return Err(Fault::unsupported(self.place().0, "USING"));
+        while self.at_word("USING") {
+            self.match_hint()?;
         }
         Ok(ClauseKind::Match { optional, patterns, predicate: self.where_clause()? })
+    }
+
+    /// `USING INDEX n:Label(key)`, `USING SCAN n:Label`, `USING JOIN ON n`: the planner chooses by its statistics instead.
+    fn match_hint(&mut self) -> Result<()> {
+        self.at += 1;
+        if self.accept_word("JOIN") {
+            self.expect_keyword(Keyword::On)?;
+            self.list_of(Self::variable)?;
+            return Ok(());
+        }
+        let scan = self.accept_word("SCAN");
+        if !scan {
+            for kind in ["TEXT", "RANGE", "POINT"] {
+                if self.accept_word(kind) {
+                    break;
+                }
+            }
+            if !self.accept_word("INDEX") {
+                return Err(self.unexpected("INDEX, SCAN or JOIN"));
+            }
+            self.accept_word("SEEK");
+        }
+        self.variable()?;
+        self.expect(TokenKind::Colon, "':'")?;
+        self.schema_name("a label")?;
+        if !scan {
+            self.expect(TokenKind::LeftParen, "'('")?;
+            self.list_of(|parser| parser.schema_name("a property key"))?;
+            self.expect(TokenKind::RightParen, "',' or ')'")?;
+        }
+        Ok(())
     }
 
     pub(super) fn where_clause(&mut self) -> Result<Option<Expr>> {
         if self.accept_keyword(Keyword::Where) { self.expression().map(Some) } else { Ok(None) }
     }
 
-    fn projection(&mut self) -> Result<Projection> {
+    pub(super) fn projection(&mut self) -> Result<Projection> {
         let distinct = self.accept_keyword(Keyword::Distinct);
         let star = self.accept(TokenKind::Star);
         let items = if star && !self.accept(TokenKind::Comma) { vec![] } else { self.list_of(Self::item)? };
@@ -304,7 +353,10 @@ impl Parser<'_> {
                 self.expect(TokenKind::Equal, "'='")?;
                 Ok(SetItem::Property { base: *base, key, value: self.expression()? })
             }
-            ExprKind::HasLabels(base, labels) => Ok(SetItem::Labels { variable: labelled(*base)?, labels }),
+            ExprKind::HasLabels(base, test) => {
+                let labels = plain_labels(test, start)?;
+                Ok(SetItem::Labels { variable: labelled(*base)?, labels })
+            }
             ExprKind::Variable(text) => {
                 let replace = match self.peek() {
                     TokenKind::Equal => true,
@@ -315,7 +367,10 @@ impl Parser<'_> {
                 let variable = Name { text, place: start };
                 Ok(SetItem::Map { variable, map: self.expression()?, replace })
             }
-            ExprKind::Index(..) => Err(Fault::unsupported(start.0, "SET of a property by computed key")),
+            ExprKind::Index(base, key) => {
+                self.expect(TokenKind::Equal, "'='")?;
+                Ok(SetItem::Computed { base: *base, key: *key, value: self.expression()? })
+            }
             _ => Err(Fault::syntax(start.0, "cannot SET this, expected a property, a variable or labels")),
         }
     }
@@ -325,13 +380,22 @@ impl Parser<'_> {
         let target = self.postfix_expression()?;
         match target.kind {
             ExprKind::Property(base, key) => Ok(RemoveItem::Property { base: *base, key }),
-            ExprKind::HasLabels(base, labels) => {
+            ExprKind::HasLabels(base, test) => {
+                let labels = plain_labels(test, start)?;
                 Ok(RemoveItem::Labels { variable: labelled(*base)?, labels })
             }
-            ExprKind::Index(..) => Err(Fault::unsupported(start.0, "REMOVE of a property by computed key")),
+            ExprKind::Index(base, key) => Ok(RemoveItem::Computed { base: *base, key: *key }),
             _ => Err(Fault::syntax(start.0, "cannot REMOVE this, expected a property or labels")),
         }
     }
+}
+
+/// Returns the labels that are set or removed.
+fn plain_labels(test: LabelTest, place: Place) -> Result<Vec<Label>> {
+    let labels = test.all().map(|labels| labels.into_iter().cloned().collect());
+    labels.ok_or_else(|| {
+        Fault::syntax(place.0, "only labels can be set and removed, expected no '|', '!' or '%'")
+    })
 }
 
 /// Returns the variable whose labels are set or removed.

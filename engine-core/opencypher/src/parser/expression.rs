@@ -7,6 +7,7 @@ use crate::fault::Result;
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
 use tidegraph_plan::{Arithmetic, Comparison};
+use tidegraph_types::Str;
 
 const OR: u8 = 1;
 const XOR: u8 = 2;
@@ -73,6 +74,7 @@ impl Parser<'_> {
                 _ => 0,
             },
             TokenKind::Matches => PREDICATE,
+            TokenKind::Colon if self.peek_at(1) == TokenKind::Colon => PREDICATE,
             TokenKind::Plus | TokenKind::Minus => SUM,
             TokenKind::Star | TokenKind::Slash | TokenKind::Percent => PRODUCT,
             TokenKind::Caret => POWER,
@@ -104,13 +106,12 @@ impl Parser<'_> {
         let left = Box::new(left);
         let token = self.advance().kind;
         let make = match token {
-            TokenKind::Keyword(Keyword::Is) => {
-                let not = self.accept_keyword(Keyword::Not);
-                if !self.accept_keyword(Keyword::Null) {
-                    return Err(self.unexpected(if not { "NULL" } else { "NULL or NOT NULL" }));
-                }
-                return self.node(ExprKind::IsNull(left, not), place);
+            TokenKind::Colon => {
+                self.at += 1;
+                let test = Box::new(self.type_test()?);
+                return self.node(ExprKind::IsType(left, test, false), place);
             }
+            TokenKind::Keyword(Keyword::Is) => return self.is_predicate(left, place),
             TokenKind::Keyword(Keyword::Starts) => {
                 self.expect_keyword(Keyword::With)?;
                 ExprKind::StartsWith
@@ -125,6 +126,56 @@ impl Parser<'_> {
         };
         let right = Box::new(self.binary(PREDICATE + 1)?);
         self.node(make(left, right), place)
+    }
+
+    /// `IS NULL`, `IS NOT NULL`, `IS :: TYPE`, `IS NFC NORMALIZED`, `IS Label`; IS is taken.
+    fn is_predicate(&mut self, left: Box<Expr>, place: Place) -> Result<Expr> {
+        let not = self.accept_keyword(Keyword::Not);
+        if self.accept_keyword(Keyword::Null) {
+            return self.node(ExprKind::IsNull(left, not), place);
+        }
+        let typed =
+            self.at_word("TYPED") || (self.peek() == TokenKind::Colon && self.peek_at(1) == TokenKind::Colon);
+        if typed {
+            self.at += if self.peek() == TokenKind::Colon { 2 } else { 1 };
+            let test = Box::new(self.type_test()?);
+            return self.node(ExprKind::IsType(left, test, not), place);
+        }
+        let form = self.normal_form();
+        if form.is_some() || self.at_word("NORMALIZED") {
+            self.at += usize::from(form.is_some());
+            self.expect_word("NORMALIZED")?;
+            let form = form.unwrap_or(Str::new_static("NFC"));
+            return self.node(ExprKind::IsNormalized(left, form, not), place);
+        }
+        if not {
+            return Err(self.unexpected("NULL, '::' or NORMALIZED"));
+        }
+        self.at -= 1;
+        if !matches!(self.peek_at(1), TokenKind::Word | TokenKind::Quoted) {
+            self.at += 1;
+            return Err(self.unexpected("NULL, NOT NULL, '::' or NORMALIZED"));
+        }
+        let labels = self.label_test("a label")?;
+        let place = left.place;
+        self.node(ExprKind::HasLabels(left, labels), place)
+    }
+
+    /// A condition that lacks its left side, which is given: `> 3`, `IS NULL`, `STARTS WITH 'a'`. `None`: the next tokens
+    /// are something else.
+    pub(super) fn test_of(&mut self, left: Expr) -> Result<Option<Expr>> {
+        let place = self.place();
+        match self.strength() {
+            COMPARISON => self.comparison(left, place).map(Some),
+            // A variable may have the name CONTAINS, STARTS or ENDS.
+            PREDICATE if !self.at_variable() || !self.ends_value(1) => self.predicate(left, place).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the token at this distance ends the value of a WHEN.
+    fn ends_value(&self, ahead: usize) -> bool {
+        matches!(self.peek_at(ahead), TokenKind::Comma | TokenKind::Keyword(Keyword::Then))
     }
 
     fn prefix(&mut self, weakest: u8) -> Result<Expr> {
@@ -179,8 +230,8 @@ impl Parser<'_> {
                     let kind = self.subscript(base)?;
                     self.node(kind, place)?
                 }
-                TokenKind::Colon => {
-                    let labels = self.labels()?;
+                TokenKind::Colon if self.peek_at(1) != TokenKind::Colon => {
+                    let labels = self.label_test("a label")?;
                     let place = base.place;
                     self.node(ExprKind::HasLabels(Box::new(base), labels), place)?
                 }
@@ -219,7 +270,7 @@ impl Parser<'_> {
         if self.peek_at(1) == TokenKind::Colon {
             let key = self.schema_name("a key, '.' or '}'")?;
             self.expect(TokenKind::Colon, "':'")?;
-            return Ok(MapItem::Entry(key, self.expression()?));
+            return Ok(MapItem::Entry(key, self.bracketed(false, Self::expression)?));
         }
         let name = self.variable()?;
         let value = self.node(ExprKind::Variable(name.text.clone()), place)?;
@@ -228,6 +279,10 @@ impl Parser<'_> {
 
     /// An index or a slice of `base`; the opening bracket is taken.
     fn subscript(&mut self, base: Expr) -> Result<ExprKind> {
+        self.bracketed(false, |parser| parser.subscript_inside(base))
+    }
+
+    fn subscript_inside(&mut self, base: Expr) -> Result<ExprKind> {
         let base = Box::new(base);
         let first = if self.peek() == TokenKind::DotDot { None } else { Some(Box::new(self.expression()?)) };
         if !self.accept(TokenKind::DotDot) {

@@ -9,8 +9,11 @@
 mod atom;
 mod clause;
 mod expression;
+mod labels;
 mod pattern;
 mod schema;
+mod subquery;
+mod types;
 
 use crate::ast::{Expr, ExprKind, Height, Place, Query};
 use crate::fault::{Fault, Result};
@@ -32,7 +35,7 @@ pub(crate) fn parse(text: &str, limits: &Limits<'_>) -> Result<Query> {
         return Err(Fault::syntax(0, "query text of 4 GB or more"));
     }
     let Tokens { tokens, fault } = tokenize(text, limits)?;
-    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0, limits };
+    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0, bar_ends: false, limits };
     parser.query()
 }
 
@@ -43,7 +46,7 @@ pub(crate) fn parse_schema(text: &str) -> Result<Option<SchemaCommand>> {
     }
     let limits = &Limits::none();
     let Tokens { tokens, fault } = tokenize(text, limits)?;
-    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0, limits };
+    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0, bar_ends: false, limits };
     parser.schema_command()
 }
 
@@ -58,6 +61,8 @@ pub(crate) struct Parser<'a> {
     depth: u16,
     /// Largest height of the expressions made since this was set to 0.
     tallest: u16,
+    /// Whether a bar after a label ends an expression, as in `[x IN list WHERE x:Label | x]`.
+    bar_ends: bool,
     limits: &'a Limits<'a>,
 }
 
@@ -169,6 +174,14 @@ impl Parser<'_> {
 
     fn node(&mut self, kind: ExprKind, place: Place) -> Result<Expr> {
         self.node_over(kind, place, 0)
+    }
+
+    /// Runs a parser inside brackets, or before a bar that is no part of a label test (`bar_ends`).
+    fn bracketed<T>(&mut self, bar_ends: bool, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.bar_ends, bar_ends);
+        let parsed = parse(self)?;
+        self.bar_ends = before;
+        Ok(parsed)
     }
 
     /// Runs a parser, and returns the largest height of the expressions that it made.

@@ -6,7 +6,7 @@ use crate::fault::{Fault, Result};
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
 use tidegraph_plan::{Length, Shortest};
-use tidegraph_types::{Direction, Str};
+use tidegraph_types::Direction;
 
 impl Parser<'_> {
     /// `p = (a)-[r]->(b)`, `shortestPath(…)`.
@@ -17,13 +17,67 @@ impl Parser<'_> {
             variable = Some(self.variable()?);
             self.expect(TokenKind::Equal, "'='")?;
         }
-        let mut path = match self.shortest_ahead() {
-            Some(shortest) => self.shortest_path(shortest)?,
-            None => self.path_chain()?,
+        let mut path = match (self.shortest_ahead(), self.selector()?) {
+            (Some(shortest), None) => self.shortest_path(shortest)?,
+            (_, None) => self.path_chain()?,
+            (_, Some(selector)) => {
+                let mut path = self.path_chain()?;
+                let is_walk = matches!(&path.edges[..], [edge] if edge.quantified && edge.filter.is_none());
+                if !is_walk {
+                    let construct = "SHORTEST over a pattern other than one quantified relationship";
+                    return Err(Fault::unsupported(place.0, construct));
+                }
+                path.shortest = Some(selector);
+                path
+            }
         };
         path.variable = variable;
         path.place = place;
         Ok(path)
+    }
+
+    /// `ANY SHORTEST`, `SHORTEST 1`, `ALL SHORTEST`, `SHORTEST GROUP` before a pattern.
+    fn selector(&mut self) -> Result<Option<Shortest>> {
+        let place = self.place();
+        let is_all = self.peek() == TokenKind::Keyword(Keyword::All);
+        let is_any = self.at_word("ANY");
+        let words = usize::from(is_all || is_any);
+        let next = self.tokens.get(self.at + words).copied();
+        let is_shortest = next.is_some_and(|token| {
+            token.kind == TokenKind::Word && self.slice(token).eq_ignore_ascii_case("SHORTEST")
+        });
+        let ends = self.peek_at(words + 1);
+        let is_selector = is_shortest
+            && matches!(
+                ends,
+                TokenKind::LeftParen | TokenKind::Integer | TokenKind::Dollar | TokenKind::Word
+            );
+        if !is_selector {
+            if is_any && matches!(self.peek_at(1), TokenKind::LeftParen | TokenKind::Integer) {
+                return Err(Fault::unsupported(place.0, "ANY before a pattern"));
+            }
+            return Ok(None);
+        }
+        self.at += words + 1;
+        let token = self.token();
+        let count = if self.accept(TokenKind::Integer) {
+            Some(literal::integer(self.slice(token), false, token.start)?)
+        } else {
+            None
+        };
+        for word in ["PATHS", "PATH"] {
+            if self.accept_word(word) {
+                break;
+            }
+        }
+        let groups = self.accept_word("GROUPS") || self.accept_word("GROUP");
+        match (count, groups) {
+            (None | Some(1), true) => Ok(Some(Shortest::All)),
+            (None, false) if is_all => Ok(Some(Shortest::All)),
+            (None | Some(1), false) => Ok(Some(Shortest::One)),
+            (Some(1..), _) => Err(Fault::unsupported(place.0, "SHORTEST of several paths or groups")),
+            (Some(_), _) => Err(Fault::syntax(token.start, "SHORTEST takes a number of at least 1")),
+        }
     }
 
     /// Whether `shortestPath(` or `allShortestPaths(` comes next.
@@ -76,6 +130,10 @@ impl Parser<'_> {
     }
 
     fn node_pattern(&mut self) -> Result<NodePattern> {
+        self.bracketed(false, Self::node_pattern_inside)
+    }
+
+    fn node_pattern_inside(&mut self) -> Result<NodePattern> {
         self.limits.charge(size_of::<NodePattern>() + size_of::<EdgePattern>())?;
         let place = self.place();
         self.expect(TokenKind::LeftParen, "'(' of a node")?;
@@ -85,43 +143,11 @@ impl Parser<'_> {
             _ => self.at_variable(),
         };
         let variable = if named { Some(self.variable()?) } else { None };
-        let labels = if self.peek() == TokenKind::Colon { self.labels()? } else { vec![] };
+        let labels = if self.labels_ahead() { Some(self.label_test("a label")?) } else { None };
         let properties = self.properties()?;
-        if self.peek() == TokenKind::Keyword(Keyword::Where) {
-            return Err(Fault::unsupported(self.place().0, "WHERE inside a node pattern"));
-        }
-        if self.peek() == TokenKind::Keyword(Keyword::Is) {
-            return Err(Fault::unsupported(self.place().0, "label expression"));
-        }
+        let filter = self.where_clause()?.map(Box::new);
         self.expect(TokenKind::RightParen, "':', '{' or ')'")?;
-        Ok(NodePattern { variable, labels, properties, place })
-    }
-
-    /// `:Label:Label`; the colon is next.
-    pub(super) fn labels(&mut self) -> Result<Vec<Str>> {
-        let mut labels = vec![];
-        while self.accept(TokenKind::Colon) {
-            if matches!(self.peek(), TokenKind::Exclamation | TokenKind::Percent | TokenKind::LeftParen) {
-                return Err(Fault::unsupported(self.place().0, "label expression"));
-            }
-            labels.push(self.schema_name("a label")?);
-            if self.peek() == TokenKind::Ampersand
-                || (self.peek() == TokenKind::Bar && self.in_node_pattern())
-            {
-                return Err(Fault::unsupported(self.place().0, "label expression"));
-            }
-        }
-        Ok(labels)
-    }
-
-    /// Whether the bar after a label joins labels of a node pattern. In `[x IN list WHERE x:Label | x]` it does not.
-    fn in_node_pattern(&self) -> bool {
-        // In `(n:A|B)` and `(:A|B {…})`, only names and colons stand between the parenthesis and the bar.
-        let before = self.tokens.get(..self.at).unwrap_or_default();
-        let mut back = before.iter().rev().map(|t| t.kind);
-        back.find(|k| {
-            !matches!(k, TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_) | TokenKind::Colon)
-        }) == Some(TokenKind::LeftParen)
+        Ok(NodePattern { variable, labels, properties, filter, place })
     }
 
     fn properties(&mut self) -> Result<Properties> {
@@ -136,31 +162,35 @@ impl Parser<'_> {
     }
 
     fn edge_pattern(&mut self) -> Result<EdgePattern> {
+        self.bracketed(false, Self::edge_pattern_inside)
+    }
+
+    fn edge_pattern_inside(&mut self) -> Result<EdgePattern> {
         let place = self.place();
         let left = self.accept(TokenKind::Less);
         self.expect(TokenKind::Minus, "'-'")?;
         let mut edge = EdgePattern {
             variable: None,
-            types: vec![],
+            types: None,
             properties: Properties::None,
+            filter: None,
             direction: Direction::Both,
             length: None,
+            quantified: false,
             place,
         };
         if self.accept(TokenKind::LeftBracket) {
             if self.at_variable() {
                 edge.variable = Some(self.variable()?);
             }
-            if self.peek() == TokenKind::Colon {
-                edge.types = self.types()?;
+            if self.labels_ahead() {
+                edge.types = Some(self.label_test("a relationship type")?);
             }
             if self.peek() == TokenKind::Star {
                 edge.length = Some(self.length()?);
             }
             edge.properties = self.properties()?;
-            if self.peek() == TokenKind::Keyword(Keyword::Where) {
-                return Err(Fault::unsupported(self.place().0, "WHERE inside a relationship pattern"));
-            }
+            edge.filter = self.where_clause()?.map(Box::new);
             self.expect(TokenKind::RightBracket, "':', '*', '{' or ']'")?;
         }
         self.expect(TokenKind::Minus, "'-'")?;
@@ -170,29 +200,15 @@ impl Parser<'_> {
             (false, true) => Direction::Out,
             _ => Direction::Both,
         };
-        if matches!(self.peek(), TokenKind::LeftBrace | TokenKind::Plus | TokenKind::Star) {
-            return Err(Fault::unsupported(self.place().0, "quantified relationship"));
+        if let Some(length) = self.quantifier()? {
+            if edge.length.is_some() {
+                let message = "a relationship has its length in brackets or after the arrow, not both";
+                return Err(Fault::syntax(place.0, message));
+            }
+            edge.length = Some(length);
+            edge.quantified = true;
         }
         Ok(edge)
-    }
-
-    /// `:A|B|:C`; the colon is next.
-    fn types(&mut self) -> Result<Vec<Str>> {
-        self.expect(TokenKind::Colon, "':'")?;
-        let mut types = vec![];
-        loop {
-            if matches!(self.peek(), TokenKind::Exclamation | TokenKind::Percent | TokenKind::LeftParen) {
-                return Err(Fault::unsupported(self.place().0, "label expression"));
-            }
-            types.push(self.schema_name("a relationship type")?);
-            if self.peek() == TokenKind::Ampersand {
-                return Err(Fault::unsupported(self.place().0, "label expression"));
-            }
-            if !self.accept(TokenKind::Bar) {
-                return Ok(types);
-            }
-            self.accept(TokenKind::Colon);
-        }
     }
 
     /// `*`, `*n`, `*n..`, `*..m`, `*n..m`; the star is next.
@@ -203,6 +219,33 @@ impl Parser<'_> {
             return Ok(Length { min: low.unwrap_or(1), max: self.length_bound()? });
         }
         Ok(low.map_or(Length { min: 1, max: None }, |n| Length { min: n, max: Some(n) }))
+    }
+
+    /// `+`, `*`, `{n}`, `{m,n}`, `{m,}`, `{,n}` after a relationship.
+    fn quantifier(&mut self) -> Result<Option<Length>> {
+        if self.accept(TokenKind::Plus) {
+            return Ok(Some(Length { min: 1, max: None }));
+        }
+        if self.accept(TokenKind::Star) {
+            return Ok(Some(Length { min: 0, max: None }));
+        }
+        let place = self.place();
+        if !self.accept(TokenKind::LeftBrace) {
+            return Ok(None);
+        }
+        let low = self.length_bound()?;
+        let length = if self.accept(TokenKind::Comma) {
+            Length { min: low.unwrap_or(0), max: self.length_bound()? }
+        } else {
+            let Some(exact) = low else { return Err(self.unexpected("a number of relationships or ','")) };
+            Length { min: exact, max: Some(exact) }
+        };
+        self.expect(TokenKind::RightBrace, "'}'")?;
+        if length.max.is_some_and(|max| max < length.min || max == 0) {
+            let message = "a quantifier takes at least 1 relationship, and no fewer than its lower bound";
+            return Err(Fault::syntax(place.0, message));
+        }
+        Ok(Some(length))
     }
 
     fn length_bound(&mut self) -> Result<Option<u32>> {
@@ -221,10 +264,14 @@ impl Parser<'_> {
     pub(super) fn edge_chain_ahead(&self, from: usize) -> bool {
         let node = match self.peek_at(from + 1) {
             TokenKind::RightParen | TokenKind::Colon | TokenKind::LeftBrace => true,
+            TokenKind::Keyword(Keyword::Where | Keyword::Is) => true,
             TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_) => {
                 matches!(
                     self.peek_at(from + 2),
-                    TokenKind::RightParen | TokenKind::Colon | TokenKind::LeftBrace
+                    TokenKind::RightParen
+                        | TokenKind::Colon
+                        | TokenKind::LeftBrace
+                        | TokenKind::Keyword(Keyword::Where | Keyword::Is)
                 )
             }
             _ => false,
@@ -249,6 +296,12 @@ impl Parser<'_> {
         next += 1;
         if self.peek_at(next) == TokenKind::Greater {
             next += 1;
+            // `(a)-->+(b)`; without the arrow's head, `+` may be a sign.
+            next = match self.peek_at(next) {
+                TokenKind::Plus | TokenKind::Star => next + 1,
+                TokenKind::LeftBrace => self.after_bracket(next).unwrap_or(next),
+                _ => next,
+            };
         }
         self.peek_at(next) == TokenKind::LeftParen
     }

@@ -1,8 +1,10 @@
 //! Commands about indexes and constraints: `CREATE INDEX …`, `DROP CONSTRAINT …`, `SHOW INDEXES` …
 
 use super::Parser;
+use crate::ast::{Clause, ClauseKind, Place, Projection, Query, SingleQuery};
 use crate::fault::{Fault, Result};
-use crate::schema::SchemaCommand;
+use crate::lower;
+use crate::schema::{SchemaCommand, Show};
 use crate::token::{Keyword, TokenKind};
 use tidegraph_types::Str;
 
@@ -30,13 +32,13 @@ impl Parser<'_> {
         Ok(command)
     }
 
-    fn accept_word(&mut self, word: &str) -> bool {
+    pub(super) fn accept_word(&mut self, word: &str) -> bool {
         let found = self.at_word(word);
         self.at += usize::from(found);
         found
     }
 
-    fn expect_word(&mut self, word: &str) -> Result<()> {
+    pub(super) fn expect_word(&mut self, word: &str) -> Result<()> {
         if self.accept_word(word) { Ok(()) } else { Err(self.unexpected(word)) }
     }
 
@@ -186,16 +188,61 @@ impl Parser<'_> {
 
     fn schema_show(&mut self) -> Result<Option<SchemaCommand>> {
         self.accept_keyword(Keyword::All);
-        let command = if self.accept_word("INDEXES") || self.accept_word("INDEX") {
-            SchemaCommand::ShowIndexes
-        } else if self.accept_word("CONSTRAINTS") || self.accept_word("CONSTRAINT") {
-            SchemaCommand::ShowConstraints
-        } else {
-            return Ok(None);
-        };
-        if self.at_word("YIELD") || self.peek() == TokenKind::Keyword(Keyword::Where) {
-            return Err(self.unsupported("SHOW with YIELD or WHERE"));
+        let names = [
+            ("INDEXES", Show::Indexes),
+            ("INDEX", Show::Indexes),
+            ("CONSTRAINTS", Show::Constraints),
+            ("CONSTRAINT", Show::Constraints),
+            ("PROCEDURES", Show::Procedures),
+            ("PROCEDURE", Show::Procedures),
+            ("FUNCTIONS", Show::Functions),
+            ("FUNCTION", Show::Functions),
+            ("DATABASES", Show::Databases),
+            ("DATABASE", Show::Databases),
+        ];
+        for kind in ["BUILT", "RANGE", "UNIQUE", "UNIQUENESS"] {
+            let is_kind = matches!(self.peek_at(1), TokenKind::Word | TokenKind::Keyword(Keyword::In));
+            if self.at_word(kind) && is_kind {
+                self.at += 1;
+                self.accept_keyword(Keyword::In);
+                break;
+            }
         }
-        Ok(Some(command))
+        let Some((_, what)) = names.iter().find(|(name, _)| self.accept_word(name)) else { return Ok(None) };
+        let place = self.place();
+        let clauses = self.show_clauses(place)?;
+        if clauses.is_empty() {
+            return Ok(Some(SchemaCommand::Show { what: *what, over_rows: None }));
+        }
+        let query = Query { parts: vec![SingleQuery { clauses, place }], union_all: false, timeout: None };
+        let over_rows = lower::batches::over_rows(&query, what.columns(), self.limits)?;
+        Ok(Some(SchemaCommand::Show { what: *what, over_rows: Some(Box::new(over_rows)) }))
+    }
+
+    /// `YIELD … WHERE … RETURN …`, or `WHERE …`; empty if there is neither.
+    fn show_clauses(&mut self, place: Place) -> Result<Vec<Clause>> {
+        let yields = self.accept_word("YIELD");
+        let star = Projection {
+            distinct: false,
+            star: true,
+            items: vec![],
+            order: vec![],
+            skip: None,
+            limit: None,
+            predicate: None,
+        };
+        if !yields {
+            let Some(predicate) = self.where_clause()? else { return Ok(vec![]) };
+            let with = ClauseKind::With(Box::new(Projection { predicate: Some(predicate), ..star.clone() }));
+            let all = ClauseKind::Return(Box::new(star));
+            return Ok(vec![Clause { kind: with, place }, Clause { kind: all, place }]);
+        }
+        let mut yielded = self.projection()?;
+        yielded.predicate = self.where_clause()?;
+        let mut clauses = vec![Clause { kind: ClauseKind::With(Box::new(yielded)), place }];
+        let place = self.place();
+        let last = if self.accept_keyword(Keyword::Return) { self.projection()? } else { star };
+        clauses.push(Clause { kind: ClauseKind::Return(Box::new(last)), place });
+        Ok(clauses)
     }
 }

@@ -55,7 +55,14 @@ impl Write {
             }
             Op::SetPropertyMap { element, .. } => change(element, Change::AllProperties),
             Op::SetLabels { element, add, remove, .. } => {
-                change(element, Change::Labels(add.iter().chain(remove).cloned().collect()))
+                let all = add.iter().chain(remove).map(|label| match label {
+                    Expr::Literal(Value::String(label)) => Some(label.clone()),
+                    _ => None,
+                });
+                match all.collect() {
+                    Some(labels) => change(element, Change::Labels(labels)),
+                    None => WriteKind::Any,
+                }
             }
             _ => WriteKind::Any,
         };
@@ -130,7 +137,7 @@ fn insert(op: &mut Op) -> Since {
     let Some(input) = children.next() else { return Since::default() };
     for subplan in children {
         let inside = insert(subplan);
-        own_reads |= inside.reads || subplan_reads(subplan);
+        own_reads |= inside.reads || subplan.reads_graph();
         own_writes |= subplan.writes();
     }
     let mut since = insert(input);
@@ -159,8 +166,12 @@ fn insert(op: &mut Op) -> Since {
     Since { reads: since.reads || own_reads, writes: since.writes || own_writes, changes: since.changes }
 }
 
-fn subplan_reads(op: &Op) -> bool {
-    reads(op) || op.children().into_iter().any(subplan_reads)
+impl Op {
+    /// Whether this operator or one below it, subplans included, may read the graph.
+    #[must_use]
+    pub fn reads_graph(&self) -> bool {
+        reads(self) || self.children().into_iter().any(Op::reads_graph)
+    }
 }
 
 fn reads(op: &Op) -> bool {

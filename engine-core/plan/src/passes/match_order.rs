@@ -359,6 +359,11 @@ impl<'a> Lowering<'a> {
         let mut filter = ScanFilter { labels, ..ScanFilter::default() };
         let mut checked = vec![];
         for (number, conjunct) in self.conjuncts.of(slot) {
+            if let Some(labels) = one_of_labels(conjunct, slot) {
+                filter.labels.push(labels);
+                checked.push(number);
+                continue;
+            }
             match test_of(conjunct, slot).filter(|found| self.all_ready(&found.test)) {
                 Some(Tested { key, test, exact: None }) => filter.predicates.push((key, test)),
                 Some(Tested { key, test, exact: Some(sole) }) => {
@@ -502,13 +507,17 @@ impl<'a> Lowering<'a> {
     }
 
     fn edge_filter(&mut self, edge: &PatternEdge) -> Option<(Slot, Box<Expr>)> {
-        if edge.properties.is_empty() {
+        if edge.properties.is_empty() && edge.filter.is_none() {
             return None;
         }
-        let local = self.fresh();
+        let (local, filter) = match edge.filter.clone() {
+            Some((local, filter)) => (local, Some(filter)),
+            None => (self.fresh(), None),
+        };
         let tests = edge.properties.iter().map(|(key, value)| {
             equals(Expr::Property(Box::new(Expr::Slot(local)), key.clone()), value.clone())
         });
+        let tests = tests.chain(filter);
         Some((local, Box::new(tests.reduce(Expr::and).unwrap_or(Expr::And(vec![])))))
     }
 
@@ -573,6 +582,20 @@ impl<'a> Lowering<'a> {
         let made = Expr::Call(Function::MakePath, args);
         self.wrap(|input| Op::Let { input, bindings: vec![(path.slot, made)] });
         self.bind(path.slot);
+    }
+}
+
+/// Returns the labels of `n:A OR n:B`.
+fn one_of_labels(conjunct: &Expr, slot: Slot) -> Option<Vec<Str>> {
+    let label = |part: &Expr| match part {
+        Expr::HasLabels(base, labels) if **base == Expr::Slot(slot) && labels.len() == 1 => {
+            labels.first().cloned()
+        }
+        _ => None,
+    };
+    match conjunct {
+        Expr::Or(parts) if !parts.is_empty() => parts.iter().map(label).collect(),
+        _ => None,
     }
 }
 

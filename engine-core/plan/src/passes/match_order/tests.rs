@@ -73,6 +73,7 @@ fn edge(slot: u32, left: usize, right: usize, label: &str) -> PatternEdge {
         labels: vec![label.into()],
         properties: vec![],
         length: None,
+        filter: None,
         shortest: None,
     }
 }

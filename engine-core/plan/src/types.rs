@@ -1,0 +1,87 @@
+//! Types of values as openCypher names them, for `IS :: TYPE` and `valueType()`.
+
+use std::fmt;
+
+/// A set of types.
+///
+/// ```
+/// use tidegraph_plan::{TypeTest, ValueType};
+///
+/// let test = TypeTest { any_of: vec![(ValueType::Integer, true), (ValueType::String, false)] };
+/// assert_eq!(test.to_string(), "INTEGER | STRING NOT NULL");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeTest {
+    /// The types, each with whether null belongs to it.
+    pub any_of: Vec<(ValueType, bool)>,
+}
+
+/// A type without null.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum ValueType {
+    /// No value at all.
+    Nothing,
+    /// Null only.
+    Null,
+    Boolean,
+    String,
+    Integer,
+    Float,
+    Date,
+    LocalTime,
+    ZonedTime,
+    LocalDateTime,
+    ZonedDateTime,
+    Duration,
+    Point,
+    Node,
+    Relationship,
+    Map,
+    Path,
+    List(Box<TypeTest>),
+    /// Anything that a property can hold.
+    PropertyValue,
+    Any,
+}
+
+impl fmt::Display for TypeTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (kind, nullable)) in self.any_of.iter().enumerate() {
+            write!(
+                f,
+                "{}{kind}{}",
+                if at > 0 { " | " } else { "" },
+                if *nullable { "" } else { " NOT NULL" }
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "NOTHING",
+            Self::Null => "NULL",
+            Self::Boolean => "BOOLEAN",
+            Self::String => "STRING",
+            Self::Integer => "INTEGER",
+            Self::Float => "FLOAT",
+            Self::Date => "DATE",
+            Self::LocalTime => "LOCAL TIME",
+            Self::ZonedTime => "ZONED TIME",
+            Self::LocalDateTime => "LOCAL DATETIME",
+            Self::ZonedDateTime => "ZONED DATETIME",
+            Self::Duration => "DURATION",
+            Self::Point => "POINT",
+            Self::Node => "NODE",
+            Self::Relationship => "RELATIONSHIP",
+            Self::Map => "MAP",
+            Self::Path => "PATH",
+            Self::List(inner) => return write!(f, "LIST<{inner}>"),
+            Self::PropertyValue => "PROPERTY VALUE",
+            Self::Any => "ANY",
+        })
+    }
+}
