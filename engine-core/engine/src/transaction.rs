@@ -95,7 +95,7 @@ impl Transaction {
 struct Failed {
     error: Error,
     /// What the transaction carries nevertheless, if it is whole.
-    carried: Option<Carried>,
+    carried: Option<Box<Carried>>,
 }
 
 impl From<tidegraph_exec::Error> for Failed {
@@ -207,11 +207,11 @@ impl Database {
                 deadline.ensure()?;
                 tracing::debug!(error = %error.chain(), "a replica was lost during a query: run again");
                 losses += 1;
-                carried = kept;
+                carried = *kept;
                 continue;
             }
             if error.code() == ErrorCode::Cancelled {
-                transaction.keep(kept, planned.writes)?;
+                transaction.keep(*kept, planned.writes)?;
             }
             return Err(error);
         }
@@ -251,7 +251,7 @@ impl Database {
         };
         match make() {
             Ok(answer) => Ok((answer, execution.carry()?)),
-            Err(error) => Err(Failed { error, carried: execution.stop() }),
+            Err(error) => Err(Failed { error, carried: execution.stop().map(Box::new) }),
         }
     }
 

@@ -506,7 +506,7 @@ impl Admission {
         let slot = feed.take_slot().filter(|_| !request.frees_slot);
         let held = slot.map_or_else(Held::default, Held::of);
         let write = |_: &Request, answer: &Answer, output: &mut Output| feed.writer().whole(answer, output);
-        Ok(End::Whole(written(&request, &answer, output, held, write)?))
+        Ok(End::Whole(Box::new(written(&request, &answer, output, held, write)?)))
     }
 
     /// Tries a query on this thread.

@@ -74,7 +74,7 @@ pub(super) enum End {
     /// With what was handed over.
     Handed,
     /// It was written whole.
-    Whole(Written),
+    Whole(Box<Written>),
 }
 
 impl Pipe {
@@ -128,7 +128,7 @@ pub(super) struct Borrowed {
 impl Borrowed {
     /// Gives the transaction back.
     pub(super) fn give_back(self) {
-        // Whoever is gone has rolled it back.
+        // An owner that is gone has rolled it back.
         drop(self.owner.send(self.transaction));
     }
 }
@@ -392,7 +392,7 @@ impl Parts {
                 let mut state = self.pipe.state();
                 match state.end.take() {
                     Some(Err(error)) => return Err(error),
-                    Some(Ok(End::Whole(written))) => return Ok(written),
+                    Some(Ok(End::Whole(written))) => return Ok(*written),
                     handed => state.end = handed,
                 }
                 let found = state.found();

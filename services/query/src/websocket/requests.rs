@@ -69,7 +69,7 @@ struct More {
     format: Format,
     parts: Parts,
     /// The session whose request it answers.
-    busy: Option<Busy>,
+    busy: Option<Box<Busy>>,
 }
 
 impl More {
@@ -78,7 +78,7 @@ impl More {
         let (is_text, ends_connection) = (self.format.is_text(), false);
         let next = tokio::select! {
             next = self.parts.next() => next,
-            Some(failure) = rolled_back(self.busy.as_ref()) => {
+            Some(failure) = rolled_back(self.busy.as_deref()) => {
                 return refused(&failure, Some(self.id), self.format);
             }
         };
@@ -425,7 +425,7 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
         }
         None => (admission.stream(request, writer).await.map_err(|error| Failure::from(&error))?, None),
     };
-    let more = written.more.map(|parts| More { id, format, parts, busy });
+    let more = written.more.map(|parts| More { id, format, parts, busy: busy.map(Box::new) });
     Ok(Reply { part: written.first, is_text: format.is_text(), more, ends_connection: false })
 }
 
