@@ -21,6 +21,9 @@ pub const MIXED_KEY: &str = "m";
 /// All keys, in order.
 pub const ALL_KEYS: [&str; 4] = ["a", "b", MIXED_KEY, TEXT_KEY];
 
+/// How the id of an element begins whose id the engine chooses.
+const CHOSEN_ID: &str = "chosen by the engine: ";
+
 /// Properties by key.
 pub type Properties = BTreeMap<String, Val>;
 
@@ -142,6 +145,22 @@ impl Graph {
         self.edges.get(index)?.as_ref()
     }
 
+    /// Returns the id of a node or an edge; null if it was deleted. Elements whose ids the engine chooses have some that
+    /// differ, and are shown alike.
+    #[must_use]
+    pub fn id(&self, of: &Val) -> Val {
+        let (id, index) = match of {
+            Val::Node(node) => (self.node(*node).map(|node| &node.id), *node),
+            Val::Edge(edge) => (self.edge(*edge).map(|edge| &edge.id), *edge),
+            _ => (None, 0),
+        };
+        match id {
+            Some(id) if id.is_empty() => Val::Str(format!("{CHOSEN_ID}{index}")),
+            Some(id) => Val::Str(id.clone()),
+            None => Val::Null,
+        }
+    }
+
     /// Returns a property of a node or an edge; null if it has none.
     #[must_use]
     pub fn property(&self, of: &Val, key: &str) -> Val {
@@ -250,6 +269,7 @@ impl Graph {
         match value {
             Val::Null => "null".to_owned(),
             Val::Bool(truth) => truth.to_string(),
+            Val::Str(text) if text.starts_with(CHOSEN_ID) => "\"\"".to_owned(),
             Val::Str(text) => format!("{text:?}"),
             Val::List(items) => show_list(items.iter().map(show), bags),
             Val::Map(entries) => show_entries(entries.iter().map(|(k, v)| (show(k), show(v)))),
@@ -279,7 +299,7 @@ pub fn show_answer(value: &Value, bags: bool, known: &BTreeSet<String>) -> Strin
         Value::Path(path) => format!("<{}>", path.objects.iter().map(show).collect::<Vec<_>>().join(", ")),
         Value::Symbol(symbol) => format!("{:?}", symbol.as_str()),
         // The id of an element that another statement has created.
-        Value::String(text) if is_generated_id(text) => "\"\"".to_owned(),
+        Value::String(text) if is_generated_id(text) && !known.contains(text.as_str()) => "\"\"".to_owned(),
         Value::Null | Value::Bool(_) | Value::String(_) => Graph::default().show(&scalar(value), bags, known),
         other => match other.as_f64() {
             Some(number) => show_number(number),

@@ -6,10 +6,10 @@
 //! after the other in some order. The order must agree with time: a statement that ended before another one began comes
 //! first.
 //!
-//! Roles: [`round`] draws rounds and makes them smaller; [`run`] runs one on an embedded database or a fleet; [`serial`]
-//! evaluates the orders; [`fleet`] has the fleet.
+//! Roles: `round` draws rounds and makes them smaller; `run` runs one on an embedded database or a fleet; `serial`
+//! evaluates the orders; `fleet` has the fleet.
 //!
-//! A statement runs in one of several ways ([`round::Way`]): up to its commit only, so that it ends with a conflict or
+//! A statement runs in one of several ways (`round::Way`): up to its commit only, so that it ends with a conflict or
 //! without; as the service does, which tries it at hand first and runs it as a whole if that did not succeed; and in a
 //! fleet as a transaction of one request, or as a whole on a thread of its own.
 

@@ -171,9 +171,19 @@ pub enum Event {
 }
 
 impl Event {
-    fn number(&mut self) -> &mut usize {
+    /// Returns the number of the statement.
+    fn number(self) -> usize {
         match self {
             Self::Begins(number) | Self::Commits(number) | Self::Ends(number) => number,
+        }
+    }
+
+    /// Returns the same event of another statement.
+    fn of(self, number: usize) -> Self {
+        match self {
+            Self::Begins(_) => Self::Begins(number),
+            Self::Commits(_) => Self::Commits(number),
+            Self::Ends(_) => Self::Ends(number),
         }
     }
 }
@@ -237,7 +247,7 @@ impl Round {
         schedule.shuffle(rng);
         for number in 0..count {
             let places: Vec<usize> =
-                (0..schedule.len()).filter(|at| *schedule[*at].number() == number).collect();
+                (0..schedule.len()).filter(|at| schedule[*at].number() == number).collect();
             for (at, event) in places.into_iter().zip(each(number)) {
                 schedule[at] = event;
             }
@@ -252,10 +262,10 @@ impl Round {
             for gone in 0..self.statements.len() {
                 let mut smaller = self.clone();
                 smaller.statements.remove(gone);
-                smaller.schedule.retain_mut(|event| *event.number() != gone);
+                smaller.schedule.retain(|event| event.number() != gone);
                 for event in &mut smaller.schedule {
                     let number = event.number();
-                    *number -= usize::from(*number > gone);
+                    *event = event.of(number - usize::from(number > gone));
                 }
                 all.push(smaller);
             }
@@ -290,12 +300,8 @@ mod tests {
             let round = Round::draw(seed, Forced { constraints: true, at_hand: true }, sites);
             assert!(round.schema == Schema::Constraints && !round.schema.is_broken_by(&round.graph));
             for (number, statement) in round.statements.iter().enumerate() {
-                let events: Vec<Event> = round
-                    .schedule
-                    .iter()
-                    .copied()
-                    .filter(|event| *event.clone().number() == number)
-                    .collect();
+                let events: Vec<Event> =
+                    round.schedule.iter().copied().filter(|event| event.number() == number).collect();
                 assert_eq!(events, [Event::Begins(number), Event::Commits(number), Event::Ends(number)]);
                 assert_eq!(sites == 1, matches!(statement.way, Way::AtHand { .. }));
             }

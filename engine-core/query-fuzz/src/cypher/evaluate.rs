@@ -470,12 +470,7 @@ impl Reader<'_> {
             return Ok(Val::Null);
         }
         Ok(match (name, arguments) {
-            ("id", [Val::Node(node)]) => {
-                self.graph.node(*node).map_or(Val::Null, |node| Val::Str(node.id.clone()))
-            }
-            ("id", [Val::Edge(edge)]) => {
-                self.graph.edge(*edge).map_or(Val::Null, |edge| Val::Str(edge.id.clone()))
-            }
+            ("id", [element @ (Val::Node(_) | Val::Edge(_))]) => self.graph.id(element),
             ("type", [Val::Edge(edge)]) => {
                 self.graph.edge(*edge).map_or(Val::Null, |edge| Val::Str(edge.kind.clone()))
             }

@@ -245,12 +245,10 @@ impl Walker<'_> {
     }
 
     fn id(&self, object: &Val) -> Result<Val, Stop> {
-        let id = match object {
-            Val::Node(node) => self.graph.node(*node).map(|node| &node.id),
-            Val::Edge(edge) => self.graph.edge(*edge).map(|edge| &edge.id),
-            _ => None,
-        };
-        id.cloned().map(Val::Str).ok_or_else(|| Stop::Wrong("id() of a value".to_owned()))
+        match self.graph.id(object) {
+            Val::Null => Err(Stop::Wrong("id() of a value".to_owned())),
+            id => Ok(id),
+        }
     }
 
     fn has(&self, step: &Step, object: &Val) -> Result<bool, Stop> {
