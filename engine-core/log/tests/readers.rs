@@ -15,6 +15,9 @@ use tidegraph_types::{Epoch, ShardId, Version};
 
 const TEXT: &str = "some text that fills a file";
 
+/// A log with its readers, if the log itself gives none.
+type Opened = (Box<dyn LogStore>, Option<Arc<dyn Follow>>);
+
 fn files(disk: &FaultyDisk) -> FileLog {
     let options = FileLogOptions { file_bytes: 2000, ..FileLogOptions::default() };
     FileLog::open(Arc::new(disk.clone()), Path::new("/log"), ShardId(0), options).unwrap()
@@ -76,7 +79,7 @@ fn a_reader_of_a_trimmed_version_learns_where_the_log_begins() {
     let shared = SharedLog::new();
     let disk = FaultyDisk::new(1);
     let (files, memory) = (files(&disk), MemoryLog::new(ShardId(0)));
-    let logs: [(Box<dyn LogStore>, Option<Arc<dyn Follow>>); 3] = [
+    let logs: [Opened; 3] = [
         (LogBackend::open(&shared, Epoch(1)).unwrap(), Some(Arc::new(FirstShard(Arc::new(shared))))),
         (Box::new(files), None),
         (Box::new(memory), None),
