@@ -173,6 +173,7 @@ impl Database {
             random: random.clone(),
             commit: checkpoints.one_at_a_time(),
             replayed: Some(replayed),
+            threads: true,
         };
         let loads = Arc::new(Loads::open(parts)?);
         checkpoints.sweep_loads(&loads);
@@ -200,8 +201,35 @@ impl Database {
         backend: Arc<dyn Backend>,
         objects: Arc<Objects>,
     ) -> Result<Arc<Self>, Error> {
-        let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) =
-            (Arc::new(RealClock::new()), Arc::new(RealRandom));
+        let (clock, random) = (Arc::new(RealClock::new()), Arc::new(RealRandom));
+        Self::connected(options, backend, objects, clock, random, true)
+    }
+
+    /// Creates a database as [`Database::connect`] does, without threads of its own: what they would do is done on the
+    /// thread of the caller. An index is filled inside of the command that creates it, and a load runs inside of
+    /// [`Loads::run_queued`]. For simulations, which also bring clock and randomness.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Database::connect`], except for threads.
+    pub fn connect_without_threads(
+        options: Options,
+        backend: Arc<dyn Backend>,
+        objects: Arc<Objects>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Arc<Self>, Error> {
+        Self::connected(options, backend, objects, clock, random, false)
+    }
+
+    fn connected(
+        options: Options,
+        backend: Arc<dyn Backend>,
+        objects: Arc<Objects>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        threads: bool,
+    ) -> Result<Arc<Self>, Error> {
         let parts = Parts {
             backend: backend.clone(),
             objects: objects.clone(),
@@ -209,6 +237,7 @@ impl Database {
             random: random.clone(),
             commit: Arc::default(),
             replayed: None,
+            threads,
         };
         Ok(Arc::new(Self {
             plans: quick_cache::sync::Cache::new(options.cached_plans),
@@ -217,7 +246,7 @@ impl Database {
             clock,
             random,
             objects,
-            filling: Filling::default(),
+            filling: if threads { Filling::default() } else { Filling::without_threads() },
             loads: Arc::new(Loads::open(parts)?),
             local: None,
         }))

@@ -41,12 +41,19 @@ type Waiting = Arc<Mutex<BTreeMap<Str, Vec<Sender<Result<(), Error>>>>>>;
 #[derive(Default)]
 pub(crate) struct Filling {
     stop: Arc<AtomicBool>,
+    /// Whether an index is filled on the thread of the command that creates it.
+    on_callers_thread: bool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Those who wait for an index that is being made, by its name.
     waiting: Waiting,
 }
 
 impl Filling {
+    /// Indexes are filled on the thread of the command that creates them, before the command looks for the end.
+    pub fn without_threads() -> Self {
+        Self { on_callers_thread: true, ..Self::default() }
+    }
+
     /// Stops all threads and waits for them. The next start fills incomplete indexes again.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -88,13 +95,18 @@ impl Filling {
             }
             reservation.end(&result);
         };
+        let no_name = || Error::new(ErrorCode::Internal, "the index that is being made has no name");
+        if self.on_callers_thread {
+            work();
+            return end.ok_or_else(no_name);
+        }
         let thread = tidegraph_platform::spawn("index", work).map_err(|e| {
             Error::new(ErrorCode::Unavailable, format!("no thread fills the index: {e}")).with_source(e)
         })?;
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
-        end.ok_or_else(|| Error::new(ErrorCode::Internal, "the index that is being made has no name"))
+        end.ok_or_else(no_name)
     }
 }
 
@@ -266,7 +278,9 @@ impl Database {
             SchemaCommand::Create { name, label, key, unique, if_not_exists } => {
                 self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, deadline)
             }
-            SchemaCommand::Drop { name, unique, if_exists } => self.drop_index(name, *unique, *if_exists),
+            SchemaCommand::Drop { name, unique, if_exists } => {
+                self.drop_index(name, *unique, *if_exists, deadline)
+            }
             SchemaCommand::Show { what, over_rows } => {
                 let rows = match what {
                     Show::Indexes => self.show_indexes()?,
@@ -403,9 +417,16 @@ impl Database {
         Ok(self.backend.indexes()?.iter().any(|index| index.definition == *definition))
     }
 
-    fn drop_index(&self, name: &Str, unique: bool, if_exists: bool) -> Result<Answer, Error> {
+    fn drop_index(
+        &self,
+        name: &Str,
+        unique: bool,
+        if_exists: bool,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Error> {
         let kind = if unique { "constraint" } else { "index" };
         loop {
+            deadline.ensure()?;
             let (version, index) = find(&*self.backend, name)?;
             let Some(index) = index.filter(|index| index.definition.unique || !unique) else {
                 if if_exists {

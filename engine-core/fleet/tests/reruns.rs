@@ -13,7 +13,7 @@ use std::time::Duration;
 use support::{TestFleet, ask};
 use tidegraph_apl::Error;
 use tidegraph_engine::Language::OpenCypher;
-use tidegraph_engine::{Database, Head, Interrupt, Parameters, Query, RowSink, Stop, Transaction};
+use tidegraph_engine::{Backend, Database, Head, Interrupt, Parameters, Query, RowSink, Stop, Transaction};
 use tidegraph_fleet::{NodeConfig, WorkerConfig};
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{ErrorCode, Value, Version};
@@ -224,4 +224,21 @@ fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
         ask(&writes, OpenCypher, "MATCH (a:A) SET a.n = 7").unwrap();
         fleet.wait_until("older versions are forgotten", |_| is_too_old(at));
     }
+}
+
+/// A process that is stopped between requests asks for the newest version only when one begins. So a write that
+/// conflicts has to learn of the version that it conflicted with.
+#[test]
+fn a_write_that_conflicts_runs_again_with_what_it_conflicted_with() {
+    let fleet = TestFleet::start(2, 1, 1, 64, NodeConfig::default());
+    let (other, _worker) = fleet.worker();
+    let config = WorkerConfig { version_every: Duration::ZERO, ..support::patient() };
+    let (one, worker) = fleet.worker_with(config, fleet.clock.clone());
+    ask(&other, OpenCypher, "CREATE (:P {n: 0})").unwrap();
+    assert!(worker.refresh_version());
+    let before = worker.status().version;
+    ask(&other, OpenCypher, "MATCH (p:P) SET p.n = p.n + 1").unwrap();
+    assert_eq!(worker.status().version, before);
+    ask(&one, OpenCypher, "MATCH (p:P) SET p.n = p.n + 1").unwrap();
+    assert_eq!(rows(&one, OpenCypher, "MATCH (p:P) RETURN p.n"), ["[Long(2)]"]);
 }

@@ -2,7 +2,9 @@
 //!
 //! Roles: [`Broker`] has the records that count; [`Writer`] is the log as one process has
 //! opened it for writing; [`Reader`] follows it. In half of the worlds the records are
-//! stored in a real `FileLog`, on a disk that tears writes when the machine crashes.
+//! stored in a real `FileLog`, on a disk that tears writes when the machine crashes. Some worlds have a log of several
+//! shards instead: the real `ShardedLog`, whose messages to each shard may be lost, late or repeated; a shard may stop
+//! answering, and its followers may fall behind those of other shards.
 //!
 //! A record counts if its version follows that of the last record that counted and its epoch is not lower (ADR
 //! 0008). A writer sends all records of an append as one message. The message may be lost, arrive in part,
@@ -14,10 +16,11 @@
 use crate::config::Bug;
 use crate::process::Process;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tidegraph_log::testing::{Carrier, Delivery, ShardsObserver, SharedShards};
 use tidegraph_log::{
     Body, Error, FileLogOptions, Follower, LogBackend, LogLocation, LogStore, Position, Record, Records, Tail,
 };
@@ -26,6 +29,8 @@ use tidegraph_types::{Epoch, ShardId, Sharding, Version};
 
 /// Small, so that the log has several files and trims some.
 const FILE_BYTES: u64 = 8 << 10;
+/// Share of polls that return no record while followers lag, in thousandths.
+pub(crate) const LAG: u64 = 980;
 
 /// The service of the log.
 #[derive(Clone)]
@@ -43,8 +48,10 @@ struct State {
     first: Version,
     disk: Option<(FaultyDisk, Option<Box<dyn LogStore>>)>,
     up: bool,
+    /// The shards, if there are several.
+    sharded: Option<Sharded>,
     /// Late messages, by time of arrival and number.
-    under_way: BTreeMap<(u64, u64), Vec<Record>>,
+    under_way: BTreeMap<(u64, u64), Late>,
     sent: u64,
     random: SeededRandom,
     /// Share of appends that fail in some way, in thousandths.
@@ -54,14 +61,46 @@ struct State {
     bug: Option<Bug>,
 }
 
+/// A message that arrives later.
+enum Late {
+    /// Records for a log of one shard.
+    Records(Vec<Record>),
+    /// Messages that this shard keeps under the number of the entry.
+    Shard(ShardId),
+}
+
+/// The shards of a log.
+struct Sharded {
+    log: SharedShards,
+    observer: ShardsObserver,
+    /// The first contradiction between shards.
+    contradiction: Option<String>,
+    /// Shards whose followers receive few records.
+    lagging: BTreeSet<ShardId>,
+}
+
 impl Broker {
-    pub fn new(on_disk: bool, wrong: u64, bug: Option<Bug>, seed: u64) -> Result<Self, Error> {
+    pub fn new(
+        on_disk: bool,
+        sharding: Sharding,
+        wrong: u64,
+        bug: Option<Bug>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let sharded = if sharding.shards() > 1 {
+            let log = SharedShards::new(sharding);
+            let observer = log.observe()?;
+            Some(Sharded { log, observer, contradiction: None, lagging: BTreeSet::new() })
+        } else {
+            None
+        };
         let disk = on_disk.then(|| FaultyDisk::new(seed ^ 0xd15c));
         let mut state = State {
             history: Vec::new(),
             first: Version(1),
             disk: disk.map(|disk| (disk, None)),
             up: true,
+            sharded,
             under_way: BTreeMap::new(),
             sent: 0,
             random: SeededRandom::new(seed),
@@ -83,7 +122,50 @@ impl Broker {
 
     /// Returns the version of the last record that counts.
     pub fn newest(&self) -> Version {
-        Version(self.0.lock().history.len() as u64)
+        let mut state = self.0.lock();
+        state.observe();
+        Version(state.history.len() as u64)
+    }
+
+    /// Returns how the shards contradict each other, or what readers saw; `None` if they do not (LOG-2, LOG-4).
+    pub fn contradiction(&self) -> Option<String> {
+        let mut state = self.0.lock();
+        state.observe();
+        state.sharded.as_ref()?.contradiction.clone()
+    }
+
+    /// Reads the shards anew, and compares them with what readers saw.
+    pub fn check_shards(&self) -> Result<(), String> {
+        let mut state = self.0.lock();
+        state.observe();
+        let Some(sharded) = &state.sharded else { return Ok(()) };
+        if let Some(contradiction) = &sharded.contradiction {
+            return Err(contradiction.clone());
+        }
+        let mut observer = sharded.log.observe().map_err(|error| error.to_string())?;
+        let records = observer.look().map_err(|error| error.to_string())?;
+        let seen = state.history.len() - records.len().min(state.history.len());
+        let differs = state.history[seen..].iter().zip(&records).find(|(seen, here)| seen != here);
+        differs
+            .map_or(Ok(()), |(seen, here)| Err(format!("readers saw {seen:?}, and the shards have {here:?}")))
+    }
+
+    /// Makes a shard stop answering, or answer again.
+    pub fn set_away(&self, shard: ShardId, away: bool) {
+        if let Some(sharded) = &self.0.lock().sharded {
+            sharded.log.shard(shard).set_away(away);
+        }
+    }
+
+    /// Makes followers of a shard receive few records, or all again.
+    pub fn set_lagging(&self, shard: ShardId, lags: bool) {
+        if let Some(sharded) = &mut self.0.lock().sharded {
+            if lags {
+                sharded.lagging.insert(shard);
+            } else {
+                sharded.lagging.remove(&shard);
+            }
+        }
     }
 
     pub fn first(&self) -> Version {
@@ -92,13 +174,17 @@ impl Broker {
 
     /// Returns all records that have ever counted.
     pub fn history(&self) -> Vec<Record> {
-        self.0.lock().history.clone()
+        let mut state = self.0.lock();
+        state.observe();
+        state.history.clone()
     }
 
     /// Returns the record of a version.
     pub fn record(&self, version: Version) -> Option<Record> {
         let index = usize::try_from(version.0.checked_sub(1)?).ok()?;
-        self.0.lock().history.get(index).cloned()
+        let mut state = self.0.lock();
+        state.observe();
+        state.history.get(index).cloned()
     }
 
     /// Returns when the next late message arrives.
@@ -167,6 +253,17 @@ impl State {
         Ok(())
     }
 
+    /// Adds the records that all shards have by now.
+    fn observe(&mut self) {
+        let Some(sharded) = self.sharded.as_mut().filter(|sharded| sharded.contradiction.is_none()) else {
+            return;
+        };
+        match sharded.observer.look() {
+            Ok(records) => self.history.extend(records),
+            Err(error) => sharded.contradiction = Some(error.to_string()),
+        }
+    }
+
     fn tail(&self) -> Option<Tail> {
         self.history.last().map(|record| Tail { version: record.version, epoch: record.epoch })
     }
@@ -205,12 +302,46 @@ impl State {
             && let Some(entry) = self.under_way.first_entry()
             && entry.key().0 <= micros
         {
-            let records = entry.remove();
-            self.arrive(&records);
+            let number = entry.key().1;
+            match (entry.remove(), &self.sharded) {
+                (Late::Records(records), _) => {
+                    self.arrive(&records);
+                }
+                (Late::Shard(shard), Some(sharded)) => sharded.log.shard(shard).deliver(number),
+                (Late::Shard(_), None) => {}
+            }
+        }
+    }
+
+    /// Decides what becomes of messages to a shard. Returns also the time of the append in microseconds.
+    fn carry(&mut self, shard: ShardId, messages: usize, now: u64, cut: bool) -> (Delivery, u64) {
+        let until = if self.random.one_in(8) { u64::MAX } else { now };
+        self.deliver(until);
+        let took = 200 + self.random.below(self.slow);
+        if cut || !self.up {
+            return (Delivery::Part(0), took);
+        }
+        // An append fails if one of its shards does.
+        let shards = self.sharded.as_ref().map_or(1, |sharded| sharded.log.shards().len() as u64);
+        if self.random.below(1000) >= self.wrong.div_ceil(shards) {
+            return (Delivery::Arrive, took);
+        }
+        match self.random.below(7) {
+            0 => (Delivery::Part(0), took),
+            1 => (Delivery::Unanswered, took),
+            2 => (Delivery::Part(self.random.below(messages as u64 + 1) as usize), took),
+            3 | 4 => (Delivery::Late(self.later(Late::Shard(shard), now)), took),
+            5 => (Delivery::Twice(self.later(Late::Shard(shard), now)), took),
+            _ => (Delivery::Arrive, self.random.below(3_000_000)),
         }
     }
 
     fn send_late(&mut self, records: &[Record], now: u64) {
+        self.later(Late::Records(records.to_vec()), now);
+    }
+
+    /// Queues a late message, and returns its number.
+    fn later(&mut self, late: Late, now: u64) -> u64 {
         // The message often arrives about when another process gets the lease.
         let after = match self.random.below(4) {
             0 => self.random.below(20_000),
@@ -218,7 +349,8 @@ impl State {
             _ => 200_000 + self.random.below(1_500_000),
         };
         self.sent += 1;
-        self.under_way.insert((now + after, self.sent), records.to_vec());
+        self.under_way.insert((now + after, self.sent), late);
+        self.sent
     }
 
     /// Sends an append. Returns how many of its records count, if that is known; its
@@ -287,18 +419,140 @@ pub(crate) struct SimLog {
 }
 
 impl LogBackend for SimLog {
-    fn follow(&self, _: ShardId, after: Position) -> Box<dyn Follower> {
+    fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
+        if let Some(sharded) = &self.broker.0.lock().sharded {
+            let inner = sharded.log.follow(shard, after);
+            return Box::new(ShardReader { log: self.clone(), shard, inner });
+        }
         Box::new(Reader { log: self.clone(), at: after.version, swapped: None })
     }
 
-    fn open(&self, _: Epoch) -> Result<Box<dyn LogStore>, Error> {
+    fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, Error> {
         let mut state = self.broker.0.lock();
         if !state.up || !self.process.reaches_log() {
             return Err(away());
         }
+        if let Some(sharded) = &state.sharded {
+            let carrier: Arc<dyn Carrier> = Arc::new(ProcessCarrier(self.clone()));
+            let shards = sharded.log.through(&carrier);
+            // The carrier takes the lock.
+            drop(state);
+            let inner = Box::new(shards.open(epoch)?);
+            return Ok(Box::new(ShardsWriter { log: self.clone(), inner }));
+        }
         state.deliver(self.process.clock.busy_until());
         let tail = state.tail();
         Ok(Box::new(Writer { log: self.clone(), tail, poisoned: None }))
+    }
+}
+
+/// Carries the messages of one process to the shards.
+struct ProcessCarrier(SimLog);
+
+impl std::fmt::Debug for ProcessCarrier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessCarrier").finish_non_exhaustive()
+    }
+}
+
+impl Carrier for ProcessCarrier {
+    fn carry(&self, shard: ShardId, messages: usize) -> Delivery {
+        let (process, broker) = (&self.0.process, &self.0.broker);
+        let now = process.clock.busy_until();
+        let (delivery, took) = broker.0.lock().carry(shard, messages, now, !process.reaches_log());
+        process.clock.spend(took);
+        if delivery != Delivery::Arrive {
+            process.note(format_args!("sends {messages} messages to shard {shard}: {delivery:?}"));
+        }
+        delivery
+    }
+}
+
+/// A log of several shards as one process has opened it for writing.
+struct ShardsWriter {
+    log: SimLog,
+    inner: Box<dyn LogStore>,
+}
+
+impl ShardsWriter {
+    fn reach(&self) -> Result<(), Error> {
+        let reaches = self.log.broker.is_up() && self.log.process.reaches_log();
+        if reaches { Ok(()) } else { Err(away()) }
+    }
+}
+
+impl LogStore for ShardsWriter {
+    fn append(&mut self, records: &[Record]) -> Result<(), Error> {
+        let appended = self.inner.append(records);
+        self.log.process.panic_if(&self.log.process.append_panics);
+        if let (Some(first), Some(last)) = (records.first(), records.last()) {
+            let (epoch, ended) = (last.epoch, appended.is_ok());
+            self.log.process.note(format_args!(
+                "appends {} to {} under epoch {epoch}: {ended}",
+                first.version, last.version
+            ));
+        }
+        appended
+    }
+
+    fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
+        self.reach()?;
+        self.inner.read_from(version)
+    }
+
+    fn trim(&mut self, below: Version) -> Result<(), Error> {
+        self.reach()?;
+        // The observer sees all records before they are gone.
+        self.log.broker.newest();
+        self.inner.trim(below)?;
+        let mut state = self.log.broker.0.lock();
+        state.first = self.inner.first().unwrap_or(state.first).max(state.first);
+        self.log.process.note(format_args!("trims the log below {below}; it begins at {}", state.first));
+        Ok(())
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.inner.tail()
+    }
+
+    fn first(&self) -> Option<Version> {
+        self.inner.first()
+    }
+
+    fn on_idle(&mut self) {
+        self.inner.on_idle();
+    }
+
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+}
+
+/// Follows one shard.
+struct ShardReader {
+    log: SimLog,
+    shard: ShardId,
+    inner: Box<dyn Follower>,
+}
+
+impl Follower for ShardReader {
+    fn next(&mut self, _at_most: Duration) -> Result<Option<Record>, Error> {
+        self.log.process.panic_if(&self.log.process.read_panics);
+        let state = self.log.broker.0.lock();
+        let lagging = state.sharded.as_ref().is_some_and(|sharded| sharded.lagging.contains(&self.shard));
+        let lag = self.log.lag.load(Ordering::Relaxed).max(if lagging { LAG } else { 0 });
+        if state.random.below(1000) < lag || !state.up || !self.log.process.reaches_log() {
+            return Ok(None);
+        }
+        drop(state);
+        self.inner.next(Duration::ZERO)
+    }
+
+    fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
+        if !self.log.broker.is_up() || !self.log.process.reaches_log() {
+            return Err(away());
+        }
+        self.inner.is_near_end(within)
     }
 }
 
@@ -330,6 +584,7 @@ impl LogStore for Writer {
             "appends {first} to {} under epoch {epoch}: {counted:?} count; {wrong}",
             last.version
         ));
+        process.panic_if(&process.append_panics);
         if counted != Some(records.len()) && !early {
             let reason = match counted {
                 Some(_) => "another sequencer has written to the log",
@@ -408,6 +663,7 @@ struct Reader {
 
 impl Follower for Reader {
     fn next(&mut self, _at_most: Duration) -> Result<Option<Record>, Error> {
+        self.log.process.panic_if(&self.log.process.read_panics);
         let state = self.log.broker.0.lock();
         let wanted = self.at.next();
         let lags = state.random.below(1000) < self.log.lag.load(Ordering::Relaxed);

@@ -16,11 +16,18 @@ pub enum Bug {
     ApplyOutOfOrder,
     /// Clients do not declare the lists that they read, so the sequencer sees no conflict.
     HideReads,
+    /// The commits of statements lose the keys that they read on the way.
+    StripReads,
     /// Each attempt of a worker's commit gets another id on the way.
     RenameCommits,
 }
 
 impl Bug {
+    /// Whether the defect is one of a log of one shard.
+    fn needs_one_shard(self) -> bool {
+        matches!(self, Self::AcknowledgeEarly | Self::SkipEpochCheck | Self::ApplyOutOfOrder)
+    }
+
     /// Returns the defect with this name on the command line.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -29,6 +36,7 @@ impl Bug {
             "skip-epoch-check" => Some(Self::SkipEpochCheck),
             "apply-out-of-order" => Some(Self::ApplyOutOfOrder),
             "hide-reads" => Some(Self::HideReads),
+            "strip-reads" => Some(Self::StripReads),
             "rename-commits" => Some(Self::RenameCommits),
             _ => None,
         }
@@ -61,6 +69,8 @@ impl Config {
 pub(crate) struct Profile {
     pub nodes: usize,
     pub partitions: u16,
+    /// Number of shards of the log. One world in four has several, none of those of seeds that found an earlier defect.
+    pub shards: u16,
     pub replication: u16,
     pub clients: usize,
     /// Number of real workers; half of the worlds have none.
@@ -71,6 +81,16 @@ pub(crate) struct Profile {
     /// Whether transactions reset the graph. One world in seven has resets, none of those of seeds that found an earlier
     /// defect.
     pub resets: bool,
+    /// Whether workers also run statements of the query languages, which bring new names all the time and create and
+    /// drop an index and a constraint. One world in four does, none of those of seeds that found an earlier defect.
+    pub statements: bool,
+    /// Whether workers also scan all vertices in small pieces, while replicas are restored. One world in six does, none of
+    /// those of seeds that found an earlier defect; nor has one of them the next two.
+    pub scans: bool,
+    /// Whether code panics: the feed of a node, the sequencer while it appends, a statement of a worker.
+    pub panics: bool,
+    /// Whether the threads of a node are all busy for a while, so that it answers late.
+    pub saturation: bool,
     pub keys: u64,
     /// Longest wait of a commit for others of its group, in microseconds.
     pub batch: u64,
@@ -97,28 +117,40 @@ pub(crate) struct Profile {
 impl Profile {
     pub fn draw(config: &Config, random: &SeededRandom) -> Self {
         let pick = |values: &[u64]| values[random.below(values.len() as u64) as usize];
+        let (statements, scans) = (config.seed % 4 == 0, config.seed % 6 == 4);
+        // With few faults, statements meet each other more often.
+        let calm = matches!(config.seed % 16, 4 | 8);
         let nodes = pick(&[2, 3, 3, 3, 4]) as usize;
+        let partitions = pick(&[1, 2, 4, 4, 8]) as u16;
+        let several = matches!(config.seed % 8, 0 | 5) && !config.bug.is_some_and(Bug::needs_one_shard);
+        let shards = if several { (2 + (config.seed / 8 % 3) as u16).min(partitions) } else { 1 };
         Self {
             nodes,
-            partitions: pick(&[1, 2, 4, 4, 8]) as u16,
+            partitions,
+            shards,
             replication: pick(&[1, 2, 2, 2, 3]).min(nodes as u64) as u16,
             clients: pick(&[4, 6, 10, 16]) as usize,
-            workers: workers(config),
+            workers: workers(config, statements, scans),
             at_hand: matches!(config.seed % 5, 0 | 2),
             resets: config.seed % 7 == 5 && config.bug.is_none(),
+            statements,
+            scans,
+            panics: matches!(config.seed % 10, 4 | 7),
+            saturation: matches!(config.seed % 10, 0 | 5),
             keys: pick(&[3, 6, 10]),
             batch: pick(&[1_000, 20_000, 60_000]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },
             // A file log refuses a record of a lower epoch by itself, so the defect would have no effect.
-            on_disk: random.one_in(2) && config.bug != Some(Bug::SkipEpochCheck),
+            // A log of several shards is in memory.
+            on_disk: random.one_in(2) && config.bug != Some(Bug::SkipEpochCheck) && shards == 1,
             // Leases exclude each other while clocks differ by less than a fifth; the log needs no clock.
             skew: pick(&[0, 50, 80, 80, 400]),
             lost: pick(&[0, 5, 20, 60]),
             twice: pick(&[0, 5, 30]),
             late: pick(&[5, 20, 80]),
-            appends_wrong: pick(&[0, 20, 60, 150]),
+            appends_wrong: pick(if calm { &[0, 20] } else { &[0, 20, 60, 150] }),
             map_wrong: pick(&[0, 20, 100]),
-            fault_ms: pick(&[500, 1500, 3000]),
+            fault_ms: pick(if calm { &[4000] } else { &[500, 1500, 3000] }),
             remembered_keys: pick(&[8, 1000]) as usize,
             remembered_requests: pick(&[50, 1000]) as usize,
             checkpoint_versions: pick(&[10, 30, 100]),
@@ -127,9 +159,15 @@ impl Profile {
 }
 
 /// Draws the number of workers from a generator of its own, so that worlds without workers do not depend on it.
-fn workers(config: &Config) -> usize {
+fn workers(config: &Config, statements: bool, scans: bool) -> usize {
     let random = SeededRandom::new(config.seed ^ APART);
-    if random.one_in(2) || config.bug == Some(Bug::RenameCommits) { 1 + random.below(4) as usize } else { 0 }
+    if statements {
+        2 + random.below(3) as usize
+    } else if random.one_in(2) || scans || config.bug == Some(Bug::RenameCommits) {
+        1 + random.below(4) as usize
+    } else {
+        0
+    }
 }
 
 /// Chosen so that seeds that found earlier defects have no workers.

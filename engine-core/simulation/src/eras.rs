@@ -53,9 +53,14 @@ impl Eras {
                 eras.resets.push(record.version);
             }
             for mutation in mutations {
+                // Items have other numbers.
                 let writes = match mutation {
-                    Mutation::CreateVertex { properties, .. } => properties.as_slice(),
-                    Mutation::SetVertexProperty { write, .. } => std::slice::from_ref(write),
+                    Mutation::CreateVertex { gui, properties, .. } if keys.contains(gui) => {
+                        properties.as_slice()
+                    }
+                    Mutation::SetVertexProperty { gui, write } if keys.contains(gui) => {
+                        std::slice::from_ref(write)
+                    }
                     _ => &[],
                 };
                 let numbers = writes.iter().map(|write| (number(&write.value), record.version));
@@ -209,6 +214,7 @@ mod tests {
             id: None,
             mutations: mutation.cloned().into_iter().collect(),
             seen: vec![],
+            scan: None,
         }
     }
 

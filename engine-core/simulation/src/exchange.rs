@@ -5,14 +5,14 @@ use crate::client::{ClientActions, ClientCall, ClientRequest, NodeReply};
 use crate::config::Profile;
 use crate::invariants::{Invariant, Violation};
 use crate::node::RunningNode;
-use crate::transaction::FinishedTransaction;
+use crate::transaction::{FinishedTransaction, NAMES};
 use crate::workers::{is_worker, name_of};
 use crate::world::{CALM_SKEW, Event, Step, World};
 use std::sync::Arc;
 use tidegraph_log::Body;
 use tidegraph_platform::Random;
 use tidegraph_remote::{Commits, RequestId};
-use tidegraph_types::{CommitRequest, PartitionId, Version};
+use tidegraph_types::{CommitRequest, PartitionId, Str, Token, Version};
 
 /// APL-2 and FLT-1: a node that answered a read has a serving replica of the partition,
 /// and the replica has reached the version.
@@ -84,6 +84,7 @@ impl World {
             self.at(ready + patience, Event::Serve(index, life));
             return Ok(());
         }
+        let ready = ready.max(slot.busy_until);
         if ready > now {
             self.at(ready, Event::ClientCall(index, ask));
             return Ok(());
@@ -127,18 +128,27 @@ impl World {
                 self.sids.insert(range.start, range.end);
                 Ok(())
             }
-            NodeReply::Tokens(Ok(tokens)) => match &self.tokens {
-                Some(known) if known != tokens => Err(Violation::new(
-                    Invariant::Ids1,
-                    format!("names have tokens {tokens:?}, and had {known:?}"),
-                )),
-                _ => {
-                    self.tokens = Some(tokens.clone());
-                    Ok(())
-                }
-            },
+            NodeReply::Tokens(Ok(tokens)) => {
+                let names = NAMES.iter().map(|name| Str::from(*name));
+                self.check_names(tokens.iter().copied().zip(names))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// IDS-1: a name keeps its token, and no other name has it.
+    pub fn check_names(&mut self, told: impl IntoIterator<Item = (Token, Str)>) -> Step {
+        for (token, name) in told {
+            let known = self.names.get(&name).copied().unwrap_or(token);
+            let other = self.named.get(&token).filter(|other| **other != name);
+            if known != token || other.is_some() {
+                let what = format!("{name:?} has token {token}, had {known}, and {token} is of {other:?}");
+                return Err(Violation::new(Invariant::Ids1, what));
+            }
+            self.names.insert(name.clone(), token);
+            self.named.insert(token, name);
+        }
+        Ok(())
     }
 
     /// Delivers an answer to a client.
@@ -207,6 +217,10 @@ impl World {
         let FinishedTransaction { transaction, version, id, mutations, .. } = &done;
         let (client, ended) = (transaction.client, transaction.ended);
         self.counts.ended(ended);
+        if let Some(again) = done.scan {
+            self.counts.scans += u64::from(ended == Ended::Acknowledged);
+            self.counts.scans_again += again;
+        }
         self.counts.of_workers += u64::from(is_worker(client) && ended == Ended::Acknowledged);
         let who = name_of(client);
         self.say(&who, format_args!("read at {}, {ended:?} as {version:?}: {transaction:?}", done.read_at));

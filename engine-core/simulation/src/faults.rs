@@ -1,11 +1,12 @@
 //! Faults of a world, and their healing.
 
-use crate::worker::SimWorker;
+use crate::broker::LAG;
+use crate::workers::WorkerSlot;
 use crate::world::{Event, GRAPH, World};
 use std::sync::atomic::Ordering;
 use tidegraph_cluster::{Change, Claim, MapStore, NodeState, SEQUENCER};
 use tidegraph_platform::Random;
-use tidegraph_types::{Epoch, PartitionId};
+use tidegraph_types::{Epoch, PartitionId, ShardId};
 
 /// A fault that lasts until it is healed.
 #[derive(Clone, Debug)]
@@ -26,6 +27,10 @@ pub(crate) enum Cut {
     Lag,
     /// Appends are slow.
     Slow,
+    /// A shard of the log does not answer.
+    ShardAway(ShardId),
+    /// Followers of a shard receive few records.
+    ShardLag(ShardId),
 }
 
 impl World {
@@ -44,6 +49,24 @@ impl World {
         let node = leader.filter(|_| self.random.one_in(2)).unwrap_or(node);
         let most = if self.random.one_in(2) { 800_000 } else { 4_000_000 };
         let for_long = 100_000 + self.random.below(most);
+        if self.profile.shards > 1 && self.random.one_in(5) {
+            let shard = ShardId(self.random.below(u64::from(self.profile.shards)) as u16);
+            let cut = if self.random.one_in(3) { Cut::ShardAway(shard) } else { Cut::ShardLag(shard) };
+            return self.cut(cut, for_long);
+        }
+        if self.profile.scans && self.random.one_in(3) {
+            return self.restore_replica(node);
+        }
+        if self.profile.panics && self.random.one_in(4) {
+            return self.panic(node);
+        }
+        if self.profile.saturation && self.random.one_in(4) {
+            // Its feed, beats and lease go on.
+            self.slots[node].busy_until = self.time.micros() + for_long;
+            self.counts.saturations += 1;
+            self.say(&self.slots[node].name, format_args!("is busy for {} ms", for_long / 1000));
+            return;
+        }
         match self.random.below(20) {
             0..3 => self.crash(node),
             3 if self.random.one_in(3) => (0..self.slots.len()).for_each(|node| self.crash(node)),
@@ -75,6 +98,43 @@ impl World {
             _ if self.random.one_in(2) => self.lose_checkpoint(),
             _ => self.move_replica(),
         }
+    }
+
+    /// Lets code of a node panic: its feed, or the sequencer when it appends next.
+    fn panic(&mut self, node: usize) {
+        let Some(running) = &self.slots[node].running else { return };
+        let process = &running.process;
+        let flag = if self.random.one_in(3) { &process.append_panics } else { &process.read_panics };
+        flag.store(true, Ordering::Relaxed);
+        self.counts.panics += 1;
+    }
+
+    /// Lets a node restore a replica: the map takes it away and gives it back after the node has seen that. A
+    /// partition with one replica loses none; then the node starts again.
+    fn restore_replica(&mut self, node: usize) {
+        let id = self.slots[node].id.clone();
+        let Ok(map) = self.map.load(GRAPH, None) else { return };
+        let spare = |partition: &PartitionId| map.serving(*partition).len() > 1;
+        let held: Vec<PartitionId> = map.held_by(&id).map(|(partition, _)| partition).filter(spare).collect();
+        self.counts.restores += 1;
+        let Some(partition) = held.get(self.random.below(held.len().max(1) as u64) as usize).copied() else {
+            self.kill(node);
+            return self.after(10_000, Event::Start(node));
+        };
+        let change = Change::DropReplica { partition, node: id.clone() };
+        let dropped = self.map.change(GRAPH, None, std::slice::from_ref(&change));
+        self.say("world", format_args!("{change}: {dropped:?}"));
+        if dropped.is_ok() {
+            let back = 10_000 + self.random.below(400_000);
+            self.after(back, Event::GiveBack(partition, node));
+        }
+    }
+
+    /// Gives a replica back that [`Self::restore_replica`] took away.
+    pub fn give_back(&mut self, partition: PartitionId, node: usize) {
+        let change = Change::AddReplica { partition, node: self.slots[node].id.clone() };
+        let added = self.map.change(GRAPH, None, std::slice::from_ref(&change));
+        self.say("world", format_args!("{change}: {added:?}"));
     }
 
     /// Ends the process of a node, mostly by a crash, and queues its start.
@@ -120,7 +180,9 @@ impl World {
             }
             Cut::MapAway => self.map_faults.away.store(is_cut, Ordering::Relaxed),
             Cut::Objects => self.object_faults.0.store(if is_cut { 400 } else { 0 }, Ordering::Relaxed),
-            Cut::Lag => self.lag.store(if is_cut { 980 } else { 0 }, Ordering::Relaxed),
+            Cut::Lag => self.lag.store(if is_cut { LAG } else { 0 }, Ordering::Relaxed),
+            Cut::ShardAway(shard) => self.broker.set_away(*shard, is_cut),
+            Cut::ShardLag(shard) => self.broker.set_lagging(*shard, is_cut),
             Cut::Slow => self.broker.set_slow(if is_cut { 1_500_000 } else { 2_000 }),
         }
     }
@@ -191,7 +253,11 @@ impl World {
             self.set(&Cut::Map(node), false);
             self.set(&Cut::Log(node), false);
             self.set(&Cut::Clients(node), false);
-            self.slots[node].paused_until = 0;
+            (self.slots[node].paused_until, self.slots[node].busy_until) = (0, 0);
+            if let Some(running) = &self.slots[node].running {
+                running.process.read_panics.store(false, Ordering::Relaxed);
+                running.process.append_panics.store(false, Ordering::Relaxed);
+            }
             if self.slots[node].running.is_none() {
                 self.after(0, Event::Start(node));
             }
@@ -202,6 +268,10 @@ impl World {
         for worker in 0..self.workers.len() {
             self.heal_worker(worker);
             self.after(0, Event::StartWorker(worker));
+        }
+        for shard in (0..self.profile.shards).map(ShardId) {
+            self.set(&Cut::ShardAway(shard), false);
+            self.set(&Cut::ShardLag(shard), false);
         }
         for cut in [Cut::MapAway, Cut::Objects, Cut::Lag, Cut::Slow] {
             self.set(&cut, false);
@@ -218,9 +288,10 @@ impl World {
         if let Some(client) = self.clients.iter().find(|client| !client.is_idle()) {
             return Some(format!("{} waits", client.process.name));
         }
-        let rests = |running: &SimWorker| running.rests;
-        if self.workers.iter().any(|slot| !slot.running.as_ref().is_some_and(rests)) {
-            return Some("a worker waits".into());
+        let waits = |slot: &&WorkerSlot| !slot.running.as_ref().is_some_and(|running| running.rests);
+        if let Some(slot) = self.workers.iter().find(waits) {
+            let Some(running) = &slot.running else { return Some("a worker does not run".into()) };
+            return Some(format!("{} waits, and runs {:?}", running.process.name, running.statement()));
         }
         let Ok(map) = self.map.load(GRAPH, None) else { return Some("there is no map".into()) };
         let newest = self.broker.newest();

@@ -12,13 +12,17 @@ pub enum Invariant {
     Log1,
     /// LOG-2: the log has every record that readers saw, after each crash of its broker (`world.rs`).
     Log2,
+    /// LOG-4: all shards of the log agree about each record, and go on to (`world.rs`, `rest.rs`).
+    Log4,
     /// TXN-1: versions grow, and none is given twice (`exchange.rs`, `workers.rs`).
     Txn1,
-    /// TXN-2: there is an order of all transactions that explains what clients saw (`checker`).
+    /// TXN-2: there is an order of all transactions that explains what clients saw (`checker`, `statements.rs`).
     Txn2,
+    /// TXN-3: once the creation of a constraint was answered, it holds (`statements.rs`).
+    Txn3,
     /// TXN-4: each request is in the log at most once, and its reported outcome is that of the log (`rest.rs`).
     Txn4,
-    /// STO-1: each read sees its version and no other, and edges from both ends (`rest.rs`).
+    /// STO-1: each read sees its version and no other, and edges from both ends (`rest.rs`, `statements.rs`).
     Sto1,
     /// APL-2: only a node that has a serving replica of the partition answers a read (`exchange.rs`).
     Apl2,
@@ -39,11 +43,13 @@ pub enum Invariant {
 
 impl Invariant {
     /// All invariants that a world checks.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Log1,
         Self::Log2,
+        Self::Log4,
         Self::Txn1,
         Self::Txn2,
+        Self::Txn3,
         Self::Txn4,
         Self::Sto1,
         Self::Apl2,
@@ -61,8 +67,10 @@ impl Invariant {
         match self {
             Self::Log1 => "LOG-1",
             Self::Log2 => "LOG-2",
+            Self::Log4 => "LOG-4",
             Self::Txn1 => "TXN-1",
             Self::Txn2 => "TXN-2",
+            Self::Txn3 => "TXN-3",
             Self::Txn4 => "TXN-4",
             Self::Sto1 => "STO-1",
             Self::Apl2 => "APL-2",

@@ -2,7 +2,9 @@
 //!
 //! Roles: `world` has the time, the queue of events and the network; `node` is a process of a fleet,
 //! made of the real storage node, candidate and leader's maintenance; `client` runs transactions by
-//! the rules of a worker; `worker` runs the real worker; `broker`, `map`, `objects` and `process`
+//! the rules of a worker; `worker` runs the real worker, and the engine over it: `statement` draws statements of
+//! the query languages, `statements` compares their answers with what the log says about the vertices that they write
+//! (`items`); `broker`, `map`, `objects` and `process`
 //! implement the traits that the real code depends on (log, partition map, object store, clock) and
 //! inject faults; `faults` draws the faults; `rest` heals all faults and compares; [`checker`]
 //! searches for an order that explains what clients saw; `eras` prepares histories with resets for
@@ -23,6 +25,7 @@ mod eras;
 mod exchange;
 mod faults;
 mod invariants;
+mod items;
 mod map;
 mod model;
 mod node;
@@ -32,6 +35,8 @@ mod report;
 mod rest;
 mod run_token;
 mod start;
+mod statement;
+mod statements;
 mod trace;
 mod transaction;
 mod worker;

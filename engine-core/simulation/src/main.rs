@@ -19,8 +19,8 @@ struct Arguments {
     /// Prints every event.
     #[arg(long)]
     trace: bool,
-    /// Plants a defect next to the real code: acknowledge-early, skip-epoch-check, apply-out-of-order, hide-reads or
-    /// rename-commits.
+    /// Plants a defect next to the real code: acknowledge-early, skip-epoch-check, apply-out-of-order, hide-reads,
+    /// strip-reads or rename-commits.
     #[arg(long, value_parser = planted)]
     bug: Option<Bug>,
     /// Duration of the faults, in simulated seconds.

@@ -1,5 +1,6 @@
 //! The graph as the log defines it, in its simplest form. Checks compare replicas and reads with it.
 
+use crate::items::is_item;
 use std::collections::BTreeMap;
 use tidegraph_log::{Body, Record};
 use tidegraph_types::{Edge, Gui, Mutation, Sid, Value};
@@ -36,6 +37,8 @@ impl Model {
         let Body::Commit { mutations, .. } = &record.body else { return };
         for mutation in mutations {
             match mutation {
+                // `items.rs` has these.
+                Mutation::CreateVertex { id, .. } if is_item(id) => {}
                 Mutation::CreateVertex { gui, properties, .. } => {
                     let list = self.lists.entry(*gui).or_default();
                     list.extend(properties.iter().map(|write| number(&write.value)));

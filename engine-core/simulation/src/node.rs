@@ -2,14 +2,18 @@
 //! their services, driven step by step.
 
 use crate::broker::SimLog;
+use crate::items::{ItemLog, LABEL, value_of};
 use crate::map::SimMap;
 use crate::model::{Seen, number};
 use crate::process::Process;
 use crate::start::SetupError;
+use crate::statement::INDEXED;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{
-    Apl, At, Cursor, Error as AplError, Expand, Expansion, Projection, VertexRead, VertexRows,
+    Apl, At, Cursor, Error as AplError, Expand, Expansion, Projection, PropertyPredicate, ScanCursor, Test,
+    VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_cluster::{Claim, Graph, NodeId, Registration, Role, WatchConfig};
 use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
@@ -17,7 +21,7 @@ use tidegraph_fleet::sequencing::{Candidate, CandidateConfig};
 use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
 use tidegraph_platform::{Clock, Objects, RealDisk, SeededRandom};
 use tidegraph_remote::{Node as _, Services};
-use tidegraph_types::{Direction, Epoch, Gui, PartitionId, Token};
+use tidegraph_types::{Direction, Epoch, Gui, PartitionCount, PartitionId, Token, Value};
 
 /// The parts of one life of a node.
 pub(crate) struct Parts {
@@ -109,6 +113,57 @@ impl RunningNode {
     pub fn read(&self, partition: PartitionId, at: At, list: Token, gui: Gui) -> Result<Seen, AplError> {
         let served = self.service.partition(partition, at.epoch)?;
         see(&*served.apl, at, list, &[gui]).map(|seen| seen.into_iter().next().unwrap_or_default())
+    }
+
+    /// Compares the items of a replica with those of the log: read by their GUIs, and found by their label and the
+    /// values that have an index. Returns the first difference.
+    pub fn check_items(
+        &self,
+        partition: PartitionId,
+        at: At,
+        log: &ItemLog,
+        partitions: PartitionCount,
+    ) -> Result<Option<String>, AplError> {
+        let served = self.service.partition(partition, at.epoch)?;
+        let expected = log.vertices_of(partition, partitions);
+        let guis: Vec<Gui> = expected.keys().copied().collect();
+        let read = VertexRead { labels: true, properties: Projection::All, ..VertexRead::default() };
+        let mut rows = VertexRows::default();
+        served.apl.vertices(at, &read, &guis, &mut rows)?;
+        for (row, (gui, (labels, properties))) in expected.iter().enumerate() {
+            let here: BTreeSet<Token> = rows.labels_of(row).iter().copied().collect();
+            let cells = rows.cells_of(row).iter().map(|cell| (cell.key, value_of(&cell.value)));
+            let values: BTreeMap<Token, i64> = cells.collect();
+            if here != *labels || values != *properties {
+                return Ok(Some(format!(
+                    "{gui:?} has {here:?} and {values:?}, not {labels:?} and {properties:?}"
+                )));
+            }
+        }
+        let Some(label) = log.token(LABEL) else { return Ok(None) };
+        for key in INDEXED.iter().filter_map(|name| log.token(name)) {
+            let values: BTreeSet<i64> =
+                expected.values().filter_map(|(_, properties)| properties.get(&key).copied()).collect();
+            for value in values {
+                let scan = VertexScan {
+                    labels: vec![vec![label]],
+                    predicates: vec![PropertyPredicate::any(key, Test::Equals(Value::Long(value)))],
+                    max_rows: 1_000,
+                };
+                let (mut found, mut from) = (Vec::new(), Some(ScanCursor::default()));
+                while let Some(cursor) = from {
+                    from = served.apl.scan_vertices(at, &scan, cursor, &mut found)?;
+                }
+                found.sort_unstable();
+                let has = |properties: &BTreeMap<Token, i64>| properties.get(&key) == Some(&value);
+                let those = expected.iter().filter(|(_, (_, properties))| has(properties));
+                let those: Vec<Gui> = those.map(|(gui, _)| *gui).collect();
+                if found != those {
+                    return Ok(Some(format!("{found:?} have {value} under {key:?}, not {those:?}")));
+                }
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -30,6 +30,9 @@ pub(crate) struct Process {
     /// Whether it is cut off from the map.
     pub no_map: AtomicBool,
     pub no_log: AtomicBool,
+    /// Whether the next read of the log panics, and the next append to it.
+    pub read_panics: AtomicBool,
+    pub append_panics: AtomicBool,
     pub clock: Arc<SkewedClock>,
     pub trace: Arc<Trace>,
 }
@@ -41,6 +44,8 @@ impl Process {
             alive: AtomicBool::new(true),
             no_map: AtomicBool::new(false),
             no_log: AtomicBool::new(false),
+            read_panics: AtomicBool::new(false),
+            append_panics: AtomicBool::new(false),
             clock,
             trace,
         })
@@ -56,6 +61,14 @@ impl Process {
 
     pub fn reaches_log(&self) -> bool {
         self.is_alive() && !self.no_log.load(Ordering::Relaxed)
+    }
+
+    /// Panics if the flag is set, and clears it. The panic has no message on the terminal.
+    pub fn panic_if(&self, flag: &AtomicBool) {
+        if flag.swap(false, Ordering::Relaxed) {
+            self.note(format_args!("panics"));
+            std::panic::resume_unwind(Box::new("a simulated panic"));
+        }
     }
 
     pub fn note(&self, what: fmt::Arguments<'_>) {

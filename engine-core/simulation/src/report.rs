@@ -20,6 +20,22 @@ pub struct Counts {
     pub unknown: u64,
     /// Acknowledged transactions of real workers.
     pub of_workers: u64,
+    /// Statements that were answered.
+    pub statements: u64,
+    /// Answered statements that create or drop an index or a constraint.
+    pub schema_changes: u64,
+    /// Names in the dictionary.
+    pub names: u64,
+    /// Scans of all vertices in small pieces that were answered.
+    pub scans: u64,
+    /// Scans that ran again because a replica was lost.
+    pub scans_again: u64,
+    /// Replicas restored by a fault.
+    pub restores: u64,
+    /// Panics drawn.
+    pub panics: u64,
+    /// Times that all threads of a node were busy.
+    pub saturations: u64,
     /// Epochs that had a leader.
     pub takeovers: u64,
     /// Nodes killed.
@@ -62,6 +78,14 @@ impl Counts {
             refused: self.refused + other.refused,
             unknown: self.unknown + other.unknown,
             of_workers: self.of_workers + other.of_workers,
+            statements: self.statements + other.statements,
+            schema_changes: self.schema_changes + other.schema_changes,
+            names: self.names + other.names,
+            scans: self.scans + other.scans,
+            scans_again: self.scans_again + other.scans_again,
+            restores: self.restores + other.restores,
+            panics: self.panics + other.panics,
+            saturations: self.saturations + other.saturations,
             takeovers: self.takeovers + other.takeovers,
             kills: self.kills + other.kills,
             pauses: self.pauses + other.pauses,
@@ -81,7 +105,9 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} events, {} records ({} trimmed), {} acknowledged ({} by workers), {} refused, {} unknown; {} take-overs, {} kills, {} pauses, \
+            "{} events, {} records ({} trimmed), {} acknowledged ({} by workers), {} refused, {} unknown; {} statements \
+             ({} of the schema), {} names; {} scans ({} again), \
+             {} restores, {} panics, {} saturations; {} take-overs, {} kills, {} pauses, \
              {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves, {} resets",
             self.events,
             self.records,
@@ -90,6 +116,14 @@ impl fmt::Display for Counts {
             self.of_workers,
             self.refused,
             self.unknown,
+            self.statements,
+            self.schema_changes,
+            self.names,
+            self.scans,
+            self.scans_again,
+            self.restores,
+            self.panics,
+            self.saturations,
             self.takeovers,
             self.kills,
             self.pauses,
@@ -121,6 +155,7 @@ pub struct Report {
 impl Report {
     pub(crate) fn new(mut world: World, violation: Option<Violation>) -> Self {
         world.counts.records = world.broker.newest().0;
+        world.counts.names = world.names.len() as u64;
         world.counts.trimmed = world.broker.first().0 - 1;
         if let Some(violation) = &violation {
             world.say("world", format_args!("VIOLATION {violation}"));

@@ -1,14 +1,17 @@
 //! The end of a world: heals all faults, lets the fleet come to rest, and compares everything with the log.
 
 use crate::checker::{self, Anomaly, Transaction};
+use crate::client::NO_EPOCH;
 use crate::eras;
 use crate::invariants::{Invariant, Violation};
+use crate::items::ItemLog;
 use crate::model::Model;
 use crate::transaction::FinishedTransaction;
 use crate::workers::name_of;
 use crate::world::{Event, World};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use tidegraph_apl::At;
 use tidegraph_log::{Body, Record};
 use tidegraph_platform::Random;
 use tidegraph_remote::{CommitOutcome, Commits, RequestId};
@@ -31,6 +34,7 @@ impl World {
         let outcomes: Vec<_> =
             unknown.iter().filter_map(|done| Some((done.id?, self.outcome(done.id?)?))).collect();
         self.wait_for_rest()?;
+        self.broker.check_shards().map_err(|what| Violation::new(Invariant::Log4, what))?;
         let history = self.broker.history();
         let requests = check_log(&history)?;
         for (id, outcome) in outcomes {
@@ -50,6 +54,8 @@ impl World {
         }
         self.check_reads(&history)?;
         self.check_replicas_equal(&history)?;
+        let items = self.check_statements(&history)?;
+        self.check_items_equal(&items)?;
         // All nodes lose their memory, and recover from checkpoints and the log.
         self.say("world", format_args!("all nodes start again"));
         for node in 0..self.slots.len() {
@@ -60,6 +66,7 @@ impl World {
         self.wait_for_rest()?;
         let history = self.broker.history();
         let mut lists = self.check_replicas_equal(&history)?;
+        self.check_items_equal(&items)?;
         let mut transactions: Vec<Transaction> =
             self.done.iter().map(|done| done.transaction.clone()).collect();
         if self.common.resets {
@@ -176,6 +183,27 @@ impl World {
             }
         }
         Ok(lists)
+    }
+}
+
+impl World {
+    /// FLT-3: each replica has the items of the log, and finds them by their properties.
+    fn check_items_equal(&self, log: &ItemLog) -> Step {
+        let version = self.broker.newest();
+        for slot in &self.slots {
+            let Some(running) = &slot.running else { continue };
+            for (partition, ..) in running.node.replicas() {
+                let at = At { version, epoch: NO_EPOCH };
+                let differs = running
+                    .check_items(partition, at, log, self.graph.partitions)
+                    .unwrap_or_else(|error| Some(error.to_string()));
+                if let Some(what) = differs {
+                    let what = format!("partition {partition} on {} at {version}: {what}", slot.name);
+                    return Err(Violation::new(Invariant::Flt3, what));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -74,6 +74,13 @@ impl RunToken {
 /// Added to the clock of a killed process, so that all of its deadlines have passed and its thread ends.
 const AFTER_ALL: Duration = Duration::from_secs(1 << 20);
 
+/// Longest sleep of the thread of a killed process, in microseconds. Deadlines of the code are much shorter.
+const LONGEST_AFTER_ALL: u64 = 300_000_000;
+
+/// Ends the thread of a killed process. It is thrown without the message of a panic.
+#[derive(Debug)]
+pub(crate) struct Killed;
+
 /// The clock of a worker; sleeping yields to the world.
 #[derive(Debug)]
 pub(crate) struct WorkerClock {
@@ -95,7 +102,11 @@ impl WorkerClock {
         if self.process.is_alive() {
             self.token.yield_turn(Yield::Sleep { micros: self.clock.true_micros(micros), answers });
         } else {
-            self.slept.fetch_add(micros, Ordering::Relaxed);
+            let slept = self.slept.fetch_add(micros, Ordering::Relaxed);
+            // Code that has no deadline would go on for ever. Drops that sleep while the thread unwinds may not panic again.
+            if slept > LONGEST_AFTER_ALL && !std::thread::panicking() {
+                std::panic::resume_unwind(Box::new(Killed));
+            }
         }
     }
 }

@@ -33,13 +33,15 @@ impl World {
         let graph = Graph {
             name: GRAPH.into(),
             partitions: PartitionCount::new(profile.partitions)?,
-            shards: 1,
+            shards: profile.shards,
             hash_bits: 64,
             replication_factor: profile.replication,
         };
         let map = MemoryMap::default();
         map.create_graph(&graph)?;
-        let broker = Broker::new(profile.on_disk, profile.appends_wrong, config.bug, random.next_u64())?;
+        let sharding = graph.sharding()?;
+        let broker =
+            Broker::new(profile.on_disk, sharding, profile.appends_wrong, config.bug, random.next_u64())?;
         let object_faults = ObjectFaults::default();
         let store = FaultyObjects::new(object_faults.clone(), random.next_u64());
         let objects = Objects::new(Arc::new(store), "simulated:/")?;
@@ -51,9 +53,18 @@ impl World {
         let hides_reads = config.bug == Some(Bug::HideReads);
         let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
         let renames_commits = config.bug == Some(Bug::RenameCommits);
+        let strips_reads = config.bug == Some(Bug::StripReads);
         let at_hand = profile.at_hand;
         let resets = profile.resets;
-        let common = Arc::new(Common { hides_reads, renames_commits, at_hand, resets, ..common });
+        let common = Arc::new(Common {
+            hides_reads,
+            renames_commits,
+            at_hand,
+            resets,
+            scans: profile.scans,
+            strips_reads,
+            ..common
+        });
         let mut world = Self {
             random,
             time: Time::default(),
@@ -75,10 +86,12 @@ impl World {
             common,
             faulty: true,
             done: Vec::new(),
+            statements: Vec::new(),
             lost_checkpoints: vec![],
             counts: Counts::default(),
             bookmark: Version(0),
-            tokens: None,
+            names: BTreeMap::new(),
+            named: BTreeMap::new(),
             sids: BTreeMap::new(),
             leaders: BTreeMap::new(),
             profile,
@@ -103,6 +116,7 @@ impl World {
                 life: 0,
                 running: None,
                 paused_until: 0,
+                busy_until: 0,
                 cut_off: false,
                 inbox: Vec::new(),
                 speed,
@@ -201,7 +215,7 @@ impl World {
     pub fn kill(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         slot.inbox.clear();
-        slot.paused_until = 0;
+        (slot.paused_until, slot.busy_until) = (0, 0);
         let Some(running) = slot.running.take() else { return };
         self.lives[index].store(0, Ordering::Relaxed);
         running.process.note(format_args!("is killed"));

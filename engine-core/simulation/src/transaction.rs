@@ -23,10 +23,14 @@ pub(crate) struct Common {
     pub hides_reads: bool,
     /// Whether attempts of a commit have different ids: another planted defect.
     pub renames_commits: bool,
+    /// Whether commits of statements lose the keys that they read: another planted defect.
+    pub strips_reads: bool,
     /// Whether workers read a little in the past for transactions that write, as the engine does.
     pub at_hand: bool,
     /// Whether transactions reset the graph. Then no transaction writes to a list that it has not read.
     pub resets: bool,
+    /// Whether workers scan all vertices in small pieces.
+    pub scans: bool,
 }
 
 /// Number of vertices that are created and deleted.
@@ -50,8 +54,10 @@ impl Common {
             nodes,
             hides_reads,
             renames_commits,
+            strips_reads: false,
             at_hand,
             resets,
+            scans: false,
         }
     }
 }
@@ -70,6 +76,8 @@ pub(crate) enum Extra {
     },
     /// Removes all vertices and edges.
     Reset,
+    /// Finds the vertices by a scan in small pieces, and reads all of them.
+    Scan,
 }
 
 /// One of this many transactions resets the graph, in worlds with resets.
@@ -101,6 +109,8 @@ pub(crate) struct FinishedTransaction {
     pub mutations: Vec<Mutation>,
     /// The vertices that it read.
     pub seen: Vec<(Gui, Seen)>,
+    /// How often it ran again because a replica was lost during a scan; `None`: it is no scan.
+    pub scan: Option<u64>,
 }
 
 /// Generates the transactions of one client.
@@ -205,6 +215,21 @@ impl TransactionGenerator {
         }
     }
 
+    /// Draws a scan of all vertices.
+    pub fn begin_scan(&mut self, now: u64, known: Version, bookmark: Version) -> TransactionPlan {
+        let need = if self.random.one_in(3) { bookmark } else { known };
+        TransactionPlan {
+            began: now,
+            need: need.max(known),
+            reads: (0..self.common.keys.len()).collect(),
+            appends: vec![],
+            extra: Extra::Scan,
+            edge: None,
+            read_at: Version(0),
+            seen: BTreeMap::new(),
+        }
+    }
+
     /// Notes which vertices exist.
     pub fn note(&mut self, seen: &BTreeMap<usize, Seen>) {
         self.there.extend(seen.iter().filter(|(_, seen)| seen.present).map(|(key, _)| *key));
@@ -246,7 +271,15 @@ impl TransactionGenerator {
                 .collect(),
             appends: work.appends.iter().map(|(key, number)| (*key as u64, *number)).collect(),
         };
-        FinishedTransaction { transaction, read_at: work.read_at, version, id: None, mutations: vec![], seen }
+        FinishedTransaction {
+            transaction,
+            read_at: work.read_at,
+            version,
+            id: None,
+            mutations: vec![],
+            seen,
+            scan: None,
+        }
     }
 }
 

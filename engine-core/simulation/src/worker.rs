@@ -8,28 +8,38 @@
 use crate::checker::Ended;
 use crate::commit::request;
 use crate::map::SimMap;
+use crate::model::Seen;
 use crate::node::see;
 use crate::process::Process;
-use crate::run_token::{RunToken, WorkerClock, Yield};
+use crate::run_token::{Killed, RunToken, WorkerClock, Yield};
 use crate::start::SetupError;
+use crate::statement::{Statement, rows_of};
+use crate::statements::StatementEnd;
 use crate::transaction::{Extra, FinishedTransaction, NAMES, TransactionGenerator, TransactionPlan, edge};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_engine::{Backend, ReadOptions};
+use tidegraph_apl::{Apl, At, ScanCursor, VertexScan};
+use tidegraph_engine::{Backend, Database, Options, Query, ReadOptions, Retry};
 use tidegraph_fleet::{Worker, WorkerConfig, WorkerParts};
-use tidegraph_platform::{Clock, Random, SeededRandom};
+use tidegraph_platform::{Clock, Objects, Random, SeededRandom};
 use tidegraph_remote::{Answer, Error, FleetConfig, Network, Security};
-use tidegraph_types::{ErrorCode, Str, Token, Version};
+use tidegraph_types::{ErrorCode, Gui, Str, Token, Version};
 use tidegraph_wire::{Message, proto};
 
 /// Time limit of a read.
 const READ: Duration = Duration::from_secs(3);
+/// Time limit of a statement.
+const STATEMENT: Duration = Duration::from_secs(6);
+/// How often a scan runs again because a replica was lost.
+const MOST_AGAIN: u64 = 3;
+/// One of this many calls of a worker panics inside of a statement, in worlds with panics.
+const CALLS_PER_PANIC: u64 = 200;
 /// Pause before a worker that could not start tries again.
 const START_AGAIN: Duration = Duration::from_millis(50);
 
@@ -52,6 +62,9 @@ pub(crate) struct Call {
     pub early: u32,
 }
 
+/// A statement that ended, and the newest version that the process knew when it began.
+pub(crate) type EndedStatement = (Statement, Version, StatementEnd);
+
 /// Messages between a worker and the world.
 #[derive(Debug, Default)]
 struct Mailbox {
@@ -60,6 +73,11 @@ struct Mailbox {
     asked: u64,
     bookmark: Version,
     done: Option<FinishedTransaction>,
+    /// The statement to run next; `None`: one that is drawn, or a transaction.
+    wish: Option<Statement>,
+    /// The statement that runs, and the newest version that the process knew when it began.
+    running: Option<(Statement, Version)>,
+    ended: Option<EndedStatement>,
     /// The rule that the worker broke, if any.
     wrong: Option<String>,
 }
@@ -72,6 +90,22 @@ struct SimNetwork {
     mailbox: Arc<Mutex<Mailbox>>,
     /// Whether each attempt of a commit gets another id: a planted defect.
     renames: bool,
+    /// Whether the commits of statements lose the keys that they read: another planted defect.
+    strips: bool,
+    /// Whether some calls panic.
+    panics: bool,
+}
+
+/// The panic of a call.
+struct Panicked;
+
+/// Returns a call unchanged, except that a commit loses the keys that it read.
+fn stripped(bytes: Vec<u8>) -> Vec<u8> {
+    let Ok(mut call) = proto::Call::decode(&bytes[..]) else { return bytes };
+    if let Some(proto::call::Kind::Commit(commit)) = &mut call.kind {
+        commit.read_keys.clear();
+    }
+    call.encode_to_vec()
 }
 
 /// Returns a call unchanged, except that a commit gets the id of one attempt.
@@ -97,6 +131,14 @@ impl Network for SimNetwork {
         let mut mailbox = self.mailbox.lock();
         mailbox.asked += 1;
         let number = mailbox.asked;
+        let in_statement = mailbox.running.is_some();
+        if self.panics && in_statement && self.clock.process.is_alive() && self.random.one_in(CALLS_PER_PANIC)
+        {
+            drop(mailbox);
+            self.clock.process.note(format_args!("panics"));
+            resume_unwind(Box::new(Panicked));
+        }
+        let call = if self.strips && in_statement { stripped(call) } else { call };
         let call = if self.renames { renamed(call, number) } else { call };
         mailbox.sent.push((number, node, life, call));
         mailbox.waiting.insert(number, answer);
@@ -116,6 +158,12 @@ pub(crate) struct Parts {
     pub lives: NodeLives,
     pub generator: TransactionGenerator,
     pub config: WorkerConfig,
+    /// Where loads put their files.
+    pub objects: Arc<Objects>,
+    /// Whether it runs statements beside transactions.
+    pub statements: bool,
+    /// Whether code panics.
+    pub panics: bool,
     pub seed: u64,
 }
 
@@ -139,6 +187,7 @@ pub(crate) struct SimWorker {
 pub(crate) struct Turn {
     pub sent: Vec<Call>,
     pub done: Option<FinishedTransaction>,
+    pub statement: Option<EndedStatement>,
     pub yielded: Yield,
     pub wrong: Option<String>,
 }
@@ -152,7 +201,7 @@ impl SimWorker {
         let run = move || {
             its_token.wait_for_turn();
             let ran = catch_unwind(AssertUnwindSafe(|| run_process(parts, &its_token, &its_mailbox)));
-            let panic = ran.err().map(|panic| {
+            let panic = ran.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
                 text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
             });
@@ -185,7 +234,18 @@ impl SimWorker {
                 early: 0,
             })
             .collect();
-        Turn { sent, done: mailbox.done.take(), yielded, wrong: mailbox.wrong.take() }
+        let (done, statement) = (mailbox.done.take(), mailbox.ended.take());
+        Turn { sent, done, statement, yielded, wrong: mailbox.wrong.take() }
+    }
+
+    /// Returns the statement that runs, if any.
+    pub fn statement(&self) -> Option<Statement> {
+        self.mailbox.lock().running.as_ref().map(|(statement, _)| statement.clone())
+    }
+
+    /// Asks for a statement at the next turn, if the worker rests.
+    pub fn wish(&self, statement: Statement) {
+        self.mailbox.lock().wish = Some(statement);
     }
 
     /// Delivers an answer. Returns whether it ends the worker's sleep.
@@ -200,7 +260,9 @@ impl SimWorker {
     /// Kills the process; its thread no longer reaches any service. Returns the transaction that was running.
     pub fn kill(&mut self, index: usize) -> Turn {
         self.process.alive.store(false, Ordering::Relaxed);
-        let turn = self.go_on(index, Version(0));
+        let running = self.mailbox.lock().running.take();
+        let mut turn = self.go_on(index, Version(0));
+        turn.statement = running.map(|(statement, since)| (statement, since, StatementEnd::Unknown));
         if let Some(thread) = self.thread.take().filter(|_| matches!(turn.yielded, Yield::Exit(_))) {
             // The last yield contains the panic.
             let _ = thread.join();
@@ -211,17 +273,20 @@ impl SimWorker {
 
 /// Runs transactions, and waits for a turn before each. Ends when the process is killed.
 fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>>) {
-    let Parts { index: _, process, map, lives, mut generator, config, seed } = parts;
+    let Parts { index: _, process, map, lives, mut generator, config, objects, statements, panics, seed } =
+        parts;
     let clock = WorkerClock::new(process.clock.clone(), token.clone(), process.clone());
     let random: Arc<dyn Random> = Arc::new(SeededRandom::new(seed));
     let network_random = SeededRandom::new(random.next_u64());
-    let renames = generator.common.renames_commits;
+    let (renames, strips) = (generator.common.renames_commits, generator.common.strips_reads);
     let line = Arc::new(SimNetwork {
         clock: clock.clone(),
         lives,
         random: network_random,
         mailbox: mailbox.clone(),
         renames,
+        strips,
+        panics,
     });
     let worker = loop {
         let parts = WorkerParts {
@@ -240,7 +305,17 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
         }
         clock.sleep(START_AGAIN);
     };
-    let mut tokens = None;
+    let worker = Arc::new(worker);
+    let database = if statements {
+        let options = Options { query_timeout: STATEMENT, ..Options::default() };
+        match Database::connect_without_threads(options, worker.clone(), objects, clock.clone(), random) {
+            Ok(database) => Some(database),
+            Err(error) => return process.note(format_args!("cannot open the graph: {error}")),
+        }
+    } else {
+        None
+    };
+    let (mut tokens, mut count) = (None, 0);
     loop {
         token.yield_turn(Yield::Idle);
         if !process.is_alive() {
@@ -248,7 +323,35 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
         }
         let bookmark = mailbox.lock().bookmark;
         let known = worker.status().version;
-        let work = generator.begin(process.clock.world_micros(), known, bookmark);
+        let wish = mailbox.lock().wish.take();
+        if let Some(database) = &database
+            && (wish.is_some() || !generator.random.one_in(3))
+        {
+            count += 1;
+            let draw = || Statement::draw(&generator.random, generator.index, count);
+            let statement = wish.unwrap_or_else(draw);
+            let at_least = generator.random.one_in(2).then_some(bookmark);
+            let since = worker.status().version.max(at_least.unwrap_or_default());
+            mailbox.lock().running = Some((statement.clone(), since));
+            let ran = catch_unwind(AssertUnwindSafe(|| run_statement(database, &statement, at_least)));
+            let end = match ran {
+                Ok(end) => end,
+                // The service catches it, and goes on with the same database.
+                Err(panic) if panic.is::<Panicked>() => StatementEnd::Unknown,
+                Err(panic) => resume_unwind(panic),
+            };
+            let mut mailbox = mailbox.lock();
+            // The world takes the statement of a killed process.
+            mailbox.ended = mailbox.running.take().map(|(statement, since)| (statement, since, end));
+            continue;
+        }
+        let now = process.clock.world_micros();
+        let scans = generator.common.scans && generator.random.one_in(3);
+        let work = if scans {
+            generator.begin_scan(now, known, bookmark)
+        } else {
+            generator.begin(now, known, bookmark)
+        };
         let doing = InFlight { worker: &worker, process: &process, clock: &clock, mailbox };
         let done = doing.transaction(&mut generator, &mut tokens, work);
         let mut mailbox = mailbox.lock();
@@ -258,6 +361,21 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
         if !process.is_alive() {
             return;
         }
+    }
+}
+
+/// Runs a statement on the engine.
+fn run_statement(database: &Database, statement: &Statement, at_least: Option<Version>) -> StatementEnd {
+    let (language, text, parameters) = statement.query();
+    let mut query = Query::new(language, &text, &parameters);
+    query.at_least = at_least;
+    match database.query(&query) {
+        Ok(answer) => {
+            let rows = rows_of(&answer.rows);
+            StatementEnd::Answered { version: answer.version, wrote: answer.wrote, rows }
+        }
+        Err(error) if error.code() == ErrorCode::CommitOutcomeUnknown => StatementEnd::Unknown,
+        Err(error) => StatementEnd::Refused { code: error.code(), text: error.to_string() },
     }
 }
 
@@ -275,6 +393,9 @@ impl InFlight<'_> {
         tokens: &mut Option<[Token; 3]>,
         mut work: TransactionPlan,
     ) -> FinishedTransaction {
+        if work.extra == Extra::Scan {
+            return self.scan(generator, tokens, work);
+        }
         let writes = !work.appends.is_empty() || work.extra != Extra::None;
         // As in the engine: a transaction that writes may read a little in the past,
         // because its commit checks its reads.
@@ -328,6 +449,96 @@ impl InFlight<'_> {
         FinishedTransaction { mutations, ..end(generator, work, ended, version) }
     }
 
+    /// Finds all vertices of a label by a scan in small pieces, with pauses, and reads them. A scan that loses its replica
+    /// runs again at the same version, as a query of the engine does.
+    fn scan(
+        &self,
+        generator: &mut TransactionGenerator,
+        tokens: &mut Option<[Token; 3]>,
+        mut work: TransactionPlan,
+    ) -> FinishedTransaction {
+        let mut again = 0;
+        let found = self.names(generator, tokens).and_then(|tokens| {
+            let snapshot = self.worker.snapshot(Some(work.need))?;
+            work.read_at = snapshot.at.version;
+            let options = ReadOptions { deadline: Some(self.clock.now() + 2 * READ), cancel: None };
+            let scan = VertexScan { labels: vec![vec![tokens[1]]], max_rows: 1, ..VertexScan::default() };
+            loop {
+                let reader = self.worker.reader(options);
+                match self.pieces(generator, &*reader, snapshot.at, &scan, tokens[0]) {
+                    Ok(seen) => return Ok(seen),
+                    Err(error) if error.retry() == Retry::OtherReplica && again < MOST_AGAIN => again += 1,
+                    Err(error) => return Err(error),
+                }
+            }
+        });
+        let ended = match found {
+            Ok(seen) => {
+                let unread = Seen::default();
+                let keys =
+                    generator.common.keys.iter().map(|(_, gui)| seen.get(gui).unwrap_or(&unread).clone());
+                work.seen = keys.enumerate().collect();
+                Ended::Acknowledged
+            }
+            Err(error) => {
+                self.process.note(format_args!("cannot scan: {error}"));
+                self.is_no_mistake("a scan", error.code(), &error);
+                Ended::Refused
+            }
+        };
+        let done = generator.end(work, self.process.clock.world_micros(), ended, None);
+        FinishedTransaction { scan: Some(again), ..done }
+    }
+
+    fn pieces(
+        &self,
+        generator: &TransactionGenerator,
+        apl: &dyn Apl,
+        at: At,
+        scan: &VertexScan,
+        list: Token,
+    ) -> Result<BTreeMap<Gui, Seen>, tidegraph_engine::Error> {
+        let (mut seen, mut from) = (BTreeMap::new(), Some(ScanCursor::default()));
+        while let Some(cursor) = from {
+            let mut guis = Vec::new();
+            from = apl.scan_vertices(at, scan, cursor, &mut guis)?;
+            for (gui, vertex) in guis.iter().zip(see(apl, at, list, &guis)?) {
+                if seen.insert(*gui, vertex).is_some() {
+                    self.mailbox
+                        .lock()
+                        .wrong
+                        .get_or_insert(format!("a scan at {} has {gui:?} twice", at.version));
+                }
+            }
+            self.clock.sleep(Duration::from_micros(generator.random.below(100_000)));
+        }
+        Ok(seen)
+    }
+
+    /// Returns the tokens of the names.
+    fn names(
+        &self,
+        generator: &TransactionGenerator,
+        known: &mut Option<[Token; 3]>,
+    ) -> Result<[Token; 3], tidegraph_engine::Error> {
+        if generator.random.one_in(2) {
+            self.worker.refresh_version();
+        }
+        if let Some(tokens) = *known {
+            return Ok(tokens);
+        }
+        let names: Vec<Str> = NAMES.iter().map(|name| Str::from(*name)).collect();
+        let tokens = self.worker.catalog().intern(&names)?;
+        let tokens = <[Token; 3]>::try_from(tokens).map_err(|_| {
+            tidegraph_engine::Error::new(
+                ErrorCode::InvalidArgument,
+                "the dictionary did not return one token for each name",
+            )
+        })?;
+        *known = Some(tokens);
+        Ok(tokens)
+    }
+
     /// Reads the keys of a transaction, and returns the tokens of the names.
     fn read(
         &self,
@@ -336,24 +547,7 @@ impl InFlight<'_> {
         work: &mut TransactionPlan,
         at_hand: bool,
     ) -> Result<[Token; 3], tidegraph_engine::Error> {
-        if generator.random.one_in(2) {
-            self.worker.refresh_version();
-        }
-        let tokens = match *known {
-            Some(tokens) => tokens,
-            None => {
-                let names: Vec<Str> = NAMES.iter().map(|name| Str::from(*name)).collect();
-                let tokens = self.worker.catalog().intern(&names)?;
-                let tokens = <[Token; 3]>::try_from(tokens).map_err(|_| {
-                    tidegraph_engine::Error::new(
-                        ErrorCode::InvalidArgument,
-                        "the dictionary did not return one token for each name",
-                    )
-                })?;
-                *known = Some(tokens);
-                tokens
-            }
-        };
+        let tokens = self.names(generator, known)?;
         let early = if at_hand { self.worker.applied_snapshot() } else { None };
         let checked = early.is_some();
         let snapshot = match early {

@@ -5,14 +5,16 @@ use crate::client::NodeReply;
 use crate::invariants::{Invariant, Violation};
 use crate::run_token::Yield;
 use crate::start::SetupError;
+use crate::statement::Statement;
+use crate::statements::{FinishedStatement, StatementEnd};
 use crate::transaction::TransactionGenerator;
-use crate::worker::{self, Call, SimWorker, Turn};
+use crate::worker::{self, Call, EndedStatement, SimWorker, Turn};
 use crate::world::{Event, Step, World};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 use tidegraph_platform::Random;
 use tidegraph_remote::{Error, answer_once};
-use tidegraph_types::{Token, Version};
+use tidegraph_types::{Str, Token, Version};
 use tidegraph_wire::{Message, proto};
 
 /// Number of the first worker among the clients. Each life of a worker has its own number.
@@ -62,6 +64,9 @@ impl World {
             lives: self.lives.clone(),
             generator,
             config: worker::config(),
+            objects: self.objects.clone(),
+            statements: self.profile.statements,
+            panics: self.profile.panics,
             seed: self.random.next_u64(),
         };
         let running = SimWorker::start(parts, life)?;
@@ -91,7 +96,7 @@ impl World {
 
     fn worker_turn(&mut self, index: usize) -> Step {
         let Some(running) = &mut self.workers[index].running else { return Ok(()) };
-        let Turn { sent, done, yielded, wrong } = running.go_on(index, self.bookmark);
+        let Turn { sent, done, statement, yielded, wrong } = running.go_on(index, self.bookmark);
         let (life, turn, name) = (running.life, running.turn, running.process.name.clone());
         for call in sent {
             let delays = self.travel(self.slots[call.node].cut_off);
@@ -107,6 +112,9 @@ impl World {
         }
         if let Some(done) = done {
             self.finished(done)?;
+        }
+        if let Some(statement) = statement {
+            self.ended_statement(&name, statement)?;
         }
         match yielded {
             Yield::Sleep { micros, .. } => self.after(micros.max(1), Event::RunWorker(index, life, turn)),
@@ -127,7 +135,7 @@ impl World {
             self.breaks(&call);
             return Ok(());
         };
-        let ready = slot.paused_until.max(running.process.clock.busy_until());
+        let ready = slot.paused_until.max(slot.busy_until).max(running.process.clock.busy_until());
         if ready > now {
             self.at(ready, Event::Call(call));
             return Ok(());
@@ -153,6 +161,7 @@ impl World {
         if let Some(said) = said(&reply) {
             self.check_said(node, &said)?;
         }
+        self.check_names(names_in(&call.bytes, &reply))?;
         let delays = self.travel(cut_off);
         if delays.is_empty() {
             self.breaks(&call);
@@ -200,7 +209,16 @@ impl World {
                 format!("{} panicked: {panic}", running.process.name),
             ));
         }
+        if let Some(statement) = turn.statement {
+            let name = running.process.name.clone();
+            self.ended_statement(&name, statement)?;
+        }
         turn.done.map_or(Ok(()), |done| self.finished(done))
+    }
+
+    fn ended_statement(&mut self, name: &str, (statement, since, end): EndedStatement) -> Step {
+        let (who, until) = (name.to_owned(), self.broker.newest());
+        self.finished_statement(FinishedStatement { who, statement, since, until, end })
     }
 
     /// Draws a fault of a worker, and queues the next one.
@@ -253,15 +271,43 @@ impl World {
                     return Err(Violation::new(Invariant::Flt4, what));
                 }
             }
+            if self.profile.statements {
+                self.reads_all(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A worker reads all items, also through the indexes.
+    fn reads_all(&mut self, index: usize) -> Step {
+        for read in Statement::reads() {
+            for tries in 1.. {
+                let before = self.statements.len();
+                if let Some(running) = &self.workers[index].running {
+                    running.wish(read.clone());
+                }
+                self.worker_turn(index)?;
+                self.wait_for_rest()?;
+                let answered = |done: &FinishedStatement| matches!(done.end, StatementEnd::Answered { .. });
+                if self.statements[before..].iter().any(answered) {
+                    break;
+                }
+                if tries >= TRIES {
+                    let what = format!("worker {index} gets no answer to {read:?}, though no fault is left");
+                    return Err(Violation::new(Invariant::Flt4, what));
+                }
+            }
         }
         Ok(())
     }
 
     fn gets_through(&mut self, index: usize) -> Result<bool, Violation> {
-        let before = self.done.len();
+        let (before, statements) = (self.done.len(), self.statements.len());
         self.worker_turn(index)?;
         self.wait_for_rest()?;
-        Ok(self.done[before..].iter().any(|done| done.transaction.ended == Ended::Acknowledged))
+        let answered = |done: &FinishedStatement| matches!(done.end, StatementEnd::Answered { .. });
+        Ok(self.done[before..].iter().any(|done| done.transaction.ended == Ended::Acknowledged)
+            || self.statements[statements..].iter().any(answered))
     }
 }
 
@@ -271,7 +317,20 @@ fn said(reply: &[u8]) -> Option<NodeReply> {
     match proto::Reply::decode(reply).ok()?.kind? {
         Kind::Newest(newest) => Some(NodeReply::Newest(Ok(Version(newest.version)))),
         Kind::Allocate(range) => Some(NodeReply::Sids(Ok(range.first..range.first + range.count))),
-        Kind::Intern(tokens) => Some(NodeReply::Tokens(Ok(tokens.tokens.into_iter().map(Token).collect()))),
         _ => None,
     }
+}
+
+/// Returns the names that a sequencer told, with their tokens.
+fn names_in(call: &[u8], reply: &[u8]) -> Vec<(Token, Str)> {
+    let asked = proto::Call::decode(call).ok().and_then(|call| call.kind);
+    let told = proto::Reply::decode(reply).ok().and_then(|reply| reply.kind);
+    let (tokens, names) = match (asked, told) {
+        (Some(proto::call::Kind::Intern(call)), Some(proto::reply::Kind::Intern(reply))) => {
+            (reply.tokens, call.names)
+        }
+        (_, Some(proto::reply::Kind::Tokens(reply))) => (reply.tokens, reply.names),
+        _ => return vec![],
+    };
+    tokens.into_iter().map(Token).zip(names.into_iter().map(Str::from)).collect()
 }

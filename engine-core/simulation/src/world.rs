@@ -15,8 +15,9 @@ use crate::node::RunningNode;
 use crate::objects::ObjectFaults;
 use crate::process::Time;
 use crate::report::{Counts, Report};
+use crate::statements::FinishedStatement;
 use crate::trace::Trace;
-use crate::transaction::{Common, FinishedTransaction};
+use crate::transaction::{Common, FinishedTransaction, NAMES};
 use crate::worker::{Call, NodeLives};
 use crate::workers::WorkerSlot;
 use bytes::Bytes;
@@ -27,7 +28,7 @@ use tidegraph_apl::At;
 use tidegraph_cluster::{Graph, MemoryMap, NodeId};
 use tidegraph_platform::{Objects, Random, SeededRandom};
 use tidegraph_remote::{Commits, Error, RequestId};
-use tidegraph_types::{Token, Version};
+use tidegraph_types::{PartitionId, Str, Token, Version};
 
 pub(crate) const GRAPH: &str = "g";
 /// Largest deviation of clocks, in thousandths, at which leases exclude each other.
@@ -56,6 +57,8 @@ pub(crate) enum Event {
     RunWorker(usize, u64, u64),
     Call(Call),
     Reply(usize, u64, u64, Result<Bytes, Error>),
+    /// A node gets a replica back that was taken from it.
+    GiveBack(PartitionId, usize),
     WorkerFault,
     WorkerHeal(usize),
 }
@@ -67,6 +70,8 @@ pub(crate) struct NodeSlot {
     pub life: u64,
     pub running: Option<RunningNode>,
     pub paused_until: u64,
+    /// Until when all of its threads for requests are busy.
+    pub busy_until: u64,
     /// Whether all messages from and to the node are lost.
     pub cut_off: bool,
     pub inbox: Vec<ClientCall>,
@@ -97,12 +102,15 @@ pub(crate) struct World {
     pub common: Arc<Common>,
     pub faulty: bool,
     pub done: Vec<FinishedTransaction>,
+    pub statements: Vec<FinishedStatement>,
     /// Versions and paths of checkpoint manifests that were lost.
     pub lost_checkpoints: Vec<(u64, String)>,
     pub counts: Counts,
     /// The newest version that any client was told.
     pub bookmark: Version,
-    pub tokens: Option<Vec<Token>>,
+    /// Tokens of all names that a sequencer told.
+    pub names: BTreeMap<Str, Token>,
+    pub named: BTreeMap<Token, Str>,
     pub sids: BTreeMap<u64, u64>,
     pub leaders: BTreeMap<u64, String>,
 }
@@ -184,6 +192,10 @@ impl World {
                 self.replied(worker, life, number, content);
                 Ok(())
             }
+            Event::GiveBack(partition, node) => {
+                self.give_back(partition, node);
+                Ok(())
+            }
             Event::WorkerFault => self.draw_worker_fault(),
             Event::WorkerHeal(index) => {
                 self.heal_worker(index);
@@ -209,6 +221,13 @@ impl World {
         let ready = slot.paused_until.max(running.process.clock.busy_until());
         if ready > now {
             self.at(ready, event);
+            return Ok(());
+        }
+        if let Some(reason) = running.node.failure() {
+            // The daemon ends with its node, and is started again.
+            running.process.note(format_args!("fails: {reason}"));
+            self.kill(index);
+            self.after(20_000 + self.random.below(500_000), Event::Start(index));
             return Ok(());
         }
         match event {
@@ -278,6 +297,9 @@ impl World {
     /// FLT-1: no replica is ahead of the log.
     fn check_replicas(&self, index: usize) -> Step {
         let Some(running) = &self.slots[index].running else { return Ok(()) };
+        if let Some(what) = self.broker.contradiction() {
+            return Err(Violation::new(Invariant::Log4, what));
+        }
         let newest = self.broker.newest();
         match running.node.replicas().into_iter().find(|(_, version, _)| *version > newest) {
             Some((partition, version, _)) => {
@@ -328,10 +350,10 @@ impl World {
         key: usize,
         version: Version,
     ) -> Option<Result<crate::model::Seen, tidegraph_apl::Error>> {
-        let (running, tokens) = (self.slots[index].running.as_ref()?, self.tokens.as_ref()?);
+        let (running, list) = (self.slots[index].running.as_ref()?, *self.names.get(NAMES[0])?);
         let gui = self.common.keys[key].1;
         let at = At { version, epoch: NO_EPOCH };
-        Some(running.read(self.graph.partitions.of(gui), at, tokens[0], gui))
+        Some(running.read(self.graph.partitions.of(gui), at, list, gui))
     }
 
     /// Asks the leader for the outcome of a request. Returns `None` if there is no leader.

@@ -116,13 +116,15 @@ pub(crate) struct Parts {
     /// Loads whose records were replayed, with their versions. `None` if other processes load into the graph too; then
     /// unknown segments are not removed.
     pub replayed: Option<Vec<(String, Version)>>,
+    /// Whether threads run the jobs; otherwise [`Loads::run_queued`] does.
+    pub threads: bool,
 }
 
 impl Loads {
     /// Reads the jobs of earlier processes, removes the segments that a crash left,
     /// and starts the thread that runs jobs.
     pub(crate) fn open(parts: Parts) -> Result<Self, Error> {
-        let Parts { backend, objects, clock, random, commit, replayed } = parts;
+        let Parts { backend, objects, clock, random, commit, replayed, threads } = parts;
         let mut jobs: Vec<Arc<Job>> = vec![];
         for object in objects.list(&format!("{JOBS}/"))? {
             let bytes = objects.get(&object.path)?;
@@ -151,6 +153,9 @@ impl Loads {
         });
         shared.recover_jobs(replayed.as_deref())?;
         let this = Self { shared: shared.clone(), threads: Mutex::new(vec![]) };
+        if !threads {
+            return Ok(this);
+        }
         let beating = (!shared.sole).then(|| shared.clone());
         this.spawn("loads", move || shared.work())?;
         if let Some(shared) = beating {
@@ -203,6 +208,18 @@ impl Loads {
         allowed.add_folder(folder)?;
         let (shared, folder) = (self.shared.clone(), folder.to_owned());
         self.spawn("drop folder", move || watch::watch(&shared, &folder, &allowed))
+    }
+
+    /// Runs the jobs that wait, one after the other, on the thread of the caller. Only for a database without threads
+    /// of its own ([`Database::connect_without_threads`](crate::Database::connect_without_threads)).
+    pub fn run_queued(&self) {
+        loop {
+            let mut state = self.shared.state.lock();
+            let Some(job) = state.queue.pop_front() else { return };
+            state.running = Some(job.clone());
+            drop(state);
+            self.shared.run_to_end(&job);
+        }
     }
 
     /// Returns the ids of at most `limit` jobs, newest first.
@@ -469,10 +486,14 @@ impl Shared {
                     self.changed.wait(&mut state);
                 }
             };
-            self.run(&job);
-            self.state.lock().running = None;
-            self.changed.notify_all();
+            self.run_to_end(&job);
         }
+    }
+
+    fn run_to_end(&self, job: &Arc<Job>) {
+        self.run(job);
+        self.state.lock().running = None;
+        self.changed.notify_all();
     }
 }
 

@@ -374,21 +374,35 @@ impl StorageNode {
         })
     }
 
+    /// Runs a step of a node without threads, supervised as a thread is. A node that has ended does nothing.
+    fn step(&self, name: &str, work: impl FnOnce()) {
+        if !self.shared.is_stopping() {
+            self.shared.supervise(name, work);
+        }
+    }
+
     /// Reads one record of each shard of the log, as the feeds' threads do. Returns whether any record came.
     pub fn poll_log(&self) -> bool {
-        let feeds = self.shared.feeds.iter();
-        feeds.filter(|feed| matches!(feed.poll(&self.shared), feed::PollResult::Applied)).count() > 0
+        let mut applied = false;
+        self.step("feed", || {
+            for feed in &self.shared.feeds {
+                applied |= matches!(feed.poll(&self.shared), feed::PollResult::Applied);
+            }
+        });
+        applied
     }
 
     /// Reloads the map, brings replicas in line with it and writes due checkpoints, as the reconciler's thread does.
     pub fn reconcile(&self) {
-        self.shared.watch.look();
-        self.reconciler.lock().step(&self.shared);
+        self.step("reconciler", || {
+            self.shared.watch.look();
+            self.reconciler.lock().step(&self.shared);
+        });
     }
 
     /// Sends a heartbeat.
     pub fn send_heartbeat(&self) {
-        heartbeat::send(&self.shared);
+        self.step("heartbeat", || heartbeat::send(&self.shared));
     }
 
     /// Returns the fed replicas: the partition, the last applied version, and whether the replica answers reads.

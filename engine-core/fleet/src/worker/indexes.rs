@@ -55,16 +55,8 @@ impl Shared {
         let map = self.watch.map();
         let asked = map.nodes().filter(|(_, node)| node.answers());
         let endpoints: Vec<String> = asked.map(|(_, node)| node.endpoint.clone()).collect();
-        std::thread::scope(|scope| {
-            let ask = |endpoint: String| {
-                let answer = self.fleet.node(&Arc::from(endpoint.as_str())).status(ANSWER);
-                (endpoint, answer)
-            };
-            let asking: Vec<_> =
-                endpoints.into_iter().map(|endpoint| scope.spawn(move || ask(endpoint))).collect();
-            let joined = asking.into_iter().map(|thread| thread.join());
-            joined.map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-        })
+        let addresses: Vec<Arc<str>> = endpoints.iter().map(|endpoint| endpoint.as_str().into()).collect();
+        endpoints.into_iter().zip(self.fleet.statuses(&addresses, ANSWER)).collect()
     }
 
     /// Returns the map and the status of its nodes as JSON.

@@ -401,6 +401,17 @@ impl Shared {
         self.own.fetch_max(version.0, Ordering::AcqRel);
     }
 
+    /// Converts the error of a commit. After a conflict with a version that this process does not know, asks for the
+    /// newest version, so that the next attempt reads what this one conflicted with.
+    fn commit_error(&self, error: tidegraph_remote::Error) -> tidegraph_engine::Error {
+        if let tidegraph_remote::Error::Conflict { written, .. } = &error
+            && *written > self.newest_version()
+        {
+            self.refresh_version();
+        }
+        to_commit_error(error)
+    }
+
     /// Returns whether this process can read what its callers committed. If not, asks the sequencer once.
     fn knows_own_commits(&self) -> bool {
         let knows = || self.newest_version().0 >= self.own.load(Ordering::Acquire);
@@ -547,7 +558,8 @@ impl Backend for Worker {
         // The id is new, so what was committed up to now is not this request.
         let first_asked = Some(self.shared.newest_version().max(request.read_version));
         let request = CommitRequest { first_asked, ..request };
-        let committed = self.shared.sequencer.commit(id, &request).map_err(to_commit_error)?;
+        let committed = self.shared.sequencer.commit(id, &request);
+        let committed = committed.map_err(|error| self.shared.commit_error(error))?;
         self.shared.note_own_commit(committed);
         Ok(committed.version)
     }
@@ -579,7 +591,8 @@ impl Backend for Worker {
         key: RequestKey,
     ) -> Result<KeyedCommit, tidegraph_engine::Error> {
         let request = CommitRequest { first_asked: Some(key.first_asked), by_key: true, ..request };
-        let committed = self.shared.sequencer.commit(key.id, &request).map_err(to_commit_error)?;
+        let committed = self.shared.sequencer.commit(key.id, &request);
+        let committed = committed.map_err(|error| self.shared.commit_error(error))?;
         self.shared.note_own_commit(committed);
         let version = committed.version;
         Ok(match committed.earlier {

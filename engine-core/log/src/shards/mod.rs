@@ -202,7 +202,7 @@ impl LogStore for ShardedLog {
         };
         let shards: Result<Vec<Parts<'_>>, Error> =
             self.shards.iter_mut().map(|shard| shard.read(version, tail.version)).collect();
-        Ok(Box::new(Merged { shards: shards?, next: version, last: tail.version }))
+        Ok(merge(shards?, version, tail.version))
     }
 
     fn trim(&mut self, below: Version) -> Result<(), Error> {
@@ -231,6 +231,11 @@ impl LogStore for ShardedLog {
     fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.bytes()).sum()
     }
+}
+
+/// Joins the records from version `next` to version `last` from the parts of all shards.
+pub(crate) fn merge(shards: Vec<Parts<'_>>, next: Version, last: Version) -> Records<'_> {
+    Box::new(Merged { shards, next, last })
 }
 
 /// Joins records from their parts.

@@ -9,7 +9,7 @@ mod shared_shards;
 mod suite;
 
 pub use shared_log::{SharedLog, SharedLogFollower, SharedLogHandle};
-pub use shared_shards::{SharedShard, SharedShards};
+pub use shared_shards::{Carrier, Delivery, ShardsObserver, SharedShard, SharedShards};
 #[cfg(test)]
 pub(crate) use shared_shards::{Writer, begin};
 pub use suite::{commit, log_test_suite, read_all};

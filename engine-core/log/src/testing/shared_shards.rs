@@ -1,14 +1,15 @@
 //! Shards in memory that several writers share, as processes share a topic in Kafka.
 //!
 //! A shard keeps all messages that arrive. Each reader and writer decides by itself which of them count, as with Kafka.
+//! A [`Carrier`] stands for the network between a process and the shards.
 
 use crate::acceptor::{Acceptor, EpochHistory, FollowerState, Layout, MessageHead, Verdict};
 use crate::error::cause;
 use crate::record::Signal;
-use crate::shards::{Message, Part, Parts, Shard, ShardedLog};
+use crate::shards::{Message, Part, Parts, Shard, ShardedLog, merge};
 use crate::{Error, Follower, LogBackend, LogStore, Position, Record};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +22,30 @@ pub struct SharedShards {
     shards: Vec<SharedShard>,
 }
 
-/// One of its shards.
+/// One of its shards, as one process reaches it.
 #[derive(Clone, Debug)]
-pub struct SharedShard(Arc<Shared>);
+pub struct SharedShard(Arc<Shared>, Option<Arc<dyn Carrier>>);
+
+/// Decides what becomes of the messages that a process sends to shards.
+pub trait Carrier: Send + Sync + std::fmt::Debug {
+    /// Decides about some messages to a shard, which were sent together.
+    fn carry(&self, shard: ShardId, messages: usize) -> Delivery;
+}
+
+/// What becomes of messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delivery {
+    /// All of them arrive.
+    Arrive,
+    /// All of them arrive, but the sender does not learn it.
+    Unanswered,
+    /// This many of them arrive, and the sender does not learn which.
+    Part(usize),
+    /// They arrive when [`SharedShard::deliver`] is called with this number. The sender learns nothing.
+    Late(u64),
+    /// All of them arrive, and once more when [`SharedShard::deliver`] is called with this number.
+    Twice(u64),
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -38,6 +60,8 @@ struct State {
     /// Number of the oldest message that was not trimmed.
     low: usize,
     away: bool,
+    /// Messages that are late, by their numbers.
+    late: BTreeMap<u64, Vec<Message>>,
 }
 
 impl SharedShards {
@@ -45,8 +69,26 @@ impl SharedShards {
     #[must_use]
     pub fn new(sharding: Sharding) -> Self {
         let shard = |shard| Shared { shard, state: Mutex::default(), grown: Condvar::new() };
-        let shards = sharding.all().map(|number| SharedShard(Arc::new(shard(number)))).collect();
+        let shards = sharding.all().map(|number| SharedShard(Arc::new(shard(number)), None)).collect();
         Self { sharding, shards }
+    }
+
+    /// Returns the log as a process reaches it through `carrier`.
+    #[must_use]
+    pub fn through(&self, carrier: &Arc<dyn Carrier>) -> Self {
+        let shards = self.shards.iter().map(|shard| SharedShard(shard.0.clone(), Some(carrier.clone())));
+        Self { sharding: self.sharding, shards: shards.collect() }
+    }
+
+    /// Returns an observer, which has seen nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if a shard is away, [`Error::Damaged`] if its messages contradict each other.
+    pub fn observe(&self) -> Result<ShardsObserver, Error> {
+        let writers = self.shards.iter().map(SharedShard::writer).collect::<Result<Vec<_>, _>>()?;
+        let first = writers.iter().filter_map(|writer| writer.first).max();
+        let from = vec![0; writers.len()];
+        Ok(ShardsObserver { writers, from, next: first.unwrap_or(Version(1)) })
     }
 
     /// Opens all shards for writing, under an epoch that no other writer has.
@@ -57,6 +99,12 @@ impl SharedShards {
     pub fn open(&self, epoch: Epoch) -> Result<ShardedLog, Error> {
         let shards = self.shards.iter().map(|shard| shard.open());
         ShardedLog::open(shards.collect::<Result<_, Error>>()?, self.sharding, epoch)
+    }
+
+    /// All shards, in order.
+    #[must_use]
+    pub fn shards(&self) -> &[SharedShard] {
+        &self.shards
     }
 
     /// One of the shards.
@@ -90,7 +138,90 @@ impl LogBackend for SharedShards {
     }
 }
 
+/// Sees which records all shards have, whether or not the shards say so already. Once all shards have a record of the
+/// same epoch, no later sequencer replaces it (ADR 0013).
+pub struct ShardsObserver {
+    writers: Vec<Writer>,
+    /// Number of the message of each shard from which on the next record is searched.
+    from: Vec<usize>,
+    next: Version,
+}
+
+impl std::fmt::Debug for ShardsObserver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShardsObserver").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl ShardsObserver {
+    /// Returns the records that all shards have since the last call. Call it before the log is trimmed.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Missing`] if messages of a shard contradict each other or are gone,
+    /// [`Error::Disagree`] if the shards do.
+    pub fn look(&mut self) -> Result<Vec<Record>, Error> {
+        for writer in &mut self.writers {
+            let end = writer.shard.arrived();
+            writer.read_up_to(end, |_, _| ())?;
+        }
+        let histories: Vec<&EpochHistory> = self.writers.iter().map(|writer| &writer.history).collect();
+        let Some(last) = EpochHistory::common(&histories).filter(|tail| tail.version >= self.next) else {
+            return Ok(vec![]);
+        };
+        let mut all: Vec<Parts<'_>> = Vec::new();
+        for (writer, from) in self.writers.iter().zip(&mut self.from) {
+            let (mut wanted, mut parts) = (self.next, Vec::new());
+            for (number, message) in writer.shard.messages(*from) {
+                let Message::Part { part, .. } = message else { continue };
+                let Record { version, epoch, .. } = part.record;
+                if version == wanted
+                    && version <= last.version
+                    && writer.history.epoch_at(version) == Some(epoch)
+                {
+                    (wanted, *from) = (wanted.next(), number + 1);
+                    parts.push(Ok(part));
+                }
+            }
+            all.push(Box::new(parts.into_iter()));
+        }
+        let records = merge(all, self.next, last.version).collect::<Result<Vec<_>, _>>()?;
+        self.next = last.version.next();
+        Ok(records)
+    }
+}
+
 impl SharedShard {
+    /// Lets late messages arrive.
+    pub fn deliver(&self, number: u64) {
+        let late = self.0.state.lock().late.remove(&number);
+        self.arrive(late.unwrap_or_default());
+    }
+
+    /// Sends messages, through the carrier if there is one. Returns their numbers.
+    fn send(&self, messages: Vec<Message>) -> Result<Range<usize>, Error> {
+        let Some(carrier) = &self.1 else { return Ok(self.arrive(messages)) };
+        let unknown = || Error::poisoned("it is not known whether the shard has the messages");
+        let mut messages = messages;
+        match carrier.carry(self.0.shard, messages.len()) {
+            Delivery::Arrive => return Ok(self.arrive(messages)),
+            Delivery::Twice(number) => {
+                self.0.state.lock().late.insert(number, messages.clone());
+                return Ok(self.arrive(messages));
+            }
+            Delivery::Late(number) => {
+                self.0.state.lock().late.insert(number, messages);
+            }
+            Delivery::Unanswered => {
+                self.arrive(messages);
+            }
+            Delivery::Part(count) => {
+                messages.truncate(count);
+                self.arrive(messages);
+            }
+        }
+        Err(unknown())
+    }
+
     /// Makes the shard stop answering, or answer again. A shard that is away refuses appends and gives followers
     /// nothing.
     pub fn set_away(&self, away: bool) {
@@ -252,7 +383,7 @@ impl Shard for Writer {
 
     fn send(&mut self) -> Result<(), Error> {
         drop(self.shard.state("written")?);
-        self.sent = self.shard.arrive(self.prepared.drain(..));
+        self.sent = self.shard.send(std::mem::take(&mut self.prepared))?;
         Ok(())
     }
 
@@ -272,8 +403,7 @@ impl Shard for Writer {
         self.lost_a_mark = match self.shard.state("written") {
             Ok(state) => {
                 drop(state);
-                self.shard.arrive([Message::Signal { signal: Signal::Mark, epoch, complete }]);
-                false
+                self.shard.send(vec![Message::Signal { signal: Signal::Mark, epoch, complete }]).is_err()
             }
             Err(_) => true,
         };

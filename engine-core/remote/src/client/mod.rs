@@ -269,10 +269,19 @@ impl RemoteNode {
     ///
     /// See [`Self::ask`].
     pub fn status(&self, at_most: Duration) -> Result<String, Error> {
-        match self.ask(proto::call::Kind::Status(proto::StatusCall {}), at_most)? {
-            proto::reply::Kind::Status(status) => Ok(status.json),
-            _ => Err(Error::garbage("the answer is of another kind than the request")),
-        }
+        status_in(self.ask(proto::call::Kind::Status(proto::StatusCall {}), at_most)?)
+    }
+
+    /// Sends a request for the node's health. [`status_of`] decodes the reply.
+    pub(crate) fn start_status(
+        &self,
+        mailbox: &Arc<Mailbox>,
+        tag: u32,
+        at_most: Duration,
+    ) -> Result<Ticket, Error> {
+        let remaining_us = u64::try_from(at_most.as_micros()).unwrap_or(u64::MAX).max(1);
+        let call = proto::Call { remaining_us, kind: Some(proto::call::Kind::Status(proto::StatusCall {})) };
+        self.start(&call, mailbox, tag, at_most)
     }
 
     /// Asks the node to keep a version readable for a while, or with `None` to release it.
@@ -380,6 +389,18 @@ impl Drop for RemoteNode {
                 open.close();
             }
         }
+    }
+}
+
+/// Decodes the reply to a request for a node's health.
+pub(crate) fn status_of(bytes: bytes::Bytes) -> Result<String, Error> {
+    status_in(open(bytes)?)
+}
+
+fn status_in(reply: proto::reply::Kind) -> Result<String, Error> {
+    match reply {
+        proto::reply::Kind::Status(status) => Ok(status.json),
+        _ => Err(Error::garbage("the answer is of another kind than the request")),
     }
 }
 

@@ -3,7 +3,8 @@
 //! Roles: [`FleetClient`] is shared by all queries of a process: the nodes, the map, the latencies of answers.
 //! [`FleetApl`] is one query's view of it, with a deadline and a way to be cancelled; it is cheap to make. `apl.rs`
 //! says for each request how it is split by partition and how answers are merged; `rows.rs`, `expand.rs`, `scan.rs` do
-//! that; `gather.rs` asks partitions until each is answered; `statistics.rs` merges counts.
+//! that; `gather.rs` asks partitions until each is answered; `statistics.rs` merges counts; `status.rs` asks
+//! nodes for their health.
 //!
 //! A position inside a partition (a cursor) is valid only at the replica that gave it, because replicas lay out the
 //! same data differently. So a cursor names its replica and the id of its store (APL-2). If that replica is lost or
@@ -19,6 +20,7 @@ mod rows;
 mod scan;
 mod schema;
 mod statistics;
+mod status;
 
 pub use routes::{Replicas, RouteMap, Routes};
 
