@@ -231,8 +231,8 @@ impl Database {
     ) -> Result<(Answer, Carried), Failed> {
         let apl = self.backend.reader(deadline.options());
         let (carried_bytes, generation) = (carried.bytes(), carried.generation());
-        let view = View::resume(&*apl, self.backend.catalog(), snapshot.at, carried)
-            .streaming(self.options.streams);
+        let view =
+            View::resume(&*apl, self.backend.catalog(), snapshot.at, carried).streaming(self.options.streams);
         let entropy = PlatformEntropy(&*self.random);
         let context = self.context(view, query, deadline, self.limits(), &entropy);
         context.memory.charge(carried_bytes)?;

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use support::{TestFleet, ask};
+use support::{TestFleet, ask, rows};
 use tidegraph_apl::Error;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::{Backend, Database, Head, Interrupt, Parameters, Query, RowSink, Stop, Transaction};

@@ -148,7 +148,8 @@ fn value_records() -> Vec<Record> {
         labels: vec![Token(0)],
         properties: properties.collect(),
     }];
-    let bodies = [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None, changes: None }];
+    let bodies =
+        [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None, changes: None }];
     (1..)
         .zip(bodies)
         .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })

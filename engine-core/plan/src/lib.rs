@@ -31,9 +31,7 @@ pub mod visit;
 
 pub use batches::{BatchedPlan, DEFAULT_BATCH_ROWS, OnError, ROWS_PARAMETER};
 pub use error::FrontEndError;
-pub use expr::{
-    AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType,
-};
+pub use expr::{AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType};
 pub use limits::{Limits, Stopped};
 pub use op::{
     AggregateItem, ApplyKind, BindKind, Branch, Column, Op, Plan, PropertyAssignment, RepeatTest,

@@ -137,7 +137,11 @@ fn decode_list(list: proto::ListValue) -> Result<Value, Error> {
 
 fn decode_time(nanos: u64) -> Result<jiff::civil::Time, Error> {
     let day = temporal::SECONDS_OF_DAY.unsigned_abs() * temporal::NANOS_OF_SECOND.unsigned_abs();
-    if nanos < day { Ok(temporal::time_of_nanos(i128::from(nanos))) } else { Err(out_of_range("nanos", nanos)) }
+    if nanos < day {
+        Ok(temporal::time_of_nanos(i128::from(nanos)))
+    } else {
+        Err(out_of_range("nanos", nanos))
+    }
 }
 
 fn decode_offset(seconds: i32) -> Result<jiff::tz::Offset, Error> {
@@ -225,9 +229,8 @@ pub(crate) mod tests {
                 if list.is_storable() { list } else { Value::list(vec![a]) }
             }),
             proptest::collection::vec(any::<i64>().prop_map(Value::Long), 0..4).prop_map(Value::list),
-            (-1e9..1e9_f64, -90.0..90.0_f64).prop_map(|(x, y)| {
-                Value::Point(Arc::new(Point::new(Crs::Wgs84, &[x, y]).unwrap()))
-            }),
+            (-1e9..1e9_f64, -90.0..90.0_f64)
+                .prop_map(|(x, y)| { Value::Point(Arc::new(Point::new(Crs::Wgs84, &[x, y]).unwrap())) }),
         ]
     }
 
@@ -235,27 +238,29 @@ pub(crate) mod tests {
         let day = -4_371_587..2_932_897_i64;
         let nanos = 0..86_400_000_000_000_i64;
         let zones = ["Europe/Stockholm", "America/New_York", "+05:30", "-00:53:28", "Z"];
-        (day, nanos, any::<[i64; 3]>(), 0..zones.len(), 0..6).prop_map(move |(day, nanos, parts, zone, kind)| {
-            let date = temporal::date_of_epoch_days(day).unwrap();
-            let time = temporal::time_of_nanos(i128::from(nanos));
-            let zone = temporal::parse_zone(zones[zone]).unwrap();
-            let offset = zone.to_offset(Timestamp::UNIX_EPOCH);
-            Value::Temporal(match kind {
-                0 => Temporal::Date(date),
-                1 => Temporal::LocalTime(time),
-                2 => Temporal::Time(OffsetTime { time, offset }),
-                3 => Temporal::LocalDateTime(date.to_datetime(time)),
-                4 => {
-                    let [months, days, seconds] = parts;
-                    let duration = Duration::new(months, days, seconds / 2, i128::from(nanos));
-                    Temporal::Duration(Arc::new(duration.unwrap()))
-                }
-                _ => match date.to_datetime(time).to_zoned(zone) {
-                    Ok(zoned) => return temporal::zoned(zoned),
-                    Err(_) => Temporal::Date(date),
-                },
-            })
-        })
+        (day, nanos, any::<[i64; 3]>(), 0..zones.len(), 0..6).prop_map(
+            move |(day, nanos, parts, zone, kind)| {
+                let date = temporal::date_of_epoch_days(day).unwrap();
+                let time = temporal::time_of_nanos(i128::from(nanos));
+                let zone = temporal::parse_zone(zones[zone]).unwrap();
+                let offset = zone.to_offset(Timestamp::UNIX_EPOCH);
+                Value::Temporal(match kind {
+                    0 => Temporal::Date(date),
+                    1 => Temporal::LocalTime(time),
+                    2 => Temporal::Time(OffsetTime { time, offset }),
+                    3 => Temporal::LocalDateTime(date.to_datetime(time)),
+                    4 => {
+                        let [months, days, seconds] = parts;
+                        let duration = Duration::new(months, days, seconds / 2, i128::from(nanos));
+                        Temporal::Duration(Arc::new(duration.unwrap()))
+                    }
+                    _ => match date.to_datetime(time).to_zoned(zone) {
+                        Ok(zoned) => return temporal::zoned(zoned),
+                        Err(_) => Temporal::Date(date),
+                    },
+                })
+            },
+        )
     }
 
     fn round_trip(value: &Value) -> Value {
@@ -292,9 +297,12 @@ pub(crate) mod tests {
 
     #[test]
     fn values_that_cannot_be_stored_are_refused() {
-        for value in
-            [Value::Null, Value::Unbound, Value::list(vec![Value::Null]), Value::Vertex(tidegraph_types::Gui(1))]
-        {
+        for value in [
+            Value::Null,
+            Value::Unbound,
+            Value::list(vec![Value::Null]),
+            Value::Vertex(tidegraph_types::Gui(1)),
+        ] {
             assert!(matches!(encode(&value), Err(Error::NotStorable { .. })), "{value:?}");
         }
     }

@@ -14,8 +14,8 @@ pub const DEPTH_LIMIT: usize = 128;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use jiff::tz::TimeZone;
+    use proptest::prelude::*;
     use std::sync::Arc;
     use tidegraph_types::point::Crs;
     use tidegraph_types::temporal::{self, Duration, OffsetTime};
@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn points_in_time_of_all_forms_are_read() {
         let at = |bytes: &[u8]| read(bytes).unwrap();
-        let of = |text| temporal::zoned(temporal::parse_zoned(text).unwrap().resolve(&TimeZone::UTC).unwrap());
+        let of =
+            |text| temporal::zoned(temporal::parse_zoned(text).unwrap().resolve(&TimeZone::UTC).unwrap());
         let in_offset = of("2024-05-06T09:08:09.000000005+02:00");
         let in_zone = of("2024-05-06T09:08:09.000000005[Europe/Berlin]");
         let seconds = 1_714_979_289_i32;

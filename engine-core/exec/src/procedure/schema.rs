@@ -14,8 +14,8 @@ use tidegraph_apl::{
     VertexRows, VertexScan,
 };
 use tidegraph_types::{
-    Cardinality, Edge, EdgeData, Gui, GuiHasher, IndexDefinition, Map, PropertyData, Sid, Str, Temporal, Token,
-    Value, VertexData,
+    Cardinality, Edge, EdgeData, Gui, GuiHasher, IndexDefinition, Map, PropertyData, Sid, Str, Temporal,
+    Token, Value, VertexData,
 };
 
 /// Number of vertices of a label whose values are read.

@@ -118,7 +118,8 @@ fn numbers(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value, Error> {
     let (Some(x), Some(y)) = (a.as_f64(), b.as_f64()) else {
         let fits = |v: &Value| v.as_f64().is_some() || (operator == Arithmetic::Add && v.as_str().is_some());
         let wrong = if fits(a) { b } else { a };
-        let expected = if operator == Arithmetic::Add { "numbers, strings, lists or times" } else { "numbers" };
+        let expected =
+            if operator == Arithmetic::Add { "numbers, strings, lists or times" } else { "numbers" };
         return Err(Error::of_type(symbol(operator), expected, wrong));
     };
     if operator == Arithmetic::Power {

@@ -328,7 +328,8 @@ impl Prepared<'_, '_> {
             }
             Subject::Other(Value::Point(point)) => Ok(point::component(point, key)?),
             Subject::Other(value) => {
-                Err(Error::of_type(format!(".{key}"), "a vertex, edge, map, point or temporal value", value).into())
+                Err(Error::of_type(format!(".{key}"), "a vertex, edge, map, point or temporal value", value)
+                    .into())
             }
         })
     }

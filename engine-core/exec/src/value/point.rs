@@ -14,7 +14,9 @@ pub(crate) fn make(name: &'static str, value: &Value) -> Result<Value, Error> {
     if map.values().any(Value::is_null) {
         return Ok(Value::Null);
     }
-    of_map(map).map(|point| Value::Point(Arc::new(point))).map_err(|reason| Error::invalid(name, value, &reason))
+    of_map(map)
+        .map(|point| Value::Point(Arc::new(point)))
+        .map_err(|reason| Error::invalid(name, value, &reason))
 }
 
 fn of_map(map: &Map) -> Result<Point, String> {
@@ -35,7 +37,8 @@ fn of_map(map: &Map) -> Result<Point, String> {
                     (None, Some(srid)) => Crs::of_srid(srid),
                     (None, None) => None,
                 };
-                let found = found.ok_or_else(|| format!("{key} {} is not a known one", value.for_message()))?;
+                let found =
+                    found.ok_or_else(|| format!("{key} {} is not a known one", value.for_message()))?;
                 if crs.is_some_and(|crs| crs != found) {
                     return Err("crs and srid name different systems".to_owned());
                 }
@@ -44,7 +47,8 @@ fn of_map(map: &Map) -> Result<Point, String> {
             }
             _ => return Err(format!("there is no component {key:?}")),
         };
-        *place = Some(value.as_f64().ok_or_else(|| format!("{key} is a {}, not a number", value.type_name()))?);
+        *place =
+            Some(value.as_f64().ok_or_else(|| format!("{key} is a {}, not a number", value.type_name()))?);
     }
     let is_earth = earth.iter().any(Option::is_some);
     if is_earth && plane.iter().any(Option::is_some) && plane[2].is_none() {

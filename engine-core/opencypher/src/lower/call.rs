@@ -21,14 +21,7 @@ struct Signature {
 const MANY: usize = usize::MAX;
 
 /// Functions of openCypher and its dialects that are not supported yet.
-const UNSUPPORTED: &[&str] = &[
-    "apoc",
-    "extract",
-    "file",
-    "filter",
-    "linenumber",
-    "vector",
-];
+const UNSUPPORTED: &[&str] = &["apoc", "extract", "file", "filter", "linenumber", "vector"];
 
 /// The functions that are listed to clients, with their categories.
 pub(crate) const LISTED: &[(&str, &[&str])] = &[
@@ -126,10 +119,27 @@ pub(crate) const LISTED: &[(&str, &[&str])] = &[
     (
         "Temporal",
         &[
-            "date", "date.truncate", "datetime", "datetime.fromEpoch", "datetime.fromEpochMillis", "datetime.truncate",
-            "day", "duration", "duration.between", "duration.inDays", "duration.inMonths", "duration.inSeconds",
-            "epochmillis", "localdatetime", "localdatetime.truncate", "localtime", "localtime.truncate", "month",
-            "time", "time.truncate", "year",
+            "date",
+            "date.truncate",
+            "datetime",
+            "datetime.fromEpoch",
+            "datetime.fromEpochMillis",
+            "datetime.truncate",
+            "day",
+            "duration",
+            "duration.between",
+            "duration.inDays",
+            "duration.inMonths",
+            "duration.inSeconds",
+            "epochmillis",
+            "localdatetime",
+            "localdatetime.truncate",
+            "localtime",
+            "localtime.truncate",
+            "month",
+            "time",
+            "time.truncate",
+            "year",
         ],
     ),
     ("Spatial", &["point", "point.distance", "point.withinBBox"]),

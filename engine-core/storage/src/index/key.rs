@@ -228,9 +228,9 @@ fn equal(value: &Value) -> Option<Option<Span>> {
 mod tests {
     use super::*;
     use std::cmp::Ordering;
-    use tidegraph_types::order::{compare, equals};
     use std::sync::Arc;
     use tidegraph_types::Point;
+    use tidegraph_types::order::{compare, equals};
     use tidegraph_types::point::Crs;
     use tidegraph_types::temporal::{
         self, Duration, parse_date, parse_local_date_time, parse_local_time, parse_time, parse_zoned,

@@ -10,9 +10,9 @@ mod write;
 
 pub use duration::{Duration, Part};
 pub use read::{
-    Malformed, ZonedText, day_of_quarter, offset_of_seconds, ordinal_date, parse_date, parse_local_date_time, parse_local_time,
-    parse_time, parse_zone, parse_zoned, quarter_date, timestamp_of, week_date, week_parts, year_of,
-    zoned_from_local,
+    Malformed, ZonedText, day_of_quarter, offset_of_seconds, ordinal_date, parse_date, parse_local_date_time,
+    parse_local_time, parse_time, parse_zone, parse_zoned, quarter_date, timestamp_of, week_date, week_parts,
+    year_of, zoned_from_local,
 };
 pub use write::{Iso, offset_text};
 
@@ -242,10 +242,7 @@ pub fn add_months(date: civil::Date, months: i64) -> Option<civil::Date> {
 #[must_use]
 pub fn epoch_seconds(local: civil::DateTime) -> (i64, i32) {
     let nanos = nanos_of_day(local.time());
-    (
-        epoch_days(local.date()) * SECONDS_OF_DAY + nanos / NANOS_OF_SECOND,
-        (nanos % NANOS_OF_SECOND) as i32,
-    )
+    (epoch_days(local.date()) * SECONDS_OF_DAY + nanos / NANOS_OF_SECOND, (nanos % NANOS_OF_SECOND) as i32)
 }
 
 /// Returns the local date and time of a number of seconds since 1970-01-01T00:00 and the nanoseconds after them; `None`
@@ -256,7 +253,8 @@ pub fn local_of_epoch_seconds(seconds: i64, nanos: i32) -> Option<civil::DateTim
         return None;
     }
     let date = date_of_epoch_days(seconds.div_euclid(SECONDS_OF_DAY))?;
-    let within = i128::from(seconds.rem_euclid(SECONDS_OF_DAY)) * i128::from(NANOS_OF_SECOND) + i128::from(nanos);
+    let within =
+        i128::from(seconds.rem_euclid(SECONDS_OF_DAY)) * i128::from(NANOS_OF_SECOND) + i128::from(nanos);
     Some(date.to_datetime(time_of_nanos(within)))
 }
 

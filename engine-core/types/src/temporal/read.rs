@@ -356,8 +356,12 @@ impl ZonedText {
                 if zoned.offset() == offset {
                     return Ok(zoned);
                 }
-                let (name, offset) = (zoned.time_zone().iana_name().unwrap_or("the zone"), super::offset_text(offset));
-                wrong(format!("the offset of {name} at this time is {}, not {offset}", super::offset_text(zoned.offset())))
+                let (name, offset) =
+                    (zoned.time_zone().iana_name().unwrap_or("the zone"), super::offset_text(offset));
+                wrong(format!(
+                    "the offset of {name} at this time is {}, not {offset}",
+                    super::offset_text(zoned.offset())
+                ))
             }
         }
     }
@@ -457,7 +461,9 @@ impl Duration {
                 Self::of_whole(part, whole).ok_or_else(overflow)
             }
             // Decimal digits of a second are nanoseconds, without a detour over a binary fraction.
-            Some((whole, fraction)) if part == Part::Seconds && fraction.len() <= 9 && !fraction.is_empty() => {
+            Some((whole, fraction))
+                if part == Part::Seconds && fraction.len() <= 9 && !fraction.is_empty() =>
+            {
                 let sign = if number.starts_with('-') { -1 } else { 1 };
                 let seconds: i64 = match whole {
                     "" | "-" | "+" => 0,

@@ -98,7 +98,8 @@ fn float<S: Serializer, F: Serialize>(
 
 /// Writes a point as the map that openCypher's `point()` takes, with its `srid`.
 fn point<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
-    let names = if point.crs().is_geographic() { ["longitude", "latitude", "height"] } else { ["x", "y", "z"] };
+    let names =
+        if point.crs().is_geographic() { ["longitude", "latitude", "height"] } else { ["x", "y", "z"] };
     let mut map = serializer.serialize_map(None)?;
     for (name, coordinate) in names.iter().zip(point.coordinates()) {
         map.serialize_entry(name, coordinate)?;

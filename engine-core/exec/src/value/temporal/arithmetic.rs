@@ -19,7 +19,9 @@ fn as_duration(value: &Value) -> Option<&Duration> {
 
 /// Computes `a operator b` if one of them is a temporal value and the operator takes both; `None` otherwise.
 pub(crate) fn apply(operator: Arithmetic, a: &Value, b: &Value) -> Option<Result<Value, Error>> {
-    if !matches!(a, Value::Temporal(_) | Value::DateTime(_)) && !matches!(b, Value::Temporal(_) | Value::DateTime(_)) {
+    if !matches!(a, Value::Temporal(_) | Value::DateTime(_))
+        && !matches!(b, Value::Temporal(_) | Value::DateTime(_))
+    {
         return None;
     }
     let result = match (operator, as_duration(a), as_duration(b)) {
@@ -34,14 +36,17 @@ pub(crate) fn apply(operator: Arithmetic, a: &Value, b: &Value) -> Option<Result
         (Arithmetic::Multiply, Some(x), None) => scaled(x, b)?,
         (Arithmetic::Multiply, None, Some(y)) => scaled(y, a)?,
         (Arithmetic::Divide, Some(x), None) => match b.as_i64() {
-            Some(0) => return Some(Err(Error::DivisionByZero(super::super::arithmetic::shown(operator, a, b)))),
+            Some(0) => {
+                return Some(Err(Error::DivisionByZero(super::super::arithmetic::shown(operator, a, b))));
+            }
             Some(1) => made(Some(*x)),
             _ => made(x.divided(b.as_f64()?)),
         },
         _ => return None,
     };
-    Some(result.map_err(|reason| {
-        Error::Arithmetic { operation: super::super::arithmetic::shown(operator, a, b), reason: reason.0 }
+    Some(result.map_err(|reason| Error::Arithmetic {
+        operation: super::super::arithmetic::shown(operator, a, b),
+        reason: reason.0,
     }))
 }
 

@@ -79,7 +79,9 @@ fn split(
         return Ok(Duration::new(0, epoch_days(end) - epoch_days(from.date()), 0, 0));
     }
     // Months by calendar; the day of the month is a fraction of less than 32.
-    let place = |date: civil::Date| (i64::from(date.year()) * 12 + i64::from(date.month())) * 32 + i64::from(date.day());
+    let place = |date: civil::Date| {
+        (i64::from(date.year()) * 12 + i64::from(date.month())) * 32 + i64::from(date.day())
+    };
     let months = (place(end) - place(from.date())) / 32;
     if unit == Between::Months {
         return Ok(Duration::new(months, 0, 0, 0));

@@ -1,7 +1,7 @@
 //! Components: `date.year`, `datetime.epochMillis`, `duration.minutesOfHour`.
 
-use super::Parts;
 use super::super::error::Error;
+use super::Parts;
 use jiff::Timestamp;
 use jiff::civil;
 use jiff::tz::Offset;
@@ -72,10 +72,12 @@ fn of_instant(at: Timestamp, key: &str) -> Option<i64> {
 fn of_zone(parts: &Parts, key: &str) -> Option<Value> {
     let offset: Offset = parts.offset?;
     Some(match key {
-        "timezone" => match parts.zone.as_ref().and_then(|zone| zone.iana_name()).filter(|name| *name != "UTC") {
-            Some(name) => Value::from(name),
-            None => Value::string(temporal::offset_text(offset)),
-        },
+        "timezone" => {
+            match parts.zone.as_ref().and_then(|zone| zone.iana_name()).filter(|name| *name != "UTC") {
+                Some(name) => Value::from(name),
+                None => Value::string(temporal::offset_text(offset)),
+            }
+        }
         "offset" => Value::string(temporal::offset_text(offset)),
         "offsetMinutes" => Value::Long(i64::from(offset.seconds() / 60)),
         "offsetSeconds" => Value::Long(i64::from(offset.seconds())),

@@ -121,7 +121,9 @@ impl Fields {
         let quarter = self.quarter.is_some() || self.day_of_quarter.is_some();
         let calendar = self.month.is_some() || self.day.is_some();
         if [week, ordinal, quarter, calendar].into_iter().filter(|given| *given).count() > 1 {
-            return wrong("a date is given by month and day, by week, by quarter, or by the day of its year; not by two of these");
+            return wrong(
+                "a date is given by month and day, by week, by quarter, or by the day of its year; not by two of these",
+            );
         }
         let year = |of_base: Option<i64>| match self.year.or(of_base) {
             Some(year) => year_of(year),
@@ -163,7 +165,8 @@ impl Fields {
 
     /// Whether a component of a time is given.
     pub fn has_time(&self) -> bool {
-        let parts = [self.hour, self.minute, self.second, self.millisecond, self.microsecond, self.nanosecond];
+        let parts =
+            [self.hour, self.minute, self.second, self.millisecond, self.microsecond, self.nanosecond];
         parts.iter().any(Option::is_some)
     }
 

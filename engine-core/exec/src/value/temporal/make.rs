@@ -1,8 +1,8 @@
 //! Constructors: from text, from a map, from another value, from the clock.
 
+use super::super::error::Error;
 use super::fields::Fields;
 use super::{Parts, invalid};
-use super::super::error::Error;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::sync::Arc;
@@ -39,7 +39,9 @@ pub(crate) fn make(
         }
         Value::Map(map) => from_map(now, kind, map).map_err(|reason| invalid(name, value, &reason)),
         Value::Temporal(Temporal::Duration(_)) if kind == TemporalType::Duration => Ok(value.clone()),
-        Value::Long(_) | Value::Int(_) | Value::Short(_) | Value::Byte(_) if kind == TemporalType::DateTime => {
+        Value::Long(_) | Value::Int(_) | Value::Short(_) | Value::Byte(_)
+            if kind == TemporalType::DateTime =>
+        {
             from_epoch_millis(name, value)
         }
         _ => {
@@ -61,9 +63,7 @@ fn parse(kind: TemporalType, text: &str) -> Result<Value, Malformed> {
         TemporalType::Date => Value::Temporal(Temporal::Date(parse_date(text)?)),
         TemporalType::LocalTime => Value::Temporal(Temporal::LocalTime(parse_local_time(text)?)),
         TemporalType::Time => Value::Temporal(Temporal::Time(parse_time(text)?)),
-        TemporalType::LocalDateTime => {
-            Value::Temporal(Temporal::LocalDateTime(parse_local_date_time(text)?))
-        }
+        TemporalType::LocalDateTime => Value::Temporal(Temporal::LocalDateTime(parse_local_date_time(text)?)),
         TemporalType::DateTime => zoned(parse_zoned(text)?.resolve(&TimeZone::UTC)?),
         TemporalType::Duration => duration(Duration::parse(text)?),
     })
@@ -81,8 +81,10 @@ fn from_map(now: Timestamp, kind: TemporalType, map: &Map) -> Result<Value, Malf
         let zone = fields.timezone.as_deref().map_or(Ok(TimeZone::UTC), parse_zone)?;
         return Ok(zoned(at.to_zoned(zone)));
     }
-    let (of_date, of_time) =
-        (fields.date.as_ref().or(fields.datetime.as_ref()), fields.time.as_ref().or(fields.datetime.as_ref()));
+    let (of_date, of_time) = (
+        fields.date.as_ref().or(fields.datetime.as_ref()),
+        fields.time.as_ref().or(fields.datetime.as_ref()),
+    );
     let mut parts = Parts::default();
     if has_date {
         parts.date = Some(fields.date(of_date.and_then(|parts| parts.date))?);
@@ -114,7 +116,12 @@ pub(super) fn assign_zone(parts: &mut Parts, zone: TimeZone, now: Timestamp) {
 }
 
 /// Returns the same point in time, or time of day in UTC, as another zone tells it.
-fn in_other_zone(parts: &Parts, kind: TemporalType, zone: TimeZone, now: Timestamp) -> Result<Value, Malformed> {
+fn in_other_zone(
+    parts: &Parts,
+    kind: TemporalType,
+    zone: TimeZone,
+    now: Timestamp,
+) -> Result<Value, Malformed> {
     if kind == TemporalType::DateTime {
         let here = zoned_from_local(
             parts.date.unwrap_or_default().to_datetime(parts.time.unwrap_or_default()),
@@ -135,9 +142,7 @@ fn epoch(fields: &Fields) -> Result<Option<Timestamp>, Malformed> {
     match (fields.epoch_seconds, fields.epoch_millis) {
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Err(Malformed("epochSeconds and epochMillis are both given".to_owned())),
-        (Some(seconds), None) => {
-            timestamp_of(seconds, i64::from(fields.fraction(1_000_000_000)?)).map(Some)
-        }
+        (Some(seconds), None) => timestamp_of(seconds, i64::from(fields.fraction(1_000_000_000)?)).map(Some),
         (None, Some(millis)) => {
             let nanos = millis.rem_euclid(1000) * 1_000_000 + i64::from(fields.fraction(1_000_000)?);
             timestamp_of(millis.div_euclid(1000), nanos).map(Some)

@@ -77,7 +77,9 @@ impl Parts {
                 let offset = self.offset.unwrap_or(Offset::UTC);
                 Value::Temporal(Temporal::Time(OffsetTime { time, offset }))
             }
-            TemporalType::LocalDateTime => Value::Temporal(Temporal::LocalDateTime(date()?.to_datetime(time))),
+            TemporalType::LocalDateTime => {
+                Value::Temporal(Temporal::LocalDateTime(date()?.to_datetime(time)))
+            }
             TemporalType::DateTime => {
                 let zone = self.zone.clone().unwrap_or(TimeZone::UTC);
                 zoned(zoned_from_local(date()?.to_datetime(time), &zone)?)

@@ -1,9 +1,9 @@
 //! `date.truncate('week', value, {dayOfWeek: 2})`: the beginning of a unit, with some components set anew.
 
+use super::super::error::Error;
 use super::fields::{Fields, truncated_date};
 use super::make::assign_zone;
 use super::{Parts, invalid};
-use super::super::error::Error;
 use jiff::Timestamp;
 use jiff::civil;
 use tidegraph_plan::TemporalType;
@@ -17,7 +17,9 @@ pub(crate) fn truncate(
     name: &'static str,
     args: &[Value],
 ) -> Result<Value, Error> {
-    let Value::String(unit) = &args[0] else { return Err(Error::of_type(name, "the name of a unit", &args[0])) };
+    let Value::String(unit) = &args[0] else {
+        return Err(Error::of_type(name, "the name of a unit", &args[0]));
+    };
     let at = Value::DateTime(now);
     let value = args.get(1).unwrap_or(&at);
     let Some(parts) = Parts::of(value) else {
@@ -29,7 +31,8 @@ pub(crate) fn truncate(
         Some(Value::Map(map)) => map,
         Some(other) => return Err(Error::of_type(name, "a map of components", other)),
     };
-    of_parts(now, kind, &unit.to_ascii_lowercase(), parts, map).map_err(|reason| invalid(name, value, &reason))
+    of_parts(now, kind, &unit.to_ascii_lowercase(), parts, map)
+        .map_err(|reason| invalid(name, value, &reason))
 }
 
 /// Nanoseconds of a unit that is less than a day.

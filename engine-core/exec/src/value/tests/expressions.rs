@@ -151,7 +151,10 @@ fn properties_of_what_is_no_element() {
         (property(null(), "a"), Ok(Value::Null)),
         (property(unbound(), "a"), Ok(Value::Null)),
         (property(l(12), "a"), Err(".a takes a vertex, edge, map, point or temporal value, not 12 (long)")),
-        (property(e(longs([])), "a"), Err(".a takes a vertex, edge, map, point or temporal value, not [] (list)")),
+        (
+            property(e(longs([])), "a"),
+            Err(".a takes a vertex, edge, map, point or temporal value, not [] (list)"),
+        ),
     ]);
 }
 

@@ -62,16 +62,49 @@ fn times() -> impl Strategy<Value = Value> {
         })
     });
     let key = prop::sample::select(vec![
-        "year", "month", "week", "dayOfWeek", "quarter", "dayOfQuarter", "ordinalDay", "day", "hour", "minute",
-        "second", "millisecond", "nanosecond", "epochSeconds", "epochMillis", "years", "months", "days", "seconds",
-        "nanoseconds", "x", "y", "longitude", "latitude", "date", "time", "timezone", "day", "year",
+        "year",
+        "month",
+        "week",
+        "dayOfWeek",
+        "quarter",
+        "dayOfQuarter",
+        "ordinalDay",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "nanosecond",
+        "epochSeconds",
+        "epochMillis",
+        "years",
+        "months",
+        "days",
+        "seconds",
+        "nanoseconds",
+        "x",
+        "y",
+        "longitude",
+        "latitude",
+        "date",
+        "time",
+        "timezone",
+        "day",
+        "year",
     ]);
     let entry = (key, prop_oneof![4 => end().prop_map(Value::Long), 1 => Just(Value::Double(0.5))]);
     let map = prop::collection::vec(entry, 0..4).prop_map(|entries| {
         Value::map(entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
     });
     let text = prop::sample::select(vec![
-        "2015-07-21T21:40:32.142+0100", "2015-W30-2", "P1Y-2DT3.5S", "21:40Z", "week", "millennium", "hour", "+01:00",
+        "2015-07-21T21:40:32.142+0100",
+        "2015-W30-2",
+        "P1Y-2DT3.5S",
+        "21:40Z",
+        "week",
+        "millennium",
+        "hour",
+        "+01:00",
         "Europe/Stockholm",
     ]);
     prop_oneof![4 => value, 2 => map, 1 => text.prop_map(Value::from)]
