@@ -117,7 +117,7 @@ pub(crate) struct Profile {
 impl Profile {
     pub fn draw(config: &Config, random: &SeededRandom) -> Self {
         let pick = |values: &[u64]| values[random.below(values.len() as u64) as usize];
-        let (statements, scans) = (config.seed % 4 == 0, config.seed % 6 == 4);
+        let (statements, scans) = (config.seed.is_multiple_of(4), config.seed % 6 == 4);
         // With few faults, statements meet each other more often.
         let calm = matches!(config.seed % 16, 4 | 8);
         let nodes = pick(&[2, 3, 3, 3, 4]) as usize;

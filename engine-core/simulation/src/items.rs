@@ -70,11 +70,14 @@ impl Items {
     }
 }
 
+/// The id, the labels and the properties of a vertex.
+type LoggedVertex = (Str, BTreeSet<Token>, BTreeMap<Token, i64>);
+
 /// What a log says about items up to a version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ItemLog {
     names: BTreeMap<Token, Str>,
-    vertices: BTreeMap<Gui, (Str, BTreeSet<Token>, BTreeMap<Token, i64>)>,
+    vertices: BTreeMap<Gui, LoggedVertex>,
     edges: BTreeMap<Sid, (Edge, BTreeMap<Token, i64>)>,
     /// Indexes and constraints, by name.
     pub indexes: BTreeMap<Str, IndexDefinition>,

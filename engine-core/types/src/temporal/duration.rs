@@ -202,7 +202,7 @@ impl Duration {
 fn split(number: f64) -> Option<(i64, f64)> {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     let whole = number.trunc();
-    (-BEYOND..BEYOND).contains(&whole).then(|| (whole as i64, number - whole))
+    (-BEYOND..BEYOND).contains(&whole).then_some((whole as i64, number - whole))
 }
 
 impl Ord for Duration {
