@@ -1,3 +1,5 @@
+//! Texts of temporal values, their order, and their places on the calendar.
+
 use super::*;
 use crate::order;
 
