@@ -98,6 +98,16 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
   service.hasResourceProperties("AWS::ElasticLoadBalancingV2::Listener", { Port: 8182, Protocol: "TCP" });
 });
 
+test("a change stream is on in every process that writes, or in none", () => {
+  const says = (template: typeof service) => {
+    const [container] = only(template, "AWS::ECS::TaskDefinition").Properties.ContainerDefinitions;
+    const { Environment } = named(template, "AWS::Lambda::Function", "ServiceQuery").Properties;
+    return [container.Command.includes("--streams"), Environment.Variables.TIDEGRAPH_STREAMS];
+  };
+  assert.deepEqual(says(service), [false, undefined]);
+  assert.deepEqual(says(example({ streams: true }).service), [true, "true"]);
+});
+
 test("nodes are in three zones on machines with NVMe, and the group never terminates one by itself", () => {
   const group = only(service, "AWS::AutoScaling::AutoScalingGroup");
   const { Properties } = group;

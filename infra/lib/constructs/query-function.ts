@@ -66,6 +66,8 @@ interface Parts extends QueryProps {
   readonly bundle: Bundle;
   readonly fleetSecret: ISecret;
   readonly retention: logs.RetentionDays;
+  /** Whether records of the log say what they change. */
+  readonly streams: boolean;
 }
 
 export class QueryFunction extends Construct {
@@ -100,6 +102,7 @@ export class QueryFunction extends Construct {
         TIDEGRAPH_RESPONSES: "stream",
         // `GET /loader` reads the status of loads from here.
         TIDEGRAPH_OBJECTS: state.objects,
+        ...(props.streams ? { TIDEGRAPH_STREAMS: "true" } : {}),
       },
     });
     this.function = fn;

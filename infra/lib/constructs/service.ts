@@ -104,6 +104,13 @@ export interface GraphServiceProps {
    */
   readonly loadFrom?: readonly IBucket[];
   /**
+   * Whether the graph has a change stream: records of the log say what they change, which makes them two to three times
+   * as long.
+   *
+   * @default false
+   */
+  readonly streams?: boolean;
+  /**
    * The topic that receives alarms.
    *
    * @default a new topic, to which somebody has to subscribe
@@ -154,6 +161,8 @@ export class GraphService extends Construct {
     const brokers = state.log.addressesFor(this, state);
     const fleetSecret = this.secrets.fleet;
     const shared = { state, bundle, retention, fleetSecret };
+    // Each process that writes must say it, or its transactions are missing in the stream.
+    const streams = props.streams ?? false;
     this.nodes = new StorageNodes(this, "Nodes", {
       ...props.nodes,
       ...graph,
@@ -173,7 +182,7 @@ export class GraphService extends Construct {
       ...shared,
       architecture: props.query?.architecture ?? "arm64",
     });
-    this.query = new QueryFunction(this, "Query", { ...props.query, ...shared });
+    this.query = new QueryFunction(this, "Query", { ...props.query, ...shared, streams });
     this.api = new QueryApi(this, "Api", {
       ...props.query,
       state,
@@ -187,6 +196,7 @@ export class GraphService extends Construct {
         ...shared,
         secrets: this.secrets,
         loadFrom,
+        streams,
       });
     }
     if (props.endpoints ?? state.network.isOwn) {

@@ -73,6 +73,8 @@ interface Parts extends WorkersProps {
   readonly secrets: Secrets;
   readonly loadFrom: readonly IBucket[];
   readonly retention: logs.RetentionDays;
+  /** Whether records of the log say what they change. */
+  readonly streams: boolean;
 }
 
 /** The port of the service, the same as Neptune's. */
@@ -198,6 +200,7 @@ export class Workers extends Construct {
         // still prove themselves with the clients' secret (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+        ...(props.streams ? ["--streams"] : []),
         // The buckets that its role may read.
         ...[state.buckets.drop, ...props.loadFrom].flatMap(({ bucketName }) => [
           "--load-from",

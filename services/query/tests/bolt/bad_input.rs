@@ -43,8 +43,8 @@ async fn wrong_messages_are_refused_and_the_session_goes_on() {
         assert_eq!(client.failure().await, "Neo.ClientError.Request.InvalidFormat", "{wrong:?}");
         client.succeeds(RESET, &[]).await;
     }
-    let date = [0xB3, RUN, 0x81, b'x', 0xA1, 0x81, b'a', 0xB1, b'D', 1, 0xA0];
-    client.send(&chunked(&date)).await;
+    let node = [0xB3, RUN, 0x81, b'x', 0xA1, 0x81, b'a', 0xB1, b'N', 1, 0xA0];
+    client.send(&chunked(&node)).await;
     assert_eq!(client.failure().await, "Neo.ClientError.Statement.UnsupportedOperationError");
     client.succeeds(RESET, &[]).await;
     // Over the limit of 1 MiB.
