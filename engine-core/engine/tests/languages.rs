@@ -284,7 +284,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("RETURN 1 + {a: 1}", "InvalidArgumentException"),
         ("RETURN 9223372036854775807 + 1", "InvalidArgumentException"),
         ("RETURN $missing", "MissingParameterException"),
-        ("CREATE (n {x: [1, 2]})", "InvalidArgumentException"),
+        ("CREATE (n {x: [1, 'a']})", "InvalidArgumentException"),
     ] {
         let error = refused(&db, text);
         assert!(error.starts_with(expected), "{text}: {error}");

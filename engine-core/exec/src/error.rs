@@ -93,7 +93,9 @@ pub enum Error {
         element: String,
     },
     /// A property cannot hold the value.
-    #[error("property {key:?} cannot hold a value of type {type_name}, only scalars are stored")]
+    #[error(
+        "property {key:?} cannot hold a value of type {type_name}, only scalars and lists of scalars of one type are stored"
+    )]
     NotStorable {
         /// Property key.
         key: Str,

@@ -11,6 +11,7 @@ use super::page_table::PageTable;
 use super::read::{RowOwner, RowRequest, read_in};
 use super::scan::Scan;
 use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use tidegraph_apl::{Projection, ScannedValues};
@@ -121,6 +122,7 @@ impl<'r> Project<'r> {
         let want = RowRequest { id: false, properties: &self.projection };
         for (index, row) in self.rows.iter().enumerate().filter(|(index, _)| self.alone[*index]) {
             let owner = RowOwner::Vertex(out.vertices[begun + index]);
+            let mut counts: SmallVec<[usize; 8]> = SmallVec::from_elem(0, self.keys.len());
             for column in &mut out.columns {
                 column[begun + index] = Value::Null;
             }
@@ -129,9 +131,10 @@ impl<'r> Project<'r> {
                 continue;
             };
             found.for_each(want, |key, _, value| {
-                for (_, column) in self.keys.iter().zip(&mut out.columns).filter(|(other, _)| **other == key)
-                {
-                    add(&mut column[begun + index], value.clone());
+                let columns = self.keys.iter().zip(&mut out.columns).zip(&mut counts);
+                for ((_, column), count) in columns.filter(|((other, _), _)| **other == key) {
+                    add(&mut column[begun + index], *count, value.clone());
+                    *count += 1;
                 }
             });
         }
@@ -170,14 +173,15 @@ fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut V
     }
 }
 
-/// Adds a value to a key; several values become a list.
-fn add(there: &mut Value, value: Value) {
-    match (std::mem::take(there), value) {
-        (Value::Null, value) => *there = value,
-        (Value::List(mut several), value) => {
+/// Adds a value to those that a key has already; several values become a list. One value may be a list itself.
+fn add(there: &mut Value, count: usize, value: Value) {
+    match (count, std::mem::take(there)) {
+        (0, _) => *there = value,
+        (1, one) => *there = Value::list(vec![one, value]),
+        (_, Value::List(mut several)) => {
             Arc::make_mut(&mut several).push(value);
             *there = Value::List(several);
         }
-        (one, value) => *there = Value::list(vec![one, value]),
+        (_, other) => *there = other,
     }
 }

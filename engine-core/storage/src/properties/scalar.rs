@@ -1,4 +1,4 @@
-//! Stored values: 24 bytes instead of the 40 of a [`Value`], because only scalars are stored.
+//! Stored values: 24 bytes instead of the 40 of a [`Value`], because scalars are stored, but for few values.
 //!
 //! A value carries its meta-properties with it. Values without any pay nothing for them.
 

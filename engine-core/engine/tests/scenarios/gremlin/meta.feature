@@ -399,7 +399,7 @@ Feature: meta-properties
     When iterated to list
     Then the traversal will raise an error
 
-  Scenario: a value that is no scalar
+  Scenario: a value that no property holds
     Given the empty graph
     And the graph initializer of
       """
@@ -407,7 +407,7 @@ Feature: meta-properties
       """
     And the traversal of
       """
-      g.V().property("a",1,"b",[1])
+      g.V().property("a",1,"b",[1,"x"])
       """
     When iterated to list
     Then the traversal will raise an error

@@ -202,3 +202,26 @@ Feature: Temporal
       | count |
       | 1     |
     And no side effects
+
+  Scenario: [10] Lists of no value, one and several are read by a scan as they were written
+    Given an empty graph
+    And having executed:
+      """
+      UNWIND [[], ['a'], ['a', 'b'], ['a']] AS list CREATE (:A {list: list, other: 1})
+      """
+    And having executed:
+      """
+      CREATE (:A {list: 'a', other: 1}), (:A {other: 1})
+      """
+    When executing query:
+      """
+      MATCH (n:A) RETURN n.list AS list, sum(n.other) AS count
+      """
+    Then the result should be, in any order:
+      | list       | count |
+      | []         | 1     |
+      | ['a']      | 2     |
+      | ['a', 'b'] | 1     |
+      | 'a'        | 1     |
+      | null       | 1     |
+    And no side effects

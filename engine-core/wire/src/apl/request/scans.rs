@@ -326,7 +326,8 @@ fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
     for row in column {
         match row {
             Value::Null => {}
-            Value::List(several) => several.iter().try_for_each(|one| values.push(one))?,
+            // One value behind another reads as a list again. A list of fewer is a value of a property.
+            Value::List(several) if several.len() > 1 => several.iter().try_for_each(|one| values.push(one))?,
             one => values.push(one)?,
         }
         ends.push(values.len() as u32);
