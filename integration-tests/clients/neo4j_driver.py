@@ -7,7 +7,8 @@ It ends with an assertion if something is not as Neo4j's server would do it.
 import resource
 import sys
 import threading
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import neo4j
 from neo4j import GraphDatabase
@@ -18,6 +19,8 @@ from neo4j.exceptions import (
     CypherSyntaxError,
     TransientError,
 )
+from neo4j.spatial import CartesianPoint, WGS84Point
+from neo4j.time import Date, DateTime, Duration, Time
 
 ADDRESS, PASSWORD, CERTIFICATE = sys.argv[1], sys.argv[2], sys.argv[3:]
 TLS = {}
@@ -47,12 +50,42 @@ def values(driver):
     got = record["sent"]
     assert got.pop("when").to_native() == sent.pop("when")
     assert got == sent, got
-    for refused in (b"bytes", neo4j.time.Date(2024, 1, 1), neo4j.time.Duration(days=1)):
-        try:
-            driver.execute_query("RETURN $refused", refused=refused)
-            raise AssertionError(f"{refused!r} was accepted")
-        except ClientError as error:
-            assert error.code == "Neo.ClientError.Statement.UnsupportedOperationError", error
+    try:
+        driver.execute_query("RETURN $refused", refused=b"bytes")
+        raise AssertionError("bytes were accepted")
+    except ClientError as error:
+        assert error.code == "Neo.ClientError.Statement.UnsupportedOperationError", error
+
+
+def temporal_values(driver):
+    """Values go and come back as they were, through a property of the graph."""
+    east = timezone(timedelta(hours=2))
+    sent = {
+        "date": Date(1815, 12, 10),
+        "localtime": Time(12, 34, 56, 789),
+        "time": Time(12, 34, 56, 789, tzinfo=east),
+        "local": DateTime(1815, 12, 10, 12, 34, 56, 789),
+        "offset": DateTime(2024, 3, 31, 2, 30, tzinfo=east),
+        "zone": DateTime(2024, 3, 31, 3, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+        "duration": Duration(months=14, days=-3, seconds=-4, nanoseconds=-500_000_000),
+        "plane": CartesianPoint((1.5, -2.0)),
+        "earth": WGS84Point((12.5, 55.7, 3.0)),
+        "dates": [Date(2024, 2, 29)],
+        "numbers": [],
+    }
+    driver.execute_query("CREATE (n:Values) SET n = $sent", sent=sent)
+    (record,) = driver.execute_query("MATCH (n:Values) RETURN properties(n) AS got").records
+    got = record["got"]
+    for key, value in sent.items():
+        assert type(got[key]) is type(value) and got[key] == value, (key, got[key], value)
+    assert got["zone"].iso_format() == "2024-03-31T03:30:00.000000000+02:00", got["zone"].iso_format()
+    assert str(got["zone"].tzinfo) == "Europe/Berlin", got["zone"].tzinfo
+    (record,) = driver.execute_query(
+        "MATCH (n:Values) RETURN n.date + duration('P1M') AS later, n.zone.epochMillis AS at,"
+        " toString(n.duration) AS text, n.earth.height AS height"
+    ).records
+    assert record.values() == [Date(1816, 1, 10), 1_711_848_600_000, "P1Y2M-3DT-4.5S", 3.0], record
+    driver.execute_query("MATCH (n:Values) DETACH DELETE n")
 
 
 def elements(driver):
@@ -235,6 +268,7 @@ def main():
             driver.verify_connectivity()
             assert driver.get_server_info().protocol_version == (5, 8)
             values(driver)
+            temporal_values(driver)
     with GraphDatabase.driver(f"bolt://{ADDRESS}", auth=AUTH, **TLS) as driver:
         for check in (elements, errors, transactions, retries, rows, sessions):
             check(driver)

@@ -68,9 +68,6 @@ test("what is no reset is refused, and changes nothing", async (t) => {
     await refusal(await perform(wrong), "InvalidParameterException");
   }
   await refusal(await fetch(`${server.endpoint}/system`), "MethodNotAllowedException");
-  for (const path of ["/propertygraph/stream", "/pg/stream/", "/gremlin/stream/?iteratorType=LATEST"]) {
-    await refusal(await fetch(`${server.endpoint}${path}`), "UnsupportedOperationException");
-  }
   assert.equal(await cypherValue(server, "MATCH (n) RETURN count(n)"), 1);
 });
 

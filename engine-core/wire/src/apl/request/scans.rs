@@ -327,7 +327,9 @@ fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
         match row {
             Value::Null => {}
             // One value behind another reads as a list again. A list of fewer is a value of a property.
-            Value::List(several) if several.len() > 1 => several.iter().try_for_each(|one| values.push(one))?,
+            Value::List(several) if several.len() > 1 => {
+                several.iter().try_for_each(|one| values.push(one))?
+            }
             one => values.push(one)?,
         }
         ends.push(values.len() as u32);
