@@ -296,8 +296,8 @@ impl Expansion {
 pub struct ScannedValues {
     /// The vertices.
     pub vertices: Vec<Gui>,
-    /// One column for each key of the request, in that order: the value of each vertex, null if it has none, a list if
-    /// it has several.
+    /// One column for each key of the request, in that order: the value of each vertex, null if it has none, a set if it
+    /// has several, in their order and with repetitions. A list is one value, which is a list.
     pub columns: Vec<Vec<Value>>,
 }
 
@@ -312,7 +312,15 @@ impl ScannedValues {
     /// Appends the values of rows that were read with exactly these keys.
     pub fn append(&mut self, vertices: &[Gui], rows: &VertexRows, keys: &[Token]) {
         for (column, key) in self.columns.iter_mut().zip(keys) {
-            column.extend((0..vertices.len()).map(|row| rows.value_of(row, *key)));
+            column.extend((0..vertices.len()).map(|row| {
+                let cells = rows.cells_of(row).iter().filter(|cell| cell.key == *key);
+                let values: Vec<Value> = cells.map(|cell| cell.value.clone()).collect();
+                match values.len() {
+                    0 => Value::Null,
+                    1 => values.into_iter().next().unwrap_or_default(),
+                    _ => Value::Set(std::sync::Arc::new(values)),
+                }
+            }));
         }
         self.vertices.extend_from_slice(vertices);
     }

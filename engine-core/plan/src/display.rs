@@ -3,7 +3,7 @@
 use crate::op::ScanTest;
 use crate::{
     ApplyKind, Arithmetic, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
-    RepeatTest, ScanFilter, Shortest, Signature, Slot, SortKey,
+    RepeatTest, ScanColumn, ScanFilter, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
@@ -141,8 +141,9 @@ fn describe(op: &Op) -> String {
         Op::Argument => "argument".into(),
         Op::ScanVertices { out, filter, columns, .. } => {
             let mut text = format!("scan vertices {out}{filter}");
-            for (index, (key, slot)) in columns.iter().enumerate() {
-                let _ = write!(text, "{} {slot} = {out}.{key}", if index == 0 { " with" } else { "," });
+            for (index, ScanColumn { key, slot, each }) in columns.iter().enumerate() {
+                let (with, each) = (if index == 0 { " with" } else { "," }, if *each { "each " } else { "" });
+                let _ = write!(text, "{with} {slot} = {each}{out}.{key}");
             }
             text
         }

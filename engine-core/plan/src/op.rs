@@ -187,6 +187,18 @@ impl PropertyAssignment {
     }
 }
 
+/// A property that a scan of vertices binds to a slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScanColumn {
+    /// Key of the property.
+    pub key: Str,
+    /// Where it is bound.
+    pub slot: Slot,
+    /// Whether the column holds what an `Unwind` takes apart: null, one value, or a list of the values, in which a value
+    /// that is a list is an item. Otherwise it holds null, the value, or a list of several values.
+    pub each: bool,
+}
+
 /// An operator. Its rows come from `input`.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "fields of one-line operators are explained by the operator's comment")]
@@ -194,8 +206,8 @@ pub enum Op {
     /// At the root: one row with nothing bound. In a subplan: the outer rows.
     Argument,
     /// For each input row, a row for each vertex that passes. `columns`, which a pass sets: properties of the vertex to
-    /// bind too (null, the value, or a list of several values).
-    ScanVertices { input: Box<Op>, out: Slot, filter: ScanFilter, columns: Vec<(Str, Slot)> },
+    /// bind too.
+    ScanVertices { input: Box<Op>, out: Slot, filter: ScanFilter, columns: Vec<ScanColumn> },
     /// For each input row, a row for each edge with one of the labels. No labels: any edge.
     ScanEdges { input: Box<Op>, out: Slot, labels: Vec<Str> },
     /// For each input row, a row for each vertex of `ids`: an id, a vertex, or a list of them. A number stands for its

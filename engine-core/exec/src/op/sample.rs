@@ -8,8 +8,8 @@ use super::scan::{Source, Vertices};
 use super::{Boxed, Feed, Operator, Want, compute};
 use crate::{Batch, Column, Context, Result};
 use tidegraph_apl::{Reservoir, Sample};
-use tidegraph_plan::{Expr, ScanFilter, Slot};
-use tidegraph_types::Str;
+use tidegraph_plan::{Expr, Function, ScanColumn, ScanFilter, Slot};
+use tidegraph_types::Value;
 
 /// Largest sample that storage draws; the sort makes larger ones.
 const MAX_DRAWN: u64 = 1 << 16;
@@ -19,7 +19,7 @@ pub(super) struct SampledScan<'p> {
     /// The sort, for all other cases.
     sorted: Boxed<'p>,
     out: Slot,
-    columns: &'p [(Str, Slot)],
+    columns: &'p [ScanColumn],
     source: Vertices<'p>,
     count: &'p Expr,
     /// The input, before the first row is yielded.
@@ -33,7 +33,7 @@ impl<'p> SampledScan<'p> {
         sorted: Boxed<'p>,
         out: Slot,
         filter: &'p ScanFilter,
-        columns: &'p [(Str, Slot)],
+        columns: &'p [ScanColumn],
         count: &'p Expr,
     ) -> Self {
         Self { sorted, out, columns, source: Vertices::new(filter), count, fed: None, pieces: None }
@@ -61,10 +61,17 @@ impl<'p> SampledScan<'p> {
         }
         let mut batch = outer.gather(&rows);
         batch.set(self.out, Column::Vertices(guis));
-        let value = |key: &Str| Expr::Property(Box::new(Expr::Slot(self.out)), key.clone());
-        let values: Vec<Expr> = self.columns.iter().map(|(key, _)| value(key)).collect();
+        let value = |column: &ScanColumn| {
+            let (vertex, key) = (Expr::Slot(self.out), column.key.clone());
+            if column.each {
+                Expr::Call(Function::PropertyValues, vec![vertex, Expr::Literal(Value::String(key))])
+            } else {
+                Expr::Property(Box::new(vertex), key)
+            }
+        };
+        let values: Vec<Expr> = self.columns.iter().map(value).collect();
         let values = compute::columns(&values, &batch, ctx)?;
-        for ((_, slot), column) in self.columns.iter().zip(values) {
+        for (ScanColumn { slot, .. }, column) in self.columns.iter().zip(values) {
             batch.set_shared(*slot, column);
         }
         let order = (0..batch.len as u32).collect();

@@ -7,15 +7,16 @@ use super::{Boxed, Feed, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::view::ScanState;
 use crate::{Batch, Column, Context, Result};
+use std::sync::Arc;
 use tidegraph_apl::ScannedValues;
-use tidegraph_plan::{ScanFilter, Slot};
-use tidegraph_types::{Str, Token, Value};
+use tidegraph_plan::{ScanColumn, ScanFilter, Slot};
+use tidegraph_types::{Token, Value};
 
 pub(super) struct ScanValues<'p> {
     input: Boxed<'p>,
     out: Slot,
     source: Vertices<'p>,
-    columns: &'p [(Str, Slot)],
+    columns: &'p [ScanColumn],
     /// Tokens of the columns' keys; `None` for a key that the dictionary lacks.
     tokens: Vec<Option<Token>>,
     keys: Vec<Token>,
@@ -35,14 +36,14 @@ impl<'p> ScanValues<'p> {
         input: Boxed<'p>,
         out: Slot,
         filter: &'p ScanFilter,
-        columns: &'p [(Str, Slot)],
+        columns: &'p [ScanColumn],
     ) -> Self {
         let source = Vertices::new(filter);
         Self { input, out, source, columns, tokens: vec![], keys: vec![], current: None }
     }
 
     fn resolve(&mut self, ctx: &Context<'_>) {
-        self.tokens = self.columns.iter().map(|(key, _)| ctx.view.catalog().token(key)).collect();
+        self.tokens = self.columns.iter().map(|column| ctx.view.catalog().token(&column.key)).collect();
         self.keys = self.tokens.iter().flatten().copied().collect();
     }
 
@@ -51,11 +52,25 @@ impl<'p> ScanValues<'p> {
         let mut out = current.batch.gather(&vec![current.row as u32; len]);
         out.set(self.out, Column::Vertices(found.vertices));
         let mut columns = found.columns.into_iter();
-        for ((_, slot), token) in self.columns.iter().zip(&self.tokens) {
+        for (ScanColumn { slot, each, .. }, token) in self.columns.iter().zip(&self.tokens) {
             let column = token.and_then(|_| columns.next());
-            out.set(*slot, column.map_or(Column::Constant(Value::Null, len), Column::Values));
+            let column = column.map(|mut column| {
+                column.iter_mut().for_each(|value| of_scan(value, *each));
+                Column::Values(column)
+            });
+            out.set(*slot, column.unwrap_or(Column::Constant(Value::Null, len)));
         }
         out
+    }
+}
+
+/// Makes of a value of a scan what its column holds ([`ScanColumn`]).
+#[inline]
+fn of_scan(value: &mut Value, each: bool) {
+    match value {
+        Value::Set(several) => *value = Value::List(Arc::clone(several)),
+        Value::List(_) if each => *value = Value::list(vec![std::mem::take(value)]),
+        _ => {}
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! **Invariant.** A column is read only where its slot is bound and belongs to the same vertex.
 
-use crate::{Expr, Function, Op, Plan, Slot};
+use crate::{Expr, Function, Op, Plan, ScanColumn, Slot};
 use tidegraph_types::{Str, Value};
 
 /// Moves reads of properties into the scan.
@@ -26,7 +26,7 @@ pub fn run(plan: &mut Plan) {
 struct Scan {
     /// The slot of the vertex.
     out: Slot,
-    columns: Vec<(Str, Slot)>,
+    columns: Vec<ScanColumn>,
     /// Number of slots in use.
     slots: u32,
     /// Whether the operator that was rewritten last passes on the vertex and its columns.
@@ -62,9 +62,8 @@ impl Scan {
             }
             Op::Unwind { list, out, .. } => {
                 if let Some((slot, key)) = self.values(list) {
-                    // A column unwinds as the list of values does: null to no row, several values to a row each.
                     debug_assert_eq!(slot, self.out);
-                    *list = Expr::Slot(self.column(&key));
+                    *list = Expr::Slot(self.column(&key, true));
                 } else {
                     self.expr(list);
                 }
@@ -97,19 +96,19 @@ impl Scan {
             && **base == Expr::Slot(self.out)
             && is_stored(key)
         {
-            *expr = Expr::Slot(self.column(&key.clone()));
+            *expr = Expr::Slot(self.column(&key.clone(), false));
             return;
         }
         expr.children_mut().into_iter().for_each(|inner| self.expr(inner));
     }
 
-    fn column(&mut self, key: &Str) -> Slot {
-        if let Some((_, slot)) = self.columns.iter().find(|(known, _)| known == key) {
-            return *slot;
+    fn column(&mut self, key: &Str, each: bool) -> Slot {
+        if let Some(known) = self.columns.iter().find(|known| known.key == *key && known.each == each) {
+            return known.slot;
         }
         let slot = Slot(self.slots);
         self.slots += 1;
-        self.columns.push((key.clone(), slot));
+        self.columns.push(ScanColumn { key: key.clone(), slot, each });
         slot
     }
 
@@ -121,7 +120,7 @@ impl Scan {
                 return;
             }
             Op::Keep { slots, .. } if slots.contains(&self.out) => {
-                slots.extend(self.columns.iter().map(|(_, slot)| *slot));
+                slots.extend(self.columns.iter().map(|column| column.slot));
             }
             _ => {}
         }

@@ -173,14 +173,14 @@ fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut V
     }
 }
 
-/// Adds a value to those that a key has already; several values become a list. One value may be a list itself.
+/// Adds a value to those that a key has already; several values become a set. One value may be a list.
 fn add(there: &mut Value, count: usize, value: Value) {
     match (count, std::mem::take(there)) {
         (0, _) => *there = value,
-        (1, one) => *there = Value::list(vec![one, value]),
-        (_, Value::List(mut several)) => {
+        (1, one) => *there = Value::Set(Arc::new(vec![one, value])),
+        (_, Value::Set(mut several)) => {
             Arc::make_mut(&mut several).push(value);
-            *there = Value::List(several);
+            *there = Value::Set(several);
         }
         (_, other) => *there = other,
     }

@@ -247,7 +247,7 @@ fn scan_values(store: &Store, graph: &Graph, version: Version, scan: &VertexScan
                 let expected = match values {
                     [] => Value::Null,
                     [one] => one.clone(),
-                    several => Value::list(several.to_vec()),
+                    several => Value::Set(several.to_vec().into()),
                 };
                 assert_eq!(column[row], expected, "{key} of {gui} at {version}");
             }

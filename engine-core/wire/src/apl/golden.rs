@@ -143,7 +143,7 @@ fn answers() -> Vec<(&'static str, AnyAnswer)> {
         vertices: vec![Gui(1), Gui(2)],
         columns: vec![
             vec![Value::Null, Value::Long(3)],
-            vec![Value::string("x"), Value::list(vec![Value::Long(1), Value::string("y")])],
+            vec![Value::string("x"), Value::Set(vec![Value::Long(1), Value::string("y")].into())],
         ],
     };
     let statistics = Statistics {

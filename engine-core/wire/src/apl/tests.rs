@@ -202,7 +202,7 @@ fn any_expansion() -> impl Strategy<Value = Expansion> {
 }
 
 fn any_scanned_values() -> impl Strategy<Value = ScannedValues> {
-    let several = || prop::collection::vec(any_value(), 2..4).prop_map(Value::list);
+    let several = || prop::collection::vec(any_value(), 2..4).prop_map(|all| Value::Set(all.into()));
     let row = (any_gui(), prop_oneof![Just(Value::Null), any_value(), several()], any_value());
     vec(row).prop_map(|rows| ScannedValues {
         vertices: rows.iter().map(|row| row.0).collect(),

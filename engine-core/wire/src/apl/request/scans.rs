@@ -8,6 +8,7 @@ use super::super::shapes::{
 use super::super::values;
 use super::{Allowance, Request};
 use crate::{Error, proto};
+use std::sync::Arc;
 use tidegraph_apl::{
     Apl, At, EdgeRun, EdgeRuns, EdgeScan, Error as AplError, Reservoir, ScanCursor, ScannedValues, VertexScan,
 };
@@ -326,10 +327,7 @@ fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
     for row in column {
         match row {
             Value::Null => {}
-            // One value behind another reads as a list again. A list of fewer is a value of a property.
-            Value::List(several) if several.len() > 1 => {
-                several.iter().try_for_each(|one| values.push(one))?
-            }
+            Value::Set(several) => several.iter().try_for_each(|one| values.push(one))?,
             one => values.push(one)?,
         }
         ends.push(values.len() as u32);
@@ -349,7 +347,7 @@ fn column_from(m: proto::ValueColumn, rows: usize) -> Result<Vec<Value>, Error> 
         match count {
             0 => Value::Null,
             1 => values.next().unwrap_or(Value::Null),
-            _ => Value::list(values.by_ref().take(count).collect::<Vec<_>>()),
+            _ => Value::Set(Arc::new(values.by_ref().take(count).collect::<Vec<_>>())),
         }
     };
     Ok(m.ends.into_iter().map(row).collect())
