@@ -95,9 +95,7 @@ const between = driver.session();
 const counted = await between.run("MATCH (n:Nobody) RETURN count(n) AS n");
 assert.equal(counted.records[0]?.get("n"), 0);
 // And those that are left open in transactions.
-const transactions = Array.from({ length: 8 }, () =>
-  driver.session({ fetchSize: 100 }).beginTransaction(),
-);
+const transactions = Array.from({ length: 8 }, () => driver.session({ fetchSize: 100 }).beginTransaction());
 for (const each of transactions) {
   const first = await each.run(endless)[Symbol.asyncIterator]().next();
   assert.equal(first.value.get("b"), 1);
