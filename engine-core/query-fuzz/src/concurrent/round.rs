@@ -202,7 +202,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Draws a round for so many databases of one graph; one is embedded, several are a fleet.
+    /// Draws a round for a number of databases of one graph: one is embedded, several are the workers of a fleet.
     pub fn draw(seed: u64, forced: Forced, sites: usize) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let rng = &mut rng;
