@@ -23,6 +23,12 @@ fn contracts() -> PathBuf {
     Path::new("../../contracts").to_owned()
 }
 
+/// Returns records of one epoch in the first shard, whose versions count from 1.
+fn numbered(epoch: Epoch, bodies: impl IntoIterator<Item = Body>) -> Vec<Record> {
+    let record = |(version, body)| Record { shard: ShardId(0), epoch, version: Version(version), body };
+    (1..).zip(bodies).map(record).collect()
+}
+
 /// Returns a record of each kind, with a mutation of each kind and a value of each kind.
 fn records() -> Vec<Record> {
     let at = "2026-11-21T12:00:00.000000001Z".parse().unwrap();
@@ -79,10 +85,7 @@ fn records() -> Vec<Record> {
             next_sid: Sid(5000),
         },
     ];
-    (1..)
-        .zip(bodies)
-        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(3), version: Version(version), body })
-        .collect()
+    numbered(Epoch(3), bodies)
 }
 
 /// Returns records with mutations of kinds that are newer than the first file.
@@ -97,10 +100,7 @@ fn index_records() -> Vec<Record> {
     let mutations = vec![Mutation::DefineIndex { index }, Mutation::DropIndex { name: "by email".into() }];
     let bodies =
         [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None, changes: None }];
-    (1..)
-        .zip(bodies)
-        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
-        .collect()
+    numbered(Epoch(1), bodies)
 }
 
 fn reset_records() -> Vec<Record> {
@@ -108,10 +108,7 @@ fn reset_records() -> Vec<Record> {
         Body::EpochStart,
         Body::Commit { mutations: vec![Mutation::Reset], next_sid: Sid(1), request: None, changes: None },
     ];
-    (1..)
-        .zip(bodies)
-        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
-        .collect()
+    numbered(Epoch(1), bodies)
 }
 
 /// Returns records with a value of each type that is newer than the first file.
@@ -150,10 +147,7 @@ fn value_records() -> Vec<Record> {
     }];
     let bodies =
         [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None, changes: None }];
-    (1..)
-        .zip(bodies)
-        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
-        .collect()
+    numbered(Epoch(1), bodies)
 }
 
 fn meta_records() -> Vec<Record> {
@@ -173,10 +167,7 @@ fn meta_records() -> Vec<Record> {
         Body::Commit { mutations, next_sid: Sid(1), request: None, changes: None },
         Body::Commit { mutations: removed, next_sid: Sid(1), request: None, changes: None },
     ];
-    (1..)
-        .zip(bodies)
-        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
-        .collect()
+    numbered(Epoch(1), bodies)
 }
 
 /// Returns records with the fields that were added for the fleet: ids of requests, and
@@ -189,10 +180,7 @@ fn fleet_records() -> Vec<Record> {
         Body::Reserve { next_sid: Sid(65_537) },
         Body::Commit { mutations, next_sid: Sid(1), request, changes: None },
     ];
-    (1..)
-        .zip(bodies)
-        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
-        .collect()
+    numbered(Epoch(1), bodies)
 }
 
 /// Returns the file as JSON: fixed fields by name, bodies as protobuf's own JSON, decoded
@@ -314,10 +302,7 @@ fn change_records() -> Vec<Record> {
     };
     let bodies =
         [Body::EpochStart, body(Changes { taken_ms: 1_795_000_000_123, list }), body(Changes::default())];
-    (1..)
-        .zip(bodies)
-        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
-        .collect()
+    numbered(Epoch(1), bodies)
 }
 
 #[test]
