@@ -92,6 +92,59 @@ proptest! {
     }
 
     #[test]
+    fn the_ends_of_all_walks_are_reached_once(
+        edges in edges(), direction in direction(), min in 0..2_u32, more in 0..4_u32, bounded: bool, into: bool,
+        without in proptest::option::of(0..9_usize),
+    ) {
+        let g = graph(&edges);
+        let max = min + more;
+        let without = without.filter(|index| *index < edges.len());
+        let most = if bounded { max as usize } else { edges.len() };
+        let mut op = start().scan(0, &["V"]);
+        if into {
+            op = op.scan(2, &["V"]);
+        }
+        if let Some(index) = without {
+            op = op.scan_edges(5, &[]).filter(eq(prop(5, "n"), lit(index as i32)));
+        }
+        let mut op = op.var(0, direction, min, bounded.then_some(max), 1, 2);
+        let Op::VarExpand { edges: slot, ends_only, into: is_into, exclude, .. } = &mut op else { panic!() };
+        (*slot, *ends_only, *is_into) = (None, true, into);
+        if without.is_some() {
+            *exclude = vec![Slot(5)];
+        }
+        let mut expected = vec![];
+        for (at, id) in IDS.iter().enumerate() {
+            for (walk, end) in walks(&edges, at, direction, most) {
+                if walk.len() >= min as usize && without.is_none_or(|index| !walk.contains(&index)) {
+                    expected.push(format!("{id} {}", IDS[end]));
+                }
+            }
+        }
+        expected.sort();
+        expected.dedup();
+        prop_assert_eq!(sorted(&g, &plan(op, &[0, 2])), expected);
+    }
+
+    #[test]
+    fn edges_between_bound_vertices_are_those_of_the_graph(edges in edges(), direction in direction(), named: bool) {
+        let g = graph(&edges);
+        let edge = named.then_some(1);
+        let op = start().scan(0, &["V"]).scan(2, &["V"]).expand(0, direction, &["E"], edge, 2, true);
+        let mut expected = vec![];
+        for (at, id) in IDS.iter().enumerate() {
+            for (walk, end) in walks(&edges, at, direction, 1) {
+                if let [edge] = walk[..] {
+                    let walk = if named { written(&edges, &[edge]).replace(['[', ']'], "") } else { "null".to_owned() };
+                    expected.push(format!("{id} {walk} {}", IDS[end]));
+                }
+            }
+        }
+        expected.sort();
+        prop_assert_eq!(sorted(&g, &plan(op, &[0, 1, 2])), expected);
+    }
+
+    #[test]
     fn shortest_paths_are_the_shortest_walks(
         edges in edges(), direction in direction(), min in 0..3_u32, max in proptest::option::of(1..4_u32), all: bool,
     ) {

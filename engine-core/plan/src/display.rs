@@ -166,9 +166,32 @@ fn describe(op: &Op) -> String {
             }
             text
         }
-        Op::VarExpand { from, direction, labels, length, edges, to, into, edge_filter, exclude, .. } => {
+        Op::CountEdges { from, direction, labels, loops_once, except, out, .. } => {
+            let mut text = format!("count edges {out} of {from} {}", arrow(*direction, labels, None));
+            if *loops_once && *direction == Direction::Both {
+                text.push_str(" loops once");
+            }
+            if !except.is_empty() {
+                let _ = write!(text, " without [{}]", slots(except));
+            }
+            text
+        }
+        Op::VarExpand {
+            from,
+            direction,
+            labels,
+            length,
+            edges,
+            to,
+            into,
+            edge_filter,
+            exclude,
+            ends_only,
+            ..
+        } => {
             let arrow = arrow(*direction, labels, Some(*length));
-            let mut text = format!("walk {from} {arrow} {}{to}", if *into { "into " } else { "" });
+            let walk = if *ends_only { "reach" } else { "walk" };
+            let mut text = format!("{walk} {from} {arrow} {}{to}", if *into { "into " } else { "" });
             if let Some(edges) = edges {
                 let _ = write!(text, " edges {edges}");
             }

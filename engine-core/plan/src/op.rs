@@ -237,6 +237,23 @@ pub enum Op {
         /// Input slots that later operators use, as a pass finds; `None`: all slots.
         keep: Option<Vec<Slot>>,
     },
+    /// The rows whose vertex has edges, with their number.
+    CountEdges {
+        /// The input.
+        input: Box<Op>,
+        /// The vertex.
+        from: Slot,
+        /// The direction of the edges.
+        direction: Direction,
+        /// Labels of edges; empty: any label.
+        labels: Vec<Str>,
+        /// Whether a self-loop counts once (openCypher) or twice (Gremlin) in the direction `Both`.
+        loops_once: bool,
+        /// Slots of edges, or of lists of edges, that are not counted.
+        except: Vec<Slot>,
+        /// The slot of the number.
+        out: Slot,
+    },
     /// A row for each walk of `length` edges from `from` that repeats no edge.
     VarExpand {
         /// The input.
@@ -259,6 +276,9 @@ pub enum Op {
         edge_filter: Option<(Slot, Box<Expr>)>,
         /// Slots of edges, or of lists of edges, that the walk must not use.
         exclude: Vec<Slot>,
+        /// Whether each end of a row is yielded once, however many walks lead to it, as a pass finds. `edges` is `None`
+        /// then, and the least length at most 1.
+        ends_only: bool,
     },
     /// The shortest walk, or all shortest walks, between two bound vertices. Without one, no row.
     ShortestPath {

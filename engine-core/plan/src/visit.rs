@@ -15,6 +15,7 @@ macro_rules! children {
             | Op::LookupVertices { input, .. }
             | Op::LookupEdges { input, .. }
             | Op::Expand { input, .. }
+            | Op::CountEdges { input, .. }
             | Op::VarExpand { input, .. }
             | Op::ShortestPath { input, .. }
             | Op::Match { input, .. }
@@ -135,6 +136,7 @@ impl Op {
             Op::Argument
             | Op::ScanEdges { .. }
             | Op::Expand { .. }
+            | Op::CountEdges { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
             | Op::Apply { .. }

@@ -1,12 +1,13 @@
 //! The query service and the command line: the embedded database behind an HTTP API shaped like Neptune's, behind Gremlin
 //! Server's protocol over WebSocket, and behind Bolt.
 //!
-//! Roles: [`authentication`] says who asks; [`audit`] records it; [`admission`] decides which queries run and when; [`http`] is the service; [`websocket`] are the sessions of
-//! Gremlin's drivers and [`bolt`] those of Neo4j's; [`session`] is what both share; [`server`] holds the connections of
+//! Roles: [`authentication`] says who asks; [`audit`] records it; [`admission`] decides which queries run and when;
+//! [`http`] is the service; [`websocket`] are the sessions of Gremlin's drivers and [`bolt`] those of Neo4j's; [`session`] is what both share; [`server`] holds the connections of
 //! all; [`json`] reads and writes values; [`cli`] holds the commands of the `tidegraph` binary; `lambda` is the worker as
-//! a Lambda function. Queries run in `tidegraph-engine`.
+//! a Lambda function; [`allocator`] sets options of the allocator. Queries run in `tidegraph-engine`.
 
 pub mod admission;
+pub mod allocator;
 pub mod audit;
 pub mod authentication;
 pub mod bolt;

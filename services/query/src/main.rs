@@ -8,6 +8,12 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Runs before `main`, because the allocator takes its first memory before it.
+#[ctor::ctor(unsafe)]
+fn set_up_allocator() {
+    tidegraph_query::allocator::take_memory_as_it_is_used();
+}
+
 fn main() -> ExitCode {
     let command = tidegraph_query::cli::Tidegraph::parse();
     match command.run() {

@@ -18,13 +18,16 @@ mod apply;
 mod branch;
 mod buffer;
 mod compute;
+mod count_edges;
 mod expand;
+mod expand_into;
 mod held;
 mod lookup;
 mod measured;
 mod merge;
 mod order;
 mod procedure;
+mod reach;
 mod repeat;
 mod row;
 mod sample;
@@ -193,7 +196,14 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::LookupEdges { input, ids, out } => {
             Box::new(lookup::Lookup::new(build(input, measured)?, ids, *out, lookup::Kind::Edges))
         }
+        Op::Expand { input, into: true, .. } => {
+            Box::new(expand_into::ExpandInto::new(build(input, measured)?, op)?)
+        }
         Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input, measured)?, op)?),
+        Op::CountEdges { input, .. } => Box::new(count_edges::CountEdges::new(build(input, measured)?, op)?),
+        Op::VarExpand { input, ends_only: true, .. } => {
+            Box::new(reach::Reach::new(build(input, measured)?, op)?)
+        }
         Op::VarExpand { input, .. } => Box::new(var_expand::VarExpand::new(build(input, measured)?, op)?),
         Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input, measured)?, op)?),
         Op::Match { .. } => return Err(Error::Plan("a pattern was not lowered".to_owned())),

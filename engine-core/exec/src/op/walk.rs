@@ -4,7 +4,7 @@ use super::compute;
 use crate::{Batch, Column, Context, Result};
 use tidegraph_apl::Expand;
 use tidegraph_plan::{Expr, Slot};
-use tidegraph_types::{Direction, Edge, Gui, Str};
+use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Value};
 
 /// Which edges to follow.
 pub(super) struct Follow<'p> {
@@ -50,11 +50,33 @@ impl<'p> Follow<'p> {
         self.request.direction != Direction::Both
     }
 
+    /// Whether an edge is among those that are followed from a vertex.
+    pub(super) fn follows(&self, edge: Edge, from: Gui) -> bool {
+        let is_labelled = self.request.labels.as_ref().is_none_or(|labels| labels.contains(&edge.label));
+        is_labelled
+            && match self.request.direction {
+                Direction::Out => edge.source == from,
+                Direction::In => edge.target == from,
+                Direction::Both => edge.source == from || edge.target == from,
+            }
+    }
+
     /// Returns the same edges, followed from their other ends.
     pub(super) fn reversed(&self) -> Self {
         let request = Expand { direction: self.request.direction.reversed(), ..self.request.clone() };
         Self { labels: self.labels, request, resolved: self.resolved }
     }
+}
+
+/// Whether one of the slots of a row holds an edge, alone or in a list.
+pub(super) fn is_excluded(batch: &Batch, slots: &[Slot], row: u32, sid: Sid) -> bool {
+    slots.iter().filter_map(|slot| batch.column(*slot)).any(|column| match &**column {
+        Column::Edges(edges) => edges[row as usize].sid == sid,
+        other => match other.get(row as usize) {
+            Value::List(items) => items.iter().any(|v| v.as_edge().is_some_and(|e| e.sid == sid)),
+            value => value.as_edge().is_some_and(|e| e.sid == sid),
+        },
+    })
 }
 
 /// A predicate that each edge must satisfy: local slot of the edge, predicate.

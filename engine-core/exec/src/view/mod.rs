@@ -356,6 +356,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether the view records what it reads.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// Records a search for edges of a label that the graph does not have yet.
     pub(crate) fn record_unknown_edge_label(&self, direction: Direction, frontier: &[Gui]) {
         self.record_adjacency(direction, None, frontier);

@@ -128,6 +128,7 @@ pub trait Chain: Sized {
             into: false,
             edge_filter: None,
             exclude: vec![],
+            ends_only: false,
         }
     }
     fn shortest(

@@ -182,6 +182,7 @@ fn reads(op: &Op) -> bool {
             | Op::LookupVertices { .. }
             | Op::LookupEdges { .. }
             | Op::Expand { .. }
+            | Op::CountEdges { .. }
             | Op::VarExpand { .. }
             | Op::ShortestPath { .. }
             | Op::Match { .. }

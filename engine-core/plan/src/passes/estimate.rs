@@ -33,6 +33,23 @@ fn number_of(operand: &Expr) -> Option<f64> {
     }
 }
 
+/// Returns whether edges of a direction leave a vertex (`true`), enter it (`false`), or both.
+fn sides(direction: Direction) -> impl Iterator<Item = bool> {
+    let is_side = move |outgoing: &bool| direction != if *outgoing { Direction::In } else { Direction::Out };
+    [true, false].into_iter().filter(is_side)
+}
+
+/// Returns the mean number of pairs of edges at a vertex by the square of its mean number of edges.
+fn pairs(of: &DegreeStatistics) -> Option<f64> {
+    let vertices = of.vertices.max(1) as f64;
+    let mean = of.edges as f64 / vertices;
+    // The middle of the degrees 2^bucket to 2^(bucket + 1) - 1.
+    let middle = |bucket: usize| 1.5 * (bucket as f64).exp2() - 0.5;
+    let pairs = |(bucket, count): (usize, &u64)| *count as f64 * middle(bucket) * (middle(bucket) - 1.0);
+    let pairs: f64 = of.histogram.iter().enumerate().map(pairs).sum();
+    (mean > 0.0).then(|| pairs / vertices / (mean * mean))
+}
+
 /// Computes estimates from the knowledge of the graph.
 pub(super) struct Estimate<'k> {
     knowledge: &'k Knowledge<'k>,
@@ -167,20 +184,48 @@ impl<'k> Estimate<'k> {
         named: Option<&[Str]>,
     ) -> f64 {
         let from = &nodes[if from_left { edge.left } else { edge.right }];
+        self.fan(edge, from_left, &from.labels, named)
+    }
+
+    fn fan(&self, edge: &PatternEdge, from_left: bool, labels: &[Str], named: Option<&[Str]>) -> f64 {
         let direction = if from_left { edge.direction } else { edge.direction.reversed() };
-        let mean = || {
-            [true, false]
-                .into_iter()
-                .filter(|outgoing| direction != if *outgoing { Direction::In } else { Direction::Out })
-                .map(|outgoing| self.mean_degree(&from.labels, &edge.labels, outgoing))
-                .sum()
-        };
+        let mean = || sides(direction).map(|outgoing| self.mean_degree(labels, &edge.labels, outgoing)).sum();
         let mean: f64 =
             named.and_then(|ids| self.degree_of(ids, direction, &edge.labels)).unwrap_or_else(mean);
         match edge.length {
             None => mean,
             Some(Length { max, .. }) => mean.max(1.5).powi(max.unwrap_or(8).min(8) as i32) * 4.0,
         }
+    }
+
+    /// Estimates the chance that an edge joins a vertex with the labels of its left end and one with those of its right
+    /// end. `fan`: its fan-out from both ends.
+    pub fn chance(&self, edge: &PatternEdge, fan: [f64; 2]) -> f64 {
+        let all = self.knowledge.statistics.vertices.max(1) as f64 * self.fan(edge, true, &[], None);
+        if all > 0.0 { fan[0] * fan[1] / all } else { 0.0 }
+    }
+
+    /// Estimates how many more pairs of such edges meet at the vertices of one end than if all of them had the same
+    /// degree, as a square root. 1 if the sample does not tell.
+    pub fn spread(&self, edge: &PatternEdge, at_left: bool, nodes: &[PatternNode]) -> f64 {
+        let Knowledge { statistics, catalog, .. } = self.knowledge;
+        let ([label], None) = (&edge.labels[..], edge.length) else { return 1.0 };
+        let Some(label) = catalog.token(label) else { return 1.0 };
+        let node = &nodes[if at_left { edge.left } else { edge.right }];
+        let of_vertices: Vec<_> = node.labels.iter().filter_map(|label| catalog.token(label)).collect();
+        let direction = if at_left { edge.direction } else { edge.direction.reversed() };
+        let found = |outgoing: bool| {
+            let degrees = statistics.degrees.iter();
+            let mut of = degrees.filter(|of| (of.edge_label, of.outgoing) == (label, outgoing));
+            let known =
+                |of: &&DegreeStatistics| of.vertex_label.is_some_and(|own| of_vertices.contains(&own));
+            let any = of.clone().find(|of| of.vertex_label.is_none());
+            pairs(of.find(known).or(any)?)
+        };
+        sides(direction)
+            .filter_map(found)
+            .reduce(f64::max)
+            .map_or(1.0, |pairs| pairs.sqrt().clamp(0.1, 100.0))
     }
 
     /// Returns the mean number of edges with one of these labels at the vertices with these ids.

@@ -1,4 +1,5 @@
-//! Tells each `Expand` which slots are used after it, so that it does not copy dead columns.
+//! Tells each `Expand` which slots are used after it, so that it does not copy dead columns, and each walk whether its
+//! edges are used.
 //!
 //! The pass walks against the flow of rows with the set of live slots.
 //!
@@ -7,7 +8,7 @@
 use crate::{ApplyKind, BindKind, Op, Plan, Slot};
 use fixedbitset::FixedBitSet;
 
-/// Sets `keep` of each `Expand`.
+/// Sets `keep` of each `Expand`, and removes edges of walks that nobody uses.
 pub fn run(plan: &mut Plan) {
     let live = Live::of(plan.columns.iter().map(|c| c.slot));
     walk(&mut plan.root, live, true);
@@ -32,6 +33,10 @@ impl Live {
         if (slot.0 as usize) < self.0.len() {
             self.0.remove(slot.0 as usize);
         }
+    }
+
+    fn contains(&self, slot: Slot) -> bool {
+        self.0.contains(slot.0 as usize)
     }
 
     fn extend(&mut self, other: &Self) {
@@ -70,7 +75,15 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
                 before.insert(*to);
             }
         }
+        Op::CountEdges { from, except, out, .. } => {
+            before.remove(*out);
+            before.insert(*from);
+            except.iter().for_each(|slot| before.insert(*slot));
+        }
         Op::VarExpand { from, to, into, edges, exclude, .. } => {
+            if set && edges.is_some_and(|edges| !before.contains(edges)) {
+                *edges = None;
+            }
             if let Some(edges) = edges {
                 before.remove(*edges);
             }

@@ -1,12 +1,15 @@
 //! Lowers `Match`: chooses the vertex where a pattern starts, and the order in which its edges are followed.
 //!
-//! The choice is greedy by estimated rows ([`super::estimate`]). A pattern starts at the vertex with the fewest
-//! candidates: bound, by id, by label and property, by label, any. It then follows the edge that multiplies rows least;
-//! edges between two bound vertices come first. Each condition is checked as soon as its slots are bound. The scan
+//! Vertices that an earlier clause bound, or that the query names by id, come first. Then dynamic programming finds the
+//! order of the edges that are connected to them, or else the start and the order of the next connected part
+//! ([`search`]), from estimates of rows ([`super::estimate`]). Parts with many edges are ordered greedily: from the vertex
+//! with the fewest candidates, and then along the edge that multiplies rows least. Each condition is checked as soon as its slots are bound. The scan
 //! itself checks those that storage can test ([`conditions`]); their operands may come from earlier rows.
 
 mod conditions;
 mod conjuncts;
+mod part;
+mod search;
 
 use super::Knowledge;
 use super::estimate::Estimate;
@@ -146,10 +149,14 @@ impl<'a> Lowering<'a> {
             // The next edge excludes those before it, and what follows may need them all.
             limits.spend(parts)?;
             limits.charge(2 * self.used.len() * size_of::<Slot>() + size_of::<Op>())?;
-            if let Some(index) = self.next_edge() {
+            if let Some(next) = self.search(None)? {
+                next.edges.into_iter().for_each(|index| self.follow(index));
+            } else if let Some(index) = self.next_edge() {
                 self.follow(index);
             } else if let Some(index) = self.next_start() {
-                self.start(index);
+                let next = self.search(Some(index))?;
+                self.start(next.as_ref().and_then(|next| next.start).unwrap_or(index));
+                next.into_iter().flat_map(|next| next.edges).for_each(|index| self.follow(index));
             } else {
                 break;
             }
@@ -459,6 +466,7 @@ impl<'a> Lowering<'a> {
                     into,
                     edge_filter,
                     exclude,
+                    ends_only: false,
                 });
                 if !from_left {
                     let reversed = Expr::Call(Function::Reverse, vec![Expr::Slot(slot)]);

@@ -1,7 +1,9 @@
 //! The optimiser: passes that rewrite a plan, a file each, in a fixed order.
 
 pub mod columns;
+pub mod counts;
 pub mod eager;
+pub mod ends;
 mod estimate;
 pub mod keep;
 pub mod match_order;
@@ -39,7 +41,7 @@ struct Pass {
 }
 
 /// All passes in their order. Patterns become operators first, because the other passes look at operators.
-const PASSES: [Pass; 4] = [
+const PASSES: [Pass; 6] = [
     Pass { name: "match_order", run: match_order::run },
     Pass {
         name: "eager",
@@ -56,9 +58,23 @@ const PASSES: [Pass; 4] = [
         },
     },
     Pass {
+        name: "counts",
+        run: |plan, _| {
+            counts::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
         name: "keep",
         run: |plan, _| {
             keep::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
+        name: "ends",
+        run: |plan, _| {
+            ends::run(plan);
             Ok(())
         },
     },

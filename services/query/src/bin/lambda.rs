@@ -7,6 +7,12 @@ use tidegraph_query::lambda::{Configuration, run};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Runs before `main`, because the allocator takes its first memory before it.
+#[ctor::ctor(unsafe)]
+fn set_up_allocator() {
+    tidegraph_query::allocator::take_memory_as_it_is_used();
+}
+
 fn main() -> ExitCode {
     tidegraph_function::write_logs();
     let ended =

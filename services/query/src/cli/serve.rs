@@ -154,7 +154,7 @@ impl Serve {
         let authentication = self.listen.authentication()?;
         let mut limits = self.listen.limits()?;
         if self.memory_budget.is_some() {
-            return_free_memory_at_once();
+            crate::allocator::return_free_memory_at_once();
         }
         let mut options = Options {
             data_dir: self.data.clone(),
@@ -352,14 +352,4 @@ async fn reopen_at(mut hang_up: Signal, audit: Audit) {
     while hang_up.recv().await.is_some() {
         audit.reopen();
     }
-}
-
-/// Makes the allocator return free memory to the system at once. By default it keeps the memory for a while, which
-/// saves a little time, but under a memory budget that memory is missing for properties.
-fn return_free_memory_at_once() {
-    /// `mi_option_purge_delay`, in milliseconds.
-    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-    // SAFETY: the allocator has this option; no other code sets options; a concurrent reader sees the old or the new
-    // value.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
 }

@@ -17,6 +17,10 @@ const NO_DEADLINE: Duration = Duration::from_secs(3_600);
 /// Time in which a client of HTTP/2 must answer that it knows that the connection ends.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+/// How long a connection that was answered stays before those that have asked for nothing yet. So a flood of connections
+/// does not close the one that is in use.
+const IN_USE: Duration = Duration::from_secs(1);
+
 /// How many more requests of a connection than those that were answered may be reset by its client.
 const MOST_RESETS: u32 = 200;
 
@@ -93,6 +97,19 @@ pub(super) enum Overdue {
     Body,
 }
 
+/// The order in which connections are closed to make room. Of one kind, the one that has waited longest is first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Order {
+    /// It has been idle for at least [`IN_USE`].
+    Idle(Instant),
+    /// It has not asked for anything yet.
+    Unasked(Instant),
+    /// It was answered a moment ago.
+    InUse(Instant),
+    /// A request of it arrives.
+    Arriving(Instant),
+}
+
 /// The progress of one connection.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -105,6 +122,8 @@ pub(crate) struct Progress {
 struct State {
     phase: Phase,
     since: Instant,
+    /// Whether a request of it was answered.
+    was_answered: bool,
     /// When the phase must be over.
     until: Option<Instant>,
     /// When the client must have taken some bytes. `None` while nothing waits to be written.
@@ -154,7 +173,7 @@ impl Drop for OpenRequest {
     clippy::disallowed_methods,
     reason = "the HTTP edge: deadlines of connections, on the clock of the runtime"
 )]
-fn now() -> Instant {
+pub(super) fn now() -> Instant {
     Instant::now()
 }
 
@@ -164,6 +183,7 @@ impl Progress {
         let state = State {
             phase: Phase::Head,
             since,
+            was_answered: false,
             until: Some(since + limits.head),
             write_until: None,
             late: None,
@@ -344,7 +364,7 @@ impl Progress {
             }
             Phase::Body => None,
             Phase::Paused if is_late => Some(Overdue::Close(Reason::Paused)),
-            Phase::Running if state.is_unwanted && state.order().is_some() => {
+            Phase::Running if state.is_unwanted && state.order(now).is_some() => {
                 Some(Overdue::Close(Reason::Room))
             }
             Phase::Running | Phase::Answered | Phase::Paused => {
@@ -363,10 +383,10 @@ impl Progress {
         state.until.into_iter().chain(state.write_until).min().unwrap_or_else(|| now() + NO_DEADLINE)
     }
 
-    /// Returns the order in which connections are closed to make room: idle ones first, then those whose requests
-    /// arrive, each the oldest first. `None` if the connection must not be closed.
-    pub(super) fn order(&self) -> Option<(bool, Instant)> {
-        self.state().order()
+    /// Returns the place of the connection in the order in which connections are closed to make room. `None` if it must
+    /// not be closed.
+    pub(super) fn order(&self, now: Instant) -> Option<Order> {
+        self.state().order(now)
     }
 
     /// Whether the connection was asked to close and has not done so yet.
@@ -386,19 +406,22 @@ impl Progress {
 
 impl State {
     fn enter(&mut self, phase: Phase, limit: Option<Duration>) {
+        self.was_answered |= phase == Phase::Idle;
         self.phase = phase;
         self.since = now();
         self.until = limit.map(|limit| self.since + limit);
     }
 
-    fn order(&self) -> Option<(bool, Instant)> {
+    fn order(&self, now: Instant) -> Option<Order> {
         match self.phase {
-            Phase::Idle => Some((false, self.since)),
-            Phase::Head | Phase::Body => Some((true, self.since)),
+            Phase::Idle if self.since + IN_USE > now => Some(Order::InUse(self.since)),
+            Phase::Idle => Some(Order::Idle(self.since)),
+            Phase::Head if !self.was_answered => Some(Order::Unasked(self.since)),
+            Phase::Head | Phase::Body => Some(Order::Arriving(self.since)),
             Phase::Running => {
                 let mut requests = self.requests.as_ref()?.open.values();
-                let first = requests.next()?.order()?;
-                requests.try_fold(first, |oldest, request| Some(oldest.min(request.order()?)))
+                let first = requests.next()?.order(now)?;
+                requests.try_fold(first, |oldest, request| Some(oldest.min(request.order(now)?)))
             }
             Phase::Answered | Phase::Paused => None,
         }
