@@ -25,6 +25,7 @@ const PROCESSES = [...RUST_INPUTS, ...NODE];
  */
 export const OF_FLEETS = [
   "bookmarks",
+  "changes",
   "compressed",
   "drivers",
   "errors",
@@ -132,7 +133,7 @@ export const PARTS = [
     waits: true,
     inputs: [...PROCESSES, "integration-tests"],
     // A subset of what `--integration --cluster` runs.
-    act: (run) => testsOfFleets(run, ["bookmarks", "drivers", "loader", "queries"]),
+    act: (run) => testsOfFleets(run, ["bookmarks", "changes", "drivers", "loader", "queries"]),
   },
   {
     name: "lambda",
