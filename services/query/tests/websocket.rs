@@ -253,6 +253,38 @@ async fn an_error_after_the_first_batches_is_the_last_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn closing_a_session_of_steps_ends_its_running_traversal() {
+    const OTHER: &str = "00000000-0000-0000-0000-000000000002";
+    let server = Server::with_memory(16 << 20, WIDE, None).await;
+    let mut client = server.client().await;
+    let mut steps = in_session("", "s");
+    steps["op"] = "bytecode".into();
+    steps["args"]["gremlin"] = json!({ "@type": "g:Bytecode", "@value": { "step": [["addV", "p"]] } });
+    assert_eq!(status(&client.ask(&steps).await).0, 200);
+    client.send(&in_session(&many(), "s")).await;
+    for _ in 0..10 {
+        assert_eq!(status(&client.next().await.unwrap()).0, 206);
+    }
+    let mut close = in_session("", "s");
+    close["op"] = "close".into();
+    close["requestId"] = OTHER.into();
+    client.send(&close).await;
+    let mut failures = vec![];
+    loop {
+        let answer = client.next().await.unwrap();
+        match (status(&answer).0, answer["requestId"] == OTHER) {
+            (206, false) => {}
+            (204, true) => break,
+            (_, false) => failures.push(status(&answer)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(&failures[..], [(597, said)] if said.contains("rolled back")), "{failures:?}");
+    server.becomes_free().await;
+    client.works().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn batches_of_a_session_come_while_the_query_runs() {
     const OTHER: &str = "00000000-0000-0000-0000-000000000002";
     let server = Server::with_memory(16 << 20, WIDE, None).await;

@@ -4,7 +4,7 @@ use super::codes::Failure;
 use crate::admission::{self, Admission, Lent, Output, Writer, Written};
 use crate::audit::Source;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegraph_engine::{Answer, Principal, Transaction};
@@ -49,6 +49,8 @@ struct Rollbacks {
     /// How many were asked for.
     asked: AtomicUsize,
     changed: Notify,
+    /// Whether steps were sent in the transaction. Closing the session rolls it back then.
+    by_steps: AtomicBool,
 }
 
 impl Rollbacks {
@@ -150,6 +152,8 @@ impl Sessions {
         let mut session = session.lock_owned().await;
         let earlier = rollbacks.asked();
         let now = admission.now();
+        let was_by_steps = matches!(&session.state, State::Open(open) if !open.about.by_script);
+        rollbacks.by_steps.store(by_steps && !commits || was_by_steps, Ordering::Relaxed);
         let Open { transaction, mut about } = match std::mem::take(&mut session.state) {
             State::Clean if commits => {
                 let written = admission.stream(request, writer).await;
@@ -253,11 +257,15 @@ impl Sessions {
         }
     }
 
-    /// Closes a session. A transaction of scripts is committed, any other is not.
+    /// Closes a session. A transaction of scripts is committed, after the request of it that still runs. Any other is rolled
+    /// back, and a running request of it ends.
     pub(super) async fn close(&self, name: &Str, admission: &Arc<Admission>) -> Result<(), Failure> {
         let Some(session) = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name) else {
             return Ok(());
         };
+        if session.rollbacks.by_steps.load(Ordering::Relaxed) {
+            session.rollbacks.ask();
+        }
         let mut session = session.session.lock().await;
         let outcome = match &session.state {
             State::Open(open) if open.about.by_script => Outcome::Commit,
