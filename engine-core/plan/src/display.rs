@@ -55,13 +55,14 @@ fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     join(items, ", ")
 }
 
+fn bounds(Length { min, max }: Length) -> String {
+    format!("*{min}..{}", max.map(|max| max.to_string()).unwrap_or_default())
+}
+
 fn arrow(direction: Direction, labels: &[Str], length: Option<Length>) -> String {
     let mut inner = join(labels.iter(), "|");
-    if let Some(Length { min, max }) = length {
-        let _ = write!(inner, "*{min}..");
-        if let Some(max) = max {
-            let _ = write!(inner, "{max}");
-        }
+    if let Some(length) = length {
+        inner.push_str(&bounds(length));
     }
     match direction {
         Direction::Out => format!("-[{inner}]->"),
@@ -107,6 +108,7 @@ fn add_lines<'p>(op: &'p Op, depth: usize, lines: &mut Vec<(String, Option<&'p O
     };
     match op {
         Op::Apply { plan, .. } | Op::Bind { plan, .. } => add_lines(plan, depth + 1, lines),
+        Op::QuantifiedPath { body, .. } => add_lines(body, depth + 1, lines),
         Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
             for branch in branches {
                 sub("branch", branch);
@@ -174,6 +176,27 @@ fn describe(op: &Op) -> String {
             }
             if let Some((slot, expr)) = edge_filter {
                 let _ = write!(text, " where each {slot}: {expr}");
+            }
+            if !exclude.is_empty() {
+                let _ = write!(text, " without [{}]", slots(exclude));
+            }
+            text
+        }
+        Op::QuantifiedPath {
+            from, to, into, first, last, length, reversed, edges, groups, exclude, ..
+        } => {
+            let into = if *into { "into " } else { "" };
+            let repeats = bounds(*length);
+            let mut text = format!("repeat path {from} ({first} to {last}){repeats} {into}{to}");
+            if *reversed {
+                text.push_str(" from right to left");
+            }
+            if let Some(edges) = edges {
+                let _ = write!(text, " edges {edges}");
+            }
+            if !groups.is_empty() {
+                let lists = list(groups.iter().map(|(slot, list)| format!("{list} = {slot}")));
+                let _ = write!(text, " lists [{lists}]");
             }
             if !exclude.is_empty() {
                 let _ = write!(text, " without [{}]", slots(exclude));
@@ -306,6 +329,13 @@ fn describe_pattern(pattern: &crate::MatchPattern) -> String {
     }));
     let edges = list(pattern.edges.iter().map(|e| {
         let (left, right) = (pattern.nodes[e.left].slot, pattern.nodes[e.right].slot);
+        if let (Some(body), Some(length)) = (&e.body, e.length) {
+            let repeated = body.plan.to_string();
+            let lists = list(body.groups.iter().map(|(slot, list)| format!("{list} = {slot}")));
+            let repeated = join(repeated.lines().map(str::trim), "; ");
+            let repeats = bounds(length);
+            return format!("{left} ({repeated}){repeats} {right} as {} lists [{lists}]", e.slot);
+        }
         let shortest = match e.shortest {
             None => "",
             Some(Shortest::One) => "shortest ",

@@ -260,6 +260,37 @@ pub enum Op {
         /// Slots of edges, or of lists of edges, that the walk must not use.
         exclude: Vec<Slot>,
     },
+    /// A row for each walk from `from` that repeats `body`, and repeats no edge.
+    QuantifiedPath {
+        /// The input.
+        input: Box<Op>,
+        /// The vertex to start from.
+        from: Slot,
+        /// The slot of the last vertex.
+        to: Slot,
+        /// Whether `to` is already bound.
+        into: bool,
+        /// A row for each repetition from the vertex in `first`.
+        body: Box<Op>,
+        /// The slot where a repetition starts, bound in the rows that the body gets.
+        first: Slot,
+        /// The slot where a repetition ends.
+        last: Slot,
+        /// Slots of the edges of a repetition, from left to right.
+        steps: Vec<Slot>,
+        /// Bounds of the number of repetitions.
+        length: Length,
+        /// Whether the walk starts at the right end of the pattern, so that its last repetition comes first in lists.
+        reversed: bool,
+        /// The slot of the list of all edges.
+        edges: Option<Slot>,
+        /// Slots of a repetition, each with the slot of the list of its values.
+        groups: Vec<(Slot, Slot)>,
+        /// Slots of edges, or of lists of edges, that the walk must not use.
+        exclude: Vec<Slot>,
+        /// Input slots that the body uses, as a pass finds; `None`: all slots.
+        uses: Option<Vec<Slot>>,
+    },
     /// The shortest walk, or all shortest walks, between two bound vertices. Without one, no row.
     ShortestPath {
         /// The input.

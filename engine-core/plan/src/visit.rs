@@ -39,6 +39,7 @@ macro_rules! children {
             Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => {
                 vec![&$($mut)? **input, &$($mut)? **plan]
             }
+            Op::QuantifiedPath { input, body, .. } => vec![&$($mut)? **input, &$($mut)? **body],
             Op::Union { input, branches } | Op::Coalesce { input, branches } => {
                 std::iter::once(&$($mut)? **input).chain(branches.$iter()).collect()
             }
@@ -135,6 +136,7 @@ impl Op {
             Op::Argument
             | Op::ScanEdges { .. }
             | Op::Expand { .. }
+            | Op::QuantifiedPath { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
             | Op::Apply { .. }

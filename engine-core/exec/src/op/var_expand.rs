@@ -6,7 +6,7 @@
 //! and the walk that it extends.
 
 use super::expand::Frontier;
-use super::walk::{EdgeFilter, Follow};
+use super::walk::{EdgeFilter, Follow, holds_edge};
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
@@ -158,14 +158,7 @@ impl<'p> VarExpand<'p> {
     }
 
     fn is_excluded(&self, row: u32, sid: Sid) -> bool {
-        let Some(batch) = self.batch.as_ref().filter(|_| !self.exclude.is_empty()) else { return false };
-        self.exclude.iter().filter_map(|slot| batch.column(*slot)).any(|column| match &**column {
-            Column::Edges(edges) => edges[row as usize].sid == sid,
-            other => match other.get(row as usize) {
-                Value::List(items) => items.iter().any(|v| v.as_edge().is_some_and(|e| e.sid == sid)),
-                value => value.as_edge().is_some_and(|e| e.sid == sid),
-            },
-        })
+        self.batch.as_ref().is_some_and(|batch| holds_edge(batch, self.exclude, row, sid))
     }
 
     fn edge_list(&self, walk: usize) -> Value {

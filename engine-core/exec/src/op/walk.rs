@@ -4,7 +4,7 @@ use super::compute;
 use crate::{Batch, Column, Context, Result};
 use tidegraph_apl::Expand;
 use tidegraph_plan::{Expr, Slot};
-use tidegraph_types::{Direction, Edge, Gui, Str};
+use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Value};
 
 /// Which edges to follow.
 pub(super) struct Follow<'p> {
@@ -55,6 +55,17 @@ impl<'p> Follow<'p> {
         let request = Expand { direction: self.request.direction.reversed(), ..self.request.clone() };
         Self { labels: self.labels, request, resolved: self.resolved }
     }
+}
+
+/// Whether a row holds an edge in one of these slots, each of which has an edge or a list of edges.
+pub(super) fn holds_edge(batch: &Batch, slots: &[Slot], row: u32, sid: Sid) -> bool {
+    slots.iter().filter_map(|slot| batch.column(*slot)).any(|column| match &**column {
+        Column::Edges(edges) => edges[row as usize].sid == sid,
+        other => match other.get(row as usize) {
+            Value::List(items) => items.iter().any(|v| v.as_edge().is_some_and(|e| e.sid == sid)),
+            value => value.as_edge().is_some_and(|e| e.sid == sid),
+        },
+    })
 }
 
 /// A predicate that each edge must satisfy: local slot of the edge, predicate.

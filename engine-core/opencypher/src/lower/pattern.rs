@@ -9,10 +9,12 @@ use super::{
 };
 use crate::ast::{EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathPattern, Properties};
 use crate::fault::{Fault, Result};
+use std::slice::from_ref;
 use tidegraph_plan::{
-    Comparison, Expr, Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Quantifier, Slot,
+    Comparison, Expr, Length, MatchPattern, NamedPath, Op, PatternBody, PatternEdge, PatternNode, Quantifier,
+    Slot,
 };
-use tidegraph_types::Str;
+use tidegraph_types::{Direction, Str};
 
 /// The meaning of a name that is not in scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,6 +127,9 @@ impl<'a> Lowering<'a> {
         for condition in matched.conditions.take_plain() {
             require(&mut matched.pattern, condition);
         }
+        for filter in paths.iter().filter_map(|path| path.filter.as_ref()) {
+            self.add_conditions(filter, &mut matched.conditions)?;
+        }
         Ok(matched)
     }
 
@@ -153,6 +158,7 @@ impl<'a> Lowering<'a> {
     pub(super) fn shape(&mut self, paths: &'a [PathPattern], names: Names) -> Result<Matched> {
         let mut shape = Shape {
             first_slot: Slot(self.slots),
+            first_variable: self.scope.len(),
             names,
             matched: Matched {
                 pattern: MatchPattern::default(),
@@ -168,7 +174,10 @@ impl<'a> Lowering<'a> {
             for (edge, node) in path.edges.iter().zip(path.nodes.iter().skip(1)) {
                 // The edge first, so that the first error of the text is reported.
                 let at = shape.matched.pattern.edges.len();
-                let bound = self.shape_edge(&mut shape, edge, path)?;
+                let bound = match &edge.group {
+                    Some(group) => self.shape_group(&mut shape, edge, group, path)?,
+                    None => self.shape_edge(&mut shape, edge, path)?,
+                };
                 shape.matched.pattern.edges.push(bound);
                 let right = self.shape_node(&mut shape, Some(node))?;
                 let bound = &mut shape.matched.pattern.edges[at];
@@ -274,6 +283,73 @@ impl<'a> Lowering<'a> {
             filter: None,
             length,
             shortest: path.shortest,
+            body: None,
+        })
+    }
+
+    /// Lowers a quantified path pattern, whose ends the caller sets. It sees the variables of earlier clauses; outside, its
+    /// own variables are lists.
+    fn shape_group(
+        &mut self,
+        shape: &mut Shape,
+        tree: &'a EdgePattern,
+        group: &'a PathPattern,
+        path: &'a PathPattern,
+    ) -> Result<PatternEdge> {
+        if path.shortest.is_some() {
+            let message = "shortestPath() takes a pattern of one relationship";
+            return Err(Fault::syntax(tree.place.0, message));
+        }
+        let names = group.nodes.iter().map(|node| &node.variable);
+        for name in names.chain(group.edges.iter().map(|edge| &edge.variable)).flatten() {
+            if self.find(&name.text).is_some() {
+                return Err(already_declared(name));
+            }
+        }
+        self.count_operators(OPERATORS_OF_OTHER_EDGE, tree.place.0)?;
+        self.limits.spend(self.scope.len())?;
+        let scope = self.scope.clone();
+        self.scope.truncate(shape.first_variable);
+        let hint = self
+            .hint
+            .replace("a quantified path pattern sees its own variables and those of earlier clauses");
+        let matched = self.match_pattern(from_ref(group), shape.names)?;
+        let named: Vec<(&'a str, Slot)> = self
+            .scope
+            .iter()
+            .skip(shape.first_variable)
+            .map(|variable| (variable.name, variable.slot))
+            .collect();
+        let edges = &matched.pattern.edges;
+        let steps = edges.iter().map(|edge| edge.slot).collect();
+        let direction = edges.first().map_or(Direction::Both, |edge| edge.direction);
+        let any_label = edges.iter().any(|edge| edge.labels.is_empty());
+        let labels = edges.iter().flat_map(|edge| &edge.labels).filter(|_| !any_label).cloned().collect();
+        let first = matched.nodes.first().copied().unwrap_or_default();
+        let last = matched.nodes.last().copied().unwrap_or_default();
+        let plan = self.matched_rows(Op::Argument, from_ref(group), matched)?;
+        self.scope = scope;
+        self.hint = hint;
+
+        let mut groups = Vec::with_capacity(named.len());
+        for (name, slot) in named {
+            let list = self.slot();
+            self.declare(name, list, Types::LIST, Origin::Clause);
+            shape.matched.new.push(list);
+            groups.push((slot, list));
+        }
+        Ok(PatternEdge {
+            slot: self.slot(),
+            bound: false,
+            left: 0,
+            right: 0,
+            direction,
+            labels,
+            properties: vec![],
+            filter: None,
+            length: tree.length,
+            shortest: None,
+            body: Some(Box::new(PatternBody { plan, first, last, steps, groups })),
         })
     }
 
@@ -294,6 +370,8 @@ impl<'a> Lowering<'a> {
 struct Shape {
     /// The pattern's slots have this number or a higher one.
     first_slot: Slot,
+    /// Number of the variables of earlier clauses in scope.
+    first_variable: usize,
     names: Names,
     matched: Matched,
 }

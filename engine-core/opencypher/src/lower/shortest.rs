@@ -20,9 +20,7 @@ impl Lowering<'_> {
     /// Returns a plan with a row for each match of a pattern with shortest paths.
     pub(super) fn shortest_rows(&mut self, input: Op, mut matched: Matched, place: u32) -> Result<Op> {
         let mut conditions = matched.conditions;
-        let shortest: Vec<usize> = (matched.pattern.edges.iter().enumerate())
-            .filter_map(|(at, edge)| edge.shortest.map(|_| at))
-            .collect();
+        let shortest = searched(&matched.pattern);
         let mut about = vec![];
         for condition in conditions.take_plain() {
             let Some(edge) = edge_of(&condition, &matched.pattern, &shortest) else {
@@ -163,6 +161,16 @@ fn set_length(plan: &mut Op, length: Length) {
         let Some(input) = op.children_mut().into_iter().next() else { return };
         op = input;
     }
+}
+
+/// Returns the edges of a pattern that are shortest paths.
+fn searched(pattern: &MatchPattern) -> Vec<usize> {
+    pattern.edges.iter().enumerate().filter_map(|(at, edge)| edge.shortest.map(|_| at)).collect()
+}
+
+/// Whether a condition is about a shortest path of the pattern.
+pub(super) fn is_about_path(condition: &Expr, pattern: &MatchPattern) -> bool {
+    edge_of(condition, pattern, &searched(pattern)).is_some()
 }
 
 /// Returns the shortest path that a condition is about.

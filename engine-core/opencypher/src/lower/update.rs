@@ -509,7 +509,13 @@ fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
     if path.shortest.is_some() {
         return fault(path.place, format!("shortestPath() is not allowed in {clause}"));
     }
+    if let Some(filter) = &path.filter {
+        return fault(filter.place, format!("WHERE inside a pattern is not allowed in {clause}"));
+    }
     for edge in &path.edges {
+        if edge.group.is_some() {
+            return fault(edge.place, format!("quantified path pattern is not allowed in {clause}"));
+        }
         if edge.length.is_some() {
             return fault(edge.place, format!("variable length relationship is not allowed in {clause}"));
         }

@@ -1,7 +1,7 @@
 //! Patterns: paths of vertices and edges, in MATCH, CREATE, MERGE and inside expressions.
 
 use super::Parser;
-use crate::ast::{EdgePattern, NodePattern, PathPattern, Properties};
+use crate::ast::{EdgePattern, NodePattern, PathPattern, Place, Properties};
 use crate::fault::{Fault, Result};
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
@@ -22,12 +22,13 @@ impl Parser<'_> {
             (_, None) => self.path_chain()?,
             (_, Some(selector)) => {
                 let mut path = self.path_chain()?;
-                let is_walk = matches!(&path.edges[..], [edge] if edge.quantified && edge.filter.is_none());
+                let is_walk = matches!(&path.edges[..], [edge] if edge.quantified && edge.group.is_none());
                 if !is_walk {
                     let construct = "SHORTEST over a pattern other than one quantified relationship";
                     return Err(Fault::unsupported(place.0, construct));
                 }
                 path.shortest = Some(selector);
+                path.selector = true;
                 path
             }
         };
@@ -106,27 +107,83 @@ impl Parser<'_> {
         Ok(path)
     }
 
-    /// `(a)-[r]->(b)`, perhaps in parentheses.
+    /// `(a)-[r]->(b)`, perhaps in parentheses, with quantified path patterns.
     pub(super) fn path_chain(&mut self) -> Result<PathPattern> {
         let place = self.place();
-        if self.peek() == TokenKind::LeftParen && self.peek_at(1) == TokenKind::LeftParen {
-            self.enter()?;
-            self.at += 1;
-            let path = self.path_chain()?;
-            self.expect(TokenKind::RightParen, "')'")?;
-            self.leave();
-            if matches!(self.peek(), TokenKind::LeftBrace | TokenKind::Plus | TokenKind::Star) {
-                return Err(Fault::unsupported(place.0, "quantified path pattern"));
+        let mut path = PathPattern {
+            variable: None,
+            shortest: None,
+            selector: false,
+            nodes: vec![],
+            edges: vec![],
+            filter: None,
+            place,
+        };
+        loop {
+            let misses_node = path.nodes.len() == path.edges.len();
+            if self.group_ahead() {
+                let place = self.place();
+                let group = self.parenthesized()?;
+                let Some(length) = self.quantifier()? else {
+                    let next =
+                        matches!(self.peek(), TokenKind::LeftParen | TokenKind::Minus | TokenKind::Less);
+                    if path.nodes.is_empty() && !next {
+                        return Ok(group);
+                    }
+                    let construct = "parenthesized path pattern without quantifier beside other patterns";
+                    return Err(Fault::unsupported(place.0, construct));
+                };
+                if misses_node {
+                    path.nodes.push(self.anonymous_node(place)?);
+                }
+                path.edges.push(quantified(group, length, place)?);
+            } else if path.nodes.is_empty() || (misses_node && self.peek() == TokenKind::LeftParen) {
+                path.nodes.push(self.node_pattern()?);
+                while matches!(self.peek(), TokenKind::Minus | TokenKind::Less) {
+                    path.edges.push(self.edge_pattern()?);
+                    path.nodes.push(self.node_pattern()?);
+                }
+            } else {
+                break;
             }
-            return Ok(path);
         }
-        let mut nodes = vec![self.node_pattern()?];
-        let mut edges = vec![];
-        while matches!(self.peek(), TokenKind::Minus | TokenKind::Less) {
-            edges.push(self.edge_pattern()?);
-            nodes.push(self.node_pattern()?);
+        if path.nodes.len() == path.edges.len() {
+            path.nodes.push(self.anonymous_node(self.place())?);
         }
-        Ok(PathPattern { variable: None, shortest: None, nodes, edges, place })
+        Ok(path)
+    }
+
+    /// Whether a path in parentheses comes next.
+    fn group_ahead(&self) -> bool {
+        let is_name = matches!(self.peek_at(1), TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_));
+        self.peek() == TokenKind::LeftParen
+            && (self.peek_at(1) == TokenKind::LeftParen || (is_name && self.peek_at(2) == TokenKind::Equal))
+    }
+
+    /// `((a)-[r]->(b) WHERE a.x < b.x)`
+    fn parenthesized(&mut self) -> Result<PathPattern> {
+        self.enter()?;
+        self.expect(TokenKind::LeftParen, "'('")?;
+        if self.peek() != TokenKind::LeftParen {
+            let construct = "path variable inside a parenthesized path pattern";
+            return Err(Fault::unsupported(self.place().0, construct));
+        }
+        let mut path = self.path_chain()?;
+        let place = self.place();
+        if let Some(filter) = self.bracketed(false, Self::where_clause)? {
+            if path.filter.is_some() {
+                return Err(Fault::syntax(place.0, "a second WHERE for the same path pattern"));
+            }
+            path.filter = Some(Box::new(filter));
+        }
+        self.expect(TokenKind::RightParen, "WHERE or ')'")?;
+        self.leave();
+        Ok(path)
+    }
+
+    fn anonymous_node(&self, place: Place) -> Result<NodePattern> {
+        self.limits.charge(size_of::<NodePattern>() + size_of::<EdgePattern>())?;
+        Ok(NodePattern { variable: None, labels: None, properties: Properties::None, filter: None, place })
     }
 
     fn node_pattern(&mut self) -> Result<NodePattern> {
@@ -177,6 +234,7 @@ impl Parser<'_> {
             direction: Direction::Both,
             length: None,
             quantified: false,
+            group: None,
             place,
         };
         if self.accept(TokenKind::LeftBracket) {
@@ -221,7 +279,7 @@ impl Parser<'_> {
         Ok(low.map_or(Length { min: 1, max: None }, |n| Length { min: n, max: Some(n) }))
     }
 
-    /// `+`, `*`, `{n}`, `{m,n}`, `{m,}`, `{,n}` after a relationship.
+    /// `+`, `*`, `{n}`, `{m,n}`, `{m,}`, `{,n}` after a relationship or a path in parentheses.
     fn quantifier(&mut self) -> Result<Option<Length>> {
         if self.accept(TokenKind::Plus) {
             return Ok(Some(Length { min: 1, max: None }));
@@ -237,12 +295,12 @@ impl Parser<'_> {
         let length = if self.accept(TokenKind::Comma) {
             Length { min: low.unwrap_or(0), max: self.length_bound()? }
         } else {
-            let Some(exact) = low else { return Err(self.unexpected("a number of relationships or ','")) };
+            let Some(exact) = low else { return Err(self.unexpected("a number of repetitions or ','")) };
             Length { min: exact, max: Some(exact) }
         };
         self.expect(TokenKind::RightBrace, "'}'")?;
         if length.max.is_some_and(|max| max < length.min || max == 0) {
-            let message = "a quantifier takes at least 1 relationship, and no fewer than its lower bound";
+            let message = "a quantifier takes an upper bound of at least 1, and of at least its lower bound";
             return Err(Fault::syntax(place.0, message));
         }
         Ok(Some(length))
@@ -305,4 +363,31 @@ impl Parser<'_> {
         }
         self.peek_at(next) == TokenKind::LeftParen
     }
+}
+
+/// Makes a quantified path pattern.
+fn quantified(group: PathPattern, length: Length, place: Place) -> Result<EdgePattern> {
+    if group.edges.is_empty() {
+        return Err(Fault::syntax(place.0, "a quantified path pattern needs at least one relationship"));
+    }
+    if let Some(inner) = group.edges.iter().find(|edge| edge.length.is_some()) {
+        let message = match inner {
+            EdgePattern { quantified: true, .. } => {
+                "a quantifier inside a quantified path pattern is not allowed"
+            }
+            _ => "a relationship of variable length inside a quantified path pattern is not allowed",
+        };
+        return Err(Fault::syntax(inner.place.0, message));
+    }
+    Ok(EdgePattern {
+        variable: None,
+        types: None,
+        properties: Properties::None,
+        filter: None,
+        direction: Direction::Both,
+        length: Some(length),
+        quantified: true,
+        group: Some(Box::new(group)),
+        place,
+    })
 }

@@ -1,6 +1,6 @@
 //! Finds the matches of patterns by trying every node and every edge.
 
-use super::ast::{Direction, EdgePattern, Expr, NodePattern, Pattern};
+use super::ast::{Direction, EdgePattern, Expr, Group, NodePattern, Pattern};
 use super::evaluate::{Reader, Row};
 use crate::Stop;
 use crate::value::{Val, equals};
@@ -78,15 +78,18 @@ impl<'a> Matcher<'a> {
         at: usize,
         partial: Partial,
         (from, to): (usize, usize),
-        walked: &mut Vec<usize>,
+        walked: &mut Vec<[usize; 3]>,
     ) -> Result<(), Stop> {
         self.reader.budget.step()?;
         let (edge, node) = &self.patterns[index].steps[step];
         if walked.len() >= from && walked.len() <= to {
             let mut partial = partial.clone();
             if let Some(name) = &edge.name {
-                let edges = walked.iter().copied().map(Val::Edge).collect();
+                let edges = walked.iter().map(|[_, edge, _]| Val::Edge(*edge)).collect();
                 partial.row.insert(name.clone(), Val::List(edges));
+            }
+            if let Some(group) = &edge.group {
+                bind_lists(group, walked, &mut partial.row);
             }
             // The walk has put its last node into the trail; the check of the node puts it there again.
             if !walked.is_empty() {
@@ -101,16 +104,41 @@ impl<'a> Matcher<'a> {
             }
         }
         if walked.len() < to {
-            for (next, to_node) in self.edges(edge, at, &partial)? {
+            let found = match &edge.group {
+                Some(group) => self.repetitions(group, at, &partial)?,
+                None => self.edges(edge, at, &partial)?,
+            };
+            for (next, to_node) in found {
                 let mut partial = partial.clone();
                 partial.used.push(next);
                 partial.trail.extend([Val::Edge(next), Val::Node(to_node)]);
-                walked.push(next);
+                walked.push([at, next, to_node]);
                 self.walk(index, step, to_node, partial, (from, to), walked)?;
                 walked.pop();
             }
         }
         Ok(())
+    }
+
+    /// Returns the unused edges at a node that one repetition of a quantified path pattern may have, with their other ends.
+    fn repetitions(&self, group: &Group, at: usize, partial: &Partial) -> Result<Vec<(usize, usize)>, Stop> {
+        let mut found = vec![];
+        let Some(left) = self.node(&group.left, at, partial)? else { return Ok(found) };
+        for (edge, to) in self.edges(&group.edge, at, &left)? {
+            let mut partial = left.clone();
+            if let Some(name) = &group.edge.name {
+                partial.row.insert(name.clone(), Val::Edge(edge));
+            }
+            let Some(partial) = self.node(&group.right, to, &partial)? else { continue };
+            let passes = match &group.filter {
+                Some(filter) => self.reader.value(filter, &partial.row)?.truth() == Some(true),
+                None => true,
+            };
+            if passes {
+                found.push((edge, to));
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the unused edges at a node that a pattern allows, with their other ends.
@@ -166,4 +194,16 @@ impl<'a> Matcher<'a> {
         }
         Ok(true)
     }
+}
+
+/// Binds the variables of a quantified path pattern to the lists of what its repetitions matched.
+fn bind_lists(group: &Group, walked: &[[usize; 3]], row: &mut Row) {
+    let mut bind = |name: &Option<String>, value: fn(&[usize; 3]) -> Val| {
+        if let Some(name) = name {
+            row.insert(name.clone(), Val::List(walked.iter().map(value).collect()));
+        }
+    };
+    bind(&group.left.name, |[left, _, _]| Val::Node(*left));
+    bind(&group.edge.name, |[_, edge, _]| Val::Edge(*edge));
+    bind(&group.right.name, |[_, _, right]| Val::Node(*right));
 }
