@@ -292,6 +292,7 @@ fn quantified_paths_of_a_dense_graph_end_by_the_limits_of_the_query() {
         "MATCH ((a)-[r]->(b))* RETURN count(*)",
         "MATCH (:N {i: 1}) ((a)-[r]->(b)-[s]->(c) WHERE a.i <> c.i)+ (d) RETURN count(d)",
         "MATCH (s:N), (t:N), p = (s) ((a)--(b) WHERE EXISTS { (b)-->(a) })+ (t) RETURN max(length(p))",
+        "MATCH p = SHORTEST 3 (:N {i: 1}) ((a)-[r]-(b)){14,} (:N {i: 2}) RETURN length(p)",
         "MATCH (:N {i: 1}) ((a)-[r]->(b)){3,} ((c)-[s]->(d)){3,} RETURN size(r) + size(s) AS n LIMIT 1000000",
     ] {
         let none = Parameters::default();

@@ -278,6 +278,8 @@ pub struct PathPattern {
     pub variable: Option<Name>,
     /// `shortestPath` or `allShortestPaths` around it, or a selector before it.
     pub shortest: Option<Shortest>,
+    /// `SHORTEST k` and its kin before a path of one quantified path pattern.
+    pub choice: Option<Choice>,
     /// Whether `shortest` is a selector (`ANY SHORTEST`), which chooses paths before the WHERE of its clause.
     pub selector: bool,
     /// Vertices, from left to right.
@@ -288,6 +290,14 @@ pub struct PathPattern {
     pub filter: Option<Box<Expr>>,
     /// Where it starts.
     pub place: Place,
+}
+
+/// The number of paths, or of their lengths (`groups`), that a selector chooses between two vertices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "explained by the comment")]
+pub struct Choice {
+    pub count: u32,
+    pub groups: bool,
 }
 
 /// `(variable:Label {key: value})`.

@@ -3,7 +3,7 @@
 use crate::op::ScanTest;
 use crate::{
     ApplyKind, Arithmetic, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
-    RepeatTest, ScanColumn, ScanFilter, Shortest, Signature, Slot, SortKey,
+    RepeatTest, ScanColumn, ScanFilter, Selection, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
@@ -183,7 +183,18 @@ fn describe(op: &Op) -> String {
             text
         }
         Op::QuantifiedPath {
-            from, to, into, first, last, length, reversed, edges, groups, exclude, ..
+            from,
+            to,
+            into,
+            first,
+            last,
+            length,
+            reversed,
+            edges,
+            groups,
+            exclude,
+            selection,
+            ..
         } => {
             let into = if *into { "into " } else { "" };
             let repeats = bounds(*length);
@@ -201,6 +212,7 @@ fn describe(op: &Op) -> String {
             if !exclude.is_empty() {
                 let _ = write!(text, " without [{}]", slots(exclude));
             }
+            describe_selection(&mut text, selection.as_ref());
             text
         }
         Op::ShortestPath { from, to, direction, labels, length, which, edges, edge_filter, .. } => {
@@ -306,6 +318,14 @@ fn describe(op: &Op) -> String {
     }
 }
 
+fn describe_selection(text: &mut String, selection: Option<&Selection>) {
+    let Some(Selection { count, groups, accept, .. }) = selection else { return };
+    let _ = write!(text, " shortest {count}{}", if *groups { " groups" } else { "" });
+    if let Some(accept) = accept {
+        let _ = write!(text, " of those with {accept}");
+    }
+}
+
 fn describe_creation(text: &mut String, id: Option<&Expr>, properties_from: Option<&Expr>) {
     if let Some(id) = id {
         let _ = write!(text, " id {id}");
@@ -334,7 +354,9 @@ fn describe_pattern(pattern: &crate::MatchPattern) -> String {
             let lists = list(body.groups.iter().map(|(slot, list)| format!("{list} = {slot}")));
             let repeated = join(repeated.lines().map(str::trim), "; ");
             let repeats = bounds(length);
-            return format!("{left} ({repeated}){repeats} {right} as {} lists [{lists}]", e.slot);
+            let mut text = format!("{left} ({repeated}){repeats} {right} as {} lists [{lists}]", e.slot);
+            describe_selection(&mut text, body.selection.as_ref());
+            return text;
         }
         let shortest = match e.shortest {
             None => "",

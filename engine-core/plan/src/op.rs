@@ -1,6 +1,6 @@
 //! Operators: rows in, rows out.
 
-use crate::pattern::Shortest;
+use crate::pattern::{Selection, Shortest};
 use crate::{AggregateKind, Expr, Length, MatchPattern, Procedure};
 use std::fmt;
 use std::time::Duration;
@@ -288,6 +288,8 @@ pub enum Op {
         groups: Vec<(Slot, Slot)>,
         /// Slots of edges, or of lists of edges, that the walk must not use.
         exclude: Vec<Slot>,
+        /// Which of the walks between two vertices are yielded; `None`: all.
+        selection: Option<Selection>,
         /// Input slots that the body uses, as a pass finds; `None`: all slots.
         uses: Option<Vec<Slot>>,
     },

@@ -70,6 +70,22 @@ pub struct PatternBody {
     pub steps: Vec<Slot>,
     /// Slots of the named vertices and edges, each with the slot of the list that collects them.
     pub groups: Vec<(Slot, Slot)>,
+    /// Which of the paths between two vertices match; `None`: all.
+    pub selection: Option<Selection>,
+}
+
+/// Chooses some of the paths between two vertices, the shortest first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Selection {
+    /// The largest number of paths, or of their lengths.
+    pub count: u32,
+    /// Whether `count` is about lengths: all paths of these lengths match.
+    pub groups: bool,
+    /// Whether a path that repeats a vertex is never shorter than one without, so that the search need not follow it: each
+    /// repetition is one edge in a given direction.
+    pub directed: bool,
+    /// A condition on the paths to choose from, over their lists and ends.
+    pub accept: Option<Expr>,
 }
 
 /// The number of shortest paths between two vertices to find.

@@ -88,6 +88,9 @@ impl Op {
         match self {
             Op::ScanVertices { filter, .. } => filter.exprs(),
             Op::LookupVertices { ids, .. } | Op::LookupEdges { ids, .. } => vec![ids],
+            Op::QuantifiedPath { selection, .. } => {
+                selection.iter().filter_map(|selection| selection.accept.as_ref()).collect()
+            }
             Op::VarExpand { edge_filter, .. } | Op::ShortestPath { edge_filter, .. } => {
                 edge_filter.iter().map(|(_, e)| &**e).collect()
             }
@@ -136,7 +139,6 @@ impl Op {
             Op::Argument
             | Op::ScanEdges { .. }
             | Op::Expand { .. }
-            | Op::QuantifiedPath { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
             | Op::Apply { .. }

@@ -5,14 +5,21 @@
 //! have been yielded and extended. So memory is bounded by the length of the walks times a batch, however many walks
 //! there are. A walk holds the values of its last repetition and the walk that it extends.
 //!
+//! With a selection (`SHORTEST 2`) the search is breadth first: each level is complete, so that walks are found in the
+//! order of their lengths; all levels are kept, charged to the query.
+//!
 //! Walks end, because each repetition has an edge and no edge occurs twice; but their number grows exponentially with
 //! the edges. Each step looks at the time limit.
 
+mod selection;
+
+use super::compute;
 use super::expand::Frontier;
 use super::walk::holds_edge;
 use super::{Boxed, Feed, Operator, Want, build};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
+use selection::Chosen;
 use std::sync::Arc;
 use tidegraph_plan::{Length, Op, Slot};
 use tidegraph_types::{Gui, Value};
@@ -42,6 +49,7 @@ pub(super) struct QuantifiedPath<'p> {
     groups: &'p [(Slot, Slot)],
     exclude: &'p [Slot],
     uses: Option<&'p [Slot]>,
+    chosen: Option<Chosen<'p>>,
     batch: Option<Batch>,
     levels: Vec<Level<'p>>,
     /// Walks of the deepest level that end where they must.
@@ -69,6 +77,48 @@ struct Level<'p> {
     bytes: usize,
 }
 
+impl Level<'_> {
+    /// Returns the bytes of the walks.
+    fn own_bytes(&self) -> usize {
+        let columns = self.steps.iter().chain(&self.groups);
+        columns.map(|column| column.bytes()).sum::<usize>()
+            + self.vertices.len() * (size_of::<Gui>() + 2 * size_of::<u32>())
+    }
+
+    /// Adds walks that were not extended yet to such walks.
+    fn append(&mut self, other: Self) {
+        self.vertices.extend(other.vertices);
+        self.parent.extend(other.parent);
+        self.row.extend(other.row);
+        let columns = self.steps.iter_mut().chain(&mut self.groups);
+        for (column, more) in columns.zip(other.steps.into_iter().chain(other.groups)) {
+            append(column, &more);
+        }
+    }
+
+    /// Keeps some walks that were not extended yet.
+    fn keep(&mut self, kept: &[u32]) {
+        self.vertices = kept.iter().map(|walk| self.vertices[*walk as usize]).collect();
+        self.parent = kept.iter().map(|walk| self.parent[*walk as usize]).collect();
+        self.row = kept.iter().map(|walk| self.row[*walk as usize]).collect();
+        for column in self.steps.iter_mut().chain(&mut self.groups) {
+            *column = Arc::new(column.gather(kept));
+        }
+    }
+}
+
+/// Adds the values of a column to another one, in place if they are of the same kind.
+fn append(column: &mut Arc<Column>, more: &Column) {
+    match (Arc::make_mut(column), more) {
+        (Column::Vertices(all), Column::Vertices(more)) => all.extend(more),
+        (Column::Edges(all), Column::Edges(more)) => all.extend(more),
+        (all, more) => {
+            let values = (0..all.len()).map(|at| all.get(at)).chain((0..more.len()).map(|at| more.get(at)));
+            *all = Column::Values(values.collect());
+        }
+    }
+}
+
 impl<'p> QuantifiedPath<'p> {
     pub(super) fn new(input: Boxed<'p>, op: &'p Op, measured: bool) -> Result<Self> {
         let Op::QuantifiedPath {
@@ -84,6 +134,7 @@ impl<'p> QuantifiedPath<'p> {
             edges,
             groups,
             exclude,
+            selection,
             uses,
             ..
         } = op
@@ -110,6 +161,7 @@ impl<'p> QuantifiedPath<'p> {
             groups,
             exclude,
             uses: uses.as_deref(),
+            chosen: selection.as_ref().map(|selection| Chosen::new(selection, *length, steps.len())),
             batch: None,
             levels: vec![],
             waiting: vec![],
@@ -124,15 +176,15 @@ impl<'p> QuantifiedPath<'p> {
         let row = (0..vertices.len() as u32).map(|index| frontier.row(index)).collect();
         let parent = (0..vertices.len() as u32).collect();
         self.batch = Some(batch);
+        if let Some(chosen) = &mut self.chosen {
+            chosen.clear(ctx);
+        }
         self.push(Level { vertices, parent, row, steps: vec![], groups: vec![], body: None, bytes: 0 }, ctx)
     }
 
     /// Adds a level, whose walks wait to be yielded if they are long enough.
     fn push(&mut self, mut level: Level<'p>, ctx: &Context<'_>) -> Result<()> {
-        let columns = level.steps.iter().chain(&level.groups);
-        let bytes = columns.map(|column| column.bytes()).sum::<usize>()
-            + level.vertices.len() * (size_of::<Gui>() + 2 * size_of::<u32>())
-            + self.body_bytes;
+        let bytes = level.own_bytes() + self.body_bytes;
         ctx.memory.charge(bytes)?;
         level.bytes = bytes;
         self.levels.push(level);
@@ -260,19 +312,129 @@ impl<'p> QuantifiedPath<'p> {
 
     /// Returns the rows of the next walks that wait.
     fn piece(&mut self, ctx: &Context<'_>) -> Result<Option<Batch>> {
+        while self.yielded < self.waiting.len() {
+            ctx.check()?;
+            let depth = self.levels.len() - 1;
+            let lists = self.groups.len() + if self.edges.is_some() { self.steps.len() } else { 0 };
+            let width = 1 + depth * (1 + lists);
+            let end = self.waiting.len().min(self.yielded + (BATCH_VALUES / width).clamp(1, BATCH_ROWS));
+            let mut piece = self.waiting[self.yielded..end].to_vec();
+            self.yielded = end;
+            let mut chosen = self.chosen.take();
+            let rows = self.piece_rows(chosen.as_mut(), &mut piece, width, ctx);
+            self.chosen = chosen;
+            if let Some(rows) = rows? {
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes rows of the walks of a piece that the selection chooses. `width`: values of a row.
+    fn piece_rows(
+        &self,
+        chosen: Option<&mut Chosen<'p>>,
+        piece: &mut Vec<u32>,
+        width: usize,
+        ctx: &Context<'_>,
+    ) -> Result<Option<Batch>> {
         let (Some(batch), Some(level)) = (&self.batch, self.levels.last()) else { return Ok(None) };
-        let left = &self.waiting[self.yielded.min(self.waiting.len())..];
-        if left.is_empty() {
+        let Some(chosen) = chosen else {
+            return self.rows_of(batch, level, piece, width, ctx).map(Some);
+        };
+        let depth = (self.levels.len() - 1) as u32;
+        let key = |walk: u32| (level.row[walk as usize], level.vertices[walk as usize]);
+        piece.retain(|walk| !chosen.is_full(key(*walk), depth));
+        let mut kept = Vec::with_capacity(piece.len());
+        let Some(accept) = &chosen.selection.accept else {
+            for walk in piece.iter() {
+                if chosen.take(key(*walk), depth, ctx)? {
+                    kept.push(*walk);
+                }
+            }
+            let rows = (!kept.is_empty()).then(|| self.rows_of(batch, level, &kept, width, ctx));
+            return rows.transpose();
+        };
+        if piece.is_empty() {
             return Ok(None);
         }
-        let depth = self.levels.len() - 1;
-        let lists = self.groups.len() + if self.edges.is_some() { self.steps.len() } else { 0 };
-        let width = 1 + depth * (1 + lists);
-        let piece = &left[..left.len().min((BATCH_VALUES / width).clamp(1, BATCH_ROWS))];
+        let rows = self.rows_of(batch, level, piece, width, ctx)?;
+        for row in compute::filter(accept, &rows, ctx)? {
+            if chosen.take(key(piece[row as usize]), depth, ctx)? {
+                kept.push(row);
+            }
+        }
+        Ok((!kept.is_empty()).then(|| rows.select(&kept)))
+    }
+
+    /// Adds the next level as a whole, or removes all levels if there is none: so walks are found in the order of their
+    /// numbers of repetitions.
+    fn broaden(&mut self, ctx: &Context<'_>) -> Result<()> {
+        let mut next: Option<Level<'p>> = None;
+        let mut charged = 0;
+        while let Some(mut level) = self.extend(ctx)? {
+            ctx.check()?;
+            self.prune(&mut level, ctx)?;
+            if level.vertices.is_empty() {
+                continue;
+            }
+            let bytes = level.own_bytes();
+            ctx.memory.charge(bytes)?;
+            charged += bytes;
+            match &mut next {
+                None => next = Some(level),
+                Some(next) => next.append(level),
+            }
+        }
+        ctx.memory.release(charged);
+        match next {
+            Some(level) => self.push(level, ctx),
+            None => {
+                while !self.levels.is_empty() {
+                    self.pop(ctx);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Drops walks that lead to no path that the selection would choose.
+    fn prune(&mut self, level: &mut Level<'p>, ctx: &Context<'_>) -> Result<()> {
+        let (Some(chosen), Some(batch)) = (&mut self.chosen, &self.batch) else { return Ok(()) };
+        let depth = self.levels.len() as u32;
+        let target = batch.column(self.to).filter(|_| self.into);
+        let from = batch.column(self.from);
+        let mut kept = Vec::with_capacity(level.vertices.len());
+        for walk in 0..level.vertices.len() {
+            ctx.spend(1)?;
+            let (row, vertex) = (level.row[walk], level.vertices[walk]);
+            let end = target.and_then(|column| column.vertex(row as usize));
+            if end.is_some_and(|end| chosen.is_full((row, end), depth)) {
+                continue;
+            }
+            let returns = end.is_none() || end == from.and_then(|column| column.vertex(row as usize));
+            if chosen.reach((row, vertex), depth, !returns, ctx)? {
+                kept.push(walk as u32);
+            }
+        }
+        if kept.len() < level.vertices.len() {
+            level.keep(&kept);
+        }
+        Ok(())
+    }
+
+    /// Makes rows of some walks of the deepest level. `width`: values of a row.
+    fn rows_of(
+        &self,
+        batch: &Batch,
+        level: &Level<'p>,
+        piece: &[u32],
+        width: usize,
+        ctx: &Context<'_>,
+    ) -> Result<Batch> {
         let values = piece.len() * width;
         ctx.memory.ensure(values * size_of::<Value>())?;
         ctx.spend(values)?;
-
         let rows: Vec<u32> = piece.iter().map(|walk| level.row[*walk as usize]).collect();
         let mut out = batch.gather(&rows);
         let (mut edges, mut groups) = (vec![], vec![vec![]; self.groups.len()]);
@@ -295,8 +457,7 @@ impl<'p> QuantifiedPath<'p> {
             let ends = piece.iter().map(|walk| level.vertices[*walk as usize]).collect();
             out.set(self.to, Column::Vertices(ends));
         }
-        self.yielded += piece.len();
-        Ok(Some(out))
+        Ok(out)
     }
 
     /// Returns the list of the values of a group in these repetitions; `None`: of their edges.
@@ -345,13 +506,14 @@ impl Operator for QuantifiedPath<'_> {
                 self.begin(batch, ctx)?;
                 continue;
             }
+            if self.chosen.is_some() {
+                self.broaden(ctx)?;
+                continue;
+            }
             match self.extend(ctx)? {
                 None => self.pop(ctx),
                 Some(level) if level.vertices.is_empty() => {}
                 Some(level) => self.push(level, ctx)?,
-            }
-            if self.levels.is_empty() {
-                self.waiting.clear();
             }
         }
     }
@@ -359,6 +521,9 @@ impl Operator for QuantifiedPath<'_> {
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         while !self.levels.is_empty() {
             self.pop(ctx);
+        }
+        if let Some(chosen) = &mut self.chosen {
+            chosen.clear(ctx);
         }
         self.waiting.clear();
         self.batch = None;

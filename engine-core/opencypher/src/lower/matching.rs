@@ -86,6 +86,11 @@ impl<'a> Lowering<'a> {
         patterns: &'a [PathPattern],
         mut matched: Matched,
     ) -> Result<Op> {
+        let chooses = |path: &&PathPattern| path.choice.is_some();
+        if let Some(path) = patterns.iter().find(chooses).filter(|_| patterns.len() > 1) {
+            let construct = "SHORTEST or ANY beside other paths of the same MATCH";
+            return Err(Fault::unsupported(path.place.0, construct));
+        }
         if let Some(place) = patterns.iter().find(|path| path.shortest.is_some()).map(|path| path.place.0) {
             return self.shortest_rows(input, matched, place);
         }

@@ -7,12 +7,12 @@ use super::{
     Lowering, OPERATORS_OF_EDGE, OPERATORS_OF_NODE, OPERATORS_OF_OTHER_EDGE, Origin, Pending,
     already_declared, label,
 };
-use crate::ast::{EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathPattern, Properties};
+use crate::ast::{Choice, EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathPattern, Properties};
 use crate::fault::{Fault, Result};
 use std::slice::from_ref;
 use tidegraph_plan::{
     Comparison, Expr, Length, MatchPattern, NamedPath, Op, PatternBody, PatternEdge, PatternNode, Quantifier,
-    Slot,
+    Selection, Slot,
 };
 use tidegraph_types::{Direction, Str};
 
@@ -127,10 +127,38 @@ impl<'a> Lowering<'a> {
         for condition in matched.conditions.take_plain() {
             require(&mut matched.pattern, condition);
         }
-        for filter in paths.iter().filter_map(|path| path.filter.as_ref()) {
-            self.add_conditions(filter, &mut matched.conditions)?;
+        let mut edges = 0;
+        for path in paths {
+            match &path.filter {
+                Some(filter) if path.choice.is_some() => self.accept(filter, edges, &mut matched.pattern)?,
+                Some(filter) => self.add_conditions(filter, &mut matched.conditions)?,
+                None => {}
+            }
+            edges += path.edges.len();
         }
         Ok(matched)
+    }
+
+    /// Lowers the WHERE of the parentheses behind a selector, whose pattern has one edge.
+    fn accept(&mut self, filter: &'a Tree, edge: usize, pattern: &mut MatchPattern) -> Result<()> {
+        let before = std::mem::take(&mut self.pending);
+        let condition = self.boolean(filter)?;
+        if !std::mem::replace(&mut self.pending, before).is_empty() {
+            let construct = "subquery inside the WHERE of a path behind a selector";
+            return Err(Fault::unsupported(filter.place.0, construct));
+        }
+        let mut names_path = false;
+        condition.for_each_slot(&mut |slot| names_path |= pattern.paths.iter().any(|path| path.slot == slot));
+        if names_path {
+            let message =
+                "the WHERE of a path behind a selector does not see the path, expected its variables";
+            return Err(Fault::syntax(filter.place.0, message));
+        }
+        let body = pattern.edges.get_mut(edge).and_then(|edge| edge.body.as_mut());
+        if let Some(selection) = body.and_then(|body| body.selection.as_mut()) {
+            selection.accept = Some(condition);
+        }
+        Ok(())
     }
 
     /// Lowers the WHERE of a quantified relationship, in which its name means each relationship. Returns the local slot of
@@ -331,6 +359,10 @@ impl<'a> Lowering<'a> {
         self.scope = scope;
         self.hint = hint;
 
+        let selection = path.choice.map(|Choice { count, groups }| {
+            let directed = direction != Direction::Both;
+            Selection { count, groups, directed, accept: None }
+        });
         let mut groups = Vec::with_capacity(named.len());
         for (name, slot) in named {
             let list = self.slot();
@@ -349,7 +381,7 @@ impl<'a> Lowering<'a> {
             filter: None,
             length: tree.length,
             shortest: None,
-            body: Some(Box::new(PatternBody { plan, first, last, steps, groups })),
+            body: Some(Box::new(PatternBody { plan, first, last, steps, groups, selection })),
         })
     }
 

@@ -9,8 +9,8 @@ use super::matching::Conditions;
 use super::pattern::{Matched, renamed, require};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{
-    BindKind, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternEdge, Quantifier,
-    Shortest, Slot, SortKey, TotalOrder,
+    BindKind, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternBody, PatternEdge,
+    Quantifier, Shortest, Slot, SortKey, TotalOrder,
 };
 
 /// Lengths that are tried one by one, before all longer paths are compared.
@@ -168,9 +168,18 @@ fn searched(pattern: &MatchPattern) -> Vec<usize> {
     pattern.edges.iter().enumerate().filter_map(|(at, edge)| edge.shortest.map(|_| at)).collect()
 }
 
-/// Whether a condition is about a shortest path of the pattern.
+/// Whether a condition is about a path of the pattern, and not only about its ends.
 pub(super) fn is_about_path(condition: &Expr, pattern: &MatchPattern) -> bool {
-    edge_of(condition, pattern, &searched(pattern)).is_some()
+    let lists = |body: &PatternBody, slot: Slot| body.groups.iter().any(|(_, list)| *list == slot);
+    let is_of = |edge: &PatternEdge, slot: Slot| {
+        edge.slot == slot || edge.body.as_ref().is_some_and(|body| lists(body, slot))
+    };
+    let mut found = false;
+    condition.for_each_slot(&mut |slot| {
+        found |= pattern.edges.iter().any(|edge| is_of(edge, slot));
+        found |= pattern.paths.iter().any(|path| path.slot == slot);
+    });
+    found
 }
 
 /// Returns the shortest path that a condition is about.

@@ -1,7 +1,7 @@
 //! Patterns: paths of vertices and edges, in MATCH, CREATE, MERGE and inside expressions.
 
 use super::Parser;
-use crate::ast::{EdgePattern, NodePattern, PathPattern, Place, Properties};
+use crate::ast::{Choice, EdgePattern, NodePattern, PathPattern, Place, Properties};
 use crate::fault::{Fault, Result};
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
@@ -20,14 +20,21 @@ impl Parser<'_> {
         let mut path = match (self.shortest_ahead(), self.selector()?) {
             (Some(shortest), None) => self.shortest_path(shortest)?,
             (_, None) => self.path_chain()?,
-            (_, Some(selector)) => {
+            (_, Some(choice)) => {
                 let mut path = self.path_chain()?;
-                let is_walk = matches!(&path.edges[..], [edge] if edge.quantified && edge.group.is_none());
-                if !is_walk {
-                    let construct = "SHORTEST over a pattern other than one quantified relationship";
-                    return Err(Fault::unsupported(place.0, construct));
+                let [edge] = &mut path.edges[..] else { return Err(not_one_quantified(place)) };
+                if !edge.quantified {
+                    return Err(not_one_quantified(place));
                 }
-                path.shortest = Some(selector);
+                match choice {
+                    Choice { count: 1, groups } if edge.group.is_none() => {
+                        path.shortest = Some(if groups { Shortest::All } else { Shortest::One });
+                    }
+                    _ => {
+                        self.wrap_in_group(edge)?;
+                        path.choice = Some(choice);
+                    }
+                }
                 path.selector = true;
                 path
             }
@@ -37,9 +44,8 @@ impl Parser<'_> {
         Ok(path)
     }
 
-    /// `ANY SHORTEST`, `SHORTEST 1`, `ALL SHORTEST`, `SHORTEST GROUP` before a pattern.
-    fn selector(&mut self) -> Result<Option<Shortest>> {
-        let place = self.place();
+    /// `ANY SHORTEST`, `SHORTEST 2 PATHS`, `ALL SHORTEST`, `SHORTEST 2 GROUPS`, `ANY 2` before a pattern.
+    fn selector(&mut self) -> Result<Option<Choice>> {
         let is_all = self.peek() == TokenKind::Keyword(Keyword::All);
         let is_any = self.at_word("ANY");
         let words = usize::from(is_all || is_any);
@@ -47,38 +53,50 @@ impl Parser<'_> {
         let is_shortest = next.is_some_and(|token| {
             token.kind == TokenKind::Word && self.slice(token).eq_ignore_ascii_case("SHORTEST")
         });
-        let ends = self.peek_at(words + 1);
-        let is_selector = is_shortest
+        let ends = self.peek_at(words + usize::from(is_shortest));
+        let is_selector = (is_shortest || is_any)
             && matches!(
                 ends,
                 TokenKind::LeftParen | TokenKind::Integer | TokenKind::Dollar | TokenKind::Word
             );
         if !is_selector {
-            if is_any && matches!(self.peek_at(1), TokenKind::LeftParen | TokenKind::Integer) {
-                return Err(Fault::unsupported(place.0, "ANY before a pattern"));
-            }
             return Ok(None);
         }
-        self.at += words + 1;
+        self.at += words + usize::from(is_shortest);
         let token = self.token();
         let count = if self.accept(TokenKind::Integer) {
-            Some(literal::integer(self.slice(token), false, token.start)?)
+            let count = literal::integer(self.slice(token), false, token.start)?;
+            match u32::try_from(count) {
+                Ok(count @ 1..) => count,
+                _ => {
+                    let message = format!("a selector takes a number from 1 to {}, not {count}", u32::MAX);
+                    return Err(Fault::syntax(token.start, message));
+                }
+            }
         } else {
-            None
+            1
         };
         for word in ["PATHS", "PATH"] {
             if self.accept_word(word) {
                 break;
             }
         }
-        let groups = self.accept_word("GROUPS") || self.accept_word("GROUP");
-        match (count, groups) {
-            (None | Some(1), true) => Ok(Some(Shortest::All)),
-            (None, false) if is_all => Ok(Some(Shortest::All)),
-            (None | Some(1), false) => Ok(Some(Shortest::One)),
-            (Some(1..), _) => Err(Fault::unsupported(place.0, "SHORTEST of several paths or groups")),
-            (Some(_), _) => Err(Fault::syntax(token.start, "SHORTEST takes a number of at least 1")),
+        let groups = is_shortest && (self.accept_word("GROUPS") || self.accept_word("GROUP"));
+        Ok(Some(Choice { count, groups: groups || is_all }))
+    }
+
+    /// Turns a quantified relationship into the quantified path pattern that means the same.
+    fn wrap_in_group(&self, edge: &mut EdgePattern) -> Result<()> {
+        if edge.group.is_some() {
+            return Ok(());
         }
+        let place = edge.place;
+        let nodes = vec![self.anonymous_node(place)?, self.anonymous_node(place)?];
+        let inner = EdgePattern { length: None, quantified: false, ..edge.clone() };
+        let group = PathPattern { nodes, edges: vec![inner], ..empty_path(place) };
+        let length = edge.length.unwrap_or(Length { min: 1, max: Some(1) });
+        *edge = quantified(group, length, place)?;
+        Ok(())
     }
 
     /// Whether `shortestPath(` or `allShortestPaths(` comes next.
@@ -110,15 +128,7 @@ impl Parser<'_> {
     /// `(a)-[r]->(b)`, perhaps in parentheses, with quantified path patterns.
     pub(super) fn path_chain(&mut self) -> Result<PathPattern> {
         let place = self.place();
-        let mut path = PathPattern {
-            variable: None,
-            shortest: None,
-            selector: false,
-            nodes: vec![],
-            edges: vec![],
-            filter: None,
-            place,
-        };
+        let mut path = empty_path(place);
         loop {
             let misses_node = path.nodes.len() == path.edges.len();
             if self.group_ahead() {
@@ -363,6 +373,18 @@ impl Parser<'_> {
         }
         self.peek_at(next) == TokenKind::LeftParen
     }
+}
+
+/// Returns the error that a selector stands before a pattern that it does not take.
+fn not_one_quantified(place: Place) -> Fault {
+    let construct = "SHORTEST or ANY over a pattern other than one quantified relationship or path pattern";
+    Fault::unsupported(place.0, construct)
+}
+
+fn empty_path(place: Place) -> PathPattern {
+    let (nodes, edges) = (vec![], vec![]);
+    let (variable, shortest, choice, filter) = (None, None, None, None);
+    PathPattern { variable, shortest, choice, selector: false, nodes, edges, filter, place }
 }
 
 /// Makes a quantified path pattern.

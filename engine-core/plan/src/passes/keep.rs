@@ -122,6 +122,7 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
 
 /// Drops the lists of a quantified path that nothing uses, and adds the slots that the operator needs.
 fn quantified(op: &mut Op, before: &mut Live, set: bool) {
+    before.add_exprs(op);
     let Op::QuantifiedPath { from, to, into, body, first, last, steps, edges, groups, exclude, uses, .. } =
         op
     else {

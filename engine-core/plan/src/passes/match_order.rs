@@ -519,7 +519,7 @@ impl<'a> Lowering<'a> {
         edges: Slot,
         exclude: Vec<Slot>,
     ) -> Result<(), Stopped> {
-        let PatternBody { mut plan, first, last, steps, groups } = body;
+        let PatternBody { mut plan, first, last, steps, groups, selection } = body;
         let (first, last) = if from_left { (first, last) } else { (last, first) };
         let ends = bind_start(&mut plan, first, last);
         walk(&mut plan, self.knowledge, self.slots)?;
@@ -539,6 +539,7 @@ impl<'a> Lowering<'a> {
             edges: Some(edges),
             groups,
             exclude,
+            selection,
             uses: None,
         });
         lists.into_iter().for_each(|list| self.bind(list));

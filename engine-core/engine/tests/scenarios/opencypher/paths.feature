@@ -63,6 +63,22 @@ Feature: Paths
       | MATCH p = ANY SHORTEST (:A)-->+(:D) WHERE length(p) > 2 RETURN count(p) AS v | 0 |
       | MATCH p = ANY SHORTEST ((:A)-[r]->+(:D) WHERE size(r) > 2) RETURN [e IN r \| e.w] AS v | [1, 2, 3] |
       | MATCH p = ALL SHORTEST (a)-->+(b) WHERE a.n = 1 AND b.n = 4 AND length(p) = 2 RETURN count(p) AS v | 1 |
+      | MATCH p = SHORTEST 2 (:A)-->+(:D) WITH length(p) AS l ORDER BY l RETURN collect(l) AS v | [2, 3] |
+      | MATCH p = SHORTEST 3 (:A)-->+(:D) WITH length(p) AS l ORDER BY l RETURN collect(l) AS v | [2, 3, 3] |
+      | MATCH p = SHORTEST 9 (:A)-->+(:D) WITH length(p) AS l ORDER BY l RETURN collect(l) AS v | [2, 3, 3, 4] |
+      | MATCH p = SHORTEST 2 GROUPS (:A)-->+(:D) WITH length(p) AS l ORDER BY l RETURN collect(l) AS v | [2, 3, 3] |
+      | MATCH p = ANY 2 (:A)-->+(:D) WITH length(p) AS l RETURN count(*) AS v | 2 |
+      | MATCH p = ANY (:A)-->+(:D) RETURN count(*) AS v | 1 |
+      | MATCH SHORTEST 2 PATHS (:A)-[r]->+(:D) WITH r ORDER BY size(r), r[2].w RETURN size(collect(r)) AS v | 2 |
+      | MATCH p = ANY SHORTEST (:A) ((x)-[r]->(y) WHERE r.w <> 5)+ (:D) RETURN [n IN y \| n.n] AS v | [2, 3, 4] |
+      | MATCH p = ALL SHORTEST (a:A) ((x)-[r]->(y))+ (b) WITH b, length(p) AS l ORDER BY b.n RETURN collect([b.n, l]) AS v | [[1, 3], [2, 1], [3, 2], [4, 2]] |
+      | MATCH p = ANY SHORTEST (a) ((x)-[r]-(y))+ (a) WITH a, length(p) AS l ORDER BY a.n RETURN collect([a.n, l]) AS v | [[1, 3], [2, 3], [3, 3], [4, 1]] |
+      | MATCH p = ANY SHORTEST ((:A) ((x)-[r]->(y))+ (:D) WHERE size(r) > 2) RETURN length(p) AS v | 3 |
+      | MATCH p = SHORTEST 1 GROUPS ((:A) ((x)-[r]->(y))+ (:D) WHERE size(x) > 2) RETURN count(*) AS v | 2 |
+      | MATCH p = SHORTEST 1 (:A) ((x)-[r]->(y))+ (:D) WHERE length(p) > 2 RETURN count(*) AS v | 0 |
+      | MATCH p = SHORTEST 2 (a:A) ((x)-->(y)-->(z))+ (b) WITH b, length(p) AS l ORDER BY b.n, l RETURN collect([b.n, l]) AS v | [[1, 4], [1, 4], [3, 2], [4, 2], [4, 4]] |
+      | MATCH (a:A), (d:D) MATCH p = SHORTEST 2 (a) ((x)-->(y))+ (d) RETURN sum(length(p)) AS v | 5 |
+      | MATCH p = SHORTEST 2 (:A)-->*(b:A) WITH length(p) AS l ORDER BY l RETURN collect(l) AS v | [0, 3] |
       | MATCH (x:A)-->+(y) WHERE y.n = 4 RETURN count(*) AS v | 4 |
 
   Scenario Outline: [2] A query that is refused
