@@ -190,7 +190,7 @@ fn turn(rng: &mut ChaCha8Rng, pattern: &Pattern) -> Pattern {
     edges.reverse();
     let mut nodes = nodes.into_iter();
     let start = nodes.next().unwrap_or_default();
-    Pattern { path: None, start, steps: edges.into_iter().zip(nodes).collect() }
+    Pattern { path: None, shortest: pattern.shortest, start, steps: edges.into_iter().zip(nodes).collect() }
 }
 
 fn turned_edge(edge: &EdgePattern) -> EdgePattern {

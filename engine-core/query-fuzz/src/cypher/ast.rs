@@ -73,6 +73,8 @@ pub struct Projection {
 pub struct Pattern {
     /// Name of the path.
     pub path: Option<String>,
+    /// `SHORTEST k GROUPS` before it.
+    pub shortest: Option<usize>,
     /// First node.
     pub start: NodePattern,
     /// Edges with the nodes behind them.
@@ -353,6 +355,9 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
             write!(f, "{path} = ")?;
+        }
+        if let Some(lengths) = self.shortest {
+            write!(f, "SHORTEST {lengths} GROUPS ")?;
         }
         write!(f, "{}", self.start)?;
         for (edge, node) in &self.steps {

@@ -200,6 +200,12 @@ impl<'a> Generator<'a> {
             let pattern = self.pattern(&outer, true);
             patterns.push(pattern);
         }
+        if let [Pattern { shortest, steps, .. }] = &mut patterns[..]
+            && matches!(&steps[..], [(edge, _)] if edge.group.is_some())
+            && self.coin(0.5)
+        {
+            *shortest = Some(self.rng.random_range(1..3));
+        }
         let filter = self.coin(0.5).then(|| self.truth(3));
         Clause::Match { optional, patterns, filter }
     }
@@ -217,7 +223,7 @@ impl<'a> Generator<'a> {
         if let Some(path) = &path {
             self.scope.push((path.clone(), Kind::Path));
         }
-        Pattern { path, start, steps }
+        Pattern { path, shortest: None, start, steps }
     }
 
     fn node(&mut self, outer: &[(String, Kind)], may_name: bool) -> NodePattern {
@@ -694,7 +700,7 @@ impl<'a> Generator<'a> {
             };
             steps.push((edge, to));
         }
-        Clause::Create(vec![Pattern { path: None, start, steps }])
+        Clause::Create(vec![Pattern { path: None, shortest: None, start, steps }])
     }
 
     fn new_edge(&mut self) -> EdgePattern {
@@ -738,7 +744,7 @@ impl<'a> Generator<'a> {
             self.rng.random_bool(0.4).then(|| SetItem::Property(target.clone(), key, value))
         };
         let (on_create, on_match) = if steps.is_empty() { (item(), item()) } else { (None, None) };
-        Clause::Merge { pattern: Pattern { path: None, start, steps }, on_create, on_match }
+        Clause::Merge { pattern: Pattern { path: None, shortest: None, start, steps }, on_create, on_match }
     }
 }
 

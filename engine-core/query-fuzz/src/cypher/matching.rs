@@ -4,12 +4,15 @@ use super::ast::{Direction, EdgePattern, Expr, Group, NodePattern, Pattern};
 use super::evaluate::{Reader, Row};
 use crate::Stop;
 use crate::value::{Val, equals};
+use std::collections::BTreeSet;
 
 /// One `MATCH`: no edge is used twice in it.
 pub(super) struct Matcher<'a> {
     reader: Reader<'a>,
     patterns: &'a [Pattern],
     found: Vec<Row>,
+    /// For each row: the first and last node of the last pattern, and the number of its edges.
+    trails: Vec<(usize, usize, usize)>,
 }
 
 /// A match that is not complete.
@@ -24,13 +27,35 @@ struct Partial {
 impl<'a> Matcher<'a> {
     /// Returns all extensions of a row that match all patterns.
     pub(super) fn all(reader: Reader<'a>, patterns: &'a [Pattern], row: &Row) -> Result<Vec<Row>, Stop> {
-        let mut matcher = Self { reader, patterns, found: vec![] };
+        let mut matcher = Self { reader, patterns, found: vec![], trails: vec![] };
         matcher.pattern(0, Partial { row: row.clone(), used: vec![], trail: vec![] })?;
-        Ok(matcher.found)
+        match patterns {
+            [Pattern { shortest: Some(lengths), .. }] => Ok(matcher.shortest(*lengths)),
+            _ => Ok(matcher.found),
+        }
+    }
+
+    /// Returns the rows whose paths have one of the smallest lengths of all paths between the same nodes.
+    fn shortest(self, lengths: usize) -> Vec<Row> {
+        let trails = &self.trails;
+        let is_chosen = |index: usize| {
+            let (first, last, length) = &trails[index];
+            let same = trails.iter().filter(|(a, b, _)| (a, b) == (first, last));
+            let shorter: BTreeSet<usize> =
+                same.map(|(_, _, other)| *other).filter(|other| other < length).collect();
+            shorter.len() < lengths
+        };
+        let rows = self.found.into_iter().enumerate();
+        rows.filter(|(index, _)| is_chosen(*index)).map(|(_, row)| row).collect()
     }
 
     fn pattern(&mut self, index: usize, mut partial: Partial) -> Result<(), Stop> {
         let Some(pattern) = self.patterns.get(index) else {
+            if let (Some(Val::Node(first)), Some(Val::Node(last))) =
+                (partial.trail.first(), partial.trail.last())
+            {
+                self.trails.push((*first, *last, partial.trail.len() / 2));
+            }
             self.found.push(partial.row);
             return self.reader.budget.rows(self.found.len());
         };

@@ -155,6 +155,10 @@ fn smaller_pattern(pattern: &Pattern) -> Vec<Pattern> {
     if pattern.path.is_some() {
         with(&|pattern| pattern.path = None);
     }
+    if pattern.shortest.is_some() {
+        with(&|pattern| pattern.shortest = None);
+        return out;
+    }
     if !pattern.steps.is_empty() {
         with(&|pattern| drop(pattern.steps.pop()));
         with(&|pattern| pattern.start = pattern.steps.remove(0).1);
