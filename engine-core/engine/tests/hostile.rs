@@ -316,6 +316,15 @@ fn a_long_quantified_path_is_charged_to_the_memory_of_the_query() {
     run(&database, "UNWIND range(0, 3000) AS i CREATE (:N {i: i})");
     run(&database, "MATCH (a:N), (b:N) WHERE b.i = a.i + 1 CREATE (a)-[:T]->(b)");
     assert_eq!(run(&database, "MATCH (:N {i: 0}) ((a)-[r]->(b)){100} RETURN size(a)"), ["100"]);
-    let (code, _) = timed(&database, "MATCH (:N {i: 0}) ((a)-[r]->(b))+ (c) RETURN collect(a)");
-    assert_eq!(code, Some(ErrorCode::QueryLimitExceeded));
+    run(&database, "UNWIND range(1, 8) AS i CREATE (:M {i: i})");
+    run(&database, "MATCH (a:M), (b:M) WHERE a <> b CREATE (a)-[:T]->(b)");
+    assert_eq!(run(&database, "MATCH p = SHORTEST 3 (:M {i: 1})-->+(:M {i: 2}) RETURN length(p)").len(), 3);
+    for text in [
+        "MATCH (:N {i: 0}) ((a)-[r]->(b))+ (c) RETURN collect(a)",
+        "MATCH p = SHORTEST 3 (:M {i: 1}) ((a)--(b)){20,} (:M {i: 2}) RETURN length(p)",
+        "MATCH p = SHORTEST 2 GROUPS ((:M {i: 1}) ((a)-[r]-(b))+ (:M) WHERE size(r) > 30) RETURN length(p)",
+    ] {
+        let (code, _) = timed(&database, text);
+        assert_eq!(code, Some(ErrorCode::QueryLimitExceeded), "{text}");
+    }
 }

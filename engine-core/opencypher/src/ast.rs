@@ -280,6 +280,8 @@ pub struct PathPattern {
     pub shortest: Option<Shortest>,
     /// `SHORTEST k` and its kin before a path of one quantified path pattern.
     pub choice: Option<Choice>,
+    /// `TRAIL` and its kin before the path.
+    pub mode: Option<PathMode>,
     /// Whether `shortest` is a selector (`ANY SHORTEST`), which chooses paths before the WHERE of its clause.
     pub selector: bool,
     /// Vertices, from left to right.
@@ -290,6 +292,17 @@ pub struct PathPattern {
     pub filter: Option<Box<Expr>>,
     /// Where it starts.
     pub place: Place,
+}
+
+/// Elements that a path may repeat; no relationship occurs twice in one MATCH in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathMode {
+    /// Nodes and relationships.
+    Walk,
+    /// Nodes.
+    Trail,
+    /// None.
+    Acyclic,
 }
 
 /// The number of paths, or of their lengths (`groups`), that a selector chooses between two vertices.

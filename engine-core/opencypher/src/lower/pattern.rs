@@ -7,12 +7,14 @@ use super::{
     Lowering, OPERATORS_OF_EDGE, OPERATORS_OF_NODE, OPERATORS_OF_OTHER_EDGE, Origin, Pending,
     already_declared, label,
 };
-use crate::ast::{Choice, EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathPattern, Properties};
+use crate::ast::{
+    Choice, EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathMode, PathPattern, Properties,
+};
 use crate::fault::{Fault, Result};
 use std::slice::from_ref;
 use tidegraph_plan::{
-    Comparison, Expr, Length, MatchPattern, NamedPath, Op, PatternBody, PatternEdge, PatternNode, Quantifier,
-    Selection, Slot,
+    Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternBody, PatternEdge, PatternNode,
+    Quantifier, Selection, Slot,
 };
 use tidegraph_types::{Direction, Str};
 
@@ -216,9 +218,19 @@ impl<'a> Lowering<'a> {
                 let message = "shortestPath() takes a pattern of one relationship";
                 return Err(Fault::syntax(path.place.0, message));
             }
-            if let Some(name) = &path.variable {
-                let slot = self.declare_new(name, Types::PATH)?;
-                shape.matched.new.push(slot);
+            let named = match &path.variable {
+                Some(name) => {
+                    let slot = self.declare_new(name, Types::PATH)?;
+                    shape.matched.new.push(slot);
+                    Some(slot)
+                }
+                None => (path.mode == Some(PathMode::Acyclic)).then(|| self.slot()),
+            };
+            if let Some(slot) = named {
+                if path.mode == Some(PathMode::Acyclic) {
+                    let is_simple = Expr::Call(Function::PathIsSimple, vec![Expr::Slot(slot)]);
+                    require(&mut shape.matched.pattern, is_simple);
+                }
                 let edges = (first_edge..shape.matched.pattern.edges.len()).map(|e| (e, true)).collect();
                 shape.matched.pattern.paths.push(NamedPath { slot, start, edges });
             }

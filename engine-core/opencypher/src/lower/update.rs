@@ -506,6 +506,9 @@ fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
     if let Some(filter) = filters.flatten().next() {
         return fault(filter.place, format!("WHERE inside a pattern is not allowed in {clause}"));
     }
+    if path.mode.is_some() {
+        return fault(path.place, format!("a path mode is not allowed in {clause}"));
+    }
     if path.selector {
         return fault(path.place, format!("SHORTEST or ANY is not allowed in {clause}"));
     }

@@ -1,7 +1,7 @@
 //! Patterns: paths of vertices and edges, in MATCH, CREATE, MERGE and inside expressions.
 
 use super::Parser;
-use crate::ast::{Choice, EdgePattern, NodePattern, PathPattern, Place, Properties};
+use crate::ast::{Choice, EdgePattern, NodePattern, PathMode, PathPattern, Place, Properties};
 use crate::fault::{Fault, Result};
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
@@ -17,7 +17,10 @@ impl Parser<'_> {
             variable = Some(self.variable()?);
             self.expect(TokenKind::Equal, "'='")?;
         }
-        let mut path = match (self.shortest_ahead(), self.selector()?) {
+        let shortest = self.shortest_ahead();
+        let selector = self.selector()?;
+        let mode = self.path_mode(selector.is_some())?;
+        let mut path = match (shortest, selector) {
             (Some(shortest), None) => self.shortest_path(shortest)?,
             (_, None) => self.path_chain()?,
             (_, Some(choice)) => {
@@ -40,6 +43,7 @@ impl Parser<'_> {
             }
         };
         path.variable = variable;
+        path.mode = mode;
         path.place = place;
         Ok(path)
     }
@@ -83,6 +87,34 @@ impl Parser<'_> {
         }
         let groups = is_shortest && (self.accept_word("GROUPS") || self.accept_word("GROUP"));
         Ok(Some(Choice { count, groups: groups || is_all }))
+    }
+
+    /// `WALK`, `TRAIL`, `ACYCLIC`, perhaps with `PATHS`, before a pattern.
+    fn path_mode(&mut self, after_selector: bool) -> Result<Option<PathMode>> {
+        let place = self.place();
+        let has_noun = matches!(self.peek_at(1), TokenKind::Word) && self.peek_at(2) == TokenKind::LeftParen;
+        if !has_noun && self.peek_at(1) != TokenKind::LeftParen {
+            return Ok(None);
+        }
+        let mode = if self.at_word("WALK") {
+            PathMode::Walk
+        } else if self.at_word("TRAIL") {
+            PathMode::Trail
+        } else if self.at_word("ACYCLIC") {
+            PathMode::Acyclic
+        } else if self.at_word("SIMPLE") {
+            return Err(Fault::unsupported(place.0, "path mode SIMPLE"));
+        } else {
+            return Ok(None);
+        };
+        if after_selector && mode == PathMode::Acyclic {
+            return Err(Fault::unsupported(place.0, "ACYCLIC after SHORTEST or ANY"));
+        }
+        self.at += 1;
+        if has_noun && !self.accept_word("PATHS") && !self.accept_word("PATH") {
+            return Err(self.unexpected("'(', PATH or PATHS"));
+        }
+        Ok(Some(mode))
     }
 
     /// Turns a quantified relationship into the quantified path pattern that means the same.
@@ -383,8 +415,8 @@ fn not_one_quantified(place: Place) -> Fault {
 
 fn empty_path(place: Place) -> PathPattern {
     let (nodes, edges) = (vec![], vec![]);
-    let (variable, shortest, choice, filter) = (None, None, None, None);
-    PathPattern { variable, shortest, choice, selector: false, nodes, edges, filter, place }
+    let (variable, shortest, choice, mode, filter) = (None, None, None, None, None);
+    PathPattern { variable, shortest, choice, mode, selector: false, nodes, edges, filter, place }
 }
 
 /// Makes a quantified path pattern.

@@ -74,7 +74,7 @@ pub struct Pattern {
     /// Name of the path.
     pub path: Option<String>,
     /// `SHORTEST k GROUPS` before it.
-    pub shortest: Option<usize>,
+    pub shortest: Option<u8>,
     /// First node.
     pub start: NodePattern,
     /// Edges with the nodes behind them.

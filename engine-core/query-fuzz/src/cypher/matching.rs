@@ -30,7 +30,7 @@ impl<'a> Matcher<'a> {
         let mut matcher = Self { reader, patterns, found: vec![], trails: vec![] };
         matcher.pattern(0, Partial { row: row.clone(), used: vec![], trail: vec![] })?;
         match patterns {
-            [Pattern { shortest: Some(lengths), .. }] => Ok(matcher.shortest(*lengths)),
+            [Pattern { shortest: Some(lengths), .. }] => Ok(matcher.shortest(usize::from(*lengths))),
             _ => Ok(matcher.found),
         }
     }

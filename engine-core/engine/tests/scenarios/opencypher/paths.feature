@@ -79,6 +79,16 @@ Feature: Paths
       | MATCH p = SHORTEST 2 (a:A) ((x)-->(y)-->(z))+ (b) WITH b, length(p) AS l ORDER BY b.n, l RETURN collect([b.n, l]) AS v | [[1, 4], [1, 4], [3, 2], [4, 2], [4, 4]] |
       | MATCH (a:A), (d:D) MATCH p = SHORTEST 2 (a) ((x)-->(y))+ (d) RETURN sum(length(p)) AS v | 5 |
       | MATCH p = SHORTEST 2 (:A)-->*(b:A) WITH length(p) AS l ORDER BY l RETURN collect(l) AS v | [0, 3] |
+      | MATCH DIFFERENT RELATIONSHIPS (:A)-->+(:D) RETURN count(*) AS v | 4 |
+      | MATCH p = TRAIL (:A)-->+(:D) RETURN count(*) AS v | 4 |
+      | MATCH WALK PATHS (:A)-->+(:D) RETURN count(*) AS v | 4 |
+      | MATCH p = ACYCLIC (:A)-->+(:D) RETURN count(*) AS v | 2 |
+      | MATCH p = ACYCLIC PATH (:A) ((x)-[r]->(y))+ (z) WITH z, size(r) AS s ORDER BY z.n, s RETURN collect([z.n, s]) AS v | [[2, 1], [3, 2], [4, 2], [4, 3]] |
+      | MATCH ACYCLIC (:A)-->*(z) RETURN count(*) AS v | 5 |
+      | MATCH ACYCLIC (x)-[:L]->(y) RETURN count(*) AS v | 0 |
+      | MATCH ACYCLIC (x)-[:T]->(y), (y)-[:T]->(z) RETURN count(*) AS v | 2 |
+      | MATCH p = ANY SHORTEST TRAIL (:A)-->+(:D) RETURN length(p) AS v | 2 |
+      | MATCH (x:A) RETURN COUNT { MATCH ACYCLIC (x)-->+(:D) } AS v | 2 |
       | MATCH (x:A)-->+(y) WHERE y.n = 4 RETURN count(*) AS v | 4 |
 
   Scenario Outline: [2] A query that is refused
