@@ -281,3 +281,50 @@ fn a_subquery_does_not_give_a_new_meaning_to_an_outer_variable() {
          expected another name at 1:45"
     );
 }
+
+#[test]
+fn quantified_paths_of_a_dense_graph_end_by_the_limits_of_the_query() {
+    let database = empty();
+    run(&database, "UNWIND range(1, 12) AS i CREATE (:N {i: i})");
+    run(&database, "MATCH (a:N), (b:N) WHERE a <> b CREATE (a)-[:T]->(b)");
+    // A clique of 12 vertices has more trails than anyone can count.
+    for text in [
+        "MATCH ((a)-[r]->(b))* RETURN count(*)",
+        "MATCH (:N {i: 1}) ((a)-[r]->(b)-[s]->(c) WHERE a.i <> c.i)+ (d) RETURN count(d)",
+        "MATCH (s:N), (t:N), p = (s) ((a)--(b) WHERE EXISTS { (b)-->(a) })+ (t) RETURN max(length(p))",
+        "MATCH p = SHORTEST 3 (:N {i: 1}) ((a)-[r]-(b)){14,} (:N {i: 2}) RETURN length(p)",
+        "MATCH (:N {i: 1}) ((a)-[r]->(b)){3,} ((c)-[s]->(d)){3,} RETURN size(r) + size(s) AS n LIMIT 1000000",
+    ] {
+        let none = Parameters::default();
+        let timeout = Some(Duration::from_millis(300));
+        let begun = Instant::now();
+        let query = Query { timeout, ..Query::new(Language::OpenCypher, text, &none) };
+        let code = database.query(&query).expect_err(text).code();
+        assert_eq!(code, ErrorCode::TimeLimitExceeded, "{text}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{text} {:?}", begun.elapsed());
+        let (code, took) = cancelled(&database, text, Duration::from_millis(50));
+        assert_eq!(code, Some(ErrorCode::Cancelled), "{text}");
+        assert!(took < Duration::from_secs(5), "{text} {took:?}");
+    }
+    // The first walks leave before the others are looked for.
+    assert_eq!(run(&database, "MATCH ((a)-[r]->(b))+ RETURN 1 LIMIT 3"), ["1", "1", "1"]);
+}
+
+#[test]
+fn a_long_quantified_path_is_charged_to_the_memory_of_the_query() {
+    let database = limited(4 << 20);
+    run(&database, "UNWIND range(0, 3000) AS i CREATE (:N {i: i})");
+    run(&database, "MATCH (a:N), (b:N) WHERE b.i = a.i + 1 CREATE (a)-[:T]->(b)");
+    assert_eq!(run(&database, "MATCH (:N {i: 0}) ((a)-[r]->(b)){100} RETURN size(a)"), ["100"]);
+    run(&database, "UNWIND range(1, 8) AS i CREATE (:M {i: i})");
+    run(&database, "MATCH (a:M), (b:M) WHERE a <> b CREATE (a)-[:T]->(b)");
+    assert_eq!(run(&database, "MATCH p = SHORTEST 3 (:M {i: 1})-->+(:M {i: 2}) RETURN length(p)").len(), 3);
+    for text in [
+        "MATCH (:N {i: 0}) ((a)-[r]->(b))+ (c) RETURN collect(a)",
+        "MATCH p = SHORTEST 3 (:M {i: 1}) ((a)--(b)){20,} (:M {i: 2}) RETURN length(p)",
+        "MATCH p = SHORTEST 2 GROUPS ((:M {i: 1}) ((a)-[r]-(b))+ (:M) WHERE size(r) > 30) RETURN length(p)",
+    ] {
+        let (code, _) = timed(&database, text);
+        assert_eq!(code, Some(ErrorCode::QueryLimitExceeded), "{text}");
+    }
+}

@@ -276,14 +276,41 @@ impl LabelTest {
 pub struct PathPattern {
     /// `p`.
     pub variable: Option<Name>,
-    /// `shortestPath` or `allShortestPaths` around it.
+    /// `shortestPath` or `allShortestPaths` around it, or a selector before it.
     pub shortest: Option<Shortest>,
+    /// `SHORTEST k` and its kin before a path of one quantified path pattern.
+    pub choice: Option<Choice>,
+    /// `TRAIL` and its kin before the path.
+    pub mode: Option<PathMode>,
+    /// Whether `shortest` is a selector (`ANY SHORTEST`), which chooses paths before the WHERE of its clause.
+    pub selector: bool,
     /// Vertices, from left to right.
     pub nodes: Vec<NodePattern>,
     /// Edges, from left to right.
     pub edges: Vec<EdgePattern>,
+    /// `WHERE` inside the parentheses around it.
+    pub filter: Option<Box<Expr>>,
     /// Where it starts.
     pub place: Place,
+}
+
+/// Elements that a path may repeat; no relationship occurs twice in one MATCH in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathMode {
+    /// Nodes and relationships.
+    Walk,
+    /// Nodes.
+    Trail,
+    /// None.
+    Acyclic,
+}
+
+/// The number of paths, or of their lengths (`groups`), that a selector chooses between two vertices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "explained by the comment")]
+pub struct Choice {
+    pub count: u32,
+    pub groups: bool,
 }
 
 /// `(variable:Label {key: value})`.
@@ -318,6 +345,9 @@ pub struct EdgePattern {
     pub length: Option<Length>,
     /// Whether the bounds stand after the arrow (`-[r:T WHERE r.k = 1]->{1,3}`), so that `WHERE` is about each relationship.
     pub quantified: bool,
+    /// The path in the parentheses of a quantified path pattern (`((a)-[r]->(b)){1,3}`), whose repetitions `length` bounds.
+    /// Then the fields before are empty.
+    pub group: Option<Box<PathPattern>>,
     /// Where it starts.
     pub place: Place,
 }

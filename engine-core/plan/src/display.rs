@@ -3,7 +3,7 @@
 use crate::op::ScanTest;
 use crate::{
     ApplyKind, Arithmetic, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
-    RepeatTest, ScanColumn, ScanFilter, Shortest, Signature, Slot, SortKey,
+    RepeatTest, ScanColumn, ScanFilter, Selection, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
@@ -55,13 +55,14 @@ fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     join(items, ", ")
 }
 
+fn bounds(Length { min, max }: Length) -> String {
+    format!("*{min}..{}", max.map(|max| max.to_string()).unwrap_or_default())
+}
+
 fn arrow(direction: Direction, labels: &[Str], length: Option<Length>) -> String {
     let mut inner = join(labels.iter(), "|");
-    if let Some(Length { min, max }) = length {
-        let _ = write!(inner, "*{min}..");
-        if let Some(max) = max {
-            let _ = write!(inner, "{max}");
-        }
+    if let Some(length) = length {
+        inner.push_str(&bounds(length));
     }
     match direction {
         Direction::Out => format!("-[{inner}]->"),
@@ -107,6 +108,7 @@ fn add_lines<'p>(op: &'p Op, depth: usize, lines: &mut Vec<(String, Option<&'p O
     };
     match op {
         Op::Apply { plan, .. } | Op::Bind { plan, .. } => add_lines(plan, depth + 1, lines),
+        Op::QuantifiedPath { body, .. } => add_lines(body, depth + 1, lines),
         Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
             for branch in branches {
                 sub("branch", branch);
@@ -201,6 +203,39 @@ fn describe(op: &Op) -> String {
             if !exclude.is_empty() {
                 let _ = write!(text, " without [{}]", slots(exclude));
             }
+            text
+        }
+        Op::QuantifiedPath {
+            from,
+            to,
+            into,
+            first,
+            last,
+            length,
+            reversed,
+            edges,
+            groups,
+            exclude,
+            selection,
+            ..
+        } => {
+            let into = if *into { "into " } else { "" };
+            let repeats = bounds(*length);
+            let mut text = format!("repeat path {from} ({first} to {last}){repeats} {into}{to}");
+            if *reversed {
+                text.push_str(" from right to left");
+            }
+            if let Some(edges) = edges {
+                let _ = write!(text, " edges {edges}");
+            }
+            if !groups.is_empty() {
+                let lists = list(groups.iter().map(|(slot, list)| format!("{list} = {slot}")));
+                let _ = write!(text, " lists [{lists}]");
+            }
+            if !exclude.is_empty() {
+                let _ = write!(text, " without [{}]", slots(exclude));
+            }
+            describe_selection(&mut text, selection.as_ref());
             text
         }
         Op::ShortestPath { from, to, direction, labels, length, which, edges, edge_filter, .. } => {
@@ -306,6 +341,14 @@ fn describe(op: &Op) -> String {
     }
 }
 
+fn describe_selection(text: &mut String, selection: Option<&Selection>) {
+    let Some(Selection { count, groups, accept, .. }) = selection else { return };
+    let _ = write!(text, " shortest {count}{}", if *groups { " groups" } else { "" });
+    if let Some(accept) = accept {
+        let _ = write!(text, " of those with {accept}");
+    }
+}
+
 fn describe_creation(text: &mut String, id: Option<&Expr>, properties_from: Option<&Expr>) {
     if let Some(id) = id {
         let _ = write!(text, " id {id}");
@@ -329,6 +372,15 @@ fn describe_pattern(pattern: &crate::MatchPattern) -> String {
     }));
     let edges = list(pattern.edges.iter().map(|e| {
         let (left, right) = (pattern.nodes[e.left].slot, pattern.nodes[e.right].slot);
+        if let (Some(body), Some(length)) = (&e.body, e.length) {
+            let repeated = body.plan.to_string();
+            let lists = list(body.groups.iter().map(|(slot, list)| format!("{list} = {slot}")));
+            let repeated = join(repeated.lines().map(str::trim), "; ");
+            let repeats = bounds(length);
+            let mut text = format!("{left} ({repeated}){repeats} {right} as {} lists [{lists}]", e.slot);
+            describe_selection(&mut text, body.selection.as_ref());
+            return text;
+        }
         let shortest = match e.shortest {
             None => "",
             Some(Shortest::One) => "shortest ",

@@ -37,7 +37,9 @@ pub use op::{
     AggregateItem, ApplyKind, BindKind, Branch, Column, Op, Plan, PropertyAssignment, RepeatTest, ScanColumn,
     ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
-pub use pattern::{Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Shortest};
+pub use pattern::{
+    Length, MatchPattern, NamedPath, PatternBody, PatternEdge, PatternNode, Selection, Shortest,
+};
 pub use procedure::{Procedure, Signature};
 pub use top::TopEdges;
 pub use types::{TypeTest, ValueType};

@@ -1,6 +1,6 @@
 //! Operators: rows in, rows out.
 
-use crate::pattern::Shortest;
+use crate::pattern::{Selection, Shortest};
 use crate::{AggregateKind, Expr, Length, MatchPattern, Procedure};
 use std::fmt;
 use std::time::Duration;
@@ -279,6 +279,39 @@ pub enum Op {
         /// Whether each end of a row is yielded once, however many walks lead to it, as a pass finds. `edges` is `None`
         /// then, and the least length at most 1.
         ends_only: bool,
+    },
+    /// A row for each walk from `from` that repeats `body`, and repeats no edge.
+    QuantifiedPath {
+        /// The input.
+        input: Box<Op>,
+        /// The vertex to start from.
+        from: Slot,
+        /// The slot of the last vertex.
+        to: Slot,
+        /// Whether `to` is already bound.
+        into: bool,
+        /// A row for each repetition from the vertex in `first`.
+        body: Box<Op>,
+        /// The slot where a repetition starts, bound in the rows that the body gets.
+        first: Slot,
+        /// The slot where a repetition ends.
+        last: Slot,
+        /// Slots of the edges of a repetition, from left to right.
+        steps: Vec<Slot>,
+        /// Bounds of the number of repetitions.
+        length: Length,
+        /// Whether the walk starts at the right end of the pattern, so that its last repetition comes first in lists.
+        reversed: bool,
+        /// The slot of the list of all edges.
+        edges: Option<Slot>,
+        /// Slots of a repetition, each with the slot of the list of its values.
+        groups: Vec<(Slot, Slot)>,
+        /// Slots of edges, or of lists of edges, that the walk must not use.
+        exclude: Vec<Slot>,
+        /// Which of the walks between two vertices are yielded; `None`: all.
+        selection: Option<Selection>,
+        /// Input slots that the body uses, as a pass finds; `None`: all slots.
+        uses: Option<Vec<Slot>>,
     },
     /// The shortest walk, or all shortest walks, between two bound vertices. Without one, no row.
     ShortestPath {

@@ -1,7 +1,7 @@
 //! A graph pattern (openCypher MATCH) without an order of evaluation. `passes::match_order` chooses one and lowers the
 //! pattern to scans, look-ups and expands.
 
-use crate::{Expr, Slot};
+use crate::{Expr, Op, Slot};
 use tidegraph_types::{Direction, Str};
 
 /// The pattern of one MATCH clause. Its paths refer to nodes by index and may share them.
@@ -53,6 +53,39 @@ pub struct PatternEdge {
     pub length: Option<Length>,
     /// The edge is the body of `shortestPath(…)`; `length` is given too.
     pub shortest: Option<Shortest>,
+    /// The edge is a quantified path pattern, and `length` bounds its repetitions. `slot` holds the edges of all of them.
+    pub body: Option<Box<PatternBody>>,
+}
+
+/// One repetition of a quantified path pattern, such as `(a)-[r]->(b) WHERE a.x < b.x`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PatternBody {
+    /// A row for each match. Its first operator is a `Match` over [`Op::Argument`]; none of its vertices is bound.
+    pub plan: Op,
+    /// Index of the first vertex in that pattern.
+    pub first: usize,
+    /// Index of the last vertex in that pattern.
+    pub last: usize,
+    /// Slots of the edges, from left to right.
+    pub steps: Vec<Slot>,
+    /// Slots of the named vertices and edges, each with the slot of the list that collects them.
+    pub groups: Vec<(Slot, Slot)>,
+    /// Which of the paths between two vertices match; `None`: all.
+    pub selection: Option<Selection>,
+}
+
+/// Chooses some of the paths between two vertices, the shortest first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Selection {
+    /// The largest number of paths, or of their lengths.
+    pub count: u32,
+    /// Whether `count` is about lengths: all paths of these lengths match.
+    pub groups: bool,
+    /// Whether a path that repeats a vertex is never shorter than one without, so that the search need not follow it: each
+    /// repetition is one edge in a given direction.
+    pub directed: bool,
+    /// A condition on the paths to choose from, over their lists and ends.
+    pub accept: Option<Expr>,
 }
 
 /// The number of shortest paths between two vertices to find.

@@ -40,6 +40,7 @@ macro_rules! children {
             Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => {
                 vec![&$($mut)? **input, &$($mut)? **plan]
             }
+            Op::QuantifiedPath { input, body, .. } => vec![&$($mut)? **input, &$($mut)? **body],
             Op::Union { input, branches } | Op::Coalesce { input, branches } => {
                 std::iter::once(&$($mut)? **input).chain(branches.$iter()).collect()
             }
@@ -88,6 +89,9 @@ impl Op {
         match self {
             Op::ScanVertices { filter, .. } => filter.exprs(),
             Op::LookupVertices { ids, .. } | Op::LookupEdges { ids, .. } => vec![ids],
+            Op::QuantifiedPath { selection, .. } => {
+                selection.iter().filter_map(|selection| selection.accept.as_ref()).collect()
+            }
             Op::VarExpand { edge_filter, .. } | Op::ShortestPath { edge_filter, .. } => {
                 edge_filter.iter().map(|(_, e)| &**e).collect()
             }

@@ -7,7 +7,7 @@
 //! * the order of the patterns of a `MATCH` changes nothing, and neither does the side from which each is written.
 
 use crate::campaign::{Difference, Outcome, ask, create};
-use crate::cypher::ast::{Clause, Direction, Expr, Pattern, Projection, Query};
+use crate::cypher::ast::{Clause, Direction, EdgePattern, Expr, Pattern, Projection, Query};
 use crate::cypher::generate::Generator;
 use crate::graph::{Graph, INT_KEYS, LABELS, TEXT_KEY, show_answer};
 use crate::value::Val;
@@ -166,7 +166,11 @@ fn boxed_of(expr: &Expr) -> Box<Expr> {
 
 /// Writes a pattern from its other end, or as it is.
 fn turn(rng: &mut ChaCha8Rng, pattern: &Pattern) -> Pattern {
-    let has_lists = pattern.steps.iter().any(|(edge, _)| edge.range.is_some() && edge.name.is_some());
+    let is_list = |edge: &EdgePattern| {
+        let names_lists = edge.group.as_ref().is_some_and(|group| group.names().next().is_some());
+        names_lists || (edge.range.is_some() && edge.name.is_some())
+    };
+    let has_lists = pattern.steps.iter().any(|(edge, _)| is_list(edge));
     // Paths and lists of edges have an order.
     if pattern.path.is_some() || has_lists || rng.random_bool(0.5) {
         return pattern.clone();
@@ -174,12 +178,11 @@ fn turn(rng: &mut ChaCha8Rng, pattern: &Pattern) -> Pattern {
     let mut nodes = vec![pattern.start.clone()];
     let mut edges = vec![];
     for (edge, node) in &pattern.steps {
-        let mut edge = edge.clone();
-        edge.direction = match edge.direction {
-            Direction::Right => Direction::Left,
-            Direction::Left => Direction::Right,
-            Direction::Any => Direction::Any,
-        };
+        let mut edge = turned_edge(edge);
+        if let Some(group) = &mut edge.group {
+            std::mem::swap(&mut group.left, &mut group.right);
+            group.edge = turned_edge(&group.edge);
+        }
         edges.push(edge);
         nodes.push(node.clone());
     }
@@ -187,5 +190,14 @@ fn turn(rng: &mut ChaCha8Rng, pattern: &Pattern) -> Pattern {
     edges.reverse();
     let mut nodes = nodes.into_iter();
     let start = nodes.next().unwrap_or_default();
-    Pattern { path: None, start, steps: edges.into_iter().zip(nodes).collect() }
+    Pattern { path: None, shortest: pattern.shortest, start, steps: edges.into_iter().zip(nodes).collect() }
+}
+
+fn turned_edge(edge: &EdgePattern) -> EdgePattern {
+    let direction = match edge.direction {
+        Direction::Right => Direction::Left,
+        Direction::Left => Direction::Right,
+        Direction::Any => Direction::Any,
+    };
+    EdgePattern { direction, ..edge.clone() }
 }

@@ -189,7 +189,7 @@ impl Current {
 /// Whether a plan yields its rows in the order of their origins.
 fn is_in_order(op: &Op) -> bool {
     match op {
-        Op::VarExpand { .. } | Op::Repeat { .. } | Op::Match { .. } => false,
+        Op::VarExpand { .. } | Op::QuantifiedPath { .. } | Op::Repeat { .. } | Op::Match { .. } => false,
         Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } => true,
         Op::Apply { input, plan, kind } => {
             is_in_order(input) && (!matches!(kind, ApplyKind::Cross) || is_in_order(plan))

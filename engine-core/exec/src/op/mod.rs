@@ -3,7 +3,7 @@
 //! Roles: [`build`] makes the tree of operators of a plan once. [`Operator::next`] pulls a batch. [`Operator::feed`]
 //! passes a new outer batch to the leaf of a subplan; so a subplan that was built once runs for many batches.
 //!
-//! *Order*: the rows of one input row stay together, in the order of the input. Exceptions are `VarExpand`, `Repeat`
+//! *Order*: the rows of one input row stay together, in the order of the input. Exceptions are `VarExpand`, `QuantifiedPath`, `Repeat`
 //! and operators built from them.
 //!
 //! *Want*: the caller of an operator says how many rows it can use, and from which origins it wants no more rows. An
@@ -27,6 +27,7 @@ mod measured;
 mod merge;
 mod order;
 mod procedure;
+mod quantified;
 mod reach;
 mod repeat;
 mod row;
@@ -205,6 +206,11 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
             Box::new(reach::Reach::new(build(input, measured)?, op)?)
         }
         Op::VarExpand { input, .. } => Box::new(var_expand::VarExpand::new(build(input, measured)?, op)?),
+        Op::QuantifiedPath { input, edges, groups, .. } => {
+            let made = groups.iter().map(|(_, list)| *list).chain(*edges).collect();
+            let path = quantified::QuantifiedPath::new(build(input, measured)?, op, measured)?;
+            held::Held::around(Box::new(path), made)
+        }
         Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input, measured)?, op)?),
         Op::Match { .. } => return Err(Error::Plan("a pattern was not lowered".to_owned())),
         Op::Filter { input, predicate } => Box::new(row::Filter::new(build(input, measured)?, predicate)),

@@ -12,7 +12,7 @@
 //! searches visit many vertices.
 
 use super::expand::Frontier;
-use super::walk::{EdgeFilter, Follow, is_excluded};
+use super::walk::{EdgeFilter, Follow, holds_edge};
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
@@ -175,7 +175,7 @@ impl<'p> Reach<'p> {
             kept.retain(|index| {
                 let index = *index as usize;
                 let (row, _) = self.search.level[self.found.row[index] as usize];
-                !is_excluded(batch, self.exclude, row, self.found.sid[index])
+                !holds_edge(batch, self.exclude, row, self.found.sid[index])
             });
         }
         if let Some(filter) = &self.filter {

@@ -6,7 +6,7 @@
 //! and the walk that it extends.
 
 use super::expand::Frontier;
-use super::walk::{EdgeFilter, Follow, is_excluded};
+use super::walk::{EdgeFilter, Follow, holds_edge};
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
@@ -158,7 +158,7 @@ impl<'p> VarExpand<'p> {
     }
 
     fn is_excluded(&self, row: u32, sid: Sid) -> bool {
-        self.batch.as_ref().is_some_and(|batch| is_excluded(batch, self.exclude, row, sid))
+        self.batch.as_ref().is_some_and(|batch| holds_edge(batch, self.exclude, row, sid))
     }
 
     fn edge_list(&self, walk: usize) -> Value {

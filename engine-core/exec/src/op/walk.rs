@@ -68,8 +68,8 @@ impl<'p> Follow<'p> {
     }
 }
 
-/// Whether one of the slots of a row holds an edge, alone or in a list.
-pub(super) fn is_excluded(batch: &Batch, slots: &[Slot], row: u32, sid: Sid) -> bool {
+/// Whether a row holds an edge in one of these slots, each of which has an edge or a list of edges.
+pub(super) fn holds_edge(batch: &Batch, slots: &[Slot], row: u32, sid: Sid) -> bool {
     slots.iter().filter_map(|slot| batch.column(*slot)).any(|column| match &**column {
         Column::Edges(edges) => edges[row as usize].sid == sid,
         other => match other.get(row as usize) {

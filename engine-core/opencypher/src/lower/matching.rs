@@ -1,7 +1,7 @@
 //! MATCH, OPTIONAL MATCH and WHERE.
 
 use super::pattern::{Matched, Names, require};
-use super::{Lowering, Pending, aggregate};
+use super::{Lowering, Pending, aggregate, shortest};
 use crate::ast::{Expr as Tree, ExprKind, PathPattern};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{ApplyKind, Expr, Op, Slot};
@@ -62,11 +62,21 @@ impl<'a> Lowering<'a> {
         predicate: Option<&'a Tree>,
     ) -> Result<(Op, Vec<Slot>)> {
         let mut matched = self.match_pattern(patterns, Names::New)?;
+        let mut chosen = Conditions::default();
         if let Some(predicate) = predicate {
-            self.add_conditions(predicate, &mut matched.conditions)?;
+            let conditions =
+                if patterns.iter().any(|path| path.selector) { &mut chosen } else { &mut matched.conditions };
+            self.add_conditions(predicate, conditions)?;
+        }
+        // A selector chooses among all paths between two vertices: only conditions on these may come first.
+        for condition in chosen.take_plain() {
+            let about_path = shortest::is_about_path(&condition, &matched.pattern);
+            let conditions = if about_path { &mut chosen } else { &mut matched.conditions };
+            conditions.plain.push(condition);
         }
         let new = matched.new.clone();
-        Ok((self.matched_rows(input, patterns, matched)?, new))
+        let op = self.matched_rows(input, patterns, matched)?;
+        Ok((self.filter(op, chosen)?, new))
     }
 
     /// Returns a plan with a row for each match of a pattern that satisfies its conditions.
@@ -76,6 +86,11 @@ impl<'a> Lowering<'a> {
         patterns: &'a [PathPattern],
         mut matched: Matched,
     ) -> Result<Op> {
+        let chooses = |path: &&PathPattern| path.choice.is_some();
+        if let Some(path) = patterns.iter().find(chooses).filter(|_| patterns.len() > 1) {
+            let construct = "SHORTEST or ANY beside other paths of the same MATCH";
+            return Err(Fault::unsupported(path.place.0, construct));
+        }
         if let Some(place) = patterns.iter().find(|path| path.shortest.is_some()).map(|path| path.place.0) {
             return self.shortest_rows(input, matched, place);
         }

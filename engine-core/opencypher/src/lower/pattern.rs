@@ -7,12 +7,16 @@ use super::{
     Lowering, OPERATORS_OF_EDGE, OPERATORS_OF_NODE, OPERATORS_OF_OTHER_EDGE, Origin, Pending,
     already_declared, label,
 };
-use crate::ast::{EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathPattern, Properties};
-use crate::fault::{Fault, Result};
-use tidegraph_plan::{
-    Comparison, Expr, Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Quantifier, Slot,
+use crate::ast::{
+    Choice, EdgePattern, Expr as Tree, LabelTest, Name, NodePattern, PathMode, PathPattern, Properties,
 };
-use tidegraph_types::Str;
+use crate::fault::{Fault, Result};
+use std::slice::from_ref;
+use tidegraph_plan::{
+    Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternBody, PatternEdge, PatternNode,
+    Quantifier, Selection, Slot,
+};
+use tidegraph_types::{Direction, Str};
 
 /// The meaning of a name that is not in scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,7 +129,38 @@ impl<'a> Lowering<'a> {
         for condition in matched.conditions.take_plain() {
             require(&mut matched.pattern, condition);
         }
+        let mut edges = 0;
+        for path in paths {
+            match &path.filter {
+                Some(filter) if path.choice.is_some() => self.accept(filter, edges, &mut matched.pattern)?,
+                Some(filter) => self.add_conditions(filter, &mut matched.conditions)?,
+                None => {}
+            }
+            edges += path.edges.len();
+        }
         Ok(matched)
+    }
+
+    /// Lowers the WHERE of the parentheses behind a selector, whose pattern has one edge.
+    fn accept(&mut self, filter: &'a Tree, edge: usize, pattern: &mut MatchPattern) -> Result<()> {
+        let before = std::mem::take(&mut self.pending);
+        let condition = self.boolean(filter)?;
+        if !std::mem::replace(&mut self.pending, before).is_empty() {
+            let construct = "subquery inside the WHERE of a path behind a selector";
+            return Err(Fault::unsupported(filter.place.0, construct));
+        }
+        let mut names_path = false;
+        condition.for_each_slot(&mut |slot| names_path |= pattern.paths.iter().any(|path| path.slot == slot));
+        if names_path {
+            let message =
+                "the WHERE of a path behind a selector does not see the path, expected its variables";
+            return Err(Fault::syntax(filter.place.0, message));
+        }
+        let body = pattern.edges.get_mut(edge).and_then(|edge| edge.body.as_mut());
+        if let Some(selection) = body.and_then(|body| body.selection.as_mut()) {
+            selection.accept = Some(condition);
+        }
+        Ok(())
     }
 
     /// Lowers the WHERE of a quantified relationship, in which its name means each relationship. Returns the local slot of
@@ -153,6 +188,7 @@ impl<'a> Lowering<'a> {
     pub(super) fn shape(&mut self, paths: &'a [PathPattern], names: Names) -> Result<Matched> {
         let mut shape = Shape {
             first_slot: Slot(self.slots),
+            first_variable: self.scope.len(),
             names,
             matched: Matched {
                 pattern: MatchPattern::default(),
@@ -168,7 +204,10 @@ impl<'a> Lowering<'a> {
             for (edge, node) in path.edges.iter().zip(path.nodes.iter().skip(1)) {
                 // The edge first, so that the first error of the text is reported.
                 let at = shape.matched.pattern.edges.len();
-                let bound = self.shape_edge(&mut shape, edge, path)?;
+                let bound = match &edge.group {
+                    Some(group) => self.shape_group(&mut shape, edge, group, path)?,
+                    None => self.shape_edge(&mut shape, edge, path)?,
+                };
                 shape.matched.pattern.edges.push(bound);
                 let right = self.shape_node(&mut shape, Some(node))?;
                 let bound = &mut shape.matched.pattern.edges[at];
@@ -179,9 +218,19 @@ impl<'a> Lowering<'a> {
                 let message = "shortestPath() takes a pattern of one relationship";
                 return Err(Fault::syntax(path.place.0, message));
             }
-            if let Some(name) = &path.variable {
-                let slot = self.declare_new(name, Types::PATH)?;
-                shape.matched.new.push(slot);
+            let named = match &path.variable {
+                Some(name) => {
+                    let slot = self.declare_new(name, Types::PATH)?;
+                    shape.matched.new.push(slot);
+                    Some(slot)
+                }
+                None => (path.mode == Some(PathMode::Acyclic)).then(|| self.slot()),
+            };
+            if let Some(slot) = named {
+                if path.mode == Some(PathMode::Acyclic) {
+                    let is_simple = Expr::Call(Function::PathIsSimple, vec![Expr::Slot(slot)]);
+                    require(&mut shape.matched.pattern, is_simple);
+                }
                 let edges = (first_edge..shape.matched.pattern.edges.len()).map(|e| (e, true)).collect();
                 shape.matched.pattern.paths.push(NamedPath { slot, start, edges });
             }
@@ -274,6 +323,77 @@ impl<'a> Lowering<'a> {
             filter: None,
             length,
             shortest: path.shortest,
+            body: None,
+        })
+    }
+
+    /// Lowers a quantified path pattern, whose ends the caller sets. It sees the variables of earlier clauses; outside, its
+    /// own variables are lists.
+    fn shape_group(
+        &mut self,
+        shape: &mut Shape,
+        tree: &'a EdgePattern,
+        group: &'a PathPattern,
+        path: &'a PathPattern,
+    ) -> Result<PatternEdge> {
+        if path.shortest.is_some() {
+            let message = "shortestPath() takes a pattern of one relationship";
+            return Err(Fault::syntax(tree.place.0, message));
+        }
+        let names = group.nodes.iter().map(|node| &node.variable);
+        for name in names.chain(group.edges.iter().map(|edge| &edge.variable)).flatten() {
+            if self.find(&name.text).is_some() {
+                return Err(already_declared(name));
+            }
+        }
+        self.count_operators(OPERATORS_OF_OTHER_EDGE, tree.place.0)?;
+        self.limits.spend(self.scope.len())?;
+        let scope = self.scope.clone();
+        self.scope.truncate(shape.first_variable);
+        let hint = self
+            .hint
+            .replace("a quantified path pattern sees its own variables and those of earlier clauses");
+        let matched = self.match_pattern(from_ref(group), shape.names)?;
+        let named: Vec<(&'a str, Slot)> = self
+            .scope
+            .iter()
+            .skip(shape.first_variable)
+            .map(|variable| (variable.name, variable.slot))
+            .collect();
+        let edges = &matched.pattern.edges;
+        let steps = edges.iter().map(|edge| edge.slot).collect();
+        let direction = edges.first().map_or(Direction::Both, |edge| edge.direction);
+        let any_label = edges.iter().any(|edge| edge.labels.is_empty());
+        let labels = edges.iter().flat_map(|edge| &edge.labels).filter(|_| !any_label).cloned().collect();
+        let first = matched.nodes.first().copied().unwrap_or_default();
+        let last = matched.nodes.last().copied().unwrap_or_default();
+        let plan = self.matched_rows(Op::Argument, from_ref(group), matched)?;
+        self.scope = scope;
+        self.hint = hint;
+
+        let selection = path.choice.map(|Choice { count, groups }| {
+            let directed = direction != Direction::Both;
+            Selection { count, groups, directed, accept: None }
+        });
+        let mut groups = Vec::with_capacity(named.len());
+        for (name, slot) in named {
+            let list = self.slot();
+            self.declare(name, list, Types::LIST, Origin::Clause);
+            shape.matched.new.push(list);
+            groups.push((slot, list));
+        }
+        Ok(PatternEdge {
+            slot: self.slot(),
+            bound: false,
+            left: 0,
+            right: 0,
+            direction,
+            labels,
+            properties: vec![],
+            filter: None,
+            length: tree.length,
+            shortest: None,
+            body: Some(Box::new(PatternBody { plan, first, last, steps, groups, selection })),
         })
     }
 
@@ -294,6 +414,8 @@ impl<'a> Lowering<'a> {
 struct Shape {
     /// The pattern's slots have this number or a higher one.
     first_slot: Slot,
+    /// Number of the variables of earlier clauses in scope.
+    first_variable: usize,
     names: Names,
     matched: Matched,
 }

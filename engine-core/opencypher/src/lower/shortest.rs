@@ -9,8 +9,8 @@ use super::matching::Conditions;
 use super::pattern::{Matched, renamed, require};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{
-    BindKind, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternEdge, Quantifier,
-    Shortest, Slot, SortKey, TotalOrder,
+    BindKind, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternBody, PatternEdge,
+    Quantifier, Shortest, Slot, SortKey, TotalOrder,
 };
 
 /// Lengths that are tried one by one, before all longer paths are compared.
@@ -20,9 +20,7 @@ impl Lowering<'_> {
     /// Returns a plan with a row for each match of a pattern with shortest paths.
     pub(super) fn shortest_rows(&mut self, input: Op, mut matched: Matched, place: u32) -> Result<Op> {
         let mut conditions = matched.conditions;
-        let shortest: Vec<usize> = (matched.pattern.edges.iter().enumerate())
-            .filter_map(|(at, edge)| edge.shortest.map(|_| at))
-            .collect();
+        let shortest = searched(&matched.pattern);
         let mut about = vec![];
         for condition in conditions.take_plain() {
             let Some(edge) = edge_of(&condition, &matched.pattern, &shortest) else {
@@ -163,6 +161,25 @@ fn set_length(plan: &mut Op, length: Length) {
         let Some(input) = op.children_mut().into_iter().next() else { return };
         op = input;
     }
+}
+
+/// Returns the edges of a pattern that are shortest paths.
+fn searched(pattern: &MatchPattern) -> Vec<usize> {
+    pattern.edges.iter().enumerate().filter_map(|(at, edge)| edge.shortest.map(|_| at)).collect()
+}
+
+/// Whether a condition is about a path of the pattern, and not only about its ends.
+pub(super) fn is_about_path(condition: &Expr, pattern: &MatchPattern) -> bool {
+    let lists = |body: &PatternBody, slot: Slot| body.groups.iter().any(|(_, list)| *list == slot);
+    let is_of = |edge: &PatternEdge, slot: Slot| {
+        edge.slot == slot || edge.body.as_ref().is_some_and(|body| lists(body, slot))
+    };
+    let mut found = false;
+    condition.for_each_slot(&mut |slot| {
+        found |= pattern.edges.iter().any(|edge| is_of(edge, slot));
+        found |= pattern.paths.iter().any(|path| path.slot == slot);
+    });
+    found
 }
 
 /// Returns the shortest path that a condition is about.

@@ -506,10 +506,22 @@ fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
     if let Some(filter) = filters.flatten().next() {
         return fault(filter.place, format!("WHERE inside a pattern is not allowed in {clause}"));
     }
+    if path.mode.is_some() {
+        return fault(path.place, format!("a path mode is not allowed in {clause}"));
+    }
+    if path.selector {
+        return fault(path.place, format!("SHORTEST or ANY is not allowed in {clause}"));
+    }
     if path.shortest.is_some() {
         return fault(path.place, format!("shortestPath() is not allowed in {clause}"));
     }
+    if let Some(filter) = &path.filter {
+        return fault(filter.place, format!("WHERE inside a pattern is not allowed in {clause}"));
+    }
     for edge in &path.edges {
+        if edge.group.is_some() {
+            return fault(edge.place, format!("quantified path pattern is not allowed in {clause}"));
+        }
         if edge.length.is_some() {
             return fault(edge.place, format!("variable length relationship is not allowed in {clause}"));
         }

@@ -248,11 +248,26 @@ impl Parser<'_> {
 
     fn match_clause(&mut self, optional: bool) -> Result<ClauseKind> {
         self.expect_keyword(Keyword::Match)?;
+        self.match_mode()?;
         let patterns = self.list_of(Self::path_pattern)?;
         while self.at_word("USING") {
             self.match_hint()?;
         }
         Ok(ClauseKind::Match { optional, patterns, predicate: self.where_clause()? })
+    }
+
+    /// `DIFFERENT RELATIONSHIPS`, the default, after `MATCH`.
+    fn match_mode(&mut self) -> Result<()> {
+        if self.peek_at(1) != TokenKind::Word {
+            return Ok(());
+        }
+        if self.at_word("REPEATABLE") {
+            return Err(Fault::unsupported(self.place().0, "match mode REPEATABLE ELEMENTS"));
+        }
+        if self.accept_word("DIFFERENT") && !self.accept_word("RELATIONSHIPS") {
+            return Err(self.unexpected("RELATIONSHIPS"));
+        }
+        Ok(())
     }
 
     /// `USING INDEX n:Label(key)`, `USING SCAN n:Label`, `USING JOIN ON n`: the planner chooses by its statistics instead.

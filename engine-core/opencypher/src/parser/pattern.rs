@@ -1,7 +1,7 @@
 //! Patterns: paths of vertices and edges, in MATCH, CREATE, MERGE and inside expressions.
 
 use super::Parser;
-use crate::ast::{EdgePattern, NodePattern, PathPattern, Properties};
+use crate::ast::{Choice, EdgePattern, NodePattern, PathMode, PathPattern, Place, Properties};
 use crate::fault::{Fault, Result};
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
@@ -17,28 +17,39 @@ impl Parser<'_> {
             variable = Some(self.variable()?);
             self.expect(TokenKind::Equal, "'='")?;
         }
-        let mut path = match (self.shortest_ahead(), self.selector()?) {
+        let shortest = self.shortest_ahead();
+        let selector = self.selector()?;
+        let mode = self.path_mode(selector.is_some())?;
+        let mut path = match (shortest, selector) {
             (Some(shortest), None) => self.shortest_path(shortest)?,
             (_, None) => self.path_chain()?,
-            (_, Some(selector)) => {
+            (_, Some(choice)) => {
                 let mut path = self.path_chain()?;
-                let is_walk = matches!(&path.edges[..], [edge] if edge.quantified && edge.filter.is_none());
-                if !is_walk {
-                    let construct = "SHORTEST over a pattern other than one quantified relationship";
-                    return Err(Fault::unsupported(place.0, construct));
+                let [edge] = &mut path.edges[..] else { return Err(not_one_quantified(place)) };
+                if !edge.quantified {
+                    return Err(not_one_quantified(place));
                 }
-                path.shortest = Some(selector);
+                match choice {
+                    Choice { count: 1, groups } if edge.group.is_none() => {
+                        path.shortest = Some(if groups { Shortest::All } else { Shortest::One });
+                    }
+                    _ => {
+                        self.wrap_in_group(edge)?;
+                        path.choice = Some(choice);
+                    }
+                }
+                path.selector = true;
                 path
             }
         };
         path.variable = variable;
+        path.mode = mode;
         path.place = place;
         Ok(path)
     }
 
-    /// `ANY SHORTEST`, `SHORTEST 1`, `ALL SHORTEST`, `SHORTEST GROUP` before a pattern.
-    fn selector(&mut self) -> Result<Option<Shortest>> {
-        let place = self.place();
+    /// `ANY SHORTEST`, `SHORTEST 2 PATHS`, `ALL SHORTEST`, `SHORTEST 2 GROUPS`, `ANY 2` before a pattern.
+    fn selector(&mut self) -> Result<Option<Choice>> {
         let is_all = self.peek() == TokenKind::Keyword(Keyword::All);
         let is_any = self.at_word("ANY");
         let words = usize::from(is_all || is_any);
@@ -46,38 +57,78 @@ impl Parser<'_> {
         let is_shortest = next.is_some_and(|token| {
             token.kind == TokenKind::Word && self.slice(token).eq_ignore_ascii_case("SHORTEST")
         });
-        let ends = self.peek_at(words + 1);
-        let is_selector = is_shortest
+        let ends = self.peek_at(words + usize::from(is_shortest));
+        let is_selector = (is_shortest || is_any)
             && matches!(
                 ends,
                 TokenKind::LeftParen | TokenKind::Integer | TokenKind::Dollar | TokenKind::Word
             );
         if !is_selector {
-            if is_any && matches!(self.peek_at(1), TokenKind::LeftParen | TokenKind::Integer) {
-                return Err(Fault::unsupported(place.0, "ANY before a pattern"));
-            }
             return Ok(None);
         }
-        self.at += words + 1;
+        self.at += words + usize::from(is_shortest);
         let token = self.token();
         let count = if self.accept(TokenKind::Integer) {
-            Some(literal::integer(self.slice(token), false, token.start)?)
+            let count = literal::integer(self.slice(token), false, token.start)?;
+            match u32::try_from(count) {
+                Ok(count @ 1..) => count,
+                _ => {
+                    let message = format!("a selector takes a number from 1 to {}, not {count}", u32::MAX);
+                    return Err(Fault::syntax(token.start, message));
+                }
+            }
         } else {
-            None
+            1
         };
         for word in ["PATHS", "PATH"] {
             if self.accept_word(word) {
                 break;
             }
         }
-        let groups = self.accept_word("GROUPS") || self.accept_word("GROUP");
-        match (count, groups) {
-            (None | Some(1), true) => Ok(Some(Shortest::All)),
-            (None, false) if is_all => Ok(Some(Shortest::All)),
-            (None | Some(1), false) => Ok(Some(Shortest::One)),
-            (Some(1..), _) => Err(Fault::unsupported(place.0, "SHORTEST of several paths or groups")),
-            (Some(_), _) => Err(Fault::syntax(token.start, "SHORTEST takes a number of at least 1")),
+        let groups = is_shortest && (self.accept_word("GROUPS") || self.accept_word("GROUP"));
+        Ok(Some(Choice { count, groups: groups || is_all }))
+    }
+
+    /// `WALK`, `TRAIL`, `ACYCLIC`, perhaps with `PATHS`, before a pattern.
+    fn path_mode(&mut self, after_selector: bool) -> Result<Option<PathMode>> {
+        let place = self.place();
+        let has_noun = matches!(self.peek_at(1), TokenKind::Word) && self.peek_at(2) == TokenKind::LeftParen;
+        if !has_noun && self.peek_at(1) != TokenKind::LeftParen {
+            return Ok(None);
         }
+        let mode = if self.at_word("WALK") {
+            PathMode::Walk
+        } else if self.at_word("TRAIL") {
+            PathMode::Trail
+        } else if self.at_word("ACYCLIC") {
+            PathMode::Acyclic
+        } else if self.at_word("SIMPLE") {
+            return Err(Fault::unsupported(place.0, "path mode SIMPLE"));
+        } else {
+            return Ok(None);
+        };
+        if after_selector && mode == PathMode::Acyclic {
+            return Err(Fault::unsupported(place.0, "ACYCLIC after SHORTEST or ANY"));
+        }
+        self.at += 1;
+        if has_noun && !self.accept_word("PATHS") && !self.accept_word("PATH") {
+            return Err(self.unexpected("'(', PATH or PATHS"));
+        }
+        Ok(Some(mode))
+    }
+
+    /// Turns a quantified relationship into the quantified path pattern that means the same.
+    fn wrap_in_group(&self, edge: &mut EdgePattern) -> Result<()> {
+        if edge.group.is_some() {
+            return Ok(());
+        }
+        let place = edge.place;
+        let nodes = vec![self.anonymous_node(place)?, self.anonymous_node(place)?];
+        let inner = EdgePattern { length: None, quantified: false, ..edge.clone() };
+        let group = PathPattern { nodes, edges: vec![inner], ..empty_path(place) };
+        let length = edge.length.unwrap_or(Length { min: 1, max: Some(1) });
+        *edge = quantified(group, length, place)?;
+        Ok(())
     }
 
     /// Whether `shortestPath(` or `allShortestPaths(` comes next.
@@ -106,27 +157,75 @@ impl Parser<'_> {
         Ok(path)
     }
 
-    /// `(a)-[r]->(b)`, perhaps in parentheses.
+    /// `(a)-[r]->(b)`, perhaps in parentheses, with quantified path patterns.
     pub(super) fn path_chain(&mut self) -> Result<PathPattern> {
         let place = self.place();
-        if self.peek() == TokenKind::LeftParen && self.peek_at(1) == TokenKind::LeftParen {
-            self.enter()?;
-            self.at += 1;
-            let path = self.path_chain()?;
-            self.expect(TokenKind::RightParen, "')'")?;
-            self.leave();
-            if matches!(self.peek(), TokenKind::LeftBrace | TokenKind::Plus | TokenKind::Star) {
-                return Err(Fault::unsupported(place.0, "quantified path pattern"));
+        let mut path = empty_path(place);
+        loop {
+            let misses_node = path.nodes.len() == path.edges.len();
+            if self.group_ahead() {
+                let place = self.place();
+                let group = self.parenthesized()?;
+                let Some(length) = self.quantifier()? else {
+                    let next =
+                        matches!(self.peek(), TokenKind::LeftParen | TokenKind::Minus | TokenKind::Less);
+                    if path.nodes.is_empty() && !next {
+                        return Ok(group);
+                    }
+                    let construct = "parenthesized path pattern without quantifier beside other patterns";
+                    return Err(Fault::unsupported(place.0, construct));
+                };
+                if misses_node {
+                    path.nodes.push(self.anonymous_node(place)?);
+                }
+                path.edges.push(quantified(group, length, place)?);
+            } else if path.nodes.is_empty() || (misses_node && self.peek() == TokenKind::LeftParen) {
+                path.nodes.push(self.node_pattern()?);
+                while matches!(self.peek(), TokenKind::Minus | TokenKind::Less) {
+                    path.edges.push(self.edge_pattern()?);
+                    path.nodes.push(self.node_pattern()?);
+                }
+            } else {
+                break;
             }
-            return Ok(path);
         }
-        let mut nodes = vec![self.node_pattern()?];
-        let mut edges = vec![];
-        while matches!(self.peek(), TokenKind::Minus | TokenKind::Less) {
-            edges.push(self.edge_pattern()?);
-            nodes.push(self.node_pattern()?);
+        if path.nodes.len() == path.edges.len() {
+            path.nodes.push(self.anonymous_node(self.place())?);
         }
-        Ok(PathPattern { variable: None, shortest: None, nodes, edges, place })
+        Ok(path)
+    }
+
+    /// Whether a path in parentheses comes next.
+    fn group_ahead(&self) -> bool {
+        let is_name = matches!(self.peek_at(1), TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_));
+        self.peek() == TokenKind::LeftParen
+            && (self.peek_at(1) == TokenKind::LeftParen || (is_name && self.peek_at(2) == TokenKind::Equal))
+    }
+
+    /// `((a)-[r]->(b) WHERE a.x < b.x)`
+    fn parenthesized(&mut self) -> Result<PathPattern> {
+        self.enter()?;
+        self.expect(TokenKind::LeftParen, "'('")?;
+        if self.peek() != TokenKind::LeftParen {
+            let construct = "path variable inside a parenthesized path pattern";
+            return Err(Fault::unsupported(self.place().0, construct));
+        }
+        let mut path = self.path_chain()?;
+        let place = self.place();
+        if let Some(filter) = self.bracketed(false, Self::where_clause)? {
+            if path.filter.is_some() {
+                return Err(Fault::syntax(place.0, "a second WHERE for the same path pattern"));
+            }
+            path.filter = Some(Box::new(filter));
+        }
+        self.expect(TokenKind::RightParen, "WHERE or ')'")?;
+        self.leave();
+        Ok(path)
+    }
+
+    fn anonymous_node(&self, place: Place) -> Result<NodePattern> {
+        self.limits.charge(size_of::<NodePattern>() + size_of::<EdgePattern>())?;
+        Ok(NodePattern { variable: None, labels: None, properties: Properties::None, filter: None, place })
     }
 
     fn node_pattern(&mut self) -> Result<NodePattern> {
@@ -177,6 +276,7 @@ impl Parser<'_> {
             direction: Direction::Both,
             length: None,
             quantified: false,
+            group: None,
             place,
         };
         if self.accept(TokenKind::LeftBracket) {
@@ -221,7 +321,7 @@ impl Parser<'_> {
         Ok(low.map_or(Length { min: 1, max: None }, |n| Length { min: n, max: Some(n) }))
     }
 
-    /// `+`, `*`, `{n}`, `{m,n}`, `{m,}`, `{,n}` after a relationship.
+    /// `+`, `*`, `{n}`, `{m,n}`, `{m,}`, `{,n}` after a relationship or a path in parentheses.
     fn quantifier(&mut self) -> Result<Option<Length>> {
         if self.accept(TokenKind::Plus) {
             return Ok(Some(Length { min: 1, max: None }));
@@ -237,12 +337,12 @@ impl Parser<'_> {
         let length = if self.accept(TokenKind::Comma) {
             Length { min: low.unwrap_or(0), max: self.length_bound()? }
         } else {
-            let Some(exact) = low else { return Err(self.unexpected("a number of relationships or ','")) };
+            let Some(exact) = low else { return Err(self.unexpected("a number of repetitions or ','")) };
             Length { min: exact, max: Some(exact) }
         };
         self.expect(TokenKind::RightBrace, "'}'")?;
         if length.max.is_some_and(|max| max < length.min || max == 0) {
-            let message = "a quantifier takes at least 1 relationship, and no fewer than its lower bound";
+            let message = "a quantifier takes an upper bound of at least 1, and of at least its lower bound";
             return Err(Fault::syntax(place.0, message));
         }
         Ok(Some(length))
@@ -305,4 +405,43 @@ impl Parser<'_> {
         }
         self.peek_at(next) == TokenKind::LeftParen
     }
+}
+
+/// Returns the error that a selector stands before a pattern that it does not take.
+fn not_one_quantified(place: Place) -> Fault {
+    let construct = "SHORTEST or ANY over a pattern other than one quantified relationship or path pattern";
+    Fault::unsupported(place.0, construct)
+}
+
+fn empty_path(place: Place) -> PathPattern {
+    let (nodes, edges) = (vec![], vec![]);
+    let (variable, shortest, choice, mode, filter) = (None, None, None, None, None);
+    PathPattern { variable, shortest, choice, mode, selector: false, nodes, edges, filter, place }
+}
+
+/// Makes a quantified path pattern.
+fn quantified(group: PathPattern, length: Length, place: Place) -> Result<EdgePattern> {
+    if group.edges.is_empty() {
+        return Err(Fault::syntax(place.0, "a quantified path pattern needs at least one relationship"));
+    }
+    if let Some(inner) = group.edges.iter().find(|edge| edge.length.is_some()) {
+        let message = match inner {
+            EdgePattern { quantified: true, .. } => {
+                "a quantifier inside a quantified path pattern is not allowed"
+            }
+            _ => "a relationship of variable length inside a quantified path pattern is not allowed",
+        };
+        return Err(Fault::syntax(inner.place.0, message));
+    }
+    Ok(EdgePattern {
+        variable: None,
+        types: None,
+        properties: Properties::None,
+        filter: None,
+        direction: Direction::Both,
+        length: Some(length),
+        quantified: true,
+        group: Some(Box::new(group)),
+        place,
+    })
 }

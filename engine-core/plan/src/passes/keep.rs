@@ -96,6 +96,7 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
             exclude.iter().for_each(|slot| before.insert(*slot));
             before.add_exprs(op);
         }
+        Op::QuantifiedPath { .. } => quantified(op, &mut before, set),
         Op::ShortestPath { from, to, .. } => {
             before.insert(*from);
             before.insert(*to);
@@ -126,6 +127,36 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
         Some(input) => walk(input, before, set),
         None => before,
     }
+}
+
+/// Drops the lists of a quantified path that nothing uses, and adds the slots that the operator needs.
+fn quantified(op: &mut Op, before: &mut Live, set: bool) {
+    before.add_exprs(op);
+    let Op::QuantifiedPath { from, to, into, body, first, last, steps, edges, groups, exclude, uses, .. } =
+        op
+    else {
+        return;
+    };
+    if set {
+        groups.retain(|(_, list)| before.contains(*list));
+        *edges = edges.filter(|slot| before.contains(*slot));
+    }
+    groups.iter().for_each(|(_, list)| before.remove(*list));
+    edges.iter().for_each(|slot| before.remove(*slot));
+    let of_repetition = steps.iter().chain(groups.iter().map(|(slot, _)| slot)).chain([&*last]);
+    let mut needed = walk(body, Live::of(of_repetition.copied()), set);
+    needed.remove(*first);
+    if set {
+        *uses = Some(needed.slots());
+    }
+    before.extend(&needed);
+    if *into {
+        before.insert(*to);
+    } else {
+        before.remove(*to);
+    }
+    before.insert(*from);
+    exclude.iter().for_each(|slot| before.insert(*slot));
 }
 
 /// Adds the slots that the subplans of an operator need; `before` holds the slots that are used after it.

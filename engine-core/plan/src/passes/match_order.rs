@@ -15,8 +15,8 @@ use super::Knowledge;
 use super::estimate::Estimate;
 use crate::op::ScanTest;
 use crate::{
-    Comparison, Expr, Function, MatchPattern, Op, PatternEdge, PatternNode, Plan, ScanCondition, ScanFilter,
-    Slot, Stopped,
+    Comparison, Expr, Function, Length, MatchPattern, Op, PatternBody, PatternEdge, PatternNode, Plan,
+    ScanCondition, ScanFilter, Slot, Stopped,
 };
 use conditions::{Tested, is_operand, join, test_of};
 use conjuncts::Conjuncts;
@@ -94,7 +94,10 @@ impl<'a> Lowering<'a> {
     fn new(input: Op, pattern: MatchPattern, knowledge: &'a Knowledge<'a>, slots: &'a mut u32) -> Self {
         let node_slots = pattern.nodes.iter().filter(|n| !n.bound).map(|n| n.slot);
         let edge_slots = pattern.edges.iter().filter(|e| !e.bound).map(|e| e.slot);
-        let unbound = node_slots.chain(edge_slots).chain(pattern.paths.iter().map(|p| p.slot)).collect();
+        let bodies = pattern.edges.iter().filter_map(|edge| edge.body.as_ref());
+        let lists = bodies.flat_map(|body| body.groups.iter().map(|(_, list)| *list));
+        let path_slots = pattern.paths.iter().map(|p| p.slot);
+        let unbound = node_slots.chain(edge_slots).chain(lists).chain(path_slots).collect();
         let mut conjuncts = Conjuncts::default();
         if let Some(predicate) = pattern.predicate {
             conjuncts.push_all(predicate, &unbound);
@@ -150,13 +153,13 @@ impl<'a> Lowering<'a> {
             limits.spend(parts)?;
             limits.charge(2 * self.used.len() * size_of::<Slot>() + size_of::<Op>())?;
             if let Some(next) = self.search(None)? {
-                next.edges.into_iter().for_each(|index| self.follow(index));
+                next.edges.into_iter().try_for_each(|index| self.follow(index))?;
             } else if let Some(index) = self.next_edge() {
-                self.follow(index);
+                self.follow(index)?;
             } else if let Some(index) = self.next_start() {
                 let next = self.search(Some(index))?;
                 self.start(next.as_ref().and_then(|next| next.start).unwrap_or(index));
-                next.into_iter().flat_map(|next| next.edges).for_each(|index| self.follow(index));
+                next.into_iter().flat_map(|next| next.edges).try_for_each(|index| self.follow(index))?;
             } else {
                 break;
             }
@@ -423,8 +426,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn follow(&mut self, index: usize) {
-        let edge = self.edges[index].clone();
+    fn follow(&mut self, index: usize) -> Result<(), Stopped> {
+        let mut edge = self.edges[index].clone();
         // A shortest path is searched from its left end.
         let from_left = match edge.shortest {
             Some(_) => self.node_done[edge.left],
@@ -438,6 +441,13 @@ impl<'a> Lowering<'a> {
         let slot = if edge.bound { self.fresh() } else { edge.slot };
         let labels = edge.labels.clone();
         match (edge.length, edge.shortest) {
+            (Some(length), _) if edge.body.is_some() => {
+                let exclude = self.may_coincide(&edge.labels);
+                let ends = (from, to_slot, into);
+                if let Some(body) = edge.body.take() {
+                    self.repeat(*body, length, ends, from_left, slot, exclude)?;
+                }
+            }
             (Some(length), Some(which)) => {
                 let edge_filter = self.edge_filter(&edge);
                 self.wrap(|input| Op::ShortestPath {
@@ -504,6 +514,44 @@ impl<'a> Lowering<'a> {
             self.finish_node(to, true);
         }
         self.check();
+        Ok(())
+    }
+
+    /// Follows a quantified path pattern from one of its ends, which binds that end of each repetition.
+    fn repeat(
+        &mut self,
+        body: PatternBody,
+        length: Length,
+        (from, to, into): (Slot, Slot, bool),
+        from_left: bool,
+        edges: Slot,
+        exclude: Vec<Slot>,
+    ) -> Result<(), Stopped> {
+        let PatternBody { mut plan, first, last, steps, groups, selection } = body;
+        let (first, last) = if from_left { (first, last) } else { (last, first) };
+        let ends = bind_start(&mut plan, first, last);
+        walk(&mut plan, self.knowledge, self.slots)?;
+        let Some((first, last)) = ends else { return Ok(()) };
+        let lists: Vec<Slot> = groups.iter().map(|(_, list)| *list).collect();
+        self.wrap(|input| Op::QuantifiedPath {
+            input,
+            from,
+            to,
+            into,
+            body: Box::new(plan),
+            first,
+            last,
+            steps,
+            length,
+            reversed: !from_left,
+            edges: Some(edges),
+            groups,
+            exclude,
+            selection,
+            uses: None,
+        });
+        lists.into_iter().for_each(|list| self.bind(list));
+        Ok(())
     }
 
     /// Returns the edges, and lists of edges, matched so far that may hold an edge with these labels.
@@ -590,6 +638,20 @@ impl<'a> Lowering<'a> {
         let made = Expr::Call(Function::MakePath, args);
         self.wrap(|input| Op::Let { input, bindings: vec![(path.slot, made)] });
         self.bind(path.slot);
+    }
+}
+
+/// Marks a vertex of the pattern at the bottom of a plan as bound. Returns the slots of this vertex and of another one.
+fn bind_start(plan: &mut Op, first: usize, last: usize) -> Option<(Slot, Slot)> {
+    let mut op = plan;
+    loop {
+        if let Op::Match { pattern, .. } = op {
+            let last = pattern.nodes.get(last)?.slot;
+            let first = pattern.nodes.get_mut(first)?;
+            first.bound = true;
+            return Some((first.slot, last));
+        }
+        op = op.children_mut().into_iter().next()?;
     }
 }
 

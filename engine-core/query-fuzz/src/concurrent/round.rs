@@ -104,7 +104,7 @@ fn meeting(rng: &mut ChaCha8Rng, graph: &Graph) -> Drawn {
     let start = |labels: &[&str], properties: Vec<(String, Expr)>| {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let start = NodePattern { name: Some(name.clone()), labels, properties };
-        Pattern { path: None, start, steps: vec![] }
+        Pattern { path: None, shortest: None, start, steps: vec![] }
     };
     let with_value = || start(&[label], vec![(key.to_owned(), Expr::Literal(value.clone()))]);
     let matched = |filter| Clause::Match { optional: false, patterns: vec![start(&[], vec![])], filter };

@@ -73,6 +73,8 @@ pub struct Projection {
 pub struct Pattern {
     /// Name of the path.
     pub path: Option<String>,
+    /// `SHORTEST k GROUPS` before it.
+    pub shortest: Option<u8>,
     /// First node.
     pub start: NodePattern,
     /// Edges with the nodes behind them.
@@ -103,6 +105,28 @@ pub struct EdgePattern {
     pub range: Option<(Option<usize>, Option<usize>)>,
     /// Properties that each edge must have.
     pub properties: Vec<(String, Expr)>,
+    /// What a quantified path pattern repeats; then the edge has a range and no name, types or properties.
+    pub group: Option<Box<Group>>,
+}
+
+/// `(left)-[edge]->(right) WHERE filter`, which a quantified path pattern repeats.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Node on the left.
+    pub left: NodePattern,
+    /// The edge.
+    pub edge: EdgePattern,
+    /// Node on the right.
+    pub right: NodePattern,
+    /// A condition on each repetition.
+    pub filter: Option<Expr>,
+}
+
+impl Group {
+    /// Returns the names of its variables.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        [&self.left.name, &self.edge.name, &self.right.name].into_iter().flatten()
+    }
 }
 
 /// The direction of an edge, read from left to right.
@@ -332,6 +356,9 @@ impl fmt::Display for Pattern {
         if let Some(path) = &self.path {
             write!(f, "{path} = ")?;
         }
+        if let Some(lengths) = self.shortest {
+            write!(f, "SHORTEST {lengths} GROUPS ")?;
+        }
         write!(f, "{}", self.start)?;
         for (edge, node) in &self.steps {
             write!(f, "{edge}{node}")?;
@@ -353,8 +380,22 @@ impl fmt::Display for NodePattern {
     }
 }
 
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}{}{}", self.left, self.edge, self.right)?;
+        if let Some(filter) = &self.filter {
+            write!(f, " WHERE {filter}")?;
+        }
+        f.write_str(")")
+    }
+}
+
 impl fmt::Display for EdgePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (Some(group), Some((from, to))) = (&self.group, self.range) {
+            let to = to.map(|to| to.to_string()).unwrap_or_default();
+            return write!(f, "{group}{{{},{to}}}", from.unwrap_or(1));
+        }
         f.write_str(if self.direction == Direction::Left { "<-[" } else { "-[" })?;
         f.write_str(self.name.as_deref().unwrap_or_default())?;
         if !self.types.is_empty() {

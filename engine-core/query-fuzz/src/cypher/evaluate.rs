@@ -146,7 +146,10 @@ fn reader_of<'a>(graph: &'a Graph, budget: &'a Budget) -> Reader<'a> {
 }
 
 fn names_of(pattern: &Pattern) -> impl Iterator<Item = String> {
+    let groups = pattern.steps.iter().filter_map(|(edge, _)| edge.group.as_ref());
+    let lists = groups.flat_map(|group| group.names().cloned().map(Some));
     let inner = pattern.steps.iter().flat_map(|(edge, node)| [edge.name.clone(), node.name.clone()]);
+    let inner = inner.chain(lists);
     [pattern.path.clone(), pattern.start.name.clone()].into_iter().chain(inner).flatten()
 }
 

@@ -1,6 +1,8 @@
 //! Draws queries. Every expression has the type that its place needs, so that both sides answer instead of refusing.
 
-use super::ast::{Clause, Direction, EdgePattern, Expr, NodePattern, Pattern, Projection, Query, SetItem};
+use super::ast::{
+    Clause, Direction, EdgePattern, Expr, Group, NodePattern, Pattern, Projection, Query, SetItem,
+};
 use crate::graph::{INT_KEYS, LABELS, MIXED_KEY, TEXT_KEY, TYPES, random_key, random_value};
 use crate::value::Val;
 use rand::Rng;
@@ -12,6 +14,7 @@ use rand_chacha::ChaCha8Rng;
 enum Kind {
     Node,
     Edge,
+    /// A list of edges or of nodes.
     Edges,
     Path,
     Int,
@@ -197,6 +200,12 @@ impl<'a> Generator<'a> {
             let pattern = self.pattern(&outer, true);
             patterns.push(pattern);
         }
+        if let [Pattern { shortest, steps, .. }] = &mut patterns[..]
+            && matches!(&steps[..], [(edge, _)] if edge.group.is_some())
+            && self.coin(0.5)
+        {
+            *shortest = Some(self.rng.random_range(1..3));
+        }
         let filter = self.coin(0.5).then(|| self.truth(3));
         Clause::Match { optional, patterns, filter }
     }
@@ -207,14 +216,14 @@ impl<'a> Generator<'a> {
         let mut steps = vec![];
         let count: usize = [0, 1, 1, 1, 2, 2, 3][self.rng.random_range(0..7)];
         for _ in 0..count.min(self.longest.unwrap_or(count)) {
-            let edge = self.edge(outer, may_name);
+            let edge = if self.coin(0.1) { self.group(outer, may_name) } else { self.edge(outer, may_name) };
             steps.push((edge, self.node(outer, may_name)));
         }
         let path = (may_name && self.coin(0.1)).then(|| self.fresh("p"));
         if let Some(path) = &path {
             self.scope.push((path.clone(), Kind::Path));
         }
-        Pattern { path, start, steps }
+        Pattern { path, shortest: None, start, steps }
     }
 
     fn node(&mut self, outer: &[(String, Kind)], may_name: bool) -> NodePattern {
@@ -262,7 +271,50 @@ impl<'a> Generator<'a> {
         }
         let types = TYPES.iter().filter(|_| self.rng.random_bool(0.25)).map(|t| (*t).to_owned()).collect();
         let direction = [Direction::Right, Direction::Left, Direction::Any][self.rng.random_range(0..3)];
-        EdgePattern { name, types, direction, range, properties: self.constraints(outer, 0.08) }
+        EdgePattern { name, types, direction, range, properties: self.constraints(outer, 0.08), group: None }
+    }
+
+    /// Draws a quantified path pattern. Its variables have no other meaning, and its condition sees these and `outer`.
+    fn group(&mut self, outer: &[(String, Kind)], may_name: bool) -> EdgePattern {
+        let mut inner = outer.to_vec();
+        let mut node = |this: &mut Self| {
+            let mut node = NodePattern { properties: this.constraints(outer, 0.1), ..NodePattern::default() };
+            if this.coin(0.2) {
+                node.labels.push(this.label());
+            }
+            if may_name && this.coin(0.6) {
+                let name = this.fresh("g");
+                inner.push((name.clone(), Kind::Node));
+                node.name = Some(name);
+            }
+            node
+        };
+        let (left, right) = (node(self), node(self));
+        let mut edge = self.edge(outer, false);
+        edge.range = None;
+        if may_name && self.coin(0.6) {
+            let name = self.fresh("g");
+            inner.push((name.clone(), Kind::Edge));
+            edge.name = Some(name);
+        }
+        let new = inner[outer.len()..].iter().map(|(name, _)| (name.clone(), Kind::Edges));
+        let after = self.scope.iter().cloned().chain(new).collect();
+        self.scope = inner;
+        let filter = self.coin(0.4).then(|| self.truth(2));
+        self.scope = after;
+        let (from, to) =
+            [(0, Some(1)), (0, None), (1, Some(2)), (1, None), (2, Some(3))][self.rng.random_range(0..5)];
+        let to = self.longest.map_or(to, |longest| Some(to.unwrap_or(longest).min(longest)));
+        let range = Some((Some(to.map_or(from, |to| to.min(from))), to));
+        let group = Some(Box::new(Group { left, edge, right, filter }));
+        EdgePattern {
+            name: None,
+            types: vec![],
+            direction: Direction::Right,
+            range,
+            properties: vec![],
+            group,
+        }
     }
 
     fn constraints(&mut self, outer: &[(String, Kind)], probability: f64) -> Vec<(String, Expr)> {
@@ -648,7 +700,7 @@ impl<'a> Generator<'a> {
             };
             steps.push((edge, to));
         }
-        Clause::Create(vec![Pattern { path: None, start, steps }])
+        Clause::Create(vec![Pattern { path: None, shortest: None, start, steps }])
     }
 
     fn new_edge(&mut self) -> EdgePattern {
@@ -659,7 +711,7 @@ impl<'a> Generator<'a> {
         } else {
             vec![]
         };
-        EdgePattern { name: None, types: vec![kind], direction, range: None, properties }
+        EdgePattern { name: None, types: vec![kind], direction, range: None, properties, group: None }
     }
 
     fn merge(&mut self) -> Clause {
@@ -692,7 +744,7 @@ impl<'a> Generator<'a> {
             self.rng.random_bool(0.4).then(|| SetItem::Property(target.clone(), key, value))
         };
         let (on_create, on_match) = if steps.is_empty() { (item(), item()) } else { (None, None) };
-        Clause::Merge { pattern: Pattern { path: None, start, steps }, on_create, on_match }
+        Clause::Merge { pattern: Pattern { path: None, shortest: None, start, steps }, on_create, on_match }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Smaller versions of a query, to find a small one that still fails.
 
-use super::ast::{Clause, Expr, Pattern, Projection, Query, SetItem};
+use super::ast::{Clause, Expr, Group, NodePattern, Pattern, Projection, Query, SetItem};
 
 /// Returns queries that are a little smaller. Some of them are not valid.
 #[must_use]
@@ -155,6 +155,10 @@ fn smaller_pattern(pattern: &Pattern) -> Vec<Pattern> {
     if pattern.path.is_some() {
         with(&|pattern| pattern.path = None);
     }
+    if pattern.shortest.is_some() {
+        with(&|pattern| pattern.shortest = None);
+        return out;
+    }
     if !pattern.steps.is_empty() {
         with(&|pattern| drop(pattern.steps.pop()));
         with(&|pattern| pattern.start = pattern.steps.remove(0).1);
@@ -178,7 +182,12 @@ fn smaller_pattern(pattern: &Pattern) -> Vec<Pattern> {
         if !edge.types.is_empty() {
             with(&|pattern| pattern.steps[index].0.types.clear());
         }
-        if edge.range.is_some() {
+        if let Some(group) = &edge.group {
+            for smaller in smaller_group(group) {
+                with(&|pattern| pattern.steps[index].0.group = Some(Box::new(smaller.clone())));
+            }
+            with(&|pattern| pattern.steps[index].0 = group.edge.clone());
+        } else if edge.range.is_some() {
             with(&|pattern| pattern.steps[index].0.range = None);
         }
         if !edge.properties.is_empty() {
@@ -194,6 +203,30 @@ fn smaller_pattern(pattern: &Pattern) -> Vec<Pattern> {
             with(&|pattern| pattern.steps[index].1.properties.clear());
         }
     }
+    out
+}
+
+fn smaller_group(group: &Group) -> Vec<Group> {
+    let mut out = vec![];
+    let mut with = |change: &dyn Fn(&mut Group)| {
+        let mut smaller = group.clone();
+        change(&mut smaller);
+        if smaller.to_string() != group.to_string() {
+            out.push(smaller);
+        }
+    };
+    for filter in smaller_option(group.filter.as_ref()) {
+        with(&|group| group.filter.clone_from(&filter));
+    }
+    let ends: [fn(&mut Group) -> &mut NodePattern; 2] = [|group| &mut group.left, |group| &mut group.right];
+    for node in ends {
+        with(&|group| node(group).name = None);
+        with(&|group| node(group).labels.clear());
+        with(&|group| node(group).properties.clear());
+    }
+    with(&|group| group.edge.name = None);
+    with(&|group| group.edge.types.clear());
+    with(&|group| group.edge.properties.clear());
     out
 }
 

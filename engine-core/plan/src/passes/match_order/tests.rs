@@ -75,6 +75,7 @@ fn edge(slot: u32, left: usize, right: usize, label: &str) -> PatternEdge {
         length: None,
         filter: None,
         shortest: None,
+        body: None,
     }
 }
 
