@@ -38,6 +38,9 @@ pub use op::{
     ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Shortest};
-pub use procedure::{Procedure, Signature};
+pub use procedure::{
+    Argument, BadProcedure, Body, Builtin, CallError, CallRows, Field, Function as ProcedureFunction,
+    Procedure, Procedures, Signature,
+};
 pub use top::TopEdges;
 pub use types::{TypeTest, ValueType};
