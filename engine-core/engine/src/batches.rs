@@ -84,7 +84,7 @@ impl Database {
             return Ok(None);
         }
         self.planning(query, deadline, |limits| {
-            match tidegraph_opencypher::compile_batched(query.text, limits) {
+            match tidegraph_opencypher::compile_batched(query.text, &self.options.procedures, limits) {
                 Err(FrontEndError::Stopped(stopped)) => Err(deadline.error_of(stopped)),
                 compiled => Ok(compiled?),
             }

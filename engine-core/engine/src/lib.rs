@@ -69,4 +69,5 @@ pub use summary::{EdgeStructure, Summary, VertexStructure};
 pub use tidegraph_apl as apl;
 pub use tidegraph_exec::view::Counters;
 pub use tidegraph_exec::{Interrupt, MemoryPool, Parameters, PoolExhausted, Reservation, Stop};
+pub use tidegraph_plan as plan;
 pub use transaction::Transaction;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegraph_plan::Procedures;
 
 /// Settings of a database. `partitions` and `hash_bits` are fixed when the graph is made; later the graph's directory
 /// decides.
@@ -28,6 +29,28 @@ pub struct Options {
     /// Whether the log says what each transaction changes, by ids and with former values, so that
     /// [`Database::changes`](crate::Database::changes) can tell it. It makes records of the log two to four times as long.
     pub streams: bool,
+    /// What `CALL` may name. Programs add their own procedures:
+    ///
+    /// ```
+    /// use tidegraph_engine::plan::{Procedure, Procedures, Signature, TypeTest, ValueType};
+    /// use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+    /// use tidegraph_types::Value;
+    ///
+    /// let text = || TypeTest::or_null(ValueType::String);
+    /// let signature = Signature::new("text.words").argument("text", text()).column("word", text());
+    /// let words = Procedure::new(signature, |arguments, rows| {
+    ///     let mut words = arguments[0].as_str().unwrap_or_default().split_whitespace();
+    ///     words.try_for_each(|word| rows.add(vec![word.into()]))
+    /// });
+    /// let options = Options { procedures: Procedures::default().with(words)?, ..Options::default() };
+    /// let database = Database::open(options)?;
+    /// let query = "CALL text.words('log and graph') YIELD word RETURN collect(word) AS words";
+    /// let answer = database.query(&Query::new(Language::OpenCypher, query, &Parameters::default()))?;
+    /// assert_eq!(answer.rows, [[Value::list(vec!["log".into(), "and".into(), "graph".into()])]]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[serde(skip)]
+    pub procedures: Procedures,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
     /// Time limit of a query.
@@ -58,6 +81,7 @@ impl Default for Options {
             memory_budget_bytes: None,
             spill_dir: None,
             streams: false,
+            procedures: Procedures::default(),
             partitions: 8,
             query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,

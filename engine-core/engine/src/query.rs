@@ -617,7 +617,9 @@ impl Database {
         let (language, text) = (query.language, query.text);
         let compiled = match language {
             Language::Gremlin => tidegraph_gremlin::compile_within(text, limits),
-            Language::OpenCypher => tidegraph_opencypher::compile_within(text, limits),
+            Language::OpenCypher => {
+                tidegraph_opencypher::compile_within(text, &self.options.procedures, limits)
+            }
         };
         let plan = match compiled {
             Err(FrontEndError::Stopped(stopped)) => return Err(deadline.error_of(stopped)),
@@ -703,6 +705,7 @@ impl Database {
         let mut context = Context::new(view, query.parameters, limits, deadline, entropy, self.clock.wall());
         context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
         context.statistics = Some(self);
+        context.procedures = &self.options.procedures;
         context.deleted_is_error = query.language == Language::OpenCypher;
         context
     }

@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_exec::view::Counters;
 use tidegraph_opencypher::{SchemaCommand, Show};
-use tidegraph_plan::{Plan, Procedure};
+use tidegraph_plan::{Plan, Procedure, Procedures};
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
 
@@ -285,7 +285,7 @@ impl Database {
                 let rows = match what {
                     Show::Indexes => self.show_indexes()?,
                     Show::Constraints => self.show_constraints()?,
-                    Show::Procedures => show_procedures(),
+                    Show::Procedures => show_procedures(&self.options.procedures),
                     Show::Functions => show_functions(),
                     Show::Databases => show_databases(),
                 };
@@ -486,14 +486,13 @@ impl Database {
     }
 }
 
-fn show_procedures() -> Vec<Vec<Value>> {
-    let mut all: Vec<Procedure> = Procedure::ALL.into();
-    all.sort_unstable_by_key(|procedure| procedure.signature().name);
-    let row = |procedure: Procedure| {
+fn show_procedures(procedures: &Procedures) -> Vec<Vec<Value>> {
+    let row = |procedure: &Procedure| {
         let signature = procedure.signature();
-        vec![text(signature.name), text(procedure.description()), text("READ"), text(&signature.to_string())]
+        let line = text(&signature.to_string());
+        vec![text(&signature.name), text(&signature.description), text("READ"), line]
     };
-    all.into_iter().map(row).collect()
+    procedures.iter().map(row).collect()
 }
 
 fn show_functions() -> Vec<Vec<Value>> {

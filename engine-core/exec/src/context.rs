@@ -12,6 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{At, Statistics};
+use tidegraph_plan::Procedures;
 use tidegraph_types::{IndexDefinition, Str, Value};
 
 /// The parameters of a request by name.
@@ -220,6 +221,8 @@ pub struct Context<'a> {
     pub deleted_is_error: bool,
     /// Statistics of the graph, if the caller has any.
     pub statistics: Option<&'a dyn StatisticsSource>,
+    /// The procedures that `dbms.procedures()` lists.
+    pub procedures: &'a Procedures,
     /// The compiled regular expressions of the request.
     pub patterns: crate::value::Patterns,
     /// Measures the operators, if the caller wants to know.
@@ -260,6 +263,7 @@ impl<'a> Context<'a> {
             now,
             deleted_is_error,
             statistics: None,
+            procedures: Procedures::builtin(),
             patterns,
             profile: None,
             ahead,

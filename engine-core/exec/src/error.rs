@@ -110,6 +110,22 @@ pub enum Error {
         /// What the property is.
         of: &'static str,
     },
+    /// A call of a procedure failed.
+    #[error("{name}(): {reason}")]
+    Call {
+        /// The name of the procedure.
+        name: Str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A procedure of the program that embeds the engine yields a row that does not fit its signature.
+    #[error("{name}() yields a wrong row: {reason}")]
+    CallRow {
+        /// The name of the procedure.
+        name: Str,
+        /// What is wrong.
+        reason: String,
+    },
     /// The executor does not support the plan: a defect of the engine.
     #[error("the plan cannot be run: {0}")]
     Plan(String),
@@ -147,6 +163,7 @@ impl Error {
                 ErrorCode::QueryLimitExceeded
             }
             Self::Type { .. }
+            | Self::Call { .. }
             | Self::NotStorable { .. }
             | Self::Gone { .. }
             | Self::NoMetaProperties { .. } => ErrorCode::InvalidArgument,
@@ -154,7 +171,7 @@ impl Error {
                 ErrorCode::ConstraintViolation
             }
             Self::NotUnique { .. } => ErrorCode::UniqueViolation,
-            Self::Plan(_) => ErrorCode::Internal,
+            Self::Plan(_) | Self::CallRow { .. } => ErrorCode::Internal,
         }
     }
 }

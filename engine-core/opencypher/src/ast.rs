@@ -114,8 +114,8 @@ pub struct Call {
     pub optional: bool,
     /// The name of the procedure, with its dots.
     pub name: Name,
-    /// The arguments.
-    pub args: Vec<Expr>,
+    /// The arguments; `None`: no parentheses, so that they are the parameters with their names.
+    pub args: Option<Vec<Expr>>,
     /// What it yields.
     pub yields: Yield,
     /// `WHERE`.

@@ -24,7 +24,7 @@ mod token;
 
 pub use prefix::Prefix;
 pub use schema::{SchemaCommand, Show};
-use tidegraph_plan::{BatchedPlan, FrontEndError, Limits, Plan};
+use tidegraph_plan::{BatchedPlan, FrontEndError, Limits, Plan, Procedures};
 
 /// Translates a query to a plan.
 ///
@@ -43,23 +43,31 @@ use tidegraph_plan::{BatchedPlan, FrontEndError, Limits, Plan};
 /// # Ok::<(), tidegraph_plan::FrontEndError>(())
 /// ```
 pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
-    compile_within(text, &Limits::none())
+    compile_within(text, Procedures::builtin(), &Limits::none())
 }
 
-/// Translates a query of a client, within limits.
+/// Translates a query of a client, within limits. It may call the procedures of the registry.
 ///
 /// # Errors
 /// As [`compile`], and [`FrontEndError::Stopped`] if a limit was reached.
-pub fn compile_within(text: &str, limits: &Limits<'_>) -> Result<Plan, FrontEndError> {
+pub fn compile_within(
+    text: &str,
+    procedures: &Procedures,
+    limits: &Limits<'_>,
+) -> Result<Plan, FrontEndError> {
     let tree = parser::parse(text, limits);
-    tree.and_then(|query| lower::lower(&query, limits)).map_err(|fault| fault.locate(text))
+    tree.and_then(|query| lower::lower(&query, procedures, limits)).map_err(|fault| fault.locate(text))
 }
 
 /// Translates a query with a subquery `IN TRANSACTIONS`. `None`: the query has none.
 ///
 /// # Errors
 /// As [`compile_within`].
-pub fn compile_batched(text: &str, limits: &Limits<'_>) -> Result<Option<BatchedPlan>, FrontEndError> {
+pub fn compile_batched(
+    text: &str,
+    procedures: &Procedures,
+    limits: &Limits<'_>,
+) -> Result<Option<BatchedPlan>, FrontEndError> {
     const WORD: &[u8] = b"TRANSACTIONS";
     // Most texts are other queries, which should not be parsed twice.
     if !text.as_bytes().windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD)) {
@@ -70,7 +78,8 @@ pub fn compile_batched(text: &str, limits: &Limits<'_>) -> Result<Option<Batched
         return Ok(None);
     }
     let tree = parser::parse(text, limits);
-    tree.and_then(|query| lower::batches::lower(&query, limits)).map_err(|fault| fault.locate(text))
+    tree.and_then(|query| lower::batches::lower(&query, procedures, limits))
+        .map_err(|fault| fault.locate(text))
 }
 
 /// Returns the functions of the language, each with its category.

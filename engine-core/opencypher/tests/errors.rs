@@ -1,7 +1,7 @@
 //! Exact error messages: what was found, what was expected, and where.
 
 use tidegraph_opencypher::compile_within;
-use tidegraph_plan::{FrontEndError, Limits, Stopped};
+use tidegraph_plan::{FrontEndError, Limits, Procedures, Stopped};
 
 fn error(query: &str) -> String {
     match tidegraph_opencypher::compile(query) {
@@ -357,7 +357,7 @@ fn parsing_and_lowering_end_when_the_caller_wants_it() {
         for checks in [0_u32, 1] {
             let left = std::cell::Cell::new(checks);
             let go_on = || left.replace(left.get().saturating_sub(1)) > 0;
-            let result = compile_within(&text, &Limits::new(u64::MAX, &go_on));
+            let result = compile_within(&text, Procedures::builtin(), &Limits::new(u64::MAX, &go_on));
             assert_eq!(result, Err(FrontEndError::Stopped(Stopped::Interrupted)), "{checks}");
         }
         assert!(matches!(tidegraph_opencypher::compile(&text), Err(FrontEndError::Syntax { .. })));
@@ -367,6 +367,7 @@ fn parsing_and_lowering_end_when_the_caller_wants_it() {
 #[test]
 fn parsing_ends_at_the_memory_limit() {
     let limit_bytes = 2 << 20;
-    let result = compile_within(&long_and_wrong(), &Limits::new(limit_bytes, &|| true));
+    let result =
+        compile_within(&long_and_wrong(), Procedures::builtin(), &Limits::new(limit_bytes, &|| true));
     assert_eq!(result, Err(FrontEndError::Stopped(Stopped::Memory { limit_bytes })));
 }

@@ -256,7 +256,7 @@ fn describe(op: &Op) -> String {
         Op::Unwind { list, out, .. } => format!("unwind {out} of {list}"),
         Op::CallProcedure { procedure, args, yields, .. } => {
             let Signature { name, columns, .. } = procedure.signature();
-            let column = |at: &usize| columns.get(*at).copied().unwrap_or_default();
+            let column = |at: &usize| columns.get(*at).map_or("", |column| &*column.name);
             let yields = list(yields.iter().map(|(at, slot)| format!("{slot} = {}", column(at))));
             format!("call {name}({}) to [{yields}]", list(args.iter()))
         }

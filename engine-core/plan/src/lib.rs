@@ -40,6 +40,9 @@ pub use op::{
 pub use pattern::{
     Length, MatchPattern, NamedPath, PatternBody, PatternEdge, PatternNode, Selection, Shortest,
 };
-pub use procedure::{Procedure, Signature};
+pub use procedure::{
+    Argument, BadProcedure, Body, Builtin, CallError, CallRows, Field, Function as ProcedureFunction,
+    Procedure, Procedures, Signature,
+};
 pub use top::TopEdges;
 pub use types::{TypeTest, ValueType};

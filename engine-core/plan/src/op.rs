@@ -3,6 +3,7 @@
 use crate::pattern::{Selection, Shortest};
 use crate::{AggregateKind, Expr, Length, MatchPattern, Procedure};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_types::{Cardinality, Direction, Str};
 
@@ -346,7 +347,7 @@ pub enum Op {
     Unwind { input: Box<Op>, list: Expr, out: Slot },
     /// A row for each row that the procedure yields for the input row. `yields`: numbers of the procedure's columns, and
     /// the slots that get them.
-    CallProcedure { input: Box<Op>, procedure: Procedure, args: Vec<Expr>, yields: Vec<(usize, Slot)> },
+    CallProcedure { input: Box<Op>, procedure: Arc<Procedure>, args: Vec<Expr>, yields: Vec<(usize, Slot)> },
     /// Groups rows by keys; only keys and aggregates are bound afterwards. Without keys there is exactly one row for
     /// each origin, even without input, unless `empty_is_unbound` is set.
     Aggregate { input: Box<Op>, keys: Vec<(Slot, Expr)>, items: Vec<AggregateItem> },

@@ -45,6 +45,14 @@ pub enum ValueType {
     Any,
 }
 
+impl TypeTest {
+    /// Makes the test for one type or null.
+    #[must_use]
+    pub fn or_null(kind: ValueType) -> Self {
+        Self { any_of: vec![(kind, true)] }
+    }
+}
+
 impl fmt::Display for TypeTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (kind, nullable)) in self.any_of.iter().enumerate() {

@@ -222,7 +222,7 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         }
         Op::Keep { input, slots } => Box::new(row::Keep::new(build(input, measured)?, slots)),
         Op::CallProcedure { input, procedure, args, yields } => {
-            Box::new(procedure::CallProcedure::new(build(input, measured)?, *procedure, args, yields))
+            Box::new(procedure::CallProcedure::new(build(input, measured)?, procedure, args, yields))
         }
         Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input, measured)?, list, *out)),
         Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op, measured)?),

@@ -1,31 +1,34 @@
 //! Calls of procedures.
 
-use super::{Boxed, Feed, Operator, Want, compute};
+use super::compute::{self, Columns};
+use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
-use crate::{Batch, Column, Context, Result, procedure};
+use crate::procedure::{self, CallResult};
+use crate::{Batch, Column, Context, Result};
 use std::sync::Arc;
 use tidegraph_plan::{Expr, Procedure, Slot};
 use tidegraph_types::Value;
 
-/// Rows of one call.
-type Rows = Arc<Vec<Vec<Value>>>;
-
 /// Calls a procedure for each row, and yields a row for each of its rows.
 pub(super) struct CallProcedure<'p> {
     input: Boxed<'p>,
-    procedure: Procedure,
+    procedure: &'p Procedure,
     args: &'p [Expr],
     yields: &'p [(usize, Slot)],
-    /// The rows of the only call, if there are no arguments that could make a difference.
-    only: Option<Rows>,
+    /// The rows of the only call, if there are no arguments that could make a difference. They stay charged to the end of
+    /// the request.
+    only: Option<Arc<CallResult>>,
     current: Option<Current>,
 }
 
 /// The batch whose calls the operator yields now.
 struct Current {
     batch: Batch,
-    calls: Vec<Rows>,
+    /// The arguments of all calls.
+    args: Columns,
     row: usize,
+    /// The call for this row, once it was made.
+    call: Option<Arc<CallResult>>,
     /// Number of rows of this call that were yielded.
     taken: usize,
 }
@@ -33,54 +36,58 @@ struct Current {
 impl<'p> CallProcedure<'p> {
     pub(super) fn new(
         input: Boxed<'p>,
-        procedure: Procedure,
+        procedure: &'p Procedure,
         args: &'p [Expr],
         yields: &'p [(usize, Slot)],
     ) -> Self {
         Self { input, procedure, args, yields, only: None, current: None }
     }
 
-    fn calls(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<Rows>> {
-        if self.args.is_empty() {
-            let only = match self.only.take() {
-                Some(only) => only,
-                None => self.call(&[], ctx)?,
-            };
-            self.only = Some(Arc::clone(&only));
-            return Ok(vec![only; batch.len]);
+    /// Calls the procedure for a row of the batch.
+    fn call(&mut self, current: &Current, ctx: &Context<'_>) -> Result<Arc<CallResult>> {
+        if let Some(only) = &self.only {
+            return Ok(Arc::clone(only));
         }
-        let columns = compute::columns(self.args, batch, ctx)?;
-        (0..batch.len)
-            .map(|row| self.call(&columns.iter().map(|column| column.get(row)).collect::<Vec<_>>(), ctx))
-            .collect()
+        let args = current.args.iter().map(|column| column.get(current.row)).collect();
+        let call = Arc::new(procedure::call(self.procedure, args, ctx)?);
+        if self.args.is_empty() {
+            self.only = Some(Arc::clone(&call));
+        }
+        Ok(call)
     }
 
-    /// Calls the procedure, and charges its rows, which stay charged to the end of the request.
-    fn call(&self, args: &[Value], ctx: &Context<'_>) -> Result<Rows> {
-        ctx.check()?;
-        let rows = procedure::call(self.procedure, args, ctx)?;
-        let bytes = rows.iter().flatten().map(|value| size_of::<Value>() + value.heap_bytes()).sum();
-        ctx.memory.charge(bytes)?;
-        Ok(Arc::new(rows))
-    }
-}
-
-impl Current {
-    /// Returns up to `limit` rows, each the number of its input row and a row of its call.
-    fn take(&mut self, limit: usize) -> (Vec<u32>, Vec<&[Value]>) {
-        let (mut numbers, mut rows) = (vec![], vec![]);
-        while self.row < self.calls.len() && numbers.len() < limit {
-            let all = &self.calls[self.row];
-            let end = all.len().min(self.taken + limit - numbers.len());
-            rows.extend(all[self.taken..end].iter().map(Vec::as_slice));
-            numbers.resize(rows.len(), self.row as u32);
-            self.taken = end;
-            if end == all.len() {
-                self.row += 1;
-                self.taken = 0;
+    /// Returns up to `limit` rows of a batch: the number of the input row of each, and a column for each yield.
+    fn take(
+        &mut self,
+        current: &mut Current,
+        limit: usize,
+        ctx: &Context<'_>,
+    ) -> Result<(Vec<u32>, Vec<Vec<Value>>)> {
+        let mut numbers: Vec<u32> = vec![];
+        let mut columns: Vec<Vec<Value>> = vec![vec![]; self.yields.len()];
+        while current.row < current.batch.len && numbers.len() < limit {
+            let call = match current.call.take() {
+                Some(call) => call,
+                None => self.call(current, ctx)?,
+            };
+            let end = call.rows.len().min(current.taken + limit - numbers.len());
+            let rows = call.rows.get(current.taken..end).unwrap_or_default();
+            numbers.resize(numbers.len() + rows.len(), current.row as u32);
+            for (column, (at, _)) in columns.iter_mut().zip(self.yields) {
+                column.extend(rows.iter().map(|row| row.get(*at).cloned().unwrap_or(Value::Null)));
+            }
+            current.taken = end;
+            if end == call.rows.len() {
+                current.row += 1;
+                current.taken = 0;
+                if self.only.is_none() {
+                    ctx.memory.release(call.bytes);
+                }
+            } else {
+                current.call = Some(call);
             }
         }
-        (numbers, rows)
+        Ok((numbers, columns))
     }
 }
 
@@ -89,31 +96,29 @@ impl Operator for CallProcedure<'_> {
         loop {
             ctx.check()?;
             if let Some(mut current) = self.current.take() {
-                let (numbers, rows) = current.take(want.rows.min(BATCH_ROWS));
+                let (numbers, columns) = self.take(&mut current, want.rows.min(BATCH_ROWS), ctx)?;
                 if numbers.is_empty() {
                     continue;
                 }
-                let columns: Vec<Column> = (self.yields.iter())
-                    .map(|(at, _)| {
-                        let value = |row: &&[Value]| row.get(*at).cloned().unwrap_or(Value::Null);
-                        Column::from_values(rows.iter().map(value).collect())
-                    })
-                    .collect();
                 let mut batch = current.batch.gather(&numbers);
                 for ((_, slot), column) in self.yields.iter().zip(columns) {
-                    batch.set(*slot, column);
+                    batch.set(*slot, Column::from_values(column));
                 }
                 self.current = Some(current);
                 return Ok(Some(batch));
             }
             let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
-            let calls = self.calls(&batch, ctx)?;
-            self.current = Some(Current { batch, calls, row: 0, taken: 0 });
+            let args = compute::columns(self.args, &batch, ctx)?;
+            self.current = Some(Current { batch, args, row: 0, call: None, taken: 0 });
         }
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        self.current = None;
+        if let Some(Current { call: Some(call), .. }) = self.current.take()
+            && self.only.is_none()
+        {
+            ctx.memory.release(call.bytes);
+        }
         self.input.feed(ctx, feed);
     }
 }

@@ -49,3 +49,4 @@ pub use error::Error;
 pub use materialize::materialize;
 pub use pattern::Patterns;
 pub(crate) use sorted::sorted_rows;
+pub(crate) use types::has_type;

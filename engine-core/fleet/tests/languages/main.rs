@@ -15,7 +15,8 @@ mod tck;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::{TestFleet, ask};
-use tidegraph_engine::{Database, Language};
+use tidegraph_engine::plan::Procedures;
+use tidegraph_engine::{Database, Language, Options};
 use tidegraph_fleet::{NodeConfig, Worker};
 
 /// Folder of the engine's scenarios.
@@ -23,8 +24,9 @@ pub const SCENARIOS: &str = "../engine/tests/scenarios";
 
 struct Graph {
     database: Arc<Database>,
-    _worker: Arc<Worker>,
-    _fleet: TestFleet,
+    procedures: Procedures,
+    worker: Arc<Worker>,
+    fleet: TestFleet,
 }
 
 /// All graphs created so far. A graph that no test holds is reused.
@@ -32,15 +34,27 @@ static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 
 /// Returns an empty graph that no other test holds.
 pub fn empty_graph() -> Arc<Database> {
+    graph_with(Procedures::default())
+}
+
+/// Returns an empty graph that no other test holds. Its queries may call these procedures.
+pub fn graph_with(procedures: Procedures) -> Arc<Database> {
     // A test that panicked while it held the lock left the graphs unchanged.
     let mut graphs = GRAPHS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(graph) = graphs.iter().find(|graph| Arc::strong_count(&graph.database) == 1) {
+    if let Some(graph) = graphs.iter_mut().find(|graph| Arc::strong_count(&graph.database) == 1) {
+        if graph.procedures != procedures {
+            let options = Options { procedures: procedures.clone(), ..Options::default() };
+            graph.database = graph.fleet.database(options, &graph.worker);
+            graph.procedures = procedures;
+        }
         ask(&graph.database, Language::OpenCypher, "MATCH (n) DETACH DELETE n").unwrap();
         return graph.database.clone();
     }
     let config = NodeConfig { beat: Duration::from_millis(500), ..NodeConfig::default() };
     let fleet = TestFleet::start(4, 2, 2, 64, config);
-    let (database, worker) = fleet.worker();
-    graphs.push(Graph { database: database.clone(), _worker: worker, _fleet: fleet });
+    let (_, worker) = fleet.worker();
+    let options = Options { procedures: procedures.clone(), ..Options::default() };
+    let database = fleet.database(options, &worker);
+    graphs.push(Graph { database: database.clone(), procedures, worker, fleet });
     database
 }

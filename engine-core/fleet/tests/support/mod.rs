@@ -350,8 +350,13 @@ impl TestFleet {
             random: Arc::new(RealRandom),
         };
         let worker = Arc::new(Worker::start(config, parts).unwrap());
-        let database = Database::connect(options, worker.clone(), self.objects.clone()).unwrap();
+        let database = self.database(options, &worker);
         (database, worker)
+    }
+
+    /// Connects a database with its own options through a worker.
+    pub fn database(&self, options: Options, worker: &Arc<Worker>) -> Arc<Database> {
+        Database::connect(options, worker.clone(), self.objects.clone()).unwrap()
     }
 }
 

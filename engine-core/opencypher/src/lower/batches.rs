@@ -5,7 +5,9 @@ use super::types::Types;
 use super::{Lowering, Origin, Projected};
 use crate::ast::{Clause, ClauseKind, Name, Query, SingleQuery, Subquery};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{ApplyKind, BatchedPlan, Column, Expr, Limits, Op, Plan, ROWS_PARAMETER, Slot};
+use tidegraph_plan::{
+    ApplyKind, BatchedPlan, Column, Expr, Limits, Op, Plan, Procedures, ROWS_PARAMETER, Slot,
+};
 use tidegraph_types::{Str, Value};
 
 /// A column that goes from one plan to the next.
@@ -15,7 +17,11 @@ struct Carried<'a> {
 }
 
 /// Lowers a query with such a subquery. `None`: it has none.
-pub(crate) fn lower(query: &Query, limits: &Limits<'_>) -> Result<Option<BatchedPlan>> {
+pub(crate) fn lower(
+    query: &Query,
+    procedures: &Procedures,
+    limits: &Limits<'_>,
+) -> Result<Option<BatchedPlan>> {
     let [part] = &query.parts[..] else { return Ok(None) };
     let found = part.clauses.iter().position(|clause| match &clause.kind {
         ClauseKind::Subquery(subquery) => subquery.batches.is_some(),
@@ -27,20 +33,23 @@ pub(crate) fn lower(query: &Query, limits: &Limits<'_>) -> Result<Option<Batched
     clause_order::check(&part.clauses, Role::Query)?;
     let place = clause.place.0;
 
-    let (input, carried) = before(part, at, limits)?;
+    let (input, carried) = before(part, at, procedures, limits)?;
     if input.root.writes() {
         let message = "CALL { … } IN TRANSACTIONS after an updating clause is not allowed";
         return Err(Fault::syntax(batches.place.0, message));
     }
-    let mut lowering = Lowering::new(limits);
+    let mut lowering = Lowering::new(procedures, limits);
     let size = match &batches.size {
         None => None,
         Some(tree) => lowering.batch_size(tree)?,
     };
     let (batch, carried) = inside(lowering, subquery, &carried, place)?;
     let after = part.clauses.get(at + 1..).unwrap_or_default();
-    let rest =
-        if after.is_empty() { None } else { Some(rest(after, &carried, batches.status.as_ref(), limits)?) };
+    let rest = if after.is_empty() {
+        None
+    } else {
+        Some(rest(after, &carried, batches.status.as_ref(), procedures, limits)?)
+    };
     let with_limit = |plan: Plan| Plan { timeout: query.timeout, ..plan };
     Ok(Some(BatchedPlan {
         input: with_limit(input),
@@ -53,8 +62,13 @@ pub(crate) fn lower(query: &Query, limits: &Limits<'_>) -> Result<Option<Batched
 }
 
 /// Lowers the clauses before the subquery, and returns the variables in scope after them.
-fn before<'a>(part: &'a SingleQuery, at: usize, limits: &'a Limits<'a>) -> Result<(Plan, Vec<Carried<'a>>)> {
-    let mut lowering = Lowering::new(limits);
+fn before<'a>(
+    part: &'a SingleQuery,
+    at: usize,
+    procedures: &'a Procedures,
+    limits: &'a Limits<'a>,
+) -> Result<(Plan, Vec<Carried<'a>>)> {
+    let mut lowering = Lowering::new(procedures, limits);
     let clauses = part.clauses.get(..at).unwrap_or_default();
     let (root, _) = lowering.clauses(Op::Argument, clauses)?;
     let (mut columns, mut carried): (Vec<Column>, Vec<Carried<'a>>) = (vec![], vec![]);
@@ -99,9 +113,10 @@ fn rest<'a>(
     clauses: &'a [Clause],
     carried: &[Carried<'a>],
     status: Option<&'a Name>,
+    procedures: &'a Procedures,
     limits: &'a Limits<'a>,
 ) -> Result<Plan> {
-    let mut lowering = Lowering::new(limits);
+    let mut lowering = Lowering::new(procedures, limits);
     let mut all: Vec<Carried<'a>> =
         carried.iter().map(|column| Carried { name: column.name, types: column.types }).collect();
     if let Some(status) = status {
@@ -122,7 +137,7 @@ pub(crate) fn over_rows(query: &Query, columns: &[&'static str], limits: &Limits
     let Some(part) = query.parts.first() else { return Err(Fault::syntax(0, "no query")) };
     clause_order::check(&part.clauses, Role::Query)?;
     let carried: Vec<Carried<'_>> = columns.iter().map(|name| Carried { name, types: Types::DATA }).collect();
-    rest(&part.clauses, &carried, None, limits)
+    rest(&part.clauses, &carried, None, Procedures::builtin(), limits)
 }
 
 impl<'a> Lowering<'a> {

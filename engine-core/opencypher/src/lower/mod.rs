@@ -39,7 +39,7 @@ use crate::fault::{Fault, Result};
 use clause_order::Role;
 use scope::Scope;
 use std::cell::Cell;
-use tidegraph_plan::{BindKind, Column, Expr, Limits, Op, Plan, Slot};
+use tidegraph_plan::{BindKind, Column, Expr, Limits, Op, Plan, Procedures, Slot};
 use tidegraph_types::Str;
 use types::Types;
 
@@ -53,8 +53,8 @@ const OPERATORS_OF_EDGE: u32 = 2;
 const OPERATORS_OF_OTHER_EDGE: u32 = 6;
 
 /// Lowers a whole request.
-pub(crate) fn lower(query: &Query, limits: &Limits<'_>) -> Result<Plan> {
-    let mut lowering = Lowering::new(limits);
+pub(crate) fn lower(query: &Query, procedures: &Procedures, limits: &Limits<'_>) -> Result<Plan> {
+    let mut lowering = Lowering::new(procedures, limits);
     let (root, columns) = lowering.query(query, Role::Query, None)?;
     let columns = columns.unwrap_or_default();
     let columns = columns.into_iter().map(|c| Column { name: c.name.into(), slot: c.slot }).collect();
@@ -116,6 +116,8 @@ impl Typed {
 }
 
 struct Lowering<'a> {
+    /// What `CALL` may name.
+    procedures: &'a Procedures,
     limits: &'a Limits<'a>,
     /// Number of slots in use.
     slots: u32,
@@ -141,11 +143,12 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(limits: &'a Limits<'a>) -> Self {
+    fn new(procedures: &'a Procedures, limits: &'a Limits<'a>) -> Self {
         let (scope, unnamed, pending, replacements) = (Scope::default(), None, vec![], vec![]);
         let (slots, operators, place, hint, level, outer) = (0, 0, 0, None, 0, 0);
         let (trying, crossed) = (false, Cell::new(false));
         Self {
+            procedures,
             limits,
             slots,
             operators,

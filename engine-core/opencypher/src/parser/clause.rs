@@ -211,10 +211,13 @@ impl Parser<'_> {
         while self.accept(TokenKind::Dot) {
             text = Str::from(format!("{text}.{}", self.schema_name("the name of a procedure")?));
         }
-        let mut args = vec![];
-        if self.accept(TokenKind::LeftParen) && !self.accept(TokenKind::RightParen) {
-            args = self.list_of(Self::expression)?;
-            self.expect(TokenKind::RightParen, "',' or ')'")?;
+        let mut args = None;
+        if self.accept(TokenKind::LeftParen) {
+            args = Some(vec![]);
+            if !self.accept(TokenKind::RightParen) {
+                args = Some(self.list_of(Self::expression)?);
+                self.expect(TokenKind::RightParen, "',' or ')'")?;
+            }
         }
         let mut yields = Yield::Omitted;
         let mut predicate = None;

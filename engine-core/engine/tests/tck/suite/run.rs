@@ -4,12 +4,12 @@ use super::compare::{self, Mode};
 use super::feature::{Scenario, Step};
 use super::graph::Contents;
 use super::notation::Expected;
+use super::{Graph, Make, Refusal, Rows, procedures};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
-use tidegraph_engine::{Answer, Database, Error, Language, Parameters, Query};
-use tidegraph_types::{ErrorCode, Kind, Value};
+use tidegraph_engine::Parameters;
+use tidegraph_types::{ErrorCode, Value};
 
 /// The outcome of a scenario.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,9 +21,9 @@ pub enum Outcome {
 }
 
 /// Runs a scenario. `graphs` is the folder of the named graphs.
-pub fn run(scenario: &Scenario, graphs: &Path) -> Outcome {
+pub fn run(scenario: &Scenario, graphs: &Path, make: &Make<'_>) -> Outcome {
     let result = catch_unwind(AssertUnwindSafe(|| {
-        let mut run = Run::new(graphs);
+        let mut run = Run::new(scenario, graphs, make)?;
         scenario.steps.iter().try_for_each(|step| run.step(step))
     }));
     match result {
@@ -39,12 +39,12 @@ pub fn run(scenario: &Scenario, graphs: &Path) -> Outcome {
 
 struct Run<'a> {
     graphs: &'a Path,
-    database: Arc<Database>,
+    graph: Box<dyn Graph>,
     parameters: Parameters,
     /// Text of the last query, for messages.
     text: String,
     /// Result of the last query, and the contents of the graph before it.
-    last: Option<(Result<Answer, Error>, Contents)>,
+    last: Option<(Result<Rows, Refusal>, Contents)>,
 }
 
 type Done = Result<(), Outcome>;
@@ -53,27 +53,32 @@ fn failed(message: impl Into<String>) -> Done {
     Err(Outcome::Failed(message.into()))
 }
 
-impl From<Error> for Outcome {
-    fn from(error: Error) -> Self {
-        let text = format!("{}: {error}", error.code());
-        if error.code() == ErrorCode::UnsupportedOperation {
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { code, message } = refusal;
+        if code == ErrorCode::UnsupportedOperation {
             // Without the position in the text, so that equal refusals can be counted.
-            let text = error.to_string();
-            Self::Unsupported(text.rsplit_once(" at ").map_or(&*text, |(name, _)| name).to_owned())
+            Self::Unsupported(message.rsplit_once(" at ").map_or(&*message, |(name, _)| name).to_owned())
         } else {
-            Self::Failed(text)
+            Self::Failed(format!("{code}: {message}"))
         }
     }
 }
 
 impl<'a> Run<'a> {
-    fn new(graphs: &'a Path) -> Self {
-        let database = crate::empty_graph();
-        Self { graphs, database, parameters: Parameters::default(), text: String::new(), last: None }
+    fn new(scenario: &Scenario, graphs: &'a Path, make: &Make<'_>) -> Result<Self, Outcome> {
+        let procedures = procedures::of(&scenario.steps).map_err(Outcome::Failed)?;
+        Ok(Self {
+            graphs,
+            graph: make(procedures),
+            parameters: Parameters::default(),
+            text: String::new(),
+            last: None,
+        })
     }
 
-    fn ask(&self, text: &str, parameters: &Parameters) -> Result<Answer, Error> {
-        self.database.query(&Query::new(Language::OpenCypher, text, parameters))
+    fn ask(&self, text: &str, parameters: &Parameters) -> Result<Rows, Refusal> {
+        self.graph.ask(text, parameters)
     }
 
     fn step(&mut self, step: &Step) -> Done {
@@ -91,7 +96,7 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             "executing query:" | "executing control query:" => {
-                let before = Contents::of(&self.database)?;
+                let before = Contents::of(&*self.graph)?;
                 self.text.clone_from(&step.doc);
                 self.last = Some((self.ask(&step.doc, &self.parameters), before));
                 Ok(())
@@ -107,9 +112,8 @@ impl<'a> Run<'a> {
             }
             _ if text.starts_with("the result should be") => self.result(step),
             _ if text.contains(" should be raised at ") => self.error(text),
-            _ if text.starts_with("there exists a procedure") => {
-                Err(Outcome::Unsupported("a procedure of the test".to_owned()))
-            }
+            // The graph was made with it.
+            _ if procedures::is_about(step) => Ok(()),
             _ => match text.strip_prefix("the ").and_then(|text| text.strip_suffix(" graph")) {
                 Some(name) => self.named_graph(name),
                 None => failed(format!("what is this step? {text}")),
@@ -132,11 +136,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn last(&self) -> &(Result<Answer, Error>, Contents) {
+    fn last(&self) -> &(Result<Rows, Refusal>, Contents) {
         self.last.as_ref().expect("a query before what should be")
     }
 
-    fn answer(&self) -> Result<&Answer, Outcome> {
+    fn answer(&self) -> Result<&Rows, Outcome> {
         match &self.last().0 {
             Ok(answer) => Ok(answer),
             Err(error) => Err(match error.clone().into() {
@@ -155,17 +159,16 @@ impl<'a> Run<'a> {
         let mode = Mode {
             in_order: step.text.contains("in order"),
             ignore_list_order: step.text.contains("ignoring element order for lists"),
+            is_plain: self.graph.is_plain(),
         };
         let (header, table) = step.table.split_first().expect("a header");
         let mut slots = vec![];
+        let columns = answer.columns.as_ref().unwrap_or(header);
         for column in header {
-            match answer.columns.iter().position(|c| c == column) {
-                Some(at) if header.len() == answer.columns.len() => slots.push(at),
+            match columns.iter().position(|c| c == column) {
+                Some(at) if header.len() == columns.len() => slots.push(at),
                 _ => {
-                    return failed(format!(
-                        "columns {:?}, expected {header:?}\n{}",
-                        answer.columns, self.text
-                    ));
+                    return failed(format!("columns {columns:?}, expected {header:?}\n{}", self.text));
                 }
             }
         }
@@ -182,7 +185,7 @@ impl<'a> Run<'a> {
     /// Tidegraph's codes are coarser than the TCK's names, so it checks that the request is
     /// refused as invalid, and before it runs if the step says so.
     fn error(&self, wanted: &str) -> Done {
-        let error = match &self.last().0 {
+        let refusal = match &self.last().0 {
             Ok(answer) => {
                 return failed(format!(
                     "no error, {} rows; expected: {wanted}\n{}",
@@ -190,20 +193,19 @@ impl<'a> Run<'a> {
                     self.text
                 ));
             }
-            Err(error) => error,
+            Err(refusal) => refusal,
         };
-        let early = matches!(error.code(), ErrorCode::MalformedQuery | ErrorCode::MissingParameter);
-        match error.code() {
-            ErrorCode::UnsupportedOperation => Err(error.clone().into()),
-            code if code.kind() != Kind::Invalid || wanted.contains("compile time") && !early => {
-                failed(format!("{code}: {error}; expected: {wanted}\n{}", self.text))
+        match refusal.code {
+            ErrorCode::UnsupportedOperation => Err(refusal.clone().into()),
+            code if !refusal.is_invalid() || wanted.contains("compile time") && !refusal.is_early() => {
+                failed(format!("{code}: {}; expected: {wanted}\n{}", refusal.message, self.text))
             }
             _ => Ok(()),
         }
     }
 
     fn side_effects(&self, wanted: &BTreeMap<String, usize>) -> Done {
-        let changes = Contents::of(&self.database)?.changes_since(&self.last().1);
+        let changes = Contents::of(&*self.graph)?.changes_since(&self.last().1);
         if changes == *wanted {
             Ok(())
         } else {

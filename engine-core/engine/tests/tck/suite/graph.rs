@@ -1,8 +1,9 @@
 //! The contents of a graph, and the changes that a query made to it.
 
 use super::compare::show;
+use super::{Graph, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegraph_engine::{Database, Error, Language, Parameters, Query};
+use tidegraph_engine::Parameters;
 use tidegraph_types::Value;
 
 /// All elements that count as side effects.
@@ -16,9 +17,9 @@ pub struct Contents {
 
 impl Contents {
     /// Reads the whole graph.
-    pub fn of(database: &Database) -> Result<Self, Error> {
+    pub fn of(graph: &dyn Graph) -> Result<Self, Refusal> {
         let parameters = Parameters::default();
-        let ask = |text| database.query(&Query::new(Language::OpenCypher, text, &parameters)).map(|a| a.rows);
+        let ask = |text| graph.ask(text, &parameters).map(|answer| answer.rows);
         let mut contents = Self {
             nodes: BTreeSet::new(),
             relationships: BTreeSet::new(),
