@@ -26,6 +26,14 @@ macro_rules! golden {
 }
 
 golden!(
+    repetitions,
+    "MATCH (a:A) ((x)-[r:R]->(y {k: 1})-[s]-(z) WHERE x.k < z.k){1,3} (b) WHERE size(r) > 1 RETURN x, r",
+    "MATCH p = ((x)-[:R]->())+ ((y)<-[:S]-())* RETURN p",
+    "MATCH p = SHORTEST 2 GROUPS ((a)-[r:R]->+(b) WHERE size(r) > 1) WHERE length(p) < 9 AND a.k = 1 RETURN p",
+    "MATCH ACYCLIC (a)-->{2}(b) RETURN a",
+);
+
+golden!(
     matching,
     "MATCH (n)-[:KNOWS]->(m) WHERE id(n) = $id RETURN m.name",
     "MATCH (a:A:B {x: 1, y: $y})-[r:R|S]-(b), (b)<--(c) RETURN *",
