@@ -318,8 +318,14 @@ fn a_long_quantified_path_is_charged_to_the_memory_of_the_query() {
     assert_eq!(run(&database, "MATCH (:N {i: 0}) ((a)-[r]->(b)){100} RETURN size(a)"), ["100"]);
     run(&database, "UNWIND range(1, 8) AS i CREATE (:M {i: i})");
     run(&database, "MATCH (a:M), (b:M) WHERE a <> b CREATE (a)-[:T]->(b)");
-    let known = "MATCH (a:M {i: 1}), (b:M {i: 2}) MATCH p = SHORTEST 3 (a)-->+(b) RETURN length(p)";
-    assert_eq!(run(&database, known).len(), 3);
+    for text in [
+        "MATCH (a:M {i: 1}), (b:M {i: 2}) MATCH p = SHORTEST 3 (a)-->+(b) RETURN length(p)",
+        "MATCH p = SHORTEST 3 (:M {i: 1})-->+(:M {i: 2}) RETURN length(p)",
+        "MATCH p = SHORTEST 3 (:M {i: 2})<--+(:M {i: 1}) RETURN length(p)",
+        "MATCH p = SHORTEST 3 (:M {i: 1})--+(:M {i: 2}) RETURN length(p)",
+    ] {
+        assert_eq!(run(&database, text).len(), 3, "{text}");
+    }
     for text in [
         "MATCH (:N {i: 0}) ((a)-[r]->(b))+ (c) RETURN collect(a)",
         "MATCH p = SHORTEST 3 (:M {i: 1}) ((a)--(b)){20,} (:M {i: 2}) RETURN length(p)",

@@ -57,6 +57,24 @@ pub struct PatternEdge {
     pub body: Option<Box<PatternBody>>,
 }
 
+impl PatternEdge {
+    /// Whether both ends should be bound before the edge is searched, because the search would otherwise look at all paths
+    /// from one of them.
+    #[must_use]
+    pub fn needs_both_ends(&self) -> bool {
+        let enumerates = |body: &PatternBody| {
+            let selection = body.selection.as_ref();
+            selection.is_some_and(|selection| {
+                selection.count > 1
+                    || selection.accept.is_some()
+                    || !selection.directed
+                    || body.steps.len() > 1
+            })
+        };
+        self.shortest.is_some() || self.body.as_deref().is_some_and(enumerates)
+    }
+}
+
 /// One repetition of a quantified path pattern, such as `(a)-[r]->(b) WHERE a.x < b.x`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PatternBody {

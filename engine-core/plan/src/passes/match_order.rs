@@ -399,11 +399,11 @@ impl<'a> Lowering<'a> {
         let cost = |index: usize| {
             let edge = &self.edges[index];
             let both = self.node_done[edge.left] && self.node_done[edge.right];
-            match (self.edge_done[index], self.sides[index], edge.shortest) {
+            match (self.edge_done[index], self.sides[index], edge.needs_both_ends()) {
                 (true, ..) | (_, None, _) => None,
-                // A shortest path needs both ends, so that every edge that may bind them comes first.
-                (_, _, Some(_)) => both.then_some(f64::MAX),
-                (_, Some((_, rows)), None) => Some(rows * if both { 0.01 } else { 1.0 }),
+                // Every edge that may bind one of its ends comes first.
+                (_, _, true) => both.then_some(f64::MAX),
+                (_, Some((_, rows)), false) => Some(rows * if both { 0.01 } else { 1.0 }),
             }
         };
         let costs = (0..self.edges.len()).filter_map(|index| Some((index, cost(index)?)));

@@ -47,7 +47,7 @@ impl Lowering<'_> {
         while let Some(node) = waiting.pop() {
             for &index in &self.edges_at[node] {
                 let edge = &self.edges[index];
-                if self.edge_done[index] || edge.shortest.is_some() || edges.contains(&index) {
+                if self.edge_done[index] || edge.needs_both_ends() || edges.contains(&index) {
                     continue;
                 }
                 edges.push(index);
