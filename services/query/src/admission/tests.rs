@@ -244,14 +244,16 @@ async fn a_query_that_waits_for_its_client_lets_others_run_and_ends_with_it() {
     drop(other);
     assert!(admission.find("one").is_some());
     let mut more = streamed.more.unwrap();
-    for _ in 0..10 {
-        assert!(more.next().await.unwrap().unwrap().bytes.len() >= 64 << 10);
+    // A part is shorter if the query's thread was slow to fill it.
+    let mut received = 0;
+    while received < 10 * (64 << 10) {
+        received += more.next().await.unwrap().unwrap().bytes.len();
     }
     drop((more, streamed.first));
-    while admission.find("one").is_some() || admission.memory().used_bytes() > 0 {
+    let is_over = || admission.find("one").is_none() && admission.memory().used_bytes() == 0;
+    while !is_over() || admission.slots.free() < 1 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(admission.slots.free(), 1);
 }
 
 #[tokio::test]
