@@ -21,8 +21,15 @@ interface Page {
   }[];
 }
 
-function read(server: Server, parameters: Record<string, string>): Promise<Response> {
-  return fetch(`${server.endpoint}/propertygraph/stream?${new URLSearchParams(parameters)}`);
+/** Reads a page. A fleet that has just begun has no sequencer yet, and says to ask again. */
+async function read(server: Server, parameters: Record<string, string>): Promise<Response> {
+  let answer: Response | undefined;
+  await eventually("a sequencer answers", async () => {
+    answer = await fetch(`${server.endpoint}/propertygraph/stream?${new URLSearchParams(parameters)}`);
+    return answer.status !== 503;
+  });
+  assert(answer !== undefined);
+  return answer;
 }
 
 /** Reads on behind an event, or from the beginning. Waits until there is something. */
