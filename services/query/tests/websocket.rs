@@ -252,9 +252,26 @@ async fn an_error_after_the_first_batches_is_the_last_message() {
     server.becomes_free().await;
 }
 
+/// The id of a request beside another one.
+const OTHER: &str = "00000000-0000-0000-0000-000000000002";
+
+/// Reads until the request [`OTHER`] has ended; the request beside it was rolled back.
+async fn is_rolled_back(client: &mut Client) {
+    let mut failures = vec![];
+    loop {
+        let answer = client.next().await.unwrap();
+        match (status(&answer).0, answer["requestId"] == OTHER) {
+            (206, false) => {}
+            (204, true) => break,
+            (_, false) => failures.push(status(&answer)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(&failures[..], [(597, said)] if said.contains("rolled back")), "{failures:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_a_session_of_steps_ends_its_running_traversal() {
-    const OTHER: &str = "00000000-0000-0000-0000-000000000002";
     let server = Server::with_memory(16 << 20, WIDE, None).await;
     let mut client = server.client().await;
     let mut steps = in_session("", "s");
@@ -269,24 +286,13 @@ async fn closing_a_session_of_steps_ends_its_running_traversal() {
     close["op"] = "close".into();
     close["requestId"] = OTHER.into();
     client.send(&close).await;
-    let mut failures = vec![];
-    loop {
-        let answer = client.next().await.unwrap();
-        match (status(&answer).0, answer["requestId"] == OTHER) {
-            (206, false) => {}
-            (204, true) => break,
-            (_, false) => failures.push(status(&answer)),
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(matches!(&failures[..], [(597, said)] if said.contains("rolled back")), "{failures:?}");
+    is_rolled_back(&mut client).await;
     server.becomes_free().await;
     client.works().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_of_a_session_come_while_the_query_runs() {
-    const OTHER: &str = "00000000-0000-0000-0000-000000000002";
     let server = Server::with_memory(16 << 20, WIDE, None).await;
     let mut client = server.client().await;
     assert_eq!(status(&client.ask(&in_session("g.addV('p')", "s")).await).0, 200);
@@ -300,17 +306,7 @@ async fn batches_of_a_session_come_while_the_query_runs() {
     let mut rollback = in_session("g.tx().rollback()", "s");
     rollback["requestId"] = OTHER.into();
     client.send(&rollback).await;
-    let mut failures = vec![];
-    loop {
-        let answer = client.next().await.unwrap();
-        match (status(&answer).0, answer["requestId"] == OTHER) {
-            (206, false) => {}
-            (204, true) => break,
-            (_, false) => failures.push(status(&answer)),
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(matches!(&failures[..], [(597, said)] if said.contains("rolled back")), "{failures:?}");
+    is_rolled_back(&mut client).await;
     server.becomes_free().await;
     // A query waits for the rows of the one before, and sees what it wrote.
     let values_of =
