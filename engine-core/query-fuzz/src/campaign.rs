@@ -11,8 +11,9 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegraph_engine::{Database, Error, Language, Options, Parameters, Query};
-use tidegraph_types::Value;
+use tidegraph_types::{ErrorCode, Value};
 
 /// The part of the queries that write.
 const WRITES: f64 = 0.15;
@@ -123,6 +124,8 @@ pub struct Outcome {
     pub writes: u64,
     /// Number of queries that were not compared, because the evaluator took too many steps.
     pub skipped: u64,
+    /// Queries that the evaluator answered, but not the engine within its time limit.
+    pub timed_out: Vec<String>,
     /// Reasons of the evaluator for queries that it calls wrong; the generator should draw none.
     pub wrong: Vec<String>,
     /// Differences.
@@ -136,6 +139,7 @@ impl Outcome {
         self.with_rows += other.with_rows;
         self.writes += other.writes;
         self.skipped += other.skipped;
+        self.timed_out.extend(other.timed_out);
         self.wrong.extend(other.wrong);
         self.differences.extend(other.differences);
     }
@@ -152,6 +156,11 @@ pub enum Languages {
     Gremlin,
 }
 
+/// The time after which the engine gives up a query. The evaluator has answered it in few steps by then, in the order in
+/// which it is written. Such queries are printed, but are no differences: another order may be as good by all that the
+/// planner can know.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Runs a query on the engine.
 ///
 /// # Errors
@@ -159,7 +168,8 @@ pub enum Languages {
 /// Those of the engine.
 pub fn ask(database: &Database, language: Language, text: &str) -> Result<Vec<Vec<Value>>, Error> {
     let none = Parameters::default();
-    Ok(database.query(&Query::new(language, text, &none))?.rows)
+    let query = Query { timeout: Some(TIMEOUT), ..Query::new(language, text, &none) };
+    Ok(database.query(&query)?.rows)
 }
 
 /// Creates a graph in a new engine in memory.
@@ -188,6 +198,7 @@ enum Compared {
     Same { rows: usize },
     Different { got: String, expected: String },
     Skipped(Stop),
+    TimedOut,
 }
 
 fn compare(database: &Database, graph: &Graph, query: &Drawn) -> Compared {
@@ -204,6 +215,7 @@ fn compare(database: &Database, graph: &Graph, query: &Drawn) -> Compared {
         .collect();
     let got = match ask(database, query.language(), &query.to_string()) {
         Ok(rows) => rows,
+        Err(error) if error.code() == ErrorCode::TimeLimitExceeded => return Compared::TimedOut,
         Err(error) => {
             let got = format!("{}: {}", error.code(), error.chain());
             return Compared::Different { got, expected: in_text(&expected) };
@@ -269,6 +281,11 @@ pub fn run_seed(seed: u64, queries: u64, languages: Languages) -> Result<Outcome
                 outcome.writes += u64::from(query.writes());
             }
             Compared::Skipped(Stop::TooMuch) => outcome.skipped += 1,
+            Compared::TimedOut => {
+                outcome.timed_out.push(format!("seed {seed}: {query}"));
+                // A statement that was stopped wrote nothing.
+                continue;
+            }
             Compared::Skipped(Stop::Wrong(reason)) => {
                 outcome.wrong.push(format!("seed {seed}: {reason}: {query}"));
             }

@@ -98,12 +98,17 @@ fn main() -> ExitCode {
     for reason in all.wrong.iter().take(10) {
         println!("not compared: {reason}");
     }
+    for query in all.timed_out.iter().take(10) {
+        println!("not answered in time: {query}");
+    }
     println!(
-        "{} queries compared ({} with rows, {} writes), {} skipped, {} without a defined answer, {} differences",
+        "{} queries compared ({} with rows, {} writes), {} skipped, {} not answered in time, {} without a defined \
+         answer, {} differences",
         all.compared,
         all.with_rows,
         all.writes,
         all.skipped,
+        all.timed_out.len(),
         all.wrong.len(),
         all.differences.len()
     );

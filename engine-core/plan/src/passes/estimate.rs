@@ -2,7 +2,7 @@
 
 use super::Knowledge;
 use crate::op::ScanTest;
-use crate::{Expr, Length, PatternEdge, PatternNode};
+use crate::{Expr, Length, Op, PatternBody, PatternEdge, PatternNode};
 use tidegraph_apl::{DegreeStatistics, KeyStatistics, SetStatistics};
 use tidegraph_types::{Direction, Str, Token};
 
@@ -10,6 +10,9 @@ use tidegraph_types::{Direction, Str, Token};
 const EQUALITY: f64 = 0.05;
 /// Share of vertices that a range or prefix is assumed to pass, without statistics.
 const RANGE: f64 = 0.3;
+
+/// Share of the repetitions of a quantified path pattern that a condition in it is assumed to pass.
+const STEP_CONDITION: f64 = 0.5;
 
 /// Number of ids sampled from a list to estimate the rest.
 const NAMED: usize = 8;
@@ -194,8 +197,35 @@ impl<'k> Estimate<'k> {
             named.and_then(|ids| self.degree_of(ids, direction, &edge.labels)).unwrap_or_else(mean);
         match edge.length {
             None => mean,
-            Some(Length { max, .. }) => mean.max(1.5).powi(max.unwrap_or(8).min(8) as i32) * 4.0,
+            Some(Length { max, .. }) => {
+                let step = edge.body.as_deref().map_or(mean, |body| self.repetition(body, from_left));
+                step.max(1.5).powi(max.unwrap_or(8).min(8) as i32) * 4.0
+            }
         }
+    }
+
+    /// Estimates the matches of one repetition of a quantified path pattern from one of its ends.
+    fn repetition(&self, body: &PatternBody, from_left: bool) -> f64 {
+        let mut op = Some(&body.plan);
+        while let Some(found) = op {
+            let Op::Match { pattern, .. } = found else {
+                op = found.input();
+                continue;
+            };
+            let fans = pattern.edges.iter().map(|edge| {
+                let from = if from_left { edge.left } else { edge.right };
+                self.fan(edge, from_left, &pattern.nodes[from].labels, None)
+            });
+            let of_edges = pattern.edges.iter().map(|edge| edge.properties.len());
+            let of_nodes = pattern.nodes.iter().map(|node| node.properties.len() + node.labels.len());
+            let predicate = pattern.predicate.as_ref().map_or(0, |condition| match condition {
+                Expr::And(all) => all.len(),
+                _ => 1,
+            });
+            let conditions = predicate + of_edges.chain(of_nodes).sum::<usize>();
+            return fans.product::<f64>() * STEP_CONDITION.powi(conditions.min(3) as i32);
+        }
+        1.0
     }
 
     /// Estimates the chance that an edge joins a vertex with the labels of its left end and one with those of its right
