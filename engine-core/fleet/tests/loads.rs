@@ -314,19 +314,19 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
         compared,
         changes_compared: None,
         first_asked: read_version,
+        beginning: 1,
     };
     // A load that has not begun.
     let base = first.newest().unwrap().version;
     let unknown = first.commit_load(id("a"), request("a", base, base));
     assert!(matches!(unknown, Err(Error::LoadUnknown(_))), "{unknown:?}");
-    let begun = first.watch_load(id("a"), None).unwrap();
+    let base = first.begin_load(id("a"), 1).unwrap();
     let other = first.commit_load(id("a"), request("b", base, base));
     assert!(matches!(other, Err(Error::NotAllowed(_))), "{other:?}");
     // The load first has to compare vertices created since its version. Commits wait for
     // its report, but only up to a limit.
     make(&first, "x", 1);
     let made = make(&first, "y", 2);
-    let base = begun.upto;
     for expected in [&["x", "y"][..], &["x", "y", "z"][..]] {
         let step = first.commit_load(id("a"), request("a", base, base)).unwrap();
         let LoadStep::Rest(rest) = step else { panic!("{step:?}") };
@@ -334,7 +334,7 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
         assert_eq!(rest.vertices[1].version, made);
         make(&first, "z", 3);
     }
-    let since = first.watch_load(id("a"), Some(base)).unwrap();
+    let since = first.watch_load(id("a"), base).unwrap();
     assert_eq!(since.vertices.len(), 3);
     // One vertex collides.
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
@@ -361,17 +361,56 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     let newest = next.newest().unwrap();
     assert_eq!((newest.load, newest.version > version), (version, true));
     // It does not know a load that began at another sequencer.
-    let lost = next.watch_load(id("c"), Some(base));
+    let lost = next.watch_load(id("c"), base);
     assert!(matches!(lost, Err(Error::LoadUnknown(_))), "{lost:?}");
 }
 
 /// Shows TXN-2.
+/// LOAD-1: the segments of an attempt that the load gave up may be gone.
+#[test]
+fn a_late_request_of_a_load_that_has_begun_again_commits_nothing() {
+    let fleet = TestFleet::start(2, 1, 1, 64, fast());
+    let sequencer = sequencer(&fleet);
+    let id = RequestId::of_text("a");
+    let base = sequencer.begin_load(id, 1).unwrap();
+    let commit = |beginning: u64, at: Version| {
+        let load = LoadRequest {
+            load_id: "a".into(),
+            segments: vec![],
+            read_version: at,
+            read_keys: vec![],
+            compared: at,
+            changes_compared: Some(at),
+            first_asked: at,
+            beginning,
+        };
+        sequencer.commit_load(id, load)
+    };
+    make(&sequencer, "x", 1);
+    let step = commit(1, base).unwrap();
+    assert!(matches!(step, LoadStep::Rest(_)), "{step:?}");
+    // While an attempt may still commit, the load does not begin again.
+    fleet.wait_until("the attempt is over", |_| sequencer.begin_load(id, 2).is_ok());
+    assert_eq!(sequencer.outcome(id, base).unwrap(), CommitOutcome::Refused);
+    let newest = sequencer.newest().unwrap().version;
+    for _ in 0..2 {
+        let late = commit(1, newest);
+        assert!(matches!(late, Err(Error::LoadUnknown(_))), "{late:?}");
+        // The request with which it first began is late, too.
+        let late = sequencer.begin_load(id, 1);
+        assert!(matches!(late, Err(Error::LoadUnknown(_))), "{late:?}");
+    }
+    let LoadStep::Committed(version) = commit(2, newest).unwrap() else { panic!() };
+    // A request that is late only learns what has become of the load.
+    assert_eq!(commit(1, newest).unwrap(), LoadStep::Committed(version));
+}
+
 #[test]
 fn a_load_of_another_process_compares_changes_itself() {
     let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
     let sequencer = sequencer(&fleet);
     let id = RequestId::of_text("a");
-    let base = sequencer.watch_load(id, None).unwrap().upto;
+    let base = sequencer.begin_load(id, 1).unwrap();
     let delete =
         |gui, number| write(&sequencer, Mutation::DeleteVertex { gui: Gui(gui), edges_left: false }, number);
     let (first, second) = (delete(7, 1), delete(8, 2));
@@ -388,6 +427,7 @@ fn a_load_of_another_process_compares_changes_itself() {
             compared: base,
             changes_compared,
             first_asked: base,
+            beginning: 1,
         };
         sequencer.commit_load(id, load)
     };
@@ -420,7 +460,7 @@ fn a_load_of_another_process_gets_its_turn() {
         Some(LoadTurn { footprint, read_keys: vec![], limit: Duration::from_secs(600) })
     };
     let [id, other] = ["a", "b"].map(RequestId::of_text);
-    sequencer.watch_load(id, None).unwrap();
+    sequencer.begin_load(id, 1).unwrap();
     let since = sequencer.load_turn(id, turn()).unwrap().unwrap();
     assert_eq!(sequencer.load_turn(other, turn()).unwrap(), None);
     let refused = std::thread::scope(|scope| {
@@ -442,6 +482,7 @@ fn a_load_of_another_process_gets_its_turn() {
         compared: since,
         changes_compared: Some(deleted),
         first_asked: since,
+        beginning: 1,
     };
     let LoadStep::Committed(loaded) = sequencer.commit_load(id, load).unwrap() else { panic!() };
     // The turn is over.

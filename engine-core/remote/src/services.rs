@@ -129,6 +129,8 @@ pub struct LoadRequest {
     pub changes_compared: Option<Version>,
     /// A version that was committed before the first attempt of this request.
     pub first_asked: Version,
+    /// The number with which the load last began; see [`Commits::begin_load`].
+    pub beginning: u64,
 }
 
 /// What transactions did after a load compared itself with them.
@@ -220,14 +222,22 @@ pub trait Commits: Send + Sync {
     /// The errors of [every method](Commits#errors).
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error>;
 
-    /// Begins a bulk load (`None`), or returns the vertices that transactions made after a version. The load must not
-    /// ask for earlier ones again.
+    /// Begins a bulk load, or begins it again; returns the newest version. `beginning` is a number that the caller draws
+    /// anew each time. From then on, [`Commits::commit_load`] refuses requests of this load with another number: one that
+    /// arrives late must not commit segments that the load has removed since.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] while the load is being committed; those of [every method](Commits#errors).
+    fn begin_load(&self, id: RequestId, beginning: u64) -> Result<Version, Error>;
+
+    /// Returns the vertices that transactions made after a version. The load must not ask for earlier ones again.
     ///
     /// # Errors
     ///
     /// [`Error::LoadUnknown`] if the load began at another sequencer, or was silent for long; those of
     /// [every method](Commits#errors).
-    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error>;
+    fn watch_load(&self, id: RequestId, above: Version) -> Result<MadeSince, Error>;
 
     /// Returns changes after a version that bulk loads depend on, as far back as the sequencer knows them.
     ///

@@ -87,8 +87,10 @@ impl Commits for Log {
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
         Ok(vec![(Token(above.0 + 1), "name".into())])
     }
-    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
-        let Some(above) = above else { return Ok(MadeSince { upto: Version(7), vertices: vec![] }) };
+    fn begin_load(&self, _: RequestId, beginning: u64) -> Result<Version, Error> {
+        Ok(Version(beginning))
+    }
+    fn watch_load(&self, id: RequestId, above: Version) -> Result<MadeSince, Error> {
         if id != RequestId(7) {
             return Err(Error::LoadUnknown("another load".into()));
         }
@@ -155,6 +157,7 @@ fn load_request(compared: Version) -> LoadRequest {
         compared,
         changes_compared: (compared > Version(1)).then_some(compared),
         first_asked: Version(4),
+        beginning: 7,
     }
 }
 
@@ -164,10 +167,10 @@ fn loads_travel_in_steps() {
     let server = server(ServerConfig::default(), Security::none(), services);
     let commits = RemoteCommits::new(node(&server, ClientConfig::default(), Security::none()), LONG);
     let id = RequestId(7);
-    assert_eq!(commits.watch_load(id, None).unwrap(), MadeSince { upto: Version(7), vertices: vec![] });
-    let since = commits.watch_load(id, Some(Version(0))).unwrap();
+    assert_eq!(commits.begin_load(id, 7).unwrap(), Version(7));
+    let since = commits.watch_load(id, Version(0)).unwrap();
     assert_eq!(since, MadeSince { upto: Version(1), vertices: made() });
-    let other = commits.watch_load(RequestId(8), Some(Version(9)));
+    let other = commits.watch_load(RequestId(8), Version(9));
     assert!(matches!(other, Err(Error::LoadUnknown(_))), "{other:?}");
     let step = |compared| commits.commit_load(id, load_request(Version(compared))).unwrap();
     assert_eq!(step(0), LoadStep::Ask);
@@ -447,7 +450,10 @@ impl Commits for Stalled {
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
         self.log.tokens(above)
     }
-    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
+    fn begin_load(&self, id: RequestId, beginning: u64) -> Result<Version, Error> {
+        self.log.begin_load(id, beginning)
+    }
+    fn watch_load(&self, id: RequestId, above: Version) -> Result<MadeSince, Error> {
         self.log.watch_load(id, above)
     }
     fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {

@@ -14,9 +14,12 @@
 //! 3. The load *reports* whether one of them conflicts with it. The sequencer then writes the
 //!    record, or refuses the load as a conflict.
 //!
+//! A load that has asked for its commit without an answer, and gives that attempt up, begins again. Then a request of
+//! before that is late commits nothing, and the load may remove the segments that it names.
+//!
 //! What must never happen: a load that is committed twice (its record has its id:
-//! LOAD-1), or together with vertices that it did not compare; an answer that a load
-//! is not committed while it still may be, or by a process that cannot know.
+//! LOAD-1), or together with vertices that it did not compare, or with segments that it has removed; an answer that a
+//! load is not committed while it still may be, or by a process that cannot know.
 
 use super::to_remote_error;
 use crate::sequencing::Leadership;
@@ -40,6 +43,8 @@ const MOST_LAST: usize = 4_096;
 pub(super) const CHANGES_AT_ONCE: usize = 1 << 16;
 /// Bytes of vertices in one answer.
 const PIECE_BYTES: usize = 4 << 20;
+/// Limit of the beginnings of one load at one sequencer.
+const MOST_BEGINNINGS: usize = 4_096;
 /// Limit of loads at the same time.
 const MOST_LOADS: usize = 1_024;
 
@@ -52,6 +57,9 @@ struct ActiveLoad {
     watch: Arc<LoadWatch>,
     /// Epoch of the sequencer that records for the load.
     epoch: Epoch,
+    /// The number with which the load last began, and those of its earlier beginnings.
+    beginning: u64,
+    earlier: Vec<u64>,
     /// Version up to which the load has asked.
     compared: Version,
     heard: Duration,
@@ -82,22 +90,57 @@ impl ActiveLoads {
         silent.into_iter().for_each(|id| leading.sequencer().end_turn(id));
     }
 
-    pub fn begin(&self, leading: &Leadership, now: Duration, id: RequestId) -> Result<MadeSince, Error> {
-        if self.0.lock().len() >= MOST_LOADS {
-            return Err(Error::Limit(format!("{MOST_LOADS} loads run already, the limit")));
-        }
+    /// Begins a load, or begins it again: from then on it is not committed by a request of an earlier beginning.
+    pub fn begin(
+        &self,
+        leading: &Leadership,
+        now: Duration,
+        id: RequestId,
+        beginning: u64,
+    ) -> Result<Version, Error> {
         let watch = Arc::new(leading.sequencer().begin_load());
         let upto = leading.sequencer().version();
+        let mut held = self.0.lock();
+        let known = held.len();
+        let earlier = match held.get_mut(&id) {
+            Some(load) if load.is_committing() => {
+                return Err(Error::Unavailable("the load is being committed".into()));
+            }
+            Some(load) if beginning != 0 && load.earlier.contains(&beginning) => {
+                return Err(unknown("it has begun again since this request was sent"));
+            }
+            Some(load) if load.earlier.len() >= MOST_BEGINNINGS => {
+                return Err(Error::Limit(format!("the load has begun {MOST_BEGINNINGS} times, the limit")));
+            }
+            Some(load) => {
+                let mut earlier = std::mem::take(&mut load.earlier);
+                if load.beginning != beginning {
+                    earlier.push(load.beginning);
+                }
+                earlier
+            }
+            None if known >= MOST_LOADS => {
+                return Err(Error::Limit(format!("{MOST_LOADS} loads run already, the limit")));
+            }
+            None => Vec::new(),
+        };
         let load = ActiveLoad {
             watch,
             epoch: leading.epoch(),
+            beginning,
+            earlier,
             compared: upto,
             heard: now,
             verdict: None,
             committing: Arc::default(),
         };
-        self.0.lock().insert(id, load);
-        Ok(MadeSince { upto, vertices: Vec::new() })
+        held.insert(id, load);
+        Ok(upto)
+    }
+
+    /// Whether the load has begun here.
+    pub fn is_known(&self, id: RequestId) -> bool {
+        self.0.lock().contains_key(&id)
     }
 
     pub fn made_since(
@@ -107,7 +150,7 @@ impl ActiveLoads {
         id: RequestId,
         above: Version,
     ) -> Result<MadeSince, Error> {
-        let watch = self.find(leading, now, id)?;
+        let watch = self.with(leading, now, id, |load| load.watch.clone())?;
         let made = leading.sequencer().made_since(&watch, above, PIECE_BYTES);
         let made = made.ok_or_else(|| unknown("vertices created since that version were not recorded"))?;
         let all = {
@@ -129,7 +172,7 @@ impl ActiveLoads {
 
     /// Whether the load may be committed at any moment.
     pub fn is_committing(&self, id: RequestId) -> bool {
-        self.0.lock().get(&id).is_some_and(|load| load.committing.load(Ordering::Acquire) > 0)
+        self.0.lock().get(&id).is_some_and(ActiveLoad::is_committing)
     }
 
     pub fn report_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
@@ -152,20 +195,22 @@ impl ActiveLoads {
                 load.load_id
             )));
         }
-        let watch = match self.find(leading, now, id) {
-            Ok(watch) => watch,
-            Err(error) => return committed_before(leading, id, load.first_asked, error),
-        };
         let (words, heard) = channel();
         let (verdict, reported) = channel();
-        let committing = match self.0.lock().get_mut(&id) {
-            Some(held) => {
-                held.verdict = Some(verdict);
-                held.committing.clone()
+        // Together: a load that begins again either sees this attempt, or refuses it.
+        let found = self.with(leading, now, id, |held| {
+            // A process of an earlier release draws no numbers.
+            if load.beginning != held.beginning && load.beginning != 0 {
+                return Err(unknown("it has begun again since this request was sent"));
             }
-            None => return Err(unknown("it has ended")),
+            held.verdict = Some(verdict);
+            held.committing.fetch_add(1, Ordering::AcqRel);
+            Ok((held.watch.clone(), held.committing.clone()))
+        });
+        let (watch, committing) = match found.flatten() {
+            Ok(found) => found,
+            Err(error) => return committed_before(leading, id, load.first_asked, error),
         };
-        committing.fetch_add(1, Ordering::AcqRel);
         let commit = LoadCommit {
             load_id: load.load_id,
             segments: load.segments,
@@ -207,13 +252,26 @@ impl ActiveLoads {
         }
     }
 
-    fn find(&self, leading: &Leadership, now: Duration, id: RequestId) -> Result<Arc<LoadWatch>, Error> {
+    /// Gives a load that was heard of to a function, under the lock.
+    fn with<T>(
+        &self,
+        leading: &Leadership,
+        now: Duration,
+        id: RequestId,
+        with: impl FnOnce(&mut ActiveLoad) -> T,
+    ) -> Result<T, Error> {
         let mut held = self.0.lock();
         let load = held.get_mut(&id).filter(|load| load.epoch == leading.epoch());
         let load =
             load.ok_or_else(|| unknown("it began at another sequencer, or was silent for too long"))?;
         load.heard = now;
-        Ok(load.watch.clone())
+        Ok(with(load))
+    }
+}
+
+impl ActiveLoad {
+    fn is_committing(&self) -> bool {
+        self.committing.load(Ordering::Acquire) > 0
     }
 }
 

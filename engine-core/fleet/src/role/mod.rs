@@ -221,16 +221,20 @@ impl Commits for SequencerService {
         Ok(tokens.into_iter().filter(|(token, _)| *token > above).collect())
     }
 
-    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
+    fn begin_load(&self, id: RequestId, beginning: u64) -> Result<Version, Error> {
         let (leading, now) = self.leadership_now()?;
         self.loads.sweep(&leading, now);
-        match above {
-            None => {
-                check_halted(&leading)?;
-                self.loads.begin(&leading, now, id)
-            }
-            Some(above) => self.loads.made_since(&leading, now, id, above),
+        // A load that begins again may only want to know that it will not be committed.
+        if !self.loads.is_known(id) {
+            check_halted(&leading)?;
         }
+        self.loads.begin(&leading, now, id, beginning)
+    }
+
+    fn watch_load(&self, id: RequestId, above: Version) -> Result<MadeSince, Error> {
+        let (leading, now) = self.leadership_now()?;
+        self.loads.sweep(&leading, now);
+        self.loads.made_since(&leading, now, id, above)
     }
 
     fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {

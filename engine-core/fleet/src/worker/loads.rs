@@ -57,6 +57,8 @@ struct MadeMeanwhile {
     /// ...up to this version.
     upto: Version,
     vertices: Vec<MadeVertex>,
+    /// The number with which the load last began.
+    beginning: u64,
 }
 
 /// The changes that a load has compared before its commit.
@@ -124,20 +126,22 @@ impl LoadTracker {
         }
     }
 
-    /// Begins the load at a sequencer that does not know it.
+    /// Begins the load at a sequencer that does not know it, or again at one that does. After that, no request that was
+    /// sent before commits the load.
     fn begin_at(&self, sequencer: &impl Commits) -> Result<(), Error> {
         let mut made = self.made.lock();
-        let begun = sequencer.watch_load(self.id, None)?;
-        *made = MadeMeanwhile { since: begun.upto, upto: begun.upto, vertices: Vec::new() };
+        let beginning = self.shared.random.next_u64().max(1);
+        let begun = sequencer.begin_load(self.id, beginning)?;
+        *made = MadeMeanwhile { since: begun, upto: begun, vertices: Vec::new(), beginning };
         // Later reads of the load see all vertices created up to here.
-        self.shared.note_version(begun.upto, begun.upto, None)
+        self.shared.note_version(begun, begun, None)
     }
 
     /// Asks for the vertices created since the last time.
     fn catch_up(&self, sequencer: &impl Commits) -> Result<(), Error> {
         loop {
             let above = self.made.lock().upto;
-            let piece = match sequencer.watch_load(self.id, Some(above)) {
+            let piece = match sequencer.watch_load(self.id, above) {
                 Err(Error::LoadUnknown(reason)) => {
                     tracing::info!(reason, "a load begins again at another sequencer");
                     return self.begin_at(sequencer);
@@ -193,7 +197,7 @@ impl LoadTracker {
         let read_version = load.read_version;
         let conflict = |written| Error::Conflict { read_version, written };
         self.compare_changes(load, changes)?;
-        let compared = {
+        let (compared, beginning) = {
             let made = self.made.lock();
             // No process recorded the vertices created before `since`.
             let compared = load.compared.max(read_version);
@@ -205,7 +209,7 @@ impl LoadTracker {
             if let Some(written) = load.vertices.collision(&mut after) {
                 return Err(conflict(written));
             }
-            made.upto.max(compared)
+            (made.upto.max(compared), made.beginning)
         };
         let request = LoadRequest {
             load_id: load.load_id.clone(),
@@ -215,6 +219,7 @@ impl LoadTracker {
             compared,
             changes_compared: changes.is_told.then_some(changes.upto),
             first_asked,
+            beginning,
         };
         match sequencer.call_once(|sequencer| sequencer.commit_load(self.id, request))? {
             LoadStep::Committed(version) => Ok(Some(version)),
@@ -289,8 +294,12 @@ impl LoadHold for FleetLoad {
             if !doubt {
                 return Err(to_engine_error(error).into());
             }
-            // The sequencer knows the outcome of the attempts that got no answer.
-            match shared.sequencer.call(|sequencer| sequencer.outcome(tracker.id, first_asked)) {
+            // The sequencer knows the outcome of the attempts that got no answer, once it takes none of them any more.
+            let outcome = shared.sequencer.call(|sequencer| {
+                tracker.begin_at(sequencer)?;
+                sequencer.outcome(tracker.id, first_asked)
+            });
+            match outcome {
                 Ok(CommitOutcome::Committed(version)) => break version,
                 Ok(CommitOutcome::Refused) => return Err(to_engine_error(error).into()),
                 Ok(CommitOutcome::Unknown | CommitOutcome::OtherRequest(_)) => {

@@ -82,6 +82,18 @@ fn made(columns: proto::MadeVertices) -> Result<Vec<MadeVertex>, Error> {
 }
 
 impl RemoteCommits {
+    fn ask_made(&self, id: RequestId, above: Option<Version>, beginning: u64) -> Result<MadeSince, Error> {
+        let request_id = id.0.to_le_bytes().to_vec();
+        let above = above.map(|version| version.0);
+        match self.ask(call::Kind::WatchLoad(proto::WatchLoadCall { request_id, above, beginning }))? {
+            reply::Kind::Made(reply) => Ok(MadeSince {
+                upto: Version(reply.upto),
+                vertices: made(reply.vertices.unwrap_or_default())?,
+            }),
+            _ => other_kind(),
+        }
+    }
+
     fn ask_outcome(&self, id: RequestId, since: Version, by_key: bool) -> Result<CommitOutcome, Error> {
         use proto::outcome_reply::State;
         let call = proto::OutcomeCall { request_id: id.0.to_le_bytes().to_vec(), since: since.0, by_key };
@@ -184,18 +196,12 @@ impl Commits for RemoteCommits {
         }
     }
 
-    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
-        let above = above.map(|version| version.0);
-        match self.ask(call::Kind::WatchLoad(proto::WatchLoadCall {
-            request_id: id.0.to_le_bytes().to_vec(),
-            above,
-        }))? {
-            reply::Kind::Made(reply) => Ok(MadeSince {
-                upto: Version(reply.upto),
-                vertices: made(reply.vertices.unwrap_or_default())?,
-            }),
-            _ => other_kind(),
-        }
+    fn begin_load(&self, id: RequestId, beginning: u64) -> Result<Version, Error> {
+        Ok(self.ask_made(id, None, beginning)?.upto)
+    }
+
+    fn watch_load(&self, id: RequestId, above: Version) -> Result<MadeSince, Error> {
+        self.ask_made(id, Some(above), 0)
     }
 
     fn load_changes(&self, above: Version) -> Result<LoadChanges, Error> {
@@ -239,6 +245,7 @@ impl Commits for RemoteCommits {
             compared: load.compared.0,
             first_asked: load.first_asked.0,
             changes_compared: load.changes_compared.map(|version| version.0),
+            beginning: load.beginning,
         });
         let reply = match self.ask(call).map_err(in_doubt)? {
             reply::Kind::Load(reply) => reply,

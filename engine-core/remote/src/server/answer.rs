@@ -10,8 +10,8 @@ use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
 use tidegraph_platform::Clock;
 use tidegraph_types::{
-    CommitRequest, Footprint, Key, LoadChange, LoadChanges, LoadTurn, MadeVertex, PartitionId, RequestId,
-    Str, Token, Version,
+    CommitRequest, Footprint, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex, PartitionId,
+    RequestId, Str, Token, Version,
 };
 use tidegraph_wire::Message;
 use tidegraph_wire::apl::{Allowance, AnyAnswer, AnyRequest};
@@ -302,7 +302,11 @@ fn commits(
             })
         }
         call::Kind::WatchLoad(m) => {
-            let made = commits.watch_load(request_id(&m.request_id)?, m.above.map(Version))?;
+            let id = request_id(&m.request_id)?;
+            let made = match m.above {
+                Some(above) => commits.watch_load(id, Version(above))?,
+                None => MadeSince { upto: commits.begin_load(id, m.beginning)?, vertices: vec![] },
+            };
             reply::Kind::Made(proto::MadeReply { upto: made.upto.0, vertices: Some(columns(made.vertices)) })
         }
         call::Kind::LoadChanges(m) => {
@@ -335,6 +339,7 @@ fn commits(
                 compared: Version(m.compared),
                 first_asked: Version(m.first_asked),
                 changes_compared: m.changes_compared.map(Version),
+                beginning: m.beginning,
             };
             load_step(commits.commit_load(request_id(&m.request_id)?, load)?)
         }
