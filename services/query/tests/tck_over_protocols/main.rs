@@ -19,6 +19,7 @@ mod suite;
 use client::{Server, WIDE};
 use std::cell::OnceCell;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use suite::Graph;
@@ -26,15 +27,18 @@ use tidegraph_engine::plan::Procedures;
 use tidegraph_engine::{Options, Parameters};
 use tokio::runtime::Runtime;
 
+/// Folder of the engine's own scenarios.
+const OWN: &str = "../../engine-core/engine/tests/scenarios/opencypher";
+
 /// Scenarios that fail in the engine, and so over each protocol.
 const EXPECTED: &str = include_str!("../../../../engine-core/engine/tests/tck/expected_failures.txt");
 
 const QUERY_TIMEOUT: Duration = Duration::from_secs(20);
 const MEMORY_TOTAL_BYTES: u64 = 256 << 20;
 
-/// Runs the kit against services to which `connect` connects. `expected`: the list of scenarios that fail only over this
-/// protocol.
-fn check_kit<G>(expected: &str, connect: impl Fn(Rc<Runtime>, SocketAddr) -> G)
+/// Runs the engine's own scenarios, and the kit if there is one, against services to which `connect` connects.
+/// `expected`: the list of scenarios of the kit that fail only over this protocol.
+fn check<G>(expected: &str, connect: impl Fn(Rc<Runtime>, SocketAddr) -> G)
 where
     G: 'static,
     Rc<G>: Graph,
@@ -54,5 +58,6 @@ where
         graph.ask("MATCH (n) DETACH DELETE n", &Parameters::default()).unwrap();
         Box::new(graph.clone())
     };
+    suite::check_all(Path::new(OWN), &make);
     suite::check_kit(&make, &[EXPECTED, expected]);
 }

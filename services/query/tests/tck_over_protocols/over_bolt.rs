@@ -256,5 +256,5 @@ fn path(nodes: &Value, relationships: &Value, indexes: &Value) -> Value {
 
 #[test]
 fn tck_over_bolt() {
-    super::check_kit(include_str!("expected_failures_over_bolt.txt"), Connection::new);
+    super::check(include_str!("expected_failures_over_bolt.txt"), Connection::new);
 }

@@ -135,5 +135,5 @@ fn edge(members: &Object<String, Json>) -> Value {
 
 #[test]
 fn tck_over_http() {
-    super::check_kit(include_str!("expected_failures_over_http.txt"), |_, address| Connection::new(address));
+    super::check(include_str!("expected_failures_over_http.txt"), |_, address| Connection::new(address));
 }
