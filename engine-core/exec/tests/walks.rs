@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use support::Graph;
 use support::plans::*;
 use support::sorted;
-use tidegraph_plan::{Op, Shortest, Slot};
+use tidegraph_plan::passes::{counts, cycles, keep};
+use tidegraph_plan::{AggregateKind, Expr, Op, Shortest, Slot};
 use tidegraph_types::Direction;
 
 const IDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -145,6 +146,41 @@ proptest! {
     }
 
     #[test]
+    fn edges_that_meet_are_those_found_step_by_step(
+        edges in edges(), directions in proptest::array::uniform4(direction()), arms in 2..4_u32, apart: bool,
+        named: bool,
+    ) {
+        let g = graph(&edges);
+        let edge = |slot: u32| (named || apart).then_some(slot);
+        let [first, second, third, fourth] = directions;
+        let unused = |op: Op, slot: u32, others: &[u32]| match apart {
+            true => op.filter(Expr::Unused(Slot(slot), others.iter().map(|slot| Slot(*slot)).collect())),
+            false => op,
+        };
+        let mut op = start().scan(0, &["V"]);
+        if arms == 3 {
+            op = op.scan(6, &["V"]);
+        }
+        let op = op.expand(0, first, &["E"], edge(1), 2, false);
+        let op = unused(op.expand(2, second, &["E"], edge(3), 4, false), 3, &[1]);
+        let mut op = unused(op.expand(4, third, &["E"], edge(5), 0, true), 5, &[3, 1]);
+        if arms == 3 {
+            op = unused(op.expand(6, fourth, &["E"], edge(7), 4, true), 7, &[1, 5, 3]);
+        }
+        let answer: &[u32] = if named { &[0, 1, 2, 3, 4, 5, 6, 7] } else { &[0, 2, 4, 6] };
+        let counted = |op: Op| op.aggregate(vec![(9, s(2))], vec![item(8, AggregateKind::CountRows, vec![])]);
+        for (op, answer, found) in [(op.clone(), answer, "intersect $4"), (counted(op), &[9, 8], "count vertices")] {
+            let one_by_one = plan(op, answer);
+            let mut together = one_by_one.clone();
+            cycles::run(&mut together);
+            counts::run(&mut together);
+            keep::run(&mut together);
+            prop_assert!(together.to_string().contains(found), "{}", together);
+            prop_assert_eq!(sorted(&g, &together), sorted(&g, &one_by_one), "{}", together);
+        }
+    }
+
+    #[test]
     fn shortest_paths_are_the_shortest_walks(
         edges in edges(), direction in direction(), min in 0..3_u32, max in proptest::option::of(1..4_u32), all: bool,
     ) {
@@ -177,6 +213,41 @@ proptest! {
             prop_assert_eq!(sorted(&g, &plan(op.bind_let(3, size), &[0, 1, 3])), lengths);
         }
     }
+}
+
+#[test]
+fn a_long_list_beside_a_short_one_is_not_read() {
+    let mut g = Graph::new();
+    for id in ["a", "b", "hub"] {
+        g.vertex(id, &["V"], &[]);
+    }
+    g.edge("a", "E", "hub");
+    g.edge("a", "E", "b");
+    for n in 0..6_000 {
+        let id = format!("n{n}");
+        g.vertex(&id, &["N"], &[]);
+        g.edge("hub", "E", &id);
+        if n % 2_000 == 0 {
+            g.edge("b", "E", &id);
+            g.edge("b", "E", &id);
+        }
+    }
+    let op = start().look_up(lit("b"), 0).look_up(lit("hub"), 1).out(0, "E", 2);
+    let op = op.expand(2, Direction::In, &["E"], None, 1, true);
+    let mut together = plan(op.clone(), &[2]);
+    cycles::run(&mut together);
+    assert!(together.to_string().contains("intersect $2 of $0 -[E]->, $1 -[E]->"), "{together}");
+    let expected = ["n0", "n0", "n2000", "n2000", "n4000", "n4000"];
+    assert_eq!(sorted(&g, &together), expected);
+    let mut counted = plan(op.count(5), &[5]);
+    cycles::run(&mut counted);
+    counts::run(&mut counted);
+    assert_eq!(sorted(&g, &counted), ["6"]);
+    // The other way round, the long list is the one that the steps follow.
+    let op = start().look_up(lit("b"), 0).look_up(lit("hub"), 1).out(1, "E", 2);
+    let mut together = plan(op.expand(2, Direction::In, &["E"], None, 0, true), &[2]);
+    cycles::run(&mut together);
+    assert_eq!(sorted(&g, &together), expected);
 }
 
 #[test]

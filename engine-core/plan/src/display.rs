@@ -2,7 +2,7 @@
 
 use crate::op::ScanTest;
 use crate::{
-    ApplyKind, Arithmetic, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
+    ApplyKind, Arithmetic, Arm, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
     RepeatTest, ScanColumn, ScanFilter, Selection, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
@@ -109,6 +109,7 @@ fn add_lines<'p>(op: &'p Op, depth: usize, lines: &mut Vec<(String, Option<&'p O
     match op {
         Op::Apply { plan, .. } | Op::Bind { plan, .. } => add_lines(plan, depth + 1, lines),
         Op::QuantifiedPath { body, .. } => add_lines(body, depth + 1, lines),
+        Op::Intersect { steps, .. } => sub("or step by step", steps),
         Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
             for branch in branches {
                 sub("branch", branch);
@@ -175,6 +176,33 @@ fn describe(op: &Op) -> String {
             }
             if !except.is_empty() {
                 let _ = write!(text, " without [{}]", slots(except));
+            }
+            text
+        }
+        Op::Intersect { arms, to, count, keep, .. } => {
+            let mut text = match count {
+                Some(count) => format!("count vertices {} that meet", count.out),
+                None => format!("intersect {to} of"),
+            };
+            for (index, Arm { from, direction, labels, edge, loops_once }) in arms.iter().enumerate() {
+                let and = if index == 0 { "" } else { "," };
+                let _ = write!(text, "{and} {from} {}", arrow(*direction, labels, None));
+                if let (Some(edge), None) = (edge, count) {
+                    let _ = write!(text, " edge {edge}");
+                }
+                if *loops_once && *direction == Direction::Both {
+                    text.push_str(" loops once");
+                }
+                let except = count.as_ref().and_then(|count| count.except.get(index));
+                if let Some(except) = except.filter(|except| !except.is_empty()) {
+                    let _ = write!(text, " without [{}]", slots(except));
+                }
+            }
+            for (a, b) in count.iter().flat_map(|count| &count.differ) {
+                let _ = write!(text, " ({a} and {b} differ)");
+            }
+            if let Some(keep) = keep {
+                let _ = write!(text, " keep [{}]", slots(keep));
             }
             text
         }

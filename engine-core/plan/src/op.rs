@@ -200,6 +200,32 @@ pub struct ScanColumn {
     pub each: bool,
 }
 
+/// The edges of one bound vertex of an [`Op::Intersect`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Arm {
+    /// The bound vertex.
+    pub from: Slot,
+    /// The direction of the edges, from the bound vertex.
+    pub direction: Direction,
+    /// Labels of edges; empty: any label.
+    pub labels: Vec<Str>,
+    /// The slot of the edge.
+    pub edge: Option<Slot>,
+    /// Whether a self-loop gives one row (openCypher) or two (Gremlin) in the direction `Both`.
+    pub loops_once: bool,
+}
+
+/// What an [`Op::Intersect`] counts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CountChoices {
+    /// The slot of the number.
+    pub out: Slot,
+    /// For each arm, the slots of edges, or of lists of edges, that it must not use.
+    pub except: Vec<Vec<Slot>>,
+    /// Pairs of arms that must not use the same edge.
+    pub differ: Vec<(usize, usize)>,
+}
+
 /// An operator. Its rows come from `input`.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "fields of one-line operators are explained by the operator's comment")]
@@ -254,6 +280,23 @@ pub enum Op {
         except: Vec<Slot>,
         /// The slot of the number.
         out: Slot,
+    },
+    /// A row for each vertex that an edge of each arm joins to the vertex of that arm, and for each choice of such edges:
+    /// the last steps of cycles. With `count`, a row for each input row that has choices, with their number.
+    Intersect {
+        /// The input.
+        input: Box<Op>,
+        /// The bound vertices, at least two, and the edges from them.
+        arms: Vec<Arm>,
+        /// The slot of the vertex where the edges meet.
+        to: Slot,
+        /// The same rows by one step after the other. The executor takes them where reading the lists of all arms would
+        /// cost more.
+        steps: Box<Op>,
+        /// Counts the choices instead.
+        count: Option<CountChoices>,
+        /// Input slots that later operators use, as a pass finds; `None`: all slots.
+        keep: Option<Vec<Slot>>,
     },
     /// A row for each walk of `length` edges from `from` that repeats no edge.
     VarExpand {

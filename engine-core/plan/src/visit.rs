@@ -40,6 +40,7 @@ macro_rules! children {
             Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => {
                 vec![&$($mut)? **input, &$($mut)? **plan]
             }
+            Op::Intersect { input, steps, .. } => vec![&$($mut)? **input, &$($mut)? **steps],
             Op::QuantifiedPath { input, body, .. } => vec![&$($mut)? **input, &$($mut)? **body],
             Op::Union { input, branches } | Op::Coalesce { input, branches } => {
                 std::iter::once(&$($mut)? **input).chain(branches.$iter()).collect()
@@ -141,6 +142,7 @@ impl Op {
             | Op::ScanEdges { .. }
             | Op::Expand { .. }
             | Op::CountEdges { .. }
+            | Op::Intersect { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
             | Op::Apply { .. }

@@ -22,6 +22,7 @@ mod count_edges;
 mod expand;
 mod expand_into;
 mod held;
+mod intersect;
 mod lookup;
 mod measured;
 mod merge;
@@ -202,6 +203,9 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         }
         Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input, measured)?, op)?),
         Op::CountEdges { input, .. } => Box::new(count_edges::CountEdges::new(build(input, measured)?, op)?),
+        Op::Intersect { input, steps, .. } => {
+            Box::new(intersect::Intersect::new(build(input, measured)?, build(steps, measured)?, op)?)
+        }
         Op::VarExpand { input, ends_only: true, .. } => {
             Box::new(reach::Reach::new(build(input, measured)?, op)?)
         }

@@ -4,10 +4,13 @@
 //! start from vertices that are bound before both, the count is the sum of the products of two degrees. Edges of the
 //! pattern that a step must not use are taken off its degree.
 //!
+//! Where the last steps close a cycle, their intersection is counted: `MATCH (a)-->(b)-->(c)-->(a) RETURN count(*)` needs
+//! no row for each triangle.
+//!
 //! The pass looks at aggregates that only count rows. It turns the expansions below them into [`Op::CountEdges`], as long
 //! as nothing but the count and the rule that a pattern uses no edge twice looks at what they bind.
 
-use crate::{AggregateItem, AggregateKind, Arithmetic, Expr, Op, Plan, Slot};
+use crate::{AggregateItem, AggregateKind, Arithmetic, CountChoices, Expr, Op, Plan, Slot};
 
 /// Rewrites the aggregates of the plan.
 pub fn run(plan: &mut Plan) {
@@ -26,6 +29,9 @@ fn walk(op: &mut Op, slots: &mut u32) {
         let mut counts = vec![];
         while let Some(step) = counted(input, Some(items), &used) {
             counts.push(count_edges(input, step, slots));
+        }
+        if let Some(step) = counted_intersection(input, items, &used) {
+            counts.push(count_choices(input, step, slots));
         }
         if let Some(product) = counts
             .into_iter()
@@ -65,34 +71,13 @@ struct Step {
 /// Returns the step of the expansion that the operator is, below a filter or not, if it can be counted. `items`: those of
 /// the aggregate above it, if they are to be looked at.
 fn counted(op: &Op, items: Option<&[AggregateItem]>, used: &dyn Fn(Slot) -> bool) -> Option<Step> {
-    let mut at = op;
-    // The counters of steps that were rewritten before.
-    let mut above = vec![];
-    while let Op::CountEdges { input, from, except, .. } = at {
-        above.push(*from);
-        above.extend(except);
-        at = input;
-    }
-    let (conjuncts, expand) = match at {
-        Op::Filter { input, predicate: Expr::And(all) } => (all.iter().collect(), &**input),
-        Op::Filter { input, predicate } => (vec![predicate], &**input),
-        other => (vec![], other),
-    };
+    let Last { above, conjuncts, step: expand } = last(op);
     let Op::Expand { edge, to, into: false, .. } = expand else { return None };
     let bound: Vec<Slot> = edge.iter().chain(to).copied().collect();
     if bound.iter().any(|slot| used(*slot) || above.contains(slot)) {
         return None;
     }
-    let only_counts = |item: &AggregateItem| {
-        let counts = match (item.kind, &item.args[..]) {
-            (AggregateKind::CountRows, []) => true,
-            (AggregateKind::Count, [Expr::Slot(slot)]) => bound.contains(slot),
-            _ => false,
-        };
-        counts && !item.distinct && !item.empty_is_unbound
-    };
-    // What `count(c)` names is bound by the last step, which is looked at first.
-    if above.is_empty() && !items.unwrap_or_default().iter().all(only_counts) {
+    if above.is_empty() && !only_count(items.unwrap_or_default(), &bound) {
         return None;
     }
     let mut step = Step { conditions: vec![], except: vec![] };
@@ -108,6 +93,108 @@ fn counted(op: &Op, items: Option<&[AggregateItem]>, used: &dyn Fn(Slot) -> bool
         }
     }
     Some(step)
+}
+
+/// The last step that is not counted yet, below a filter or not.
+struct Last<'p> {
+    /// What the counters above it use.
+    above: Vec<Slot>,
+    conjuncts: Vec<&'p Expr>,
+    step: &'p Op,
+}
+
+fn last(op: &Op) -> Last<'_> {
+    let (mut at, mut above) = (op, vec![]);
+    while let Op::CountEdges { input, from, except, .. } = at {
+        above.push(*from);
+        above.extend(except);
+        at = input;
+    }
+    let (conjuncts, step) = match at {
+        Op::Filter { input, predicate: Expr::And(all) } => (all.iter().collect(), &**input),
+        Op::Filter { input, predicate } => (vec![predicate], &**input),
+        other => (vec![], other),
+    };
+    Last { above, conjuncts, step }
+}
+
+/// Whether aggregates only count the rows, of which none has a null in these slots. What `count(c)` names is bound by the
+/// last step, which is looked at first.
+fn only_count(items: &[AggregateItem], bound: &[Slot]) -> bool {
+    items.iter().all(|item| {
+        let counts = match (item.kind, &item.args[..]) {
+            (AggregateKind::CountRows, []) => true,
+            (AggregateKind::Count, [Expr::Slot(slot)]) => bound.contains(slot),
+            _ => false,
+        };
+        counts && !item.distinct && !item.empty_is_unbound
+    })
+}
+
+/// What to do with an intersection: the conditions that stay, those on its edges, and which edges its arms must not use.
+struct Choices {
+    conditions: Vec<Expr>,
+    own: Vec<Expr>,
+    except: Vec<Vec<Slot>>,
+    differ: Vec<(usize, usize)>,
+}
+
+/// Returns the step of the intersection that the operator is, below a filter or not, if it can be counted.
+fn counted_intersection(op: &Op, items: &[AggregateItem], used: &dyn Fn(Slot) -> bool) -> Option<Choices> {
+    let Last { above, conjuncts, step } = last(op);
+    let Op::Intersect { arms, to, count: None, .. } = step else { return None };
+    let edges: Vec<Option<Slot>> = arms.iter().map(|arm| arm.edge).collect();
+    let bound: Vec<Slot> = edges.iter().flatten().chain([to]).copied().collect();
+    if bound.iter().any(|slot| used(*slot) || above.contains(slot)) {
+        return None;
+    }
+    if above.is_empty() && !only_count(items, &bound) {
+        return None;
+    }
+    let arm_of = |slot: Slot| edges.iter().position(|edge| *edge == Some(slot));
+    let mut choices =
+        Choices { conditions: vec![], own: vec![], except: vec![vec![]; arms.len()], differ: vec![] };
+    for conjunct in conjuncts {
+        match conjunct {
+            Expr::Unused(slot, others) if arm_of(*slot).is_some() && !others.contains(to) => {
+                let arm = arm_of(*slot)?;
+                for other in others {
+                    match arm_of(*other) {
+                        Some(other) => choices.differ.push((other, arm)),
+                        None => choices.except[arm].push(*other),
+                    }
+                }
+                choices.own.push(conjunct.clone());
+            }
+            other if bound.iter().any(|slot| uses(other, *slot)) => return None,
+            other => choices.conditions.push(other.clone()),
+        }
+    }
+    Some(choices)
+}
+
+/// Makes the intersection count; returns the slot of the number of its choices.
+fn count_choices(op: &mut Op, choices: Choices, slots: &mut u32) -> Slot {
+    let mut at = op;
+    while let Op::CountEdges { input, .. } = at {
+        at = input;
+    }
+    if let Op::Filter { input, .. } = at {
+        *at = std::mem::replace(input, Op::Argument);
+    }
+    let out = Slot(*slots);
+    *slots += 1;
+    let filtered = |input: Op, conditions: Vec<Expr>| match conditions.into_iter().reduce(Expr::and) {
+        Some(predicate) => Op::Filter { input: Box::new(input), predicate },
+        None => input,
+    };
+    if let Op::Intersect { input, steps, count, .. } = at {
+        let one_by_one = filtered(std::mem::replace(steps, Op::Argument), choices.own);
+        **steps = Op::Let { input: Box::new(one_by_one), bindings: vec![(out, Expr::literal(1_i64))] };
+        **input = filtered(std::mem::replace(input, Op::Argument), choices.conditions);
+        *count = Some(CountChoices { out, except: choices.except, differ: choices.differ });
+    }
+    out
 }
 
 /// Replaces the expansion; returns the slot of the number of its edges.
@@ -194,6 +281,39 @@ mod tests {
         assert!(!count(rows(4), &[], AggregateKind::CountRows, vec![]).contains("count edges"));
         let text = count(rows(2), &[], AggregateKind::CountRows, vec![]);
         assert!(text.contains("filter $2:L\ncount edges $10 of $2"), "{text}");
+    }
+
+    #[test]
+    fn the_last_steps_of_a_cycle_are_counted_together() {
+        let closed = |condition: Option<Expr>| {
+            let first = expand(Op::Argument, 0, 1, 2);
+            let mut closing = expand(expand(first, 2, 3, 4), 4, 5, 0);
+            let Op::Expand { into, .. } = &mut closing else { panic!() };
+            *into = true;
+            let all = unused(unused(closing, 5, &[3, 1]), 3, &[1]);
+            let root = match condition {
+                Some(predicate) => Op::Filter { input: Box::new(all), predicate },
+                None => all,
+            };
+            let mut plan = Plan { root, slots: 8, columns: vec![], timeout: None };
+            crate::passes::cycles::run(&mut plan);
+            plan.root
+        };
+        let text = count(closed(None), &[2], AggregateKind::CountRows, vec![]);
+        let expected =
+            "count vertices $10 that meet $2 -[X]-> without [$1], $0 <-[X]- without [$1] (0 and 1 differ)\n";
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("    let $10 = 1\n") && text.contains("Sum($10)"), "{text}");
+        // A key, or a condition, that needs the vertex.
+        let text = count(closed(None), &[4], AggregateKind::CountRows, vec![]);
+        assert!(text.contains("intersect $4"), "{text}");
+        let labelled = Expr::HasLabels(Box::new(Expr::Slot(Slot(4))), vec!["L".into()]);
+        let text = count(closed(Some(labelled)), &[], AggregateKind::CountRows, vec![]);
+        assert!(text.contains("intersect $4"), "{text}");
+        // A condition on a vertex that was bound before comes before.
+        let labelled = Expr::HasLabels(Box::new(Expr::Slot(Slot(2))), vec!["L".into()]);
+        let text = count(closed(Some(labelled)), &[], AggregateKind::CountRows, vec![]);
+        assert!(text.contains("filter $2:L\ncount vertices $10"), "{text}");
     }
 
     #[test]

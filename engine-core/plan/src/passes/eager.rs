@@ -183,6 +183,7 @@ fn reads(op: &Op) -> bool {
             | Op::LookupEdges { .. }
             | Op::Expand { .. }
             | Op::CountEdges { .. }
+            | Op::Intersect { .. }
             | Op::VarExpand { .. }
             | Op::ShortestPath { .. }
             | Op::Match { .. }

@@ -32,6 +32,7 @@ fn walk(op: &mut Op, once: bool) {
         | Op::LookupEdges { .. }
         | Op::Expand { .. }
         | Op::CountEdges { .. }
+        | Op::Intersect { .. }
         | Op::VarExpand { .. }
         | Op::ShortestPath { .. }
         | Op::Filter { .. }

@@ -1,4 +1,4 @@
-//! Tells each `Expand` which slots are used after it, so that it does not copy dead columns, and each walk whether its
+//! Tells each `Expand` and `Intersect` which slots are used after it, so that it does not copy dead columns, and each walk whether its
 //! edges are used.
 //!
 //! The pass walks against the flow of rows with the set of live slots.
@@ -8,7 +8,7 @@
 use crate::{ApplyKind, BindKind, Op, Plan, Slot};
 use fixedbitset::FixedBitSet;
 
-/// Sets `keep` of each `Expand`, and removes edges of walks that nobody uses.
+/// Sets `keep` of each `Expand` and `Intersect`, and removes edges of walks that nobody uses.
 pub fn run(plan: &mut Plan) {
     let live = Live::of(plan.columns.iter().map(|c| c.slot));
     walk(&mut plan.root, live, true);
@@ -80,6 +80,7 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
             before.insert(*from);
             except.iter().for_each(|slot| before.insert(*slot));
         }
+        Op::Intersect { .. } => intersect(op, &mut before, set),
         Op::VarExpand { from, to, into, edges, exclude, .. } => {
             if set && edges.is_some_and(|edges| !before.contains(edges)) {
                 *edges = None;
@@ -127,6 +128,21 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
         Some(input) => walk(input, before, set),
         None => before,
     }
+}
+
+/// Adds the slots that an intersection needs, and sets what it and its steps keep.
+fn intersect(op: &mut Op, before: &mut Live, set: bool) {
+    let Op::Intersect { arms, to, steps, count, keep, .. } = op else { return };
+    let needed = walk(steps, before.clone(), set);
+    arms.iter().filter_map(|arm| arm.edge).chain([*to]).for_each(|slot| before.remove(slot));
+    if let Some(count) = count {
+        before.remove(count.out);
+    }
+    if set {
+        *keep = Some(before.slots());
+    }
+    before.extend(&needed);
+    arms.iter().for_each(|arm| before.insert(arm.from));
 }
 
 /// Drops the lists of a quantified path that nothing uses, and adds the slots that the operator needs.

@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod counts;
+pub mod cycles;
 pub mod eager;
 pub mod ends;
 mod estimate;
@@ -41,7 +42,7 @@ struct Pass {
 }
 
 /// All passes in their order. Patterns become operators first, because the other passes look at operators.
-const PASSES: [Pass; 6] = [
+const PASSES: [Pass; 7] = [
     Pass { name: "match_order", run: match_order::run },
     Pass {
         name: "eager",
@@ -54,6 +55,13 @@ const PASSES: [Pass; 6] = [
         name: "columns",
         run: |plan, _| {
             columns::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
+        name: "cycles",
+        run: |plan, _| {
+            cycles::run(plan);
             Ok(())
         },
     },
