@@ -101,4 +101,18 @@ mod tests {
             "parameter \"n\": 18446744073709551615 is outside the range of a 64-bit integer"
         );
     }
+
+    #[test]
+    fn floats_are_read_exactly() {
+        // Each of the first three lies between the double and a neighbour for a parser that rounds more than once.
+        let known =
+            [1.263_541_865_238_126_4e305, 1e-305, 0.1 + 0.2, f64::MAX, f64::MIN_POSITIVE, 5e-324, -0.0];
+        let drawn = (1..10_000_u64).map(|n| f64::from_bits(n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        for float in known.into_iter().chain(drawn.filter(|float| float.is_finite())) {
+            let read =
+                parameters(&serde_json::Value::String(format!("{{\"f\": {float:e}}}"))).expect("valid");
+            let Value::Double(found) = read["f"] else { panic!("{read:?} is not a double") };
+            assert_eq!(found.to_bits(), float.to_bits(), "{found:e} instead of {float:e}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use tidegraph_types::{EdgeData, Value, VertexData};
 pub struct Mode {
     pub in_order: bool,
     pub ignore_list_order: bool,
-    /// Whether the answer was plain JSON, in which a path is the list of its elements, and NaN and infinities are texts.
+    /// As [`Graph::is_plain`](super::Graph::is_plain).
     pub is_plain: bool,
 }
 

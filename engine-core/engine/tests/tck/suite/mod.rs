@@ -26,7 +26,8 @@ pub trait Graph {
     /// Runs a query.
     fn ask(&self, text: &str, parameters: &Parameters) -> Result<Rows, Refusal>;
 
-    /// Whether answers are plain JSON, in which a path is the list of its elements, and NaN and infinities are texts.
+    /// Whether answers are plain JSON, in which a path is the list of its elements, and temporal values, NaN and infinities
+    /// are texts.
     fn is_plain(&self) -> bool {
         false
     }
