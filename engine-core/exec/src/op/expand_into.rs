@@ -12,20 +12,17 @@
 //!
 //! What must never happen: a kept list is used after the request changed the graph.
 
+use super::lists::{Lists, count_edges};
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::ops::Range;
-use tidegraph_apl::{Cursor, Expansion};
+use rustc_hash::FxHashSet;
 use tidegraph_plan::{Op, Slot};
-use tidegraph_types::{Edge, Gui, Sid, Token};
+use tidegraph_types::Gui;
 
 /// Edges of the kept lists of one side: 8 MiB.
 const MOST_KEPT: u64 = 1 << 18;
-/// Edges per call to storage.
-const READ_ROWS: usize = 8 * BATCH_ROWS;
 
 /// Yields a row for each edge between two bound vertices.
 pub(super) struct ExpandInto<'p> {
@@ -35,11 +32,10 @@ pub(super) struct ExpandInto<'p> {
     follow: [Follow<'p>; 2],
     edge: Option<Slot>,
     keep: Option<&'p [Slot]>,
-    lists: [Lists; 2],
+    sides: [Side; 2],
     /// The generation of the view that the lists show.
     generation: u64,
     current: Option<Current>,
-    found: Expansion,
 }
 
 /// A batch whose edges are partly yielded.
@@ -53,49 +49,24 @@ struct Current {
     item: Option<usize>,
 }
 
-/// An edge in the list of a vertex.
-#[derive(Clone, Copy)]
-struct Listed {
-    neighbour: Gui,
-    sid: Sid,
-    label: Token,
-    outgoing: bool,
-}
-
-/// Lists of edges of one side, each sorted by neighbour.
+/// The lists of one side.
 #[derive(Default)]
-struct Lists {
-    of: FxHashMap<Gui, Range<usize>>,
-    edges: Vec<Listed>,
+struct Side {
+    lists: Lists,
     /// Whether they hold only edges of the current batch.
     is_partial: bool,
-    charged: usize,
 }
 
-impl Lists {
+impl Side {
     fn clear(&mut self, ctx: &Context<'_>) {
-        ctx.memory.release(std::mem::take(&mut self.charged));
-        *self = Self::default();
-    }
-
-    fn charge(&mut self, bytes: usize, ctx: &Context<'_>) -> Result<()> {
-        ctx.memory.charge(bytes)?;
-        self.charged += bytes;
-        Ok(())
-    }
-
-    fn list(&self, vertex: Gui) -> &[Listed] {
-        self.of.get(&vertex).and_then(|range| self.edges.get(range.clone())).unwrap_or_default()
+        self.lists.clear(ctx);
+        self.is_partial = false;
     }
 }
 
 /// Returns the distinct vertices of one side that have no list yet.
 fn without_list(pairs: &[(u32, [Gui; 2])], side: usize, lists: &Lists) -> Vec<Gui> {
-    let vertices = pairs.iter().map(|(_, ends)| ends[side]);
-    let mut vertices: Vec<Gui> = vertices.filter(|vertex| !lists.of.contains_key(vertex)).collect();
-    vertices.sort_unstable();
-    vertices.dedup();
-    vertices
+    lists.missing(pairs.iter().map(|(_, ends)| ends[side]))
 }
 
 impl<'p> ExpandInto<'p> {
@@ -113,10 +84,9 @@ impl<'p> ExpandInto<'p> {
             follow: [follow, back],
             edge: *edge,
             keep: keep.as_deref(),
-            lists: Default::default(),
+            sides: Default::default(),
             generation: 0,
             current: None,
-            found: Expansion::default(),
         })
     }
 
@@ -140,39 +110,33 @@ impl<'p> ExpandInto<'p> {
     /// Reads the lists that the pairs need; returns the side of the lists.
     fn read(&mut self, pairs: &[(u32, [Gui; 2])], ctx: &Context<'_>) -> Result<usize> {
         let is_changed = std::mem::replace(&mut self.generation, ctx.view.generation()) != self.generation;
-        for lists in &mut self.lists {
-            if is_changed || lists.is_partial {
-                lists.clear(ctx);
+        for side in &mut self.sides {
+            if is_changed || side.is_partial {
+                side.clear(ctx);
             }
         }
         if ctx.view.is_recording() {
-            let vertices = without_list(pairs, 0, &self.lists[0]);
+            let vertices = without_list(pairs, 0, &self.sides[0].lists);
             self.read_lists(0, &vertices, Some(pairs), ctx)?;
             return Ok(0);
         }
-        let mut vertices = [0, 1].map(|side| without_list(pairs, side, &self.lists[side]));
+        let mut vertices = [0, 1].map(|side| without_list(pairs, side, &self.sides[side].lists));
         if let Some(side) = vertices.iter().position(Vec::is_empty) {
             return Ok(side);
         }
         let mut edges = [0; 2];
         for side in 0..2 {
-            edges[side] = self.count(side, &vertices[side], ctx)?;
+            edges[side] = count_edges(&mut self.follow[side], &vertices[side], ctx)?;
         }
         let side = usize::from(edges[1] < edges[0]);
-        if self.lists[side].edges.len() as u64 + edges[side] > MOST_KEPT {
-            self.lists[side].clear(ctx);
-            vertices[side] = without_list(pairs, side, &self.lists[side]);
-            edges[side] = self.count(side, &vertices[side], ctx)?;
+        if self.sides[side].lists.len() + edges[side] > MOST_KEPT {
+            self.sides[side].clear(ctx);
+            vertices[side] = without_list(pairs, side, &self.sides[side].lists);
+            edges[side] = count_edges(&mut self.follow[side], &vertices[side], ctx)?;
         }
         let only = (edges[side] > MOST_KEPT).then_some(pairs);
         self.read_lists(side, &vertices[side], only, ctx)?;
         Ok(side)
-    }
-
-    fn count(&mut self, side: usize, vertices: &[Gui], ctx: &Context<'_>) -> Result<u64> {
-        let mut degrees = Vec::with_capacity(vertices.len());
-        ctx.view.degrees(self.follow[side].request(usize::MAX), vertices, &mut degrees)?;
-        Ok(degrees.into_iter().sum())
     }
 
     /// Reads the lists of vertices. `only`: keeps only edges between the vertices of a pair.
@@ -185,43 +149,10 @@ impl<'p> ExpandInto<'p> {
     ) -> Result<()> {
         let wanted: Option<FxHashSet<[Gui; 2]>> =
             only.map(|pairs| pairs.iter().map(|(_, ends)| [ends[side], ends[1 - side]]).collect());
-        let lists = &mut self.lists[side];
-        lists.is_partial = wanted.is_some();
-        let mut listed: Vec<(u32, Listed)> = vec![];
-        let mut cursor = Some(Cursor::default());
-        while let Some(from) = cursor {
-            ctx.check()?;
-            self.found.clear();
-            cursor =
-                ctx.view.expand(self.follow[side].request(READ_ROWS), vertices, from, &mut self.found)?;
-            let before = listed.len();
-            for index in 0..self.found.len() {
-                let (row, neighbour) = (self.found.row[index], self.found.neighbour[index]);
-                if wanted.as_ref().is_none_or(|wanted| wanted.contains(&[vertices[row as usize], neighbour]))
-                {
-                    let (sid, label, outgoing) = match self.edge {
-                        Some(_) => {
-                            (self.found.sid[index], self.found.label[index], self.found.outgoing[index])
-                        }
-                        None => (Sid::default(), Token::default(), true),
-                    };
-                    listed.push((row, Listed { neighbour, sid, label, outgoing }));
-                }
-            }
-            lists.charge((listed.len() - before) * 2 * size_of::<(u32, Listed)>(), ctx)?;
-        }
-        // Edges between the same two vertices keep their order.
-        listed.sort_by_key(|(row, listed)| (*row, listed.neighbour));
-        lists.charge(vertices.len() * size_of::<(Gui, Range<usize>)>(), ctx)?;
-        let mut rest = &listed[..];
-        for (row, vertex) in vertices.iter().enumerate() {
-            let own = rest.partition_point(|(of, _)| *of as usize == row);
-            let begin = lists.edges.len();
-            lists.edges.extend(rest[..own].iter().map(|(_, listed)| *listed));
-            lists.of.insert(*vertex, begin..lists.edges.len());
-            rest = &rest[own..];
-        }
-        Ok(())
+        let keeps = |of: Gui, other: Gui| wanted.as_ref().is_none_or(|wanted| wanted.contains(&[of, other]));
+        let Side { lists, is_partial } = &mut self.sides[side];
+        *is_partial = wanted.is_some();
+        lists.read(&mut self.follow[side], self.edge.is_some(), vertices, &keeps, ctx)
     }
 
     /// Returns the next rows of the current batch; none at its end.
@@ -232,14 +163,15 @@ impl<'p> ExpandInto<'p> {
         while rows.len() < limit {
             let Some((row, ends)) = pairs.get(*pair) else { break };
             let (vertex, other) = (ends[*side], ends[1 - *side]);
-            let list = self.lists[*side].list(vertex);
-            let at = item.unwrap_or_else(|| list.partition_point(|listed| listed.neighbour < other));
-            match list.get(at).filter(|listed| listed.neighbour == other) {
-                Some(listed) if want.wants(batch.origin_of(*row as usize)) => {
+            let lists = &self.sides[*side].lists;
+            let range = lists.range(vertex);
+            let list = lists.neighbours(&range);
+            let at = item.unwrap_or_else(|| list.partition_point(|neighbour| *neighbour < other));
+            match list.get(at).filter(|neighbour| **neighbour == other) {
+                Some(_) if want.wants(batch.origin_of(*row as usize)) => {
                     *item = Some(at + 1);
                     rows.push(*row);
-                    let (source, target) = if listed.outgoing { (vertex, other) } else { (other, vertex) };
-                    edges.push(Edge { sid: listed.sid, source, target, label: listed.label });
+                    edges.extend(lists.edges(&range).get(at).map(|edge| edge.edge(vertex, other)));
                 }
                 _ => (*pair, *item) = (*pair + 1, None),
             }
@@ -261,7 +193,7 @@ impl<'p> ExpandInto<'p> {
     }
 
     fn forget(&mut self, ctx: &Context<'_>) {
-        self.lists.iter_mut().for_each(|lists| lists.clear(ctx));
+        self.sides.iter_mut().for_each(|side| side.clear(ctx));
     }
 }
 

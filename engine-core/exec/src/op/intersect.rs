@@ -12,23 +12,20 @@
 //!
 //! What must never happen: a kept list is used after the request changed the graph.
 
+use super::lists::{Lists, count_edges};
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::ops::Range;
-use tidegraph_apl::{Cursor, Expansion};
 use tidegraph_plan::{CountChoices, Op, Slot};
-use tidegraph_types::{Edge, Gui, Sid, Token, Value};
+use tidegraph_types::{Edge, Gui, Sid, Value};
 
 /// Edges of the kept lists of one arm, at most.
 const MOST_KEPT: u64 = 1 << 20;
 /// The part of the memory that is left that the lists of one arm may take.
 const KEPT_PART: u64 = 8;
-/// Edges per call to storage.
-const READ_ROWS: usize = 8 * BATCH_ROWS;
 /// A batch goes step by step if the lists to read have more edges than this many times those that the steps would
 /// follow...
 const WORTH_READING: u64 = 16;
@@ -52,7 +49,6 @@ pub(super) struct Intersect<'p> {
     /// Number of origins of the feed.
     origins: usize,
     current: Current,
-    found: Expansion,
     /// What was looked at since the last check.
     looked_at: u64,
 }
@@ -88,57 +84,6 @@ struct Rows {
 
 /// A vertex where lists meet: its edges in the list of each arm.
 type Meeting = (Gui, SmallVec<[Range<u32>; 2]>);
-
-/// An edge beside the vertex at its other end.
-#[derive(Clone, Copy)]
-struct Listed {
-    sid: Sid,
-    label: Token,
-    outgoing: bool,
-}
-
-/// The edges of vertices, each list sorted by neighbour.
-#[derive(Default)]
-struct Lists {
-    of: FxHashMap<Gui, Range<u32>>,
-    neighbours: Vec<Gui>,
-    /// Beside `neighbours`, or empty if nobody looks at edges.
-    edges: Vec<Listed>,
-    charged: usize,
-}
-
-impl Lists {
-    fn clear(&mut self, ctx: &Context<'_>) {
-        ctx.memory.release(std::mem::take(&mut self.charged));
-        *self = Self::default();
-    }
-
-    fn charge(&mut self, bytes: usize, ctx: &Context<'_>) -> Result<()> {
-        ctx.memory.charge(bytes)?;
-        self.charged += bytes;
-        Ok(())
-    }
-
-    fn range(&self, vertex: Gui) -> Range<u32> {
-        self.of.get(&vertex).cloned().unwrap_or_default()
-    }
-
-    fn neighbours(&self, range: &Range<u32>) -> &[Gui] {
-        self.neighbours.get(range.start as usize..range.end as usize).unwrap_or_default()
-    }
-
-    fn edges(&self, range: &Range<u32>) -> &[Listed] {
-        self.edges.get(range.start as usize..range.end as usize).unwrap_or_default()
-    }
-
-    /// Returns the distinct vertices that have no list yet.
-    fn missing(&self, vertices: impl Iterator<Item = Gui>) -> Vec<Gui> {
-        let mut vertices: Vec<Gui> = vertices.filter(|vertex| !self.of.contains_key(vertex)).collect();
-        vertices.sort_unstable();
-        vertices.dedup();
-        vertices
-    }
-}
 
 /// Calls a function for each vertex that two sorted lists share, with its places in both.
 fn meet_two(lists: [&[Gui]; 2], mut visit: impl FnMut(Gui, [Range<usize>; 2]) -> Result<()>) -> Result<()> {
@@ -207,7 +152,6 @@ impl<'p> Intersect<'p> {
             generation: 0,
             origins: 1,
             current: Current::Nothing,
-            found: Expansion::default(),
             looked_at: 0,
         })
     }
@@ -250,69 +194,24 @@ impl<'p> Intersect<'p> {
             let arm = &mut self.arms[index];
             let of_arm = || rows.ends.iter().skip(index).step_by(width).copied();
             let mut missing = arm.lists.missing(of_arm());
-            let mut edges = count(&mut arm.follow, &missing, ctx)?;
-            let bytes = size_of::<Gui>() + if arm.edge.is_some() { size_of::<Listed>() } else { 0 };
-            let room = ctx.memory.left() + arm.lists.charged as u64;
-            let most = MOST_KEPT.min(room / KEPT_PART / bytes as u64);
-            if arm.lists.neighbours.len() as u64 + edges > most {
+            let mut edges = count_edges(&mut arm.follow, &missing, ctx)?;
+            let room = ctx.memory.left() + arm.lists.charged() as u64;
+            let most = MOST_KEPT.min(room / KEPT_PART / Lists::bytes_of_edge(arm.edge.is_some()) as u64);
+            if arm.lists.len() + edges > most {
                 arm.lists.clear(ctx);
                 missing = arm.lists.missing(of_arm());
-                edges = count(&mut arm.follow, &missing, ctx)?;
+                edges = count_edges(&mut arm.follow, &missing, ctx)?;
             }
             if edges > most.min(worth) {
                 return Ok(false);
             }
-            self.read_lists(index, &missing, ctx)?;
+            arm.lists.read(&mut arm.follow, arm.edge.is_some(), &missing, &|_, _| true, ctx)?;
             if index == 0 {
-                let lists = &self.arms[0].lists;
-                let followed: u64 = of_arm().map(|vertex| lists.range(vertex).len() as u64).sum();
+                let followed: u64 = of_arm().map(|vertex| arm.lists.range(vertex).len() as u64).sum();
                 worth = CHEAP_TO_READ.saturating_add(followed.saturating_mul(WORTH_READING));
             }
         }
         Ok(true)
-    }
-
-    fn read_lists(&mut self, index: usize, vertices: &[Gui], ctx: &Context<'_>) -> Result<()> {
-        let Arm { follow, edge, lists, .. } = &mut self.arms[index];
-        let mut listed: Vec<(u32, Gui, Listed)> = vec![];
-        let mut cursor = (!vertices.is_empty()).then(Cursor::default);
-        let mut charged = 0;
-        while let Some(from) = cursor {
-            ctx.check()?;
-            self.found.clear();
-            cursor = ctx.view.expand(follow.request(READ_ROWS), vertices, from, &mut self.found)?;
-            let bytes = self.found.len() * size_of::<(u32, Gui, Listed)>();
-            ctx.memory.charge(bytes).inspect_err(|_| ctx.memory.release(charged))?;
-            charged += bytes;
-            for at in 0..self.found.len() {
-                let of_edge = match edge {
-                    Some(_) => Listed {
-                        sid: self.found.sid[at],
-                        label: self.found.label[at],
-                        outgoing: self.found.outgoing[at],
-                    },
-                    None => Listed { sid: Sid::default(), label: Token::default(), outgoing: true },
-                };
-                listed.push((self.found.row[at], self.found.neighbour[at], of_edge));
-            }
-        }
-        // Edges between the same two vertices keep their order.
-        listed.sort_by_key(|(row, neighbour, _)| (*row, *neighbour));
-        ctx.memory.release(charged);
-        let bytes = size_of::<Gui>() + if edge.is_some() { size_of::<Listed>() } else { 0 };
-        lists.charge(listed.len() * bytes + vertices.len() * size_of::<(Gui, Range<u32>)>(), ctx)?;
-        let mut rest = &listed[..];
-        for (row, vertex) in vertices.iter().enumerate() {
-            let own = rest.partition_point(|(of, ..)| *of as usize == row);
-            let begin = lists.neighbours.len() as u32;
-            lists.neighbours.extend(rest[..own].iter().map(|(_, neighbour, _)| *neighbour));
-            if edge.is_some() {
-                lists.edges.extend(rest[..own].iter().map(|(.., edge)| *edge));
-            }
-            lists.of.insert(*vertex, begin..lists.neighbours.len() as u32);
-            rest = &rest[own..];
-        }
-        Ok(())
     }
 
     /// Calls a function for each vertex where the lists of some vertices meet, with its edges in them.
@@ -376,13 +275,13 @@ impl<'p> Intersect<'p> {
         let width = self.arms.len();
         let mut looked_at = std::mem::take(&mut self.looked_at);
         let (mut out_rows, mut counts) = (vec![], vec![]);
-        let mut limits = Limits { except: vec![SmallVec::new(); width], ..Limits::default() };
+        let mut barred = Barred { except: vec![SmallVec::new(); width], ..Barred::default() };
         for (row, ends) in rows.rows.iter().zip(rows.ends.chunks_exact(width)) {
-            limits.set(&rows.batch, *row, ends, count);
+            barred.set(&rows.batch, *row, ends, count);
             let (mut total, mut chosen_from) = (0_u64, 0_u64);
             self.meet(ends, &mut looked_at, |vertex, ranges| {
-                let found = if limits.concern(vertex) {
-                    self.choices(ranges, &limits, &mut SmallVec::new(), &mut chosen_from, ctx)?
+                let found = if barred.concern(vertex) {
+                    self.choices(ranges, &barred, &mut SmallVec::new(), &mut chosen_from, ctx)?
                 } else {
                     ranges.iter().map(|range| range.len() as u64).fold(1, u64::saturating_mul)
                 };
@@ -413,7 +312,7 @@ impl<'p> Intersect<'p> {
     fn choices(
         &self,
         ranges: &[Range<u32>],
-        limits: &Limits,
+        barred: &Barred,
         chosen: &mut SmallVec<[Sid; 4]>,
         looked_at: &mut u64,
         ctx: &Context<'_>,
@@ -422,7 +321,7 @@ impl<'p> Intersect<'p> {
         let (Some(range), Some(arm)) = (ranges.get(index), self.arms.get(index)) else { return Ok(1) };
         if arm.edge.is_none() {
             chosen.push(Sid::default());
-            let others = self.choices(ranges, limits, chosen, looked_at, ctx)?;
+            let others = self.choices(ranges, barred, chosen, looked_at, ctx)?;
             chosen.pop();
             return Ok(others.saturating_mul(range.len() as u64));
         }
@@ -432,16 +331,16 @@ impl<'p> Intersect<'p> {
             if looked_at.is_multiple_of(CHECK_EVERY) {
                 ctx.check()?;
             }
-            let is_taken = limits.differ.iter().any(|(a, b)| match (*a == index, *b == index) {
+            let is_taken = barred.differ.iter().any(|(a, b)| match (*a == index, *b == index) {
                 (true, _) => chosen.get(*b) == Some(&edge.sid),
                 (_, true) => chosen.get(*a) == Some(&edge.sid),
                 _ => false,
             });
-            if is_taken || limits.except[index].contains(&edge.sid) {
+            if is_taken || barred.except[index].contains(&edge.sid) {
                 continue;
             }
             chosen.push(edge.sid);
-            total = total.saturating_add(self.choices(ranges, limits, chosen, looked_at, ctx)?);
+            total = total.saturating_add(self.choices(ranges, barred, chosen, looked_at, ctx)?);
             chosen.pop();
         }
         Ok(total)
@@ -487,11 +386,8 @@ impl<'p> Intersect<'p> {
                 choice = rest;
                 let arm = &self.arms[index];
                 if arm.edge.is_some() {
-                    let Listed { sid, label, outgoing } =
-                        arm.lists.edges[range.start as usize + nth as usize];
-                    let from = rows.ends[at * width + index];
-                    let (source, target) = if outgoing { (from, *vertex) } else { (*vertex, from) };
-                    edges[index].push(Edge { sid, source, target, label });
+                    let edge = arm.lists.edges(range)[nth as usize];
+                    edges[index].push(edge.edge(rows.ends[at * width + index], *vertex));
                 }
             }
             rows.choice += 1;
@@ -553,19 +449,9 @@ impl<'p> Intersect<'p> {
     }
 }
 
-/// Returns the number of edges of vertices.
-fn count(follow: &mut Follow<'_>, vertices: &[Gui], ctx: &Context<'_>) -> Result<u64> {
-    if vertices.is_empty() {
-        return Ok(0);
-    }
-    let mut degrees = Vec::with_capacity(vertices.len());
-    ctx.view.degrees(follow.request(usize::MAX), vertices, &mut degrees)?;
-    Ok(degrees.into_iter().sum())
-}
-
 /// Which edges the arms of a row must not use.
 #[derive(Default)]
-struct Limits {
+struct Barred {
     /// For each arm, edges that it must not use.
     except: Vec<SmallVec<[Sid; 4]>>,
     /// The vertices where the arms meet those edges.
@@ -575,7 +461,7 @@ struct Limits {
     differ: SmallVec<[(usize, usize); 2]>,
 }
 
-impl Limits {
+impl Barred {
     fn set(&mut self, batch: &Batch, row: u32, ends: &[Gui], count: &CountChoices) {
         self.at.clear();
         for ((except, slots), vertex) in self.except.iter_mut().zip(&count.except).zip(ends) {

@@ -23,6 +23,7 @@ mod expand;
 mod expand_into;
 mod held;
 mod intersect;
+mod lists;
 mod lookup;
 mod measured;
 mod merge;

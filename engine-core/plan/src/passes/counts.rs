@@ -221,27 +221,12 @@ fn count_edges(op: &mut Op, step: Step, slots: &mut u32) -> Slot {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::unused;
     use super::*;
     use crate::Column;
-    use tidegraph_types::Direction;
 
     fn expand(input: Op, from: u32, edge: u32, to: u32) -> Op {
-        Op::Expand {
-            input: Box::new(input),
-            from: Slot(from),
-            direction: Direction::Out,
-            labels: vec!["X".into()],
-            edge: Some(Slot(edge)),
-            to: Some(Slot(to)),
-            into: false,
-            loops_once: true,
-            keep: None,
-        }
-    }
-
-    fn unused(input: Op, edge: u32, others: &[u32]) -> Op {
-        let predicate = Expr::Unused(Slot(edge), others.iter().copied().map(Slot).collect());
-        Op::Filter { input: Box::new(input), predicate }
+        super::super::testing::expand(input, from, edge, to, false)
     }
 
     fn count(input: Op, keys: &[u32], kind: AggregateKind, args: Vec<Expr>) -> String {
@@ -287,9 +272,7 @@ mod tests {
     fn the_last_steps_of_a_cycle_are_counted_together() {
         let closed = |condition: Option<Expr>| {
             let first = expand(Op::Argument, 0, 1, 2);
-            let mut closing = expand(expand(first, 2, 3, 4), 4, 5, 0);
-            let Op::Expand { into, .. } = &mut closing else { panic!() };
-            *into = true;
+            let closing = super::super::testing::expand(expand(first, 2, 3, 4), 4, 5, 0, true);
             let all = unused(unused(closing, 5, &[3, 1]), 3, &[1]);
             let root = match condition {
                 Some(predicate) => Op::Filter { input: Box::new(all), predicate },

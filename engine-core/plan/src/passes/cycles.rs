@@ -99,27 +99,9 @@ fn rewrite(op: &mut Op, Meeting { to, arms, conditions }: Meeting) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{expand, unused};
     use super::*;
     use tidegraph_types::Direction;
-
-    fn expand(input: Op, from: u32, edge: u32, to: u32, into: bool) -> Op {
-        Op::Expand {
-            input: Box::new(input),
-            from: Slot(from),
-            direction: Direction::Out,
-            labels: vec!["X".into()],
-            edge: Some(Slot(edge)),
-            to: Some(Slot(to)),
-            into,
-            loops_once: true,
-            keep: None,
-        }
-    }
-
-    fn unused(input: Op, edge: u32, others: &[u32]) -> Op {
-        let predicate = Expr::Unused(Slot(edge), others.iter().copied().map(Slot).collect());
-        Op::Filter { input: Box::new(input), predicate }
-    }
 
     fn rewritten(root: Op) -> String {
         let mut plan = Plan { root, slots: 20, columns: vec![], timeout: None };

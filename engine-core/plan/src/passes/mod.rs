@@ -8,6 +8,8 @@ pub mod ends;
 mod estimate;
 pub mod keep;
 pub mod match_order;
+#[cfg(test)]
+mod testing;
 mod trace;
 
 pub use trace::Trace;
