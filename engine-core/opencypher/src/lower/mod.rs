@@ -24,6 +24,7 @@ mod call_subquery;
 mod clause_order;
 mod expression;
 mod label;
+mod load_csv;
 mod matching;
 mod pattern;
 mod procedure;
@@ -37,7 +38,7 @@ mod update;
 use crate::ast::{Clause, ClauseKind, Expr as Tree, Name, Query, SingleQuery};
 use crate::fault::{Fault, Result};
 use clause_order::Role;
-use scope::Scope;
+use scope::{CsvRecord, Scope};
 use std::cell::Cell;
 use tidegraph_plan::{BindKind, Column, Expr, Limits, Op, Plan, Procedures, Slot};
 use tidegraph_types::Str;
@@ -192,6 +193,7 @@ impl<'a> Lowering<'a> {
         let outer = self.scope.iter().take(self.outer);
         let mut slots: Vec<Slot> =
             outer.filter(|v| !matches!(v.origin, Origin::Local(_))).map(|v| v.slot).collect();
+        slots.extend(self.scope.outer_record.iter().flat_map(CsvRecord::slots));
         slots.sort_unstable();
         slots.dedup();
         slots
@@ -282,6 +284,9 @@ impl<'a> Lowering<'a> {
                     self.match_clause(op, *optional, patterns, predicate.as_ref())?
                 }
                 ClauseKind::Unwind { list, variable } => self.unwind(op, list, variable)?,
+                ClauseKind::LoadCsv { headers, url, variable, terminator } => {
+                    self.load_csv(op, *headers, url, variable, *terminator)?
+                }
                 ClauseKind::With(projection) => {
                     let (op, columns) = self.projection(op, projection, place, true)?;
                     self.scope.truncate(self.outer);

@@ -3,6 +3,22 @@
 use super::Variable;
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use tidegraph_plan::Slot;
+
+/// The slots of what `linenumber()` and `file()` return.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct CsvRecord {
+    /// The number of the record.
+    pub number: Slot,
+    /// The name of its file.
+    pub file: Slot,
+}
+
+impl CsvRecord {
+    pub fn slots(&self) -> [Slot; 2] {
+        [self.number, self.file]
+    }
+}
 
 /// A list of variables that finds them by name: a long CREATE may name thousands.
 #[derive(Clone, Debug, Default)]
@@ -10,12 +26,21 @@ pub(super) struct Scope<'a> {
     variables: Vec<Variable<'a>>,
     /// Places of the variables with each name, in ascending order.
     places: BTreeMap<&'a str, Vec<u32>>,
+    /// The record of the last LOAD CSV; an aggregation forgets it.
+    pub record: Option<CsvRecord>,
+    /// The same of the query around the current one.
+    pub outer_record: Option<CsvRecord>,
 }
 
 impl<'a> Scope<'a> {
     /// Returns the innermost variable with a name.
     pub fn find(&self, name: &str) -> Option<&Variable<'a>> {
         self.variables.get(*self.places.get(name)?.last()? as usize)
+    }
+
+    /// Sets the records of another scope.
+    pub fn with_records_of(self, record: Option<CsvRecord>, outer_record: Option<CsvRecord>) -> Self {
+        Self { record, outer_record, ..self }
     }
 
     pub fn push(&mut self, variable: Variable<'a>) {
@@ -54,7 +79,7 @@ impl<'a> Deref for Scope<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Origin, Slot, Types};
+    use super::super::{Origin, Types};
     use super::*;
 
     #[test]
