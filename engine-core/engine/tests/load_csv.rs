@@ -384,7 +384,7 @@ fn wrong_files_are_errors_with_file_and_line() {
         let error = fixture.refused(&url);
         assert_eq!(error.code(), ErrorCode::BadRequest);
         assert!(error.to_string().starts_with(&format!("LOAD CSV: {url}, {reason}")), "{error}");
-        // The rows before are there for those who need no others.
+        // The rows before it are there for those who need no others.
         let first = fixture.ask(&url, "LOAD CSV FROM $url AS row RETURN row[0] LIMIT 1");
         assert_eq!(first, texts(&["a"]));
     }
@@ -432,7 +432,7 @@ fn a_large_file_takes_little_memory_and_can_be_cancelled() {
 
     // Batches run while the file is read.
     let text = "LOAD CSV WITH HEADERS FROM $url AS row CALL (row) { WITH row WHERE row.number = '0000000' CREATE (:First) } \
-                IN TRANSACTIONS OF 5000 ROWS";
+                IN TRANSACTIONS";
     let answer = fixture.try_ask(&url, text).unwrap();
     assert_eq!(answer.counters.vertices_created, 100);
     let error = fixture.try_ask(&url, "LOAD CSV FROM $url AS row RETURN collect(row)").unwrap_err();

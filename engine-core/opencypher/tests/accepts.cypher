@@ -269,5 +269,5 @@ LOAD CSV FROM 'file:///x.csv' AS row RETURN row
 load csv with headers from $url as row fieldterminator ';' return row.a
 LOAD CSV FROM 'file:///' + $name AS row CREATE (:A {a: row[0]})
 MATCH (a) LOAD CSV WITH HEADERS FROM a.url AS row MERGE (b {x: row.x}) RETURN linenumber(), file()
-LOAD CSV WITH HEADERS FROM $url AS row CALL (row) { CREATE (:A) } IN TRANSACTIONS OF 10 ROWS
+LOAD CSV WITH HEADERS FROM $url AS row CALL (row) { CREATE (:A {a: row.a, n: linenumber()}) } RETURN count(*)
 WITH 1 AS load, 2 AS csv, 3 AS headers, 4 AS file, 5 AS linenumber RETURN load + csv + headers + file + linenumber

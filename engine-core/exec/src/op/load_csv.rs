@@ -34,6 +34,8 @@ struct Current {
     row: usize,
     /// The file of this row, once it is open.
     reading: Option<Reading>,
+    /// What is wrong with the record after the rows that were yielded last.
+    failed: Option<Error>,
 }
 
 /// An open file.
@@ -94,9 +96,30 @@ impl<'p> LoadCsv<'p> {
         Ok(reading)
     }
 
-    /// Returns up to `want.rows` rows.
+    /// Returns up to `want.rows` rows. If a record after some of them is wrong, the rows come first: how many rows a
+    /// query gets of such a file does not depend on the sizes of batches.
     fn take(&self, current: &mut Current, want: Want<'_>, ctx: &Context<'_>) -> Result<Taken> {
-        let (mut taken, mut bytes) = (Taken::default(), 0);
+        if let Some(failed) = current.failed.take() {
+            return Err(failed);
+        }
+        let mut taken = Taken::default();
+        match self.fill(&mut taken, current, want, ctx) {
+            Err(error) if !taken.rows.is_empty() && !matches!(error, Error::Stopped(_)) => {
+                current.failed = Some(error);
+                Ok(taken)
+            }
+            filled => filled.map(|()| taken),
+        }
+    }
+
+    fn fill(
+        &self,
+        taken: &mut Taken,
+        current: &mut Current,
+        want: Want<'_>,
+        ctx: &Context<'_>,
+    ) -> Result<()> {
+        let mut bytes = 0;
         let limit = want.rows.min(BATCH_ROWS);
         while current.row < current.batch.len && taken.rows.len() < limit && bytes < BATCH_BYTES {
             let wanted = want.wants(current.batch.origin_of(current.row));
@@ -124,7 +147,7 @@ impl<'p> LoadCsv<'p> {
                 }
             }
         }
-        Ok(taken)
+        Ok(())
     }
 }
 
@@ -198,7 +221,7 @@ impl Operator for LoadCsv<'_> {
             }
             let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
             let urls = compute::column(self.url, &batch, ctx)?;
-            self.current = Some(Current { batch, urls, row: 0, reading: None });
+            self.current = Some(Current { batch, urls, row: 0, reading: None, failed: None });
         }
     }
 
