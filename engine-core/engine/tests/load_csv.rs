@@ -275,6 +275,14 @@ fn line_numbers_count_records_and_file_is_the_path() {
     let nested =
         format!("LOAD CSV FROM $url AS row LOAD CSV FROM '{later}' AS y RETURN DISTINCT linenumber()");
     assert_eq!(fixture.ask(&url, &nested), numbers(&[1]));
+    // Each level of subqueries has its own.
+    let levels = format!(
+        "LOAD CSV FROM $url AS row WITH row WHERE row[0] = 'c' CALL {{ \
+         LOAD CSV FROM '{later}' AS y CALL {{ WITH 1 AS one RETURN one + linenumber() AS inner }} \
+         WITH inner, linenumber() AS middle WITH max(inner) AS inner, max(middle) AS middle \
+         RETURN inner * 100 + middle * 10 + linenumber() AS n }} RETURN n * 10 + linenumber()"
+    );
+    assert_eq!(fixture.ask(&url, &levels), numbers(&[2_133]));
     let batched = "LOAD CSV FROM $url AS row CALL (row) { CREATE (:Line {n: linenumber()}) } IN TRANSACTIONS OF 2 ROWS \
                    RETURN max(linenumber())";
     assert_eq!(fixture.ask(&url, batched), numbers(&[3]));

@@ -77,9 +77,7 @@ impl<'a> Lowering<'a> {
         self.limits.spend(self.scope.len())?;
         let names = match &subquery.imports {
             None => &[][..],
-            Some(Imports::All) => {
-                return Ok(self.scope.clone().with_records_of(self.scope.record, self.scope.record));
-            }
+            Some(Imports::All) => return Ok(self.scope.clone().entered()),
             Some(Imports::Names(names)) => names,
         };
         for (at, name) in names.iter().enumerate() {
@@ -95,7 +93,7 @@ impl<'a> Lowering<'a> {
             Variable { name: if is_seen { variable.name } else { "" }, ..variable.clone() }
         };
         let scope: Scope<'a> = self.scope.iter().map(hidden).collect();
-        Ok(scope.with_records_of(self.scope.record, self.scope.record))
+        Ok(scope.with_records_of(&self.scope).entered())
     }
 
     /// Imports the variables of a WITH at the start of a subquery, and returns the clauses after it.

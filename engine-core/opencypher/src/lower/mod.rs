@@ -38,7 +38,7 @@ mod update;
 use crate::ast::{Clause, ClauseKind, Expr as Tree, Name, Query, SingleQuery};
 use crate::fault::{Fault, Result};
 use clause_order::Role;
-use scope::{CsvRecord, Scope};
+use scope::Scope;
 use std::cell::Cell;
 use tidegraph_plan::{BindKind, Column, Expr, Limits, Op, Plan, Procedures, Slot};
 use tidegraph_types::Str;
@@ -193,7 +193,7 @@ impl<'a> Lowering<'a> {
         let outer = self.scope.iter().take(self.outer);
         let mut slots: Vec<Slot> =
             outer.filter(|v| !matches!(v.origin, Origin::Local(_))).map(|v| v.slot).collect();
-        slots.extend(self.scope.outer_record.iter().flat_map(CsvRecord::slots));
+        slots.extend(self.scope.outer_record_slots());
         slots.sort_unstable();
         slots.dedup();
         slots

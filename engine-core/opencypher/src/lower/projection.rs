@@ -89,7 +89,7 @@ impl<'a> Lowering<'a> {
         self.hint = None;
         self.scope = before;
         if aggregated {
-            self.scope.record = self.scope.outer_record;
+            self.scope.forget_record();
         }
         if with && !keeps_all {
             let mut kept = slots;
@@ -194,9 +194,9 @@ impl<'a> Lowering<'a> {
         let mut key_columns: Vec<Option<(Slot, Types)>> = Vec::with_capacity(items.len());
         let mut replacements: Vec<Replacement<'a>> = vec![];
         let outer_slots = self.outer_slots();
-        let outer_record = self.scope.outer_record;
         let scope: Scope<'a> = self.scope[..self.outer].iter().cloned().collect();
-        let mut scope = scope.with_records_of(outer_record, outer_record);
+        let mut scope = scope.with_records_of(&self.scope);
+        scope.forget_record();
 
         for item in items {
             if item.grouped {

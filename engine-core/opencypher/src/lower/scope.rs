@@ -28,8 +28,8 @@ pub(super) struct Scope<'a> {
     places: BTreeMap<&'a str, Vec<u32>>,
     /// The record of the last LOAD CSV; an aggregation forgets it.
     pub record: Option<CsvRecord>,
-    /// The same of the query around the current one.
-    pub outer_record: Option<CsvRecord>,
+    /// The same of the queries around the current one, the innermost last. Their slots stay in rows.
+    outer_records: Vec<CsvRecord>,
 }
 
 impl<'a> Scope<'a> {
@@ -38,9 +38,29 @@ impl<'a> Scope<'a> {
         self.variables.get(*self.places.get(name)?.last()? as usize)
     }
 
-    /// Sets the records of another scope.
-    pub fn with_records_of(self, record: Option<CsvRecord>, outer_record: Option<CsvRecord>) -> Self {
-        Self { record, outer_record, ..self }
+    /// Takes over the records of another scope of the same query.
+    pub fn with_records_of(self, other: &Self) -> Self {
+        Self { record: other.record, outer_records: other.outer_records.clone(), ..self }
+    }
+
+    /// Begins the scope of a subquery.
+    pub fn entered(mut self) -> Self {
+        if let Some(record) = self.record
+            && self.outer_records.last() != Some(&record)
+        {
+            self.outer_records.push(record);
+        }
+        self
+    }
+
+    /// Forgets the record that an aggregation ends: that of the query around it counts again.
+    pub fn forget_record(&mut self) {
+        self.record = self.outer_records.last().copied();
+    }
+
+    /// Returns the slots of the records that an operator must keep: those of the queries around the current one.
+    pub fn outer_record_slots(&self) -> impl Iterator<Item = Slot> {
+        self.outer_records.iter().flat_map(CsvRecord::slots)
     }
 
     pub fn push(&mut self, variable: Variable<'a>) {
