@@ -306,3 +306,27 @@ test("a number that does not fit, and rows that end with a carriage return, are 
   assert.match(log?.errorMessage ?? "", /out of the range of double/);
   assert.equal(await cypherValue(server, "MATCH (n:Row) RETURN count(n)"), 1);
 });
+
+test("a query reads the files that loads may read", async (t) => {
+  const server = await Server.start(t);
+  const lines = Array.from({ length: 2_500 }, (_, number) => `${number},"row ${number}"\r\n`);
+  const url = await writeSource(server.home, "in/rows.csv", `number,text\r\n${lines.join("")}`);
+  const rows = "LOAD CSV WITH HEADERS FROM $url AS row";
+  const text = `${rows} WITH row WHERE row.number = '2499' RETURN row.text + ' in ' + linenumber()`;
+  assert.equal(await cypherValue(server, text, { url }), "row 2499 in 2501");
+  await cypher(server, `${rows} CALL (row) { CREATE (:Row {n: toInteger(row.number)}) } IN TRANSACTIONS`, {
+    url,
+  });
+  assert.equal(await cypherValue(server, "MATCH (n:Row) RETURN sum(n.n)"), (2_499 * 2_500) / 2);
+
+  const ask = (address: string) =>
+    post(server, "/openCypher", { query: `${rows} RETURN row`, parameters: { url: address } });
+  assert.match(await refusal(await ask("file:///etc/passwd"), "AccessDeniedException"), /--load-from/);
+  for (const address of [`${url}x`, dirname(url), "http://127.0.0.1/rows.csv"]) {
+    const message = await refusal(await ask(address), "BadRequestException");
+    assert.ok(message.includes(`LOAD CSV: source ${address}: `), message);
+  }
+  const wrong = await writeSource(server.home, "in/wrong.csv", 'a\n"b\n');
+  const message = await refusal(await ask(wrong), "BadRequestException");
+  assert.match(message, /wrong\.csv, line 2: the file ends inside a quoted field/);
+});

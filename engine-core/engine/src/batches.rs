@@ -2,24 +2,30 @@
 //!
 //! Flow: the clauses before the subquery run and their rows are kept; the subquery runs for some of the rows at a time, each
 //! time as a transaction of its own; the clauses after it run over all rows that the batches yielded. Between the three,
-//! rows are lists of values in a parameter, with the handles of elements in them.
+//! rows are lists of values in a parameter, with the handles of elements in them. If the first clauses read a file, batches
+//! run while it is read, and only the rows of one batch are kept.
 //!
 //! What must never happen: a batch is committed twice, or a batch after an error that ends the request.
 
 use crate::deadline::Deadline;
 use crate::query::{Answer, CachedPlan, Query};
-use crate::stream::Rows;
+use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Language, Parameters};
+use std::collections::VecDeque;
 use tidegraph_exec::view::Counters;
+use tidegraph_exec::{Interrupt, Stop};
 use tidegraph_plan::passes::optimize;
 use tidegraph_plan::{
     BatchedPlan, DEFAULT_BATCH_ROWS, Expr, FrontEndError, Limits as PlanLimits, OnError, Plan, ROWS_PARAMETER,
 };
-use tidegraph_types::{ErrorCode, Map, Str, Value};
+use tidegraph_types::{ErrorCode, Map, Str, Value, Version};
 
-/// The rows between two plans, within the memory limit of the request.
+/// The rows between the plans, within the memory limit of the request.
 struct Between<'q> {
-    rows: Vec<Value>,
+    /// Rows that wait for their batch.
+    waiting: VecDeque<Value>,
+    /// Rows for the clauses after the subquery.
+    done: Vec<Value>,
     bytes: u64,
     limit_bytes: u64,
     query: &'q Query<'q>,
@@ -27,12 +33,12 @@ struct Between<'q> {
 
 impl<'q> Between<'q> {
     fn new(limit_bytes: u64, query: &'q Query<'q>) -> Self {
-        Self { rows: vec![], bytes: 0, limit_bytes, query }
+        Self { waiting: VecDeque::new(), done: vec![], bytes: 0, limit_bytes, query }
     }
 
-    fn add(&mut self, row: Vec<Value>) -> Result<(), Error> {
+    fn charged(&mut self, row: Vec<Value>) -> Result<Value, Error> {
         let row = Value::list(row);
-        self.bytes += (size_of::<Value>() + row.heap_bytes()) as u64;
+        self.bytes += bytes_of(&row);
         if self.bytes > self.limit_bytes {
             let message = format!(
                 "the rows around CALL {{ … }} IN TRANSACTIONS need more than the memory limit of {} bytes: \
@@ -44,9 +50,31 @@ impl<'q> Between<'q> {
         if let Some(memory) = self.query.memory {
             memory.grow_to(self.bytes).map_err(tidegraph_exec::Error::from)?;
         }
-        self.rows.push(row);
+        Ok(row)
+    }
+
+    fn add_waiting(&mut self, row: Vec<Value>) -> Result<(), Error> {
+        let row = self.charged(row)?;
+        self.waiting.push_back(row);
         Ok(())
     }
+
+    fn add_done(&mut self, row: Vec<Value>) -> Result<(), Error> {
+        let row = self.charged(row)?;
+        self.done.push(row);
+        Ok(())
+    }
+
+    /// Takes the rows of the next batch.
+    fn take(&mut self, most: usize) -> Vec<Value> {
+        let rows: Vec<Value> = self.waiting.drain(..most.min(self.waiting.len())).collect();
+        self.bytes = self.bytes.saturating_sub(rows.iter().map(bytes_of).sum());
+        rows
+    }
+}
+
+fn bytes_of(row: &Value) -> u64 {
+    (size_of::<Value>() + row.heap_bytes()) as u64
 }
 
 /// What happened to the transaction of a batch.
@@ -139,45 +167,41 @@ impl Database {
         let deadline = &deadline.within(&input);
         query.ensure_allowed(batch.writes || rest.as_ref().is_some_and(|rest| rest.writes))?;
 
-        let found = self.run_planned(&input, query, None, deadline, &mut Rows::kept())?;
-        let mut before = Between::new(self.options.query_memory_bytes, query);
-        for row in found.rows {
-            before.add(row)?;
-        }
-        let mut answer = Answer { columns: [].into(), rows: vec![], ..found };
-        let mut after = Between::new(self.options.query_memory_bytes.saturating_sub(before.bytes), query);
-        let width = batch.columns.len();
-        let mut ended = false;
-        for (number, rows) in before.rows.chunks(size).enumerate() {
-            deadline.ensure()?;
-            let mut outcome = Outcome { started: !ended, error: None, number };
-            if !ended {
-                match self.run_part(&batch, rows, query, deadline) {
-                    Ok(part) => {
-                        absorb(&mut answer, &part);
-                        let status = outcome.status();
-                        for mut row in part.rows.into_iter().filter(|_| rest.is_some()) {
-                            row.extend(reports.then(|| status.clone()));
-                            after.add(row)?;
-                        }
-                        continue;
-                    }
-                    Err(error) if on_error == OnError::Fail || ends_request(&error) => return Err(error),
-                    Err(error) => outcome.error = Some(error),
-                }
-                ended = on_error == OnError::Break;
+        let mut batches = Batches {
+            database: self,
+            plan: &batch,
+            query,
+            deadline,
+            size,
+            on_error,
+            keeps_rows: rest.is_some(),
+            reports,
+            between: Between::new(self.options.query_memory_bytes, query),
+            number: 0,
+            ended: false,
+            answer: nothing_done(),
+            error: None,
+        };
+        // A file may be longer than memory: its rows go into batches while it is read. Other rows are read to their end
+        // first, so that their version need not be kept while the batches change the graph.
+        let found = if input.plan.root.reads_files() {
+            let found = self.run_planned(&input, query, None, deadline, &mut Rows::handed_to(&mut batches));
+            if let Some(error) = batches.error.take() {
+                return Err(error);
             }
-            // The rows stay, with nulls in place of what the subquery would have yielded.
-            let status = outcome.status();
-            for row in rows.iter().filter(|_| rest.is_some()) {
-                let mut row = row.as_slice().unwrap_or_default().to_vec();
-                row.resize(width, Value::Null);
-                row.extend(reports.then(|| status.clone()));
-                after.add(row)?;
+            found?
+        } else {
+            let mut found = self.run_planned(&input, query, None, deadline, &mut Rows::kept())?;
+            for row in std::mem::take(&mut found.rows) {
+                batches.between.add_waiting(row)?;
             }
-        }
+            found
+        };
+        batches.run(1)?;
+        let Batches { mut answer, between, .. } = batches;
+        absorb(&mut answer, &found);
         if let Some(rest) = &rest {
-            let last = self.run_part(rest, &after.rows, query, deadline)?;
+            let last = self.run_part(rest, &between.done, query, deadline)?;
             absorb(&mut answer, &last);
             answer.columns = last.columns;
             answer.rows = last.rows;
@@ -198,6 +222,88 @@ impl Database {
         let query = Query { parameters: &parameters, at_least: None, ..*query };
         self.run_planned(planned, &query, None, deadline, &mut Rows::kept())
     }
+}
+
+/// The batches of a request, which run as soon as they have their rows.
+struct Batches<'a> {
+    database: &'a Database,
+    plan: &'a CachedPlan,
+    query: &'a Query<'a>,
+    deadline: &'a Deadline<'a>,
+    /// Number of rows of a batch.
+    size: usize,
+    on_error: OnError,
+    /// Whether clauses follow, so that the rows are kept.
+    keeps_rows: bool,
+    /// Whether the rows get the status of their batch.
+    reports: bool,
+    between: Between<'a>,
+    /// Number of batches before the next one.
+    number: usize,
+    /// Whether an error ended the batches, and rows only pass through.
+    ended: bool,
+    answer: Answer,
+    /// Why the request fails, if a batch ended it while rows were read.
+    error: Option<Error>,
+}
+
+impl Batches<'_> {
+    /// Runs batches as long as this many rows wait, at least 1.
+    fn run(&mut self, least: usize) -> Result<(), Error> {
+        while self.between.waiting.len() >= least {
+            let rows = self.between.take(self.size);
+            self.run_one(&rows)?;
+        }
+        Ok(())
+    }
+
+    fn run_one(&mut self, rows: &[Value]) -> Result<(), Error> {
+        self.deadline.ensure()?;
+        let mut outcome = Outcome { started: !self.ended, error: None, number: self.number };
+        self.number += 1;
+        if !self.ended {
+            match self.database.run_part(self.plan, rows, self.query, self.deadline) {
+                Ok(part) => {
+                    absorb(&mut self.answer, &part);
+                    let status = outcome.status();
+                    for mut row in part.rows.into_iter().filter(|_| self.keeps_rows) {
+                        row.extend(self.reports.then(|| status.clone()));
+                        self.between.add_done(row)?;
+                    }
+                    return Ok(());
+                }
+                Err(error) if self.on_error == OnError::Fail || ends_request(&error) => return Err(error),
+                Err(error) => outcome.error = Some(error),
+            }
+            self.ended = self.on_error == OnError::Break;
+        }
+        // The rows stay, with nulls in place of what the subquery would have yielded.
+        let status = outcome.status();
+        for row in rows.iter().filter(|_| self.keeps_rows) {
+            let mut row = row.as_slice().unwrap_or_default().to_vec();
+            row.resize(self.plan.columns.len(), Value::Null);
+            row.extend(self.reports.then(|| status.clone()));
+            self.between.add_done(row)?;
+        }
+        Ok(())
+    }
+}
+
+impl RowSink for Batches<'_> {
+    fn take(&mut self, _: &Head, rows: Vec<Vec<Value>>, _: &dyn Interrupt) -> Result<(), Stop> {
+        let mut added = rows.into_iter().map(|row| self.between.add_waiting(row));
+        let ran = added.try_for_each(|added| added).and_then(|()| self.run(self.size));
+        ran.map_err(|error| {
+            self.error = Some(error);
+            Stop::Cancelled
+        })
+    }
+}
+
+/// Returns the answer of a request before its first part.
+fn nothing_done() -> Answer {
+    let (columns, rows, counters) = ([].into(), vec![], Counters::default());
+    Answer { columns, rows, version: Version::default(), wrote: false, counters, repeated: false }
 }
 
 /// Adds what a part did to the answer of the request.

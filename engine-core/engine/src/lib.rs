@@ -32,6 +32,7 @@ mod batches;
 mod catalog;
 mod changes;
 mod checkpoints;
+mod csv_files;
 mod database;
 mod deadline;
 mod direct;

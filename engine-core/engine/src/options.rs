@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegraph_load::source::Allowed;
 use tidegraph_plan::Procedures;
 
 /// Settings of a database. `partitions` and `hash_bits` are fixed when the graph is made; later the graph's directory
@@ -51,6 +52,29 @@ pub struct Options {
     /// ```
     #[serde(skip)]
     pub procedures: Procedures,
+    /// What `LOAD CSV` may read: nothing by default.
+    ///
+    /// ```
+    /// use tidegraph_engine::loads::Allowed;
+    /// use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+    /// use tidegraph_types::Value;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let file = folder.path().join("people.csv");
+    /// std::fs::write(&file, "name,born\nAda,1815\nGrace,1906\n")?;
+    ///
+    /// let load_from = Allowed::parse([folder.path().display().to_string()])?;
+    /// let database = Database::open(Options { load_from, ..Options::default() })?;
+    /// let mut parameters = Parameters::default();
+    /// parameters.insert("url".into(), Value::string(format!("file://{}", file.display())));
+    /// let text = "LOAD CSV WITH HEADERS FROM $url AS row \
+    ///             CREATE (p:Person {name: row.name, born: toInteger(row.born)}) RETURN max(p.born) AS born";
+    /// let answer = database.query(&Query::new(Language::OpenCypher, text, &parameters))?;
+    /// assert_eq!(answer.rows, [[Value::from(1906_i64)]]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[serde(skip)]
+    pub load_from: Allowed,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
     /// Time limit of a query.
@@ -82,6 +106,7 @@ impl Default for Options {
             spill_dir: None,
             streams: false,
             procedures: Procedures::default(),
+            load_from: Allowed::nothing(),
             partitions: 8,
             query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,

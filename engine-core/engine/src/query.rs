@@ -179,6 +179,8 @@ pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
     pub(crate) columns: Arc<[Str]>,
     pub(crate) writes: bool,
+    /// Whether the plan reads files, which may take long.
+    reads_files: bool,
     /// Whether rows keep the handles of elements, to be parameters of another request.
     pub(crate) keeps_handles: bool,
     /// Numbers of vertices and edges of the graph at that time.
@@ -524,7 +526,7 @@ impl Database {
     /// Runs a request that ends within the limits, without waiting for the disk. A write is run up to its commit.
     ///
     /// Returns `None` if the caller must use [`Database::query`] instead: the text was not planned before, the request
-    /// needs more than the limits, or reading may wait. Nothing has changed then.
+    /// needs more than the limits, or reading may wait, as it does for files. Nothing has changed then.
     ///
     /// # Errors
     ///
@@ -537,7 +539,10 @@ impl Database {
         if self.backend.may_wait() || query.explain.is_some() {
             return None;
         }
-        let planned = self.cached(query.language, query.text).filter(|planned| planned.inline.allows())?;
+        let planned = self.cached(query.language, query.text)?;
+        if planned.reads_files || !planned.inline.allows() {
+            return None;
+        }
         if let Err(error) = query.ensure_allowed(planned.writes) {
             return Some(Err(error));
         }
@@ -651,6 +656,7 @@ impl Database {
         Ok(CachedPlan {
             columns: plan.columns.iter().map(|column| column.name.clone()).collect(),
             writes: plan.root.writes(),
+            reads_files: plan.root.reads_files(),
             keeps_handles: false,
             plan,
             planned_for: (statistics.vertices, statistics.edges),
@@ -671,6 +677,8 @@ impl Database {
         rows: &mut Rows<'_>,
     ) -> Result<PendingAnswer, Error> {
         let at = snapshot.at;
+        // Rows for another plan are no answer; their memory is limited.
+        let limits = if planned.keeps_handles { Limits { result_rows: u64::MAX, ..limits } } else { limits };
         let apl = self.backend.reader(deadline.options());
         let view = View::new(&*apl, catalog, at, planned.writes).streaming(self.options.streams);
         let entropy = PlatformEntropy(&*self.random);
@@ -705,6 +713,7 @@ impl Database {
         let mut context = Context::new(view, query.parameters, limits, deadline, entropy, self.clock.wall());
         context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
         context.statistics = Some(self);
+        context.csv_files = Some(self);
         context.procedures = &self.options.procedures;
         context.deleted_is_error = query.language == Language::OpenCypher;
         context

@@ -221,6 +221,8 @@ pub struct Context<'a> {
     pub deleted_is_error: bool,
     /// Statistics of the graph, if the caller has any.
     pub statistics: Option<&'a dyn StatisticsSource>,
+    /// The CSV files that the request may read, if the caller has any.
+    pub csv_files: Option<&'a dyn crate::CsvFiles>,
     /// The procedures that `dbms.procedures()` lists.
     pub procedures: &'a Procedures,
     /// The compiled regular expressions of the request.
@@ -263,6 +265,7 @@ impl<'a> Context<'a> {
             now,
             deleted_is_error,
             statistics: None,
+            csv_files: None,
             procedures: Procedures::builtin(),
             patterns,
             profile: None,

@@ -110,6 +110,9 @@ pub enum Error {
         /// What the property is.
         of: &'static str,
     },
+    /// A CSV file cannot be read.
+    #[error("LOAD CSV: {0}")]
+    Csv(#[from] crate::CsvError),
     /// A call of a procedure failed.
     #[error("{name}(): {reason}")]
     Call {
@@ -156,6 +159,7 @@ impl Error {
         match self {
             Self::Storage(e) => e.code(),
             Self::Value(e) => e.code(),
+            Self::Csv(e) => e.code(),
             Self::Stopped(Stop::Cancelled) => ErrorCode::Cancelled,
             Self::Stopped(Stop::TimedOut { .. }) => ErrorCode::TimeLimitExceeded,
             Self::AllMemory(error) => error.code(),

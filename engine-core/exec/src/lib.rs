@@ -14,6 +14,7 @@
 
 pub mod batch;
 pub mod context;
+pub mod csv;
 pub mod error;
 pub mod execution;
 mod op;
@@ -27,6 +28,7 @@ pub use batch::{Batch, Column};
 pub use context::{
     Context, Entropy, Interrupt, Limits, Memory, NeverInterrupted, Parameters, StatisticsSource, Stop,
 };
+pub use csv::{CsvError, CsvFiles, CsvRecords, CsvStep};
 pub use error::Error;
 pub use execution::{Execution, Summary};
 pub use pool::{MemoryPool, PoolExhausted, Reservation, SMALL_BYTES};

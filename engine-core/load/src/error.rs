@@ -119,6 +119,16 @@ pub enum Error {
         /// Why reading failed.
         source: ReadError,
     },
+    /// A record of a plain file is wrong.
+    #[error("{file}, line {line}: {reason}")]
+    Record {
+        /// The file.
+        file: Arc<str>,
+        /// Line on which the record begins, from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
     /// The source names nothing that can be read.
     #[error("source {source_uri}: {reason}")]
     Source {
@@ -215,9 +225,11 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::File { cause: Cause::Store, .. } | Self::Write { .. } => ErrorCode::Unavailable,
-            Self::Header(_) | Self::File { .. } | Self::Source { .. } | Self::List { .. } => {
-                ErrorCode::BadRequest
-            }
+            Self::Header(_)
+            | Self::File { .. }
+            | Self::Record { .. }
+            | Self::Source { .. }
+            | Self::List { .. } => ErrorCode::BadRequest,
             Self::Denied { .. } | Self::NotAllowed { .. } => ErrorCode::AccessDenied,
             Self::Parameter { .. } => ErrorCode::InvalidParameter,
             Self::Segment { source, .. } => source.code(),

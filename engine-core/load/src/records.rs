@@ -9,7 +9,7 @@
 use std::io::{self, BufRead};
 
 /// Limit of fields that are kept; further ones are only counted.
-const MAX_FIELDS: usize = 65_536;
+pub(crate) const MAX_FIELDS: usize = 65_536;
 
 /// Result of reading one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ impl<R: BufRead> Records<R> {
             fields: Vec::new(),
             count: 0,
             line: 0,
-            lines: Lines { line: 1, after_cr: false },
+            lines: Lines::new(),
             limit: limit.max(1),
         }
     }
@@ -215,16 +215,21 @@ impl<R: BufRead> Records<R> {
 }
 
 /// Counts lines, which end with `\n`, `\r\n` or `\r`.
-struct Lines {
+pub(crate) struct Lines {
     /// Number of the line of the next byte, from 1; one more after a carriage return that no newline follows.
-    line: u64,
+    pub line: u64,
     /// Whether the last byte was a carriage return, whose line may end with a newline.
     after_cr: bool,
 }
 
 impl Lines {
+    /// Counts from the first line of a file.
+    pub fn new() -> Self {
+        Self { line: 1, after_cr: false }
+    }
+
     /// Counts the ends of lines in the next bytes.
-    fn see(&mut self, bytes: &[u8]) {
+    pub fn see(&mut self, bytes: &[u8]) {
         let Some(first) = bytes.first() else { return };
         if *first != b'\n' {
             self.end();
@@ -237,7 +242,7 @@ impl Lines {
     }
 
     /// Ends the line of a carriage return that no newline follows.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         self.line += u64::from(std::mem::take(&mut self.after_cr));
     }
 }

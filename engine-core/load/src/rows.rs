@@ -9,6 +9,7 @@
 //! Must never: hold more than one record.
 
 use crate::convert::{self, Type};
+use crate::decompress::{BUFFER_BYTES, Input, decompressed, without_mark};
 use crate::dialect::Dialect;
 use crate::error::{Cause, Error, ReadError};
 use crate::header::{self, FileKind, Header, Role};
@@ -24,8 +25,6 @@ use tidegraph_types::{Cardinality, Str, Value};
 
 /// Label that a vertex of the Gremlin dialect gets if no row gives it one.
 pub const DEFAULT_LABEL: &str = "vertex";
-
-const BUFFER_BYTES: usize = 128 << 10;
 
 /// Index of a label or property key in [`RowReader::names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -128,38 +127,8 @@ pub fn open(
     dialect: Option<Dialect>,
     options: &Options,
 ) -> Result<RowReader, Error> {
-    let lower = name.to_ascii_lowercase();
-    let reader: Box<dyn Read + Send> = if lower.ends_with(".gz") {
-        Box::new(flate2::bufread::MultiGzDecoder::new(compressed(reader, name, "gzip", b"\x1f\x8b")?))
-    } else if lower.ends_with(".bz2") {
-        Box::new(bzip2::bufread::MultiBzDecoder::new(compressed(reader, name, "bzip2", b"BZh")?))
-    } else {
-        Box::new(reader)
-    };
+    let reader = decompressed(reader, name)?;
     RowReader::new(reader, Arc::from(name), dialect, options)
-}
-
-/// Buffers a compressed file and checks the first bytes of its format. A file that ends within them is cut short, which
-/// the decompression reports.
-fn compressed<R: Read>(
-    mut reader: R,
-    name: &str,
-    format: &'static str,
-    magic: &[u8],
-) -> Result<impl BufRead + use<R>, Error> {
-    let file = Arc::from(name);
-    let mut start = Vec::with_capacity(magic.len());
-    let read = reader.by_ref().take(magic.len() as u64).read_to_end(&mut start);
-    read.map_err(|error| file_error(&file, 0, error))?;
-    if start.is_empty() || !magic.starts_with(&start) {
-        let found = match &start[..] {
-            [] => "the file is empty".to_owned(),
-            _ => format!("it begins with {:?}", String::from_utf8_lossy(&start)),
-        };
-        let source = ReadError::Format { format, found };
-        return Err(Error::File { file, rows: 0, cause: source.cause(), source });
-    }
-    Ok(BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(reader)))
 }
 
 /// Opens a part of a file that is not compressed. The part is whole records; the first begins on `line`. `header` is
@@ -178,8 +147,6 @@ pub fn open_part(
     RowReader::of(records, header, Arc::from(name), options)
 }
 
-type Input = BufReader<io::Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>>;
-
 /// Iterator over the rows of one file.
 pub struct RowReader {
     records: Records<Input>,
@@ -195,18 +162,13 @@ pub struct RowReader {
 
 impl RowReader {
     fn new(
-        mut reader: Box<dyn Read + Send>,
+        reader: Box<dyn Read + Send>,
         file: Arc<str>,
         dialect: Option<Dialect>,
         options: &Options,
     ) -> Result<Self, Error> {
         let failed = |e| file_error(&file, 0, e);
-        let mut start = Vec::with_capacity(3);
-        reader.by_ref().take(3).read_to_end(&mut start).map_err(failed)?;
-        if start == b"\xef\xbb\xbf" {
-            start.clear();
-        }
-        let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(reader));
+        let input = without_mark(reader).map_err(failed)?;
         let mut records = Records::new(input, options.max_record_bytes);
         let outcome = records.next().map_err(failed)?;
         let header = read_header(&records, outcome, &file, dialect, options)?;

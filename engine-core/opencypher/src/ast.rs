@@ -59,6 +59,7 @@ pub struct Clause {
 pub enum ClauseKind {
     Match { optional: bool, patterns: Vec<PathPattern>, predicate: Option<Expr> },
     Unwind { list: Expr, variable: Name },
+    LoadCsv { headers: bool, url: Expr, variable: Name, terminator: char },
     With(Box<Projection>),
     Return(Box<Projection>),
     Create(Vec<PathPattern>),

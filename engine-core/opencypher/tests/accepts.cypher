@@ -265,3 +265,9 @@ RETURN lower('A') + upper('b') AS v
 RETURN [isNaN(0.0 / 0.0), isNaN(1), isNaN(null)] AS v
 RETURN reduce(s = 0, x IN null | s + x) AS v
 RETURN single(x IN [1, null] WHERE x = 1) AS v
+LOAD CSV FROM 'file:///x.csv' AS row RETURN row
+load csv with headers from $url as row fieldterminator ';' return row.a
+LOAD CSV FROM 'file:///' + $name AS row CREATE (:A {a: row[0]})
+MATCH (a) LOAD CSV WITH HEADERS FROM a.url AS row MERGE (b {x: row.x}) RETURN linenumber(), file()
+LOAD CSV WITH HEADERS FROM $url AS row CALL (row) { CREATE (:A {a: row.a, n: linenumber()}) } RETURN count(*)
+WITH 1 AS load, 2 AS csv, 3 AS headers, 4 AS file, 5 AS linenumber RETURN load + csv + headers + file + linenumber

@@ -52,6 +52,16 @@ golden!(
 );
 
 golden!(
+    load_csv,
+    "LOAD CSV FROM 'file:///x.csv' AS row RETURN row[0]",
+    "LOAD CSV WITH HEADERS FROM $url AS row FIELDTERMINATOR '\\t' WITH row.a AS a WHERE a > '1' RETURN a, linenumber(), file()",
+    "UNWIND $urls AS url LOAD CSV FROM url AS a LOAD CSV FROM a[0] AS b RETURN b, linenumber()",
+    "LOAD CSV FROM $url AS row WITH count(*) AS n RETURN n, linenumber()",
+    "LOAD CSV FROM $url AS row CALL (row) { WITH 1 AS one CREATE (:A {n: linenumber()}) } RETURN DISTINCT file()",
+    "MATCH (a) WHERE EXISTS { LOAD CSV FROM a.url AS row RETURN row } RETURN linenumber()",
+);
+
+golden!(
     optional_match,
     "MATCH (a) OPTIONAL MATCH (a)-[r]->(b:B) WHERE b.x > a.x RETURN a, r, b",
     "OPTIONAL MATCH (a) RETURN a",

@@ -288,6 +288,16 @@ fn describe(op: &Op) -> String {
             let yields = list(yields.iter().map(|(at, slot)| format!("{slot} = {}", column(at))));
             format!("call {name}({}) to [{yields}]", list(args.iter()))
         }
+        Op::LoadCsv { url, headers, terminator, out, number, file, .. } => {
+            let headers = if *headers { " with headers" } else { "" };
+            let mut text = format!("load csv {out} of {url}{headers} terminator {terminator:?}");
+            for (what, slot) in [("number", number), ("file", file)] {
+                if let Some(slot) = slot {
+                    let _ = write!(text, " {what} {slot}");
+                }
+            }
+            text
+        }
         Op::Aggregate { keys, items, .. } => {
             let keys = list(keys.iter().map(|(s, e)| format!("{s} = {e}")));
             let items = list(items.iter().map(|i| {

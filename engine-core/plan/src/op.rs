@@ -391,6 +391,23 @@ pub enum Op {
     /// A row for each row that the procedure yields for the input row. `yields`: numbers of the procedure's columns, and
     /// the slots that get them.
     CallProcedure { input: Box<Op>, procedure: Arc<Procedure>, args: Vec<Expr>, yields: Vec<(usize, Slot)> },
+    /// A row for each record of the CSV file at an address, which must be a string.
+    LoadCsv {
+        /// The input.
+        input: Box<Op>,
+        /// The address.
+        url: Expr,
+        /// Whether the first record names the fields, so that a row has a map instead of a list.
+        headers: bool,
+        /// The character that ends fields.
+        terminator: char,
+        /// The slot of the record's fields: strings, or null for an empty field.
+        out: Slot,
+        /// The slot of the number of the record in its file, from 1; a pass removes it if nothing uses it.
+        number: Option<Slot>,
+        /// The slot of the file's name; a pass removes it if nothing uses it.
+        file: Option<Slot>,
+    },
     /// Groups rows by keys; only keys and aggregates are bound afterwards. Without keys there is exactly one row for
     /// each origin, even without input, unless `empty_is_unbound` is set.
     Aggregate { input: Box<Op>, keys: Vec<(Slot, Expr)>, items: Vec<AggregateItem> },

@@ -24,6 +24,7 @@ macro_rules! children {
             | Op::Keep { input, .. }
             | Op::Unwind { input, .. }
             | Op::CallProcedure { input, .. }
+            | Op::LoadCsv { input, .. }
             | Op::Aggregate { input, .. }
             | Op::Distinct { input, .. }
             | Op::Sort { input, .. }
@@ -108,6 +109,7 @@ impl Op {
             Op::Let { bindings, .. } => bindings.iter().map(|(_, e)| e).collect(),
             Op::Unwind { list, .. } => vec![list],
             Op::CallProcedure { args, .. } => args.iter().collect(),
+            Op::LoadCsv { url, .. } => vec![url],
             Op::Aggregate { keys, items, .. } => {
                 keys.iter().map(|(_, e)| e).chain(items.iter().flat_map(|i| &i.args)).collect()
             }
@@ -157,6 +159,12 @@ impl Op {
     #[must_use]
     pub fn writes(&self) -> bool {
         self.writes_itself() || self.children().into_iter().any(Op::writes)
+    }
+
+    /// Whether this operator or one below it, subplans included, reads files.
+    #[must_use]
+    pub fn reads_files(&self) -> bool {
+        matches!(self, Op::LoadCsv { .. }) || self.children().into_iter().any(Op::reads_files)
     }
 
     /// Whether this operator itself writes to the graph.

@@ -24,6 +24,7 @@ mod expand_into;
 mod held;
 mod intersect;
 mod lists;
+mod load_csv;
 mod lookup;
 mod measured;
 mod merge;
@@ -228,6 +229,9 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::Keep { input, slots } => Box::new(row::Keep::new(build(input, measured)?, slots)),
         Op::CallProcedure { input, procedure, args, yields } => {
             Box::new(procedure::CallProcedure::new(build(input, measured)?, procedure, args, yields))
+        }
+        Op::LoadCsv { input, out, .. } => {
+            held::Held::around(Box::new(load_csv::LoadCsv::new(build(input, measured)?, op)?), vec![*out])
         }
         Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input, measured)?, list, *out)),
         Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op, measured)?),

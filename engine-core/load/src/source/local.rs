@@ -35,6 +35,21 @@ pub(super) fn list(
     Ok(listing.files)
 }
 
+/// Returns the one file that a path names, as [`list`] describes it.
+pub(super) fn file(uri: &str, path: &Path, real: &Path) -> Result<File, Error> {
+    let mut listing = Listing::new(uri, path, &|| false);
+    let is_folder = || refuse(uri, format!("{} is a folder, not a file", path.display()));
+    let (Some(above), Some(name)) = (real.parent(), real.file_name()) else { return Err(is_folder()) };
+    let entry = Folder::open(above).and_then(|folder| folder.entry(name));
+    let entry = entry.map_err(|error| listing.failed(path, error))?;
+    match entry.kind {
+        EntryKind::File => listing.add(path, real, entry)?,
+        EntryKind::Folder => return Err(is_folder()),
+        kind => return Err(listing.no_file(path, kind)),
+    }
+    listing.files.pop().ok_or(Error::Internal("a file was not listed"))
+}
+
 /// What a path leads to.
 enum Root {
     File(Entry),

@@ -183,6 +183,27 @@ impl Source {
         }
     }
 
+    /// Finds the one file that a URI names, neither a folder nor the beginning of a name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::open`].
+    pub fn open_file(uri: &str, access: &Access<'_>) -> Result<Self, Error> {
+        match Location::of(uri)? {
+            Location::Local { path } => {
+                let real = access.allowed.local(uri, &path)?;
+                Self::new(uri.to_owned(), None, vec![local::file(uri, &path, &real)?])
+            }
+            Location::Bucket { bucket, prefix } => {
+                access.allowed.bucket(uri, &bucket, &prefix)?;
+                check_bucket(&bucket)?;
+                let objects = s3(uri, &bucket, access.region)?;
+                let file = object(uri, &objects, format!("s3://{bucket}/{prefix}"), prefix)?;
+                Self::new(uri.to_owned(), Some(objects), vec![file])
+            }
+        }
+    }
+
     /// Makes a source of files that an earlier [`Source::open`] of the same URI listed.
     ///
     /// # Errors
@@ -348,6 +369,28 @@ impl Source {
 
 fn refuse(uri: &str, reason: impl Into<String>) -> Error {
     Error::Source { source_uri: uri.to_owned(), reason: reason.into() }
+}
+
+/// Looks up the object that a URI names.
+fn object(uri: &str, objects: &Objects, name: String, path: String) -> Result<File, Error> {
+    use tidegraph_platform::ObjectError;
+    if path.is_empty() || path.ends_with('/') {
+        return Err(refuse(uri, "it names no object"));
+    }
+    match objects.head(&path) {
+        Ok(info) => Ok(File {
+            name: name.into(),
+            path,
+            bytes: info.bytes,
+            modified_ms: info.modified_ms,
+            etag: info.etag,
+        }),
+        Err(ObjectError::NotFound { .. }) => Err(refuse(uri, "there is no such object")),
+        Err(source @ ObjectError::Denied { .. }) => {
+            Err(Error::Denied { source_uri: uri.to_owned(), source: Box::new(source) })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether a file is hidden, or a mark such as `_SUCCESS` that tools leave beside data.

@@ -198,3 +198,53 @@ fn a_stamp_changes_with_the_content() {
     // The same content was uploaded again.
     assert!(stamp(1, 2, Some("a")).is_same(&stamp(1, 3, Some("a"))));
 }
+
+#[test]
+fn one_file_is_found_where_it_may_be_read() {
+    let home = tempfile::tempdir().unwrap();
+    let home = std::fs::canonicalize(home.path()).unwrap();
+    write(&home, &["in/a.csv", "in/deep/b.csv", "secret.csv"]);
+    symlink(home.join("secret.csv"), home.join("in/link.csv")).unwrap();
+    symlink("..", home.join("in/up")).unwrap();
+    let mut allowed = Allowed::nothing();
+    allowed.add_folder(&home.join("in")).unwrap();
+    let find = |rest: &str| {
+        let uri = format!("file://{}/{rest}", home.display());
+        Source::open_file(&uri, &Access::to(&allowed)).map_err(|error| (error.code(), error.to_string()))
+    };
+    for name in ["in/a.csv", "in/deep/b.csv"] {
+        let source = find(name).unwrap();
+        assert_eq!(names(&source), [name.rsplit('/').next().unwrap()]);
+        assert!(source.reader(&source.files()[0]).is_ok());
+    }
+    for (name, code, reason) in [
+        ("in", ErrorCode::BadRequest, "is a folder, not a file"),
+        ("in/deep", ErrorCode::BadRequest, "is a folder, not a file"),
+        // Not the files whose names begin so.
+        ("in/a", ErrorCode::BadRequest, "there is no file or folder"),
+        ("in/link.csv", ErrorCode::BadRequest, "is a link, and links are not followed"),
+        ("in/up/secret.csv", ErrorCode::BadRequest, "is a link, and links are not followed"),
+        ("in/../secret.csv", ErrorCode::BadRequest, "`..`"),
+        ("secret.csv", ErrorCode::AccessDenied, "--load-from"),
+        ("in2/a.csv", ErrorCode::AccessDenied, "--load-from"),
+    ] {
+        let (found, message) = find(name).unwrap_err();
+        assert!(found == code && message.contains(reason) && message.contains(name), "{name}: {message}");
+    }
+    let denied = Source::open_file("s3://bucket/a.csv", &Access::to(&allowed)).unwrap_err();
+    assert_eq!(denied.code(), ErrorCode::AccessDenied);
+}
+
+#[test]
+fn one_object_is_looked_up_by_its_whole_name() {
+    let objects = Objects::memory().unwrap();
+    objects.put("a/b.csv", b"x".to_vec()).unwrap();
+    let find = |path: &str| object("s3://bucket", &objects, format!("s3://bucket/{path}"), path.to_owned());
+    let file = find("a/b.csv").unwrap();
+    assert_eq!((&*file.name, file.bytes), ("s3://bucket/a/b.csv", 1));
+    for (path, reason) in [("", "no object"), ("a/", "no object"), ("a/b", "no such object")] {
+        let error = find(path).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::BadRequest);
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `CALL { … } IN TRANSACTIONS`: three plans instead of one.
 
 use super::clause_order::{self, Role, is_unit};
+use super::scope::CsvRecord;
 use super::types::Types;
 use super::{Lowering, Origin, Projected};
 use crate::ast::{Clause, ClauseKind, Name, Query, SingleQuery, Subquery};
@@ -11,9 +12,17 @@ use tidegraph_plan::{
 use tidegraph_types::{Str, Value};
 
 /// A column that goes from one plan to the next.
+#[derive(Clone, Copy)]
 struct Carried<'a> {
-    name: &'a str,
+    /// The variable; `None`: the column is a part of the record of LOAD CSV, first its number and then its file.
+    name: Option<&'a str>,
     types: Types,
+}
+
+impl<'a> Carried<'a> {
+    fn variable(name: &'a str, types: Types) -> Self {
+        Self { name: Some(name), types }
+    }
 }
 
 /// Lowers a query with such a subquery. `None`: it has none.
@@ -77,7 +86,13 @@ fn before<'a>(
         limits.spend(1 + position / 64)?;
         if is_visible {
             columns.push(Column { name: variable.name.into(), slot: variable.slot });
-            carried.push(Carried { name: variable.name, types: variable.types });
+            carried.push(Carried::variable(variable.name, variable.types));
+        }
+    }
+    if let Some(CsvRecord { number, file }) = lowering.scope.record {
+        for (slot, types) in [(number, Types::INTEGER), (file, Types::STRING)] {
+            columns.push(Column { name: Str::default(), slot });
+            carried.push(Carried { name: None, types });
         }
     }
     Ok((lowering.plan_of_rows(root, columns)?, carried))
@@ -99,11 +114,10 @@ fn inside<'a>(
     };
     debug_assert_eq!(yielded.is_none(), is_unit(subquery));
     let root = lowering.op(Op::Apply { input: Box::new(op), plan: Box::new(plan), kind })?;
-    let mut after: Vec<Carried<'a>> =
-        carried.iter().map(|column| Carried { name: column.name, types: column.types }).collect();
+    let mut after = carried.to_vec();
     for Projected { name, slot, types } in yielded.unwrap_or_default() {
         columns.push(Column { name: name.into(), slot });
-        after.push(Carried { name, types });
+        after.push(Carried::variable(name, types));
     }
     Ok((lowering.plan_of_rows(root, columns)?, after))
 }
@@ -117,13 +131,12 @@ fn rest<'a>(
     limits: &'a Limits<'a>,
 ) -> Result<Plan> {
     let mut lowering = Lowering::new(procedures, limits);
-    let mut all: Vec<Carried<'a>> =
-        carried.iter().map(|column| Carried { name: column.name, types: column.types }).collect();
+    let mut all = carried.to_vec();
     if let Some(status) = status {
-        if carried.iter().any(|column| column.name == status.text) {
+        if carried.iter().any(|column| column.name == Some(&*status.text)) {
             return Err(super::already_declared(status));
         }
-        all.push(Carried { name: &status.text, types: Types::MAP });
+        all.push(Carried::variable(&status.text, Types::MAP));
     }
     let (op, _) = lowering.rows_of_parameter(&all)?;
     let (root, columns) = lowering.clauses(op, clauses)?;
@@ -136,7 +149,7 @@ fn rest<'a>(
 pub(crate) fn over_rows(query: &Query, columns: &[&'static str], limits: &Limits<'_>) -> Result<Plan> {
     let Some(part) = query.parts.first() else { return Err(Fault::syntax(0, "no query")) };
     clause_order::check(&part.clauses, Role::Query)?;
-    let carried: Vec<Carried<'_>> = columns.iter().map(|name| Carried { name, types: Types::DATA }).collect();
+    let carried: Vec<Carried<'_>> = columns.iter().map(|name| Carried::variable(name, Types::DATA)).collect();
     rest(&part.clauses, &carried, None, Procedures::builtin(), limits)
 }
 
@@ -148,12 +161,19 @@ impl<'a> Lowering<'a> {
         let rows = self.op(Op::Unwind { input: Box::new(Op::Argument), list, out: row })?;
         let mut bindings: Vec<(Slot, Expr)> = vec![];
         let mut columns = vec![];
+        let mut record = vec![];
         for (at, Carried { name, types }) in carried.iter().enumerate() {
             let slot = self.slot();
             let position = Box::new(Expr::literal(at as i64));
             bindings.push((slot, Expr::Index(Box::new(Expr::Slot(row)), position)));
-            self.declare(name, slot, *types, Origin::Clause);
-            columns.push(Column { name: (*name).into(), slot });
+            match name {
+                Some(name) => self.declare(name, slot, *types, Origin::Clause),
+                None => record.push(slot),
+            }
+            columns.push(Column { name: name.unwrap_or_default().into(), slot });
+        }
+        if let [number, file] = record[..] {
+            self.scope.record = Some(CsvRecord { number, file });
         }
         if bindings.is_empty() {
             return Ok((rows, columns));

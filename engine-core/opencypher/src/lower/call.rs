@@ -21,7 +21,7 @@ struct Signature {
 const MANY: usize = usize::MAX;
 
 /// Functions of openCypher and its dialects that are not supported yet.
-const UNSUPPORTED: &[&str] = &["apoc", "extract", "file", "filter", "linenumber", "vector"];
+const UNSUPPORTED: &[&str] = &["apoc", "extract", "filter", "vector"];
 
 /// The functions that are listed to clients, with their categories.
 pub(crate) const LISTED: &[(&str, &[&str])] = &[
@@ -142,6 +142,7 @@ pub(crate) const LISTED: &[(&str, &[&str])] = &[
             "year",
         ],
     ),
+    ("Load CSV", &["file", "linenumber"]),
     ("Spatial", &["point", "point.distance", "point.withinBBox"]),
     (
         "Neptune",
@@ -312,6 +313,12 @@ impl<'a> Lowering<'a> {
         let lower = name.to_ascii_lowercase();
         if lower == "exists" {
             return self.exists_call(tree, args);
+        }
+        if let Some(value) = self.of_record(&lower) {
+            if !args.is_empty() {
+                return Err(wrong_arguments(tree, name, args.len(), "0"));
+            }
+            return Ok(value);
         }
         let Some(signature) = signature(&lower) else {
             let family = lower.split('.').next().unwrap_or_default();

@@ -77,7 +77,7 @@ impl<'a> Lowering<'a> {
         self.limits.spend(self.scope.len())?;
         let names = match &subquery.imports {
             None => &[][..],
-            Some(Imports::All) => return Ok(self.scope.clone()),
+            Some(Imports::All) => return Ok(self.scope.clone().entered()),
             Some(Imports::Names(names)) => names,
         };
         for (at, name) in names.iter().enumerate() {
@@ -92,7 +92,8 @@ impl<'a> Lowering<'a> {
             let is_seen = names.iter().any(|name| name.text == variable.name);
             Variable { name: if is_seen { variable.name } else { "" }, ..variable.clone() }
         };
-        Ok(self.scope.iter().map(hidden).collect())
+        let scope: Scope<'a> = self.scope.iter().map(hidden).collect();
+        Ok(scope.with_records_of(&self.scope).entered())
     }
 
     /// Imports the variables of a WITH at the start of a subquery, and returns the clauses after it.

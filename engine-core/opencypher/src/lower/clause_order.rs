@@ -91,6 +91,7 @@ fn updates(kind: &ClauseKind) -> bool {
         kind,
         ClauseKind::Match { .. }
             | ClauseKind::Unwind { .. }
+            | ClauseKind::LoadCsv { .. }
             | ClauseKind::With(_)
             | ClauseKind::Return(_)
             | ClauseKind::Call(_)
@@ -119,6 +120,7 @@ fn name(kind: &ClauseKind) -> &'static str {
         ClauseKind::Match { optional: false, .. } => "MATCH",
         ClauseKind::Match { .. } => "OPTIONAL MATCH",
         ClauseKind::Unwind { .. } => "UNWIND",
+        ClauseKind::LoadCsv { .. } => "LOAD CSV",
         ClauseKind::With(_) => "WITH",
         ClauseKind::Return(_) => "RETURN",
         ClauseKind::Create(_) => "CREATE",

@@ -24,6 +24,7 @@ mod call_subquery;
 mod clause_order;
 mod expression;
 mod label;
+mod load_csv;
 mod matching;
 mod pattern;
 mod procedure;
@@ -192,6 +193,7 @@ impl<'a> Lowering<'a> {
         let outer = self.scope.iter().take(self.outer);
         let mut slots: Vec<Slot> =
             outer.filter(|v| !matches!(v.origin, Origin::Local(_))).map(|v| v.slot).collect();
+        slots.extend(self.scope.outer_record_slots());
         slots.sort_unstable();
         slots.dedup();
         slots
@@ -282,6 +284,9 @@ impl<'a> Lowering<'a> {
                     self.match_clause(op, *optional, patterns, predicate.as_ref())?
                 }
                 ClauseKind::Unwind { list, variable } => self.unwind(op, list, variable)?,
+                ClauseKind::LoadCsv { headers, url, variable, terminator } => {
+                    self.load_csv(op, *headers, url, variable, *terminator)?
+                }
                 ClauseKind::With(projection) => {
                     let (op, columns) = self.projection(op, projection, place, true)?;
                     self.scope.truncate(self.outer);

@@ -1,6 +1,6 @@
 //! WITH and RETURN: items, grouping, DISTINCT, ORDER BY, SKIP, LIMIT and the WHERE of WITH, in this order.
 
-use super::scope::Scope;
+use super::scope::{CsvRecord, Scope};
 use super::types::Types;
 use super::{Lowering, Origin, Projected, Replacement, Typed, Variable, aggregate};
 use crate::ast::{Expr as Tree, ExprKind, Projection};
@@ -88,8 +88,12 @@ impl<'a> Lowering<'a> {
         self.replacements.clear();
         self.hint = None;
         self.scope = before;
+        if aggregated {
+            self.scope.forget_record();
+        }
         if with && !keeps_all {
             let mut kept = slots;
+            kept.extend(self.scope.record.iter().flat_map(CsvRecord::slots));
             kept.extend(self.outer_slots());
             let mut seen = BTreeSet::new();
             kept.retain(|slot| seen.insert(*slot));
@@ -190,7 +194,9 @@ impl<'a> Lowering<'a> {
         let mut key_columns: Vec<Option<(Slot, Types)>> = Vec::with_capacity(items.len());
         let mut replacements: Vec<Replacement<'a>> = vec![];
         let outer_slots = self.outer_slots();
-        let mut scope: Scope<'a> = self.scope[..self.outer].iter().cloned().collect();
+        let scope: Scope<'a> = self.scope[..self.outer].iter().cloned().collect();
+        let mut scope = scope.with_records_of(&self.scope);
+        scope.forget_record();
 
         for item in items {
             if item.grouped {

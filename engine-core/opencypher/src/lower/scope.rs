@@ -3,6 +3,22 @@
 use super::Variable;
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use tidegraph_plan::Slot;
+
+/// The slots of what `linenumber()` and `file()` return.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct CsvRecord {
+    /// The number of the record.
+    pub number: Slot,
+    /// The name of its file.
+    pub file: Slot,
+}
+
+impl CsvRecord {
+    pub fn slots(&self) -> [Slot; 2] {
+        [self.number, self.file]
+    }
+}
 
 /// A list of variables that finds them by name: a long CREATE may name thousands.
 #[derive(Clone, Debug, Default)]
@@ -10,12 +26,41 @@ pub(super) struct Scope<'a> {
     variables: Vec<Variable<'a>>,
     /// Places of the variables with each name, in ascending order.
     places: BTreeMap<&'a str, Vec<u32>>,
+    /// The record of the last LOAD CSV; an aggregation forgets it.
+    pub record: Option<CsvRecord>,
+    /// The same of the queries around the current one, the innermost last. Their slots stay in rows.
+    outer_records: Vec<CsvRecord>,
 }
 
 impl<'a> Scope<'a> {
     /// Returns the innermost variable with a name.
     pub fn find(&self, name: &str) -> Option<&Variable<'a>> {
         self.variables.get(*self.places.get(name)?.last()? as usize)
+    }
+
+    /// Takes over the records of another scope of the same query.
+    pub fn with_records_of(self, other: &Self) -> Self {
+        Self { record: other.record, outer_records: other.outer_records.clone(), ..self }
+    }
+
+    /// Begins the scope of a subquery.
+    pub fn entered(mut self) -> Self {
+        if let Some(record) = self.record
+            && self.outer_records.last() != Some(&record)
+        {
+            self.outer_records.push(record);
+        }
+        self
+    }
+
+    /// Forgets the record that an aggregation ends: that of the query around it counts again.
+    pub fn forget_record(&mut self) {
+        self.record = self.outer_records.last().copied();
+    }
+
+    /// Returns the slots of the records that an operator must keep: those of the queries around the current one.
+    pub fn outer_record_slots(&self) -> impl Iterator<Item = Slot> {
+        self.outer_records.iter().flat_map(CsvRecord::slots)
     }
 
     pub fn push(&mut self, variable: Variable<'a>) {
@@ -54,7 +99,7 @@ impl<'a> Deref for Scope<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Origin, Slot, Types};
+    use super::super::{Origin, Types};
     use super::*;
 
     #[test]

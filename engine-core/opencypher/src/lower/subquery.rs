@@ -18,6 +18,7 @@ impl<'a> Lowering<'a> {
         let pending = std::mem::take(&mut self.pending);
         let replacements = std::mem::take(&mut self.replacements);
         let outer = std::mem::replace(&mut self.outer, scope.len());
+        self.scope = std::mem::take(&mut self.scope).entered();
         self.level += 1;
         let result = lower(self)?;
         self.level -= 1;

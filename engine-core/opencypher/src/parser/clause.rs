@@ -6,13 +6,13 @@ use crate::ast::{
     RemoveItem, SetItem, SingleQuery, SortItem, Yield,
 };
 use crate::fault::{Fault, Result};
+use crate::literal;
 use crate::token::{Keyword, TokenKind};
 use std::time::Duration;
 use tidegraph_types::Str;
 
 /// Words that start a clause of openCypher or a command of a dialect, none of them supported.
 const UNSUPPORTED: &[&str] = &[
-    "LOAD",
     "USE",
     "EXPLAIN",
     "PROFILE",
@@ -192,16 +192,49 @@ impl Parser<'_> {
             let kind = self.call_kind(false)?;
             return Ok(Some(Clause { kind, place }));
         }
+        if self.accept_word("LOAD") {
+            return Ok(Some(Clause { kind: self.load_csv()?, place }));
+        }
         if self.accept_word("FINISH") {
             return Ok(Some(Clause { kind: ClauseKind::Finish, place }));
         }
         for word in UNSUPPORTED {
             if self.at_word(word) {
-                let name = if *word == "LOAD" { "LOAD CSV" } else { word };
-                return Err(Fault::unsupported(place.0, name));
+                return Err(Fault::unsupported(place.0, *word));
             }
         }
         Ok(None)
+    }
+
+    /// `CSV WITH HEADERS FROM url AS variable FIELDTERMINATOR ';'`, after LOAD.
+    fn load_csv(&mut self) -> Result<ClauseKind> {
+        if !self.accept_word("CSV") {
+            return Err(self.unexpected("CSV"));
+        }
+        let headers = self.accept_keyword(Keyword::With);
+        if headers && !self.accept_word("HEADERS") {
+            return Err(self.unexpected("HEADERS"));
+        }
+        if !self.accept_word("FROM") {
+            return Err(self.unexpected(if headers { "FROM" } else { "WITH HEADERS or FROM" }));
+        }
+        let url = self.expression()?;
+        self.expect_keyword(Keyword::As)?;
+        let variable = self.variable()?;
+        let mut terminator = ',';
+        if self.accept_word("FIELDTERMINATOR") {
+            let token = self.expect(TokenKind::String, "a string")?;
+            let text = literal::string(self.slice(token), token.start)?;
+            let mut characters = text.chars();
+            terminator = match (characters.next(), characters.next()) {
+                (Some(one), None) if !matches!(one, '"' | '\n' | '\r') => one,
+                _ => {
+                    let message = "FIELDTERMINATOR takes one character that is no quote and no line end";
+                    return Err(Fault::syntax(token.start, message));
+                }
+            };
+        }
+        Ok(ClauseKind::LoadCsv { headers, url, variable, terminator })
     }
 
     /// `procedure(args) YIELD column AS variable, … WHERE predicate`

@@ -1,5 +1,5 @@
-//! Tells each `Expand` and `Intersect` which slots are used after it, so that it does not copy dead columns, and each walk whether its
-//! edges are used.
+//! Tells each `Expand` and `Intersect` which slots are used after it, so that it does not copy dead columns, each walk
+//! whether its edges are used, and each `LoadCsv` whether the numbers of its records are.
 //!
 //! The pass walks against the flow of rows with the set of live slots.
 //!
@@ -98,6 +98,14 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
             before.add_exprs(op);
         }
         Op::QuantifiedPath { .. } => quantified(op, &mut before, set),
+        Op::LoadCsv { out, number, file, .. } => {
+            if set {
+                *number = number.filter(|slot| before.contains(*slot));
+                *file = file.filter(|slot| before.contains(*slot));
+            }
+            [Some(*out), *number, *file].into_iter().flatten().for_each(|slot| before.remove(slot));
+            before.add_exprs(op);
+        }
         Op::ShortestPath { from, to, .. } => {
             before.insert(*from);
             before.insert(*to);

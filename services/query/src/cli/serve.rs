@@ -11,7 +11,7 @@ use crate::{server, session};
 use anyhow::Context;
 use clap::Args;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,8 +54,8 @@ pub struct Listen {
     /// Requests of pages of other sites are refused.
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<PageOrigin>,
-    /// Place that loads may read: a folder, `s3://BUCKET` or `s3://BUCKET/PREFIX`, with all below it. The flag can be
-    /// given several times. Without it, loads read only what is in the drop folder.
+    /// Place that loads and LOAD CSV may read: a folder, `s3://BUCKET` or `s3://BUCKET/PREFIX`, with all below it. The flag can be
+    /// given several times. Without it, they read only what is in the drop folder.
     #[arg(long, value_name = "PLACE")]
     load_from: Vec<String>,
     /// Time limit of a query, in milliseconds.
@@ -167,13 +167,23 @@ impl Serve {
             ..Options::default()
         };
         self.listen.apply(&mut options);
+        if let Some(folder) = &self.drop {
+            make(folder)?;
+            limits.load_from.add_folder(folder)?;
+        }
+        options.load_from = limits.load_from.clone();
         let database = Database::open(options).context("the database cannot be opened")?;
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
-            limits.load_from.add_folder(folder)?;
         }
         self.listen.until_signal(&database, limits, authentication)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the drop folder is that of users")]
+fn make(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the drop folder {}", folder.display()))
 }
 
 impl Listen {

@@ -58,6 +58,7 @@ impl Worker {
         let backend = access.connect()?;
         let mut options = Options::default();
         self.listen.apply(&mut options);
+        options.load_from = limits.load_from.clone();
         let database = Database::connect(options, backend.clone(), self.objects()?)?;
         let code = self.listen.until_signal(&database, limits, authentication)?;
         backend.stop();

@@ -54,7 +54,7 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Limits of queries.
     pub queries: admission::Limits,
-    /// What loads may read: nothing by default.
+    /// What loads may read: nothing by default. Queries read what the database's own options allow.
     pub load_from: Allowed,
 }
 
