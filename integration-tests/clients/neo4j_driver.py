@@ -17,6 +17,7 @@ from neo4j.exceptions import (
     ClientError,
     ConstraintError,
     CypherSyntaxError,
+    Neo4jError,
     TransientError,
 )
 from neo4j.spatial import CartesianPoint, WGS84Point
@@ -199,6 +200,52 @@ def transactions(driver):
             assert all(a["n"] == -b["n"] for a, b in zip(one, two, strict=True))
 
 
+def commands(driver):
+    """Commands work in the transactions of `execute_query`, and one session ends the transaction of another."""
+    made = driver.execute_query("CREATE INDEX made FOR (n:Made) ON (n.id)").summary.counters
+    assert made.indexes_added == 1, made
+    shown = "SHOW INDEXES YIELD name, state WHERE name = 'made'"
+    (index,) = driver.execute_query(shown).records
+    assert index["state"] == "ONLINE", index
+    driver.execute_query("DROP INDEX made")
+    assert driver.execute_query(shown).records == []
+    with driver.session() as session:
+        transaction = session.begin_transaction()
+        transaction.run("CREATE (:Terminated)").consume()
+        listed = driver.execute_query("SHOW TRANSACTIONS").records
+        assert list(listed[0].keys()) == [
+            "database",
+            "transactionId",
+            "currentQueryId",
+            "clientAddress",
+            "username",
+            "currentQuery",
+            "startTime",
+            "status",
+            "elapsedTime",
+        ]
+        # The one of `execute_query` runs the command itself.
+        assert sorted(one["currentQuery"] for one in listed) == ["", "SHOW TRANSACTIONS"], listed
+        (idle,) = [one["transactionId"] for one in listed if one["currentQuery"] == ""]
+        ended = driver.execute_query("TERMINATE TRANSACTIONS $ids", ids=[idle, "none"]).records
+        assert [(one["transactionId"], one["message"]) for one in ended] == [
+            (idle, "Transaction terminated."),
+            ("none", "Transaction not found."),
+        ]
+        shown = "SHOW TRANSACTIONS $id YIELD status, protocol, currentQueryId"
+        assert driver.execute_query(shown, id=idle).records[0].values() == [
+            "Terminated with reason: a client asked for it",
+            "bolt",
+            "",
+        ]
+        try:
+            transaction.commit()
+            raise AssertionError("it was terminated")
+        except Neo4jError as error:
+            assert error.code.endswith(".Transaction.Terminated"), error
+    assert driver.execute_query("MATCH (n:Terminated) RETURN n").records == []
+
+
 def retries(driver):
     """Threads that conflict: the driver runs a transaction again until it has written."""
     driver.execute_query("CREATE (:Counter {n: 0})")
@@ -271,7 +318,7 @@ def main():
             values(driver)
             temporal_values(driver)
     with GraphDatabase.driver(f"bolt://{ADDRESS}", auth=AUTH, **TLS) as driver:
-        for check in (elements, errors, transactions, retries, rows, sessions):
+        for check in (elements, errors, transactions, commands, retries, rows, sessions):
             check(driver)
     if PASSWORD:
         for wrong in (("any name", "wrong"), None):

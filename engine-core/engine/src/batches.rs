@@ -12,13 +12,21 @@ use crate::query::{Answer, CachedPlan, Query};
 use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Language, Parameters};
 use std::collections::VecDeque;
+use std::time::Duration;
 use tidegraph_exec::view::Counters;
 use tidegraph_exec::{Interrupt, Stop};
 use tidegraph_plan::passes::optimize;
 use tidegraph_plan::{
     BatchedPlan, DEFAULT_BATCH_ROWS, Expr, FrontEndError, Limits as PlanLimits, OnError, Plan, ROWS_PARAMETER,
 };
-use tidegraph_types::{ErrorCode, Map, Str, Value, Version};
+use tidegraph_platform::Clock;
+use tidegraph_types::{ErrorCode, Kind, Map, Str, Value, Version};
+
+/// The pause before a batch is tried again. Each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The rows between the plans, within the memory limit of the request.
 struct Between<'q> {
@@ -154,13 +162,14 @@ impl Database {
         query: &Query<'_>,
         deadline: &Deadline<'_>,
     ) -> Result<Answer, Error> {
-        let BatchedPlan { input, batch, rest, reports, size, on_error } = batched;
+        let BatchedPlan { input, batch, rest, reports, size, retry_s, on_error } = batched;
         if query.key.is_some() {
             let message = "CALL { … } IN TRANSACTIONS cannot be sent with an idempotency key, \
                            which stands for one transaction";
             return Err(Error::new(ErrorCode::UnsupportedOperation, message));
         }
         let size = batch_size(size.as_ref(), query)?;
+        let retry = retry_s.as_ref().map(|seconds| retry_time(seconds, query)).transpose()?;
         let input = self.planned_part(input, true, query, deadline)?;
         let batch = self.planned_part(batch, true, query, deadline)?;
         let rest = rest.map(|rest| self.planned_part(rest, false, query, deadline)).transpose()?;
@@ -173,6 +182,7 @@ impl Database {
             query,
             deadline,
             size,
+            retry,
             on_error,
             keeps_rows: rest.is_some(),
             reports,
@@ -232,6 +242,8 @@ struct Batches<'a> {
     deadline: &'a Deadline<'a>,
     /// Number of rows of a batch.
     size: usize,
+    /// For how long a batch is tried again after an error that may pass.
+    retry: Option<Duration>,
     on_error: OnError,
     /// Whether clauses follow, so that the rows are kept.
     keeps_rows: bool,
@@ -262,7 +274,11 @@ impl Batches<'_> {
         let mut outcome = Outcome { started: !self.ended, error: None, number: self.number };
         self.number += 1;
         if !self.ended {
-            match self.database.run_part(self.plan, rows, self.query, self.deadline) {
+            let attempt = || {
+                self.deadline.ensure()?;
+                self.database.run_part(self.plan, rows, self.query, self.deadline)
+            };
+            match again(&*self.database.clock, self.retry, attempt) {
                 Ok(part) => {
                     absorb(&mut self.answer, &part);
                     let status = outcome.status();
@@ -323,26 +339,91 @@ fn ends_request(error: &Error) -> bool {
     )
 }
 
+/// Calls `attempt` again after errors that may pass, for this long.
+fn again<T>(
+    clock: &dyn Clock,
+    retry: Option<Duration>,
+    mut attempt: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let Some(retry) = retry else { return attempt() };
+    let end = clock.now().saturating_add(retry);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match attempt() {
+            Err(error) if may_pass(&error) && clock.now() + pause < end => clock.sleep(pause),
+            other => return other,
+        }
+        pause = LONGEST_PAUSE.min(pause * 2);
+    }
+}
+
+/// Whether the same batch may succeed later. Nothing of it was committed.
+fn may_pass(error: &Error) -> bool {
+    matches!(error.code().kind(), Kind::Conflict | Kind::Unavailable)
+}
+
+/// Returns a number that the text gives, or a parameter.
+fn number<'q>(expr: &'q Expr, query: &'q Query<'_>) -> Result<&'q Value, Error> {
+    match expr {
+        Expr::Parameter(name) => query.parameters.get(name).ok_or_else(|| {
+            let message = format!("parameter ${name} is missing");
+            Error::new(ErrorCode::MissingParameter, message)
+        }),
+        Expr::Literal(value) => Ok(value),
+        _ => Ok(&Value::Null),
+    }
+}
+
 /// Returns the number of rows of a batch.
 fn batch_size(size: Option<&Expr>, query: &Query<'_>) -> Result<usize, Error> {
-    let wrong = |value: &Value| {
-        let message = format!("a batch has at least 1 row, not {}", value.for_message());
-        Err(Error::new(ErrorCode::InvalidParameter, message))
-    };
-    let value = match size {
-        None => return Ok(usize::try_from(DEFAULT_BATCH_ROWS).unwrap_or(usize::MAX)),
-        Some(Expr::Parameter(name)) => match query.parameters.get(name) {
-            Some(value) => value,
-            None => {
-                let message = format!("parameter ${name} is missing");
-                return Err(Error::new(ErrorCode::MissingParameter, message));
-            }
-        },
-        Some(Expr::Literal(value)) => value,
-        Some(_) => return wrong(&Value::Null),
-    };
+    let Some(size) = size else { return Ok(usize::try_from(DEFAULT_BATCH_ROWS).unwrap_or(usize::MAX)) };
+    let value = number(size, query)?;
     match value.as_i64().and_then(|rows| usize::try_from(rows).ok()) {
         Some(rows) if rows > 0 => Ok(rows),
-        _ => wrong(value),
+        _ => {
+            let message = format!("a batch has at least 1 row, not {}", value.for_message());
+            Err(Error::new(ErrorCode::InvalidParameter, message))
+        }
+    }
+}
+
+/// Returns for how long a batch is tried again.
+fn retry_time(seconds: &Expr, query: &Query<'_>) -> Result<Duration, Error> {
+    let value = number(seconds, query)?;
+    let time = value.as_f64().filter(|seconds| *seconds > 0.0);
+    time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        let message =
+            format!("the time of RETRY is a positive number of seconds, not {}", value.for_message());
+        Error::new(ErrorCode::InvalidParameter, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_platform::ManualClock;
+
+    #[test]
+    fn errors_that_may_pass_are_tried_again_for_a_time() {
+        let failing = |code, times: u32, retry| {
+            let (clock, mut calls) = (ManualClock::default(), 0);
+            let result = again(&clock, retry, || {
+                calls += 1;
+                if calls > times { Ok(()) } else { Err(Error::new(code, "it failed")) }
+            });
+            (result.is_ok(), calls, clock.now())
+        };
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(failing(ErrorCode::Unavailable, 1, None), (false, 1, Duration::ZERO));
+        assert_eq!(failing(ErrorCode::BadRequest, 1, second), (false, 1, Duration::ZERO));
+        assert_eq!(failing(ErrorCode::CommitOutcomeUnknown, 1, second), (false, 1, Duration::ZERO));
+        assert_eq!(
+            failing(ErrorCode::ConcurrentModification, 2, second),
+            (true, 3, Duration::from_millis(30))
+        );
+        // 10 + 20 + 40 + 80 + 160 + 320 ms; the next pause would end too late.
+        let late = Duration::from_millis(630);
+        assert_eq!(failing(ErrorCode::Unavailable, u32::MAX, second), (false, 7, late));
+        assert_eq!(failing(ErrorCode::Unavailable, 20, Some(Duration::MAX)).1, 21);
     }
 }

@@ -1,7 +1,7 @@
 //! Explains a text: shows the plans that it becomes, without running it.
 
 use crate::deadline::Deadline;
-use crate::query::{PlatformEntropy, schema_command, with_deep_stack};
+use crate::query::{PlatformEntropy, command, with_deep_stack};
 use crate::{Answer, Database, Error, Language, Parameters, Query};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Database {
     /// Runs a request and returns, instead of its rows, what the operators of its plan did. It commits its writes once: a
     /// conflict is an error.
     pub(crate) fn answer_profile(&self, query: &Query<'_>, deadline: &Deadline<'_>) -> Result<Answer, Error> {
-        if schema_command(query.language, query.text)?.is_some() {
+        if command(query.language, query.text)?.is_some() {
             return self.answer_plan(query);
         }
         if self.compile_batched(query, deadline)?.is_some() {
@@ -131,7 +131,7 @@ impl Database {
     /// `MalformedQueryException` and `UnsupportedOperationException` as for [`Database::query`], and errors of reading
     /// the graph's newest version.
     pub fn explain(&self, language: Language, text: &str) -> Result<String, Error> {
-        if let Some(command) = schema_command(language, text)? {
+        if let Some(command) = command(language, text)? {
             return Ok(command.to_string());
         }
         with_deep_stack(text, || {

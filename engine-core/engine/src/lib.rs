@@ -17,8 +17,8 @@
 //!
 //! Roles: [`Database`] opens a directory (or memory), recovers, runs queries and writes checkpoints. Module `query`
 //! runs a text and returns its answer; `applier` applies the sequencer's records to storage; `catalog` gives the query
-//! side the dictionary; [`loads`] runs bulk loads; `schema` makes indexes and constraints; [`Error`] is the one error
-//! of the API. [`Backend`] is the seam to a fleet.
+//! side the dictionary; [`loads`] runs bulk loads; `commands` runs texts without a plan, and `schema` makes the indexes and
+//! constraints that they ask for; [`Error`] is the one error of the API. [`Backend`] is the seam to a fleet.
 //!
 //! Flow of a write: text → front end → plan → executor over a pinned version → commit request → sequencer
 //! (conflicts, log, fdatasync) → applier → storage → the version is published → the answer.
@@ -32,6 +32,7 @@ mod batches;
 mod catalog;
 mod changes;
 mod checkpoints;
+mod commands;
 mod csv_files;
 mod database;
 mod deadline;
@@ -46,6 +47,7 @@ mod options;
 mod principal;
 mod query;
 mod reset;
+mod running;
 mod schema;
 mod stream;
 mod summary;
@@ -65,6 +67,7 @@ pub use options::Options;
 pub use principal::{Principal, Role, Roles, UnknownRole};
 pub use query::{Answer, InlineLimits, Language, PendingAnswer, Query};
 pub use reset::RESET_TOKEN_VALID;
+pub use running::{Running, RunningStatement, RunningTransaction};
 pub use stream::{Head, RowSink};
 pub use summary::{EdgeStructure, Summary, VertexStructure};
 pub use tidegraph_apl as apl;

@@ -20,6 +20,7 @@ use crate::catalog::FixedCatalog;
 use crate::deadline::Deadline;
 use crate::explain::Explain;
 use crate::instances::StoreInstances;
+use crate::running::Running;
 use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Principal, Retry, Role};
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ use tidegraph_exec::{
     Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Reservation, StatisticsSource,
     Stop, View,
 };
-use tidegraph_opencypher::SchemaCommand;
+use tidegraph_opencypher::Command;
 use tidegraph_plan::passes::{Knowledge, optimize};
 use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
 use tidegraph_platform::Random;
@@ -75,6 +76,8 @@ pub struct Query<'a> {
     pub memory: Option<&'a Arc<Reservation>>,
     /// What to answer about the text instead of its rows. Requests of a transaction answer their rows nevertheless.
     pub explain: Option<Explain>,
+    /// The open transactions of the service, for the commands that list and end them.
+    pub running: Option<&'a dyn Running>,
 }
 
 impl<'a> Query<'a> {
@@ -109,6 +112,7 @@ impl<'a> Query<'a> {
             principal,
             memory: None,
             explain: None,
+            running: None,
         }
     }
 
@@ -331,10 +335,10 @@ impl Database {
             Some(Explain::Profile) => return self.answer_profile(query, &deadline),
             None => {}
         }
-        if let Some(command) = schema_command(query.language, query.text)? {
+        if let Some(command) = command(query.language, query.text)? {
             query.ensure_allowed_schema(command.writes())?;
             self.snapshot_for(query.at_least, &deadline)?;
-            return self.schema(&command, query, &deadline);
+            return self.run_command(&command, query, &deadline);
         }
         if let Some(batched) = self.compile_batched(query, &deadline)? {
             return self.run_batched(batched, query, &deadline);
@@ -762,11 +766,11 @@ pub(crate) fn prefix<'q>(query: &Query<'q>) -> Option<(Explain, &'q str)> {
     Some((explain, text))
 }
 
-/// Parses a text that is a command about indexes or constraints; `None` for any other text.
-pub(crate) fn schema_command(language: Language, text: &str) -> Result<Option<SchemaCommand>, Error> {
+/// Parses a text that is a command; `None` for any other text.
+pub(crate) fn command(language: Language, text: &str) -> Result<Option<Command>, Error> {
     match language {
         Language::Gremlin => Ok(None),
-        Language::OpenCypher => Ok(tidegraph_opencypher::schema_command(text)?),
+        Language::OpenCypher => Ok(tidegraph_opencypher::command(text)?),
     }
 }
 

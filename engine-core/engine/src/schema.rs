@@ -1,4 +1,4 @@
-//! Indexes and constraints: the commands, and the filling of new indexes.
+//! Indexes and constraints: what makes and drops them, and the filling of new indexes.
 //!
 //! Flow of `CREATE`: the definition is committed; from its version on every write maintains the
 //! index. A thread fills the index from the existing vertices while reads and writes go on. The
@@ -19,7 +19,7 @@
 
 use crate::backend::{Backend, index_of};
 use crate::deadline::Deadline;
-use crate::query::{Answer, Query};
+use crate::query::Answer;
 use crate::{Database, Error};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
@@ -30,10 +30,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_exec::view::Counters;
-use tidegraph_opencypher::{SchemaCommand, Show};
-use tidegraph_plan::{Plan, Procedure, Procedures};
 use tidegraph_storage::{Duplicate, IndexState};
-use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
+use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Version};
 
 type Waiting = Arc<Mutex<BTreeMap<Str, Vec<Sender<Result<(), Error>>>>>>;
 
@@ -264,60 +262,7 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
 }
 
 impl Database {
-    /// Runs a command.
-    pub(crate) fn schema(
-        &self,
-        command: &SchemaCommand,
-        query: &Query<'_>,
-        deadline: &Deadline<'_>,
-    ) -> Result<Answer, Error> {
-        if let SchemaCommand::Create { .. } | SchemaCommand::Drop { .. } = command {
-            self.backend.catch_up()?;
-        }
-        match command {
-            SchemaCommand::Create { name, label, key, unique, if_not_exists } => {
-                self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, deadline)
-            }
-            SchemaCommand::Drop { name, unique, if_exists } => {
-                self.drop_index(name, *unique, *if_exists, deadline)
-            }
-            SchemaCommand::Show { what, over_rows } => {
-                let rows = match what {
-                    Show::Indexes => self.show_indexes()?,
-                    Show::Constraints => self.show_constraints()?,
-                    Show::Procedures => show_procedures(&self.options.procedures),
-                    Show::Functions => show_functions(),
-                    Show::Databases => show_databases(),
-                };
-                match over_rows {
-                    Some(plan) => self.over_rows(plan, rows, query, deadline),
-                    None => Ok(Answer {
-                        columns: what.columns().iter().map(|name| Str::from(*name)).collect(),
-                        rows,
-                        version: self.backend.snapshot(None)?.at.version,
-                        wrote: false,
-                        counters: Counters::default(),
-                        repeated: false,
-                    }),
-                }
-            }
-        }
-    }
-
-    /// Runs the YIELD, WHERE and RETURN of a command over its rows.
-    fn over_rows(
-        &self,
-        plan: &Plan,
-        rows: Vec<Vec<Value>>,
-        query: &Query<'_>,
-        deadline: &Deadline<'_>,
-    ) -> Result<Answer, Error> {
-        let planned = self.planned_part(plan.clone(), false, query, deadline)?;
-        let rows: Vec<Value> = rows.into_iter().map(Value::list).collect();
-        self.run_part(&planned, &rows, query, deadline)
-    }
-
-    fn create_index(
+    pub(crate) fn create_index(
         &self,
         name: Option<&Str>,
         over: [&Str; 2],
@@ -417,7 +362,7 @@ impl Database {
         Ok(self.backend.indexes()?.iter().any(|index| index.definition == *definition))
     }
 
-    fn drop_index(
+    pub(crate) fn drop_index(
         &self,
         name: &Str,
         unique: bool,
@@ -453,62 +398,6 @@ impl Database {
             }
         }
     }
-
-    fn show_indexes(&self) -> Result<Vec<Vec<Value>>, Error> {
-        self.show(|index| {
-            let definition = &index.definition;
-            let owner = if definition.unique { text(&definition.name) } else { Value::Null };
-            let state = if index.complete && !definition.unchecked { "ONLINE" } else { "BUILDING" };
-            let [label, key] = self.over(definition);
-            Some(vec![text(&definition.name), text(state), text("RANGE"), text("NODE"), label, key, owner])
-        })
-    }
-
-    fn show_constraints(&self) -> Result<Vec<Vec<Value>>, Error> {
-        self.show(|index| {
-            let definition = &index.definition;
-            let [label, key] = self.over(definition);
-            let name = text(&definition.name);
-            definition.unique.then(|| vec![name.clone(), text("UNIQUENESS"), text("NODE"), label, key, name])
-        })
-    }
-
-    /// Returns label and key of an index, as lists.
-    fn over(&self, definition: &IndexDefinition) -> [Value; 2] {
-        [definition.label, definition.key]
-            .map(|token| Value::list(vec![text(&self.backend.catalog().name(token))]))
-    }
-
-    fn show(&self, row: impl Fn(&IndexState) -> Option<Vec<Value>>) -> Result<Vec<Vec<Value>>, Error> {
-        let mut indexes = self.backend.indexes()?;
-        indexes.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
-        Ok(indexes.iter().filter_map(row).collect())
-    }
-}
-
-fn show_procedures(procedures: &Procedures) -> Vec<Vec<Value>> {
-    let row = |procedure: &Procedure| {
-        let signature = procedure.signature();
-        let line = text(&signature.to_string());
-        vec![text(&signature.name), text(&signature.description), text("READ"), line]
-    };
-    procedures.iter().map(row).collect()
-}
-
-fn show_functions() -> Vec<Vec<Value>> {
-    let mut all: Vec<(&str, &str)> = tidegraph_opencypher::functions().collect();
-    all.sort_unstable();
-    let row = |(name, category): (&str, &str)| {
-        let aggregates = category == "Aggregating";
-        vec![text(name), text(category), Value::Bool(aggregates), text(&format!("{name}()"))]
-    };
-    all.into_iter().map(row).collect()
-}
-
-/// A process has one graph, which clients of Neo4j know by the name of its default database.
-fn show_databases() -> Vec<Vec<Value>> {
-    let yes = Value::Bool(true);
-    vec![vec![text("neo4j"), text("standard"), text("read-write"), text("online"), yes.clone(), yes]]
 }
 
 /// Whether `IF NOT EXISTS` is satisfied by a definition that is there. An index does not make values unique.
@@ -544,10 +433,6 @@ fn wait(end: &Receiver<Result<(), Error>>, deadline: &Deadline<'_>) -> Result<Re
     }
 }
 
-fn text(text: &str) -> Value {
-    Value::string(text)
-}
-
 fn changed(version: Version, counters: Counters) -> Answer {
     Answer { columns: [].into(), rows: vec![], version, wrote: true, counters, repeated: false }
 }
@@ -557,6 +442,7 @@ mod tests {
     use super::*;
     use crate::{Language, Options, Parameters, Query};
     use std::path::Path;
+    use tidegraph_types::Value;
 
     fn open(dir: &Path) -> Arc<Database> {
         Database::open(Options { data_dir: Some(dir.to_owned()), ..Options::default() }).unwrap()

@@ -13,7 +13,7 @@
 use crate::backend::Snapshot;
 use crate::deadline::Deadline;
 use crate::query::{
-    Answer, CachedPlan, MAX_REPLICA_RETRIES, PlatformEntropy, Query, prefix, schema_command, with_deep_stack,
+    Answer, CachedPlan, MAX_REPLICA_RETRIES, PlatformEntropy, Query, command, prefix, with_deep_stack,
 };
 use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Explain, Retry};
@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use tidegraph_exec::view::{Carried, Counters, View};
 use tidegraph_exec::{Execution, Reservation};
+use tidegraph_opencypher::Command;
 use tidegraph_types::{ErrorCode, Version};
 
 /// A transaction of several requests. Dropping it ends it without effect.
@@ -48,6 +49,8 @@ pub struct Transaction {
     read_only: bool,
     /// The version that all requests read: chosen by the first.
     snapshot: Option<Snapshot>,
+    /// Whether a request of it made or dropped an index or a constraint.
+    has_schema: bool,
     /// `None` once a request has failed.
     carried: Option<Carried>,
     counters: Counters,
@@ -69,7 +72,8 @@ impl Transaction {
     #[must_use]
     pub fn new(at_least: Option<Version>, memory: Option<Arc<Reservation>>, read_only: bool) -> Self {
         let carried = Some(Carried::new(!read_only));
-        Self { at_least, read_only, snapshot: None, carried, counters: Counters::default(), memory }
+        let counters = Counters::default();
+        Self { at_least, read_only, snapshot: None, has_schema: false, carried, counters, memory }
     }
 
     /// Returns the version that its requests read; `None` before the first.
@@ -110,8 +114,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// The same as [`Database::query`], but for conflicts, which [`Database::commit_transaction`] reports. `UnsupportedOperation` for
-    /// commands about indexes and constraints. After an error the transaction can only be dropped; but if the request was
+    /// The same as [`Database::query`], but for conflicts, which [`Database::commit_transaction`] reports. `BadRequest` if
+    /// it both writes and makes or drops an index or a constraint, which takes effect at once. After an error the transaction can only be dropped; but if the request was
     /// cancelled (`Cancelled`) after its last write, the transaction goes on.
     pub fn query_within(&self, transaction: &mut Transaction, query: &Query<'_>) -> Result<Answer, Error> {
         self.within(transaction, query, &mut Rows::kept())
@@ -166,9 +170,11 @@ impl Database {
         }
         // Put back only after success.
         let mut carried = transaction.carried.take().ok_or_else(failed_before)?;
-        if schema_command(query.language, query.text)?.is_some() {
-            let message = "commands about indexes and constraints cannot be part of a transaction: send them on their own";
-            return Err(Error::new(ErrorCode::UnsupportedOperation, message));
+        if let Some(command) = command(query.language, query.text)? {
+            let query = Query { read_only: query.read_only || transaction.read_only, ..*query };
+            let answer = self.command_within(transaction, &carried, &command, &query, &deadline)?;
+            transaction.carried = Some(carried);
+            return Ok(answer);
         }
         if self.compile_batched(query, &deadline)?.is_some() {
             let message = "A query with 'CALL { ... } IN TRANSACTIONS' can only be executed in an implicit transaction, \
@@ -179,6 +185,9 @@ impl Database {
         let deadline = deadline.within(&planned);
         Query { read_only: query.read_only || transaction.read_only, ..*query }
             .ensure_allowed(planned.writes)?;
+        if planned.writes && transaction.has_schema {
+            return Err(mixed());
+        }
         let snapshot = match &mut transaction.snapshot {
             Some(snapshot) => snapshot,
             none => none.insert(self.snapshot_for(transaction.at_least, &deadline)?),
@@ -215,6 +224,29 @@ impl Database {
             }
             return Err(error);
         }
+    }
+
+    /// Runs a command. One that makes or drops an index or a constraint takes effect at once: the end of the transaction
+    /// does not change it. So a transaction has either such commands or writes, as in Neo4j.
+    fn command_within(
+        &self,
+        transaction: &mut Transaction,
+        carried: &Carried,
+        command: &Command,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Error> {
+        query.ensure_allowed_schema(command.writes())?;
+        if !command.writes() {
+            return self.run_command(command, query, deadline);
+        }
+        if carried.generation() > 0 {
+            return Err(mixed());
+        }
+        let answer = self.run_command(command, query, deadline)?;
+        transaction.has_schema = true;
+        transaction.at_least = transaction.at_least.max(Some(answer.version));
+        Ok(answer)
     }
 
     /// Runs a request once, and returns its answer and what the transaction carries on. `earlier`: what the requests
@@ -277,6 +309,11 @@ impl Database {
             None => Ok(snapshot.at.version),
         }
     }
+}
+
+fn mixed() -> Error {
+    let message = "a transaction cannot both write and make or drop indexes or constraints: use one for each";
+    Error::new(ErrorCode::BadRequest, message)
 }
 
 fn failed_before() -> Error {

@@ -44,6 +44,10 @@ fn each_batch_is_a_transaction() {
     let text = "MATCH (n:Item) CALL (n) { SET n.m = n.n * 2 RETURN n.m AS m } IN TRANSACTIONS OF $size ROWS RETURN sum(m)";
     let size = Parameters::from_iter([("size".into(), Value::Long(4))]);
     assert_eq!(try_with(&database, text, &size).unwrap().rows, [[Value::Long(110)]]);
+    for concurrently in ["IN CONCURRENT", "IN 3 CONCURRENT", "IN $size CONCURRENT"] {
+        let text = text.replacen("IN", concurrently, 1);
+        assert!(try_with(&database, &text, &size).is_ok(), "{text}");
+    }
     assert!(ask(&database, "MATCH (n:Item) CALL { WITH n DETACH DELETE n } IN TRANSACTIONS").is_empty());
     assert_eq!(count(&database, "Item"), Value::Long(0));
 }
@@ -64,6 +68,14 @@ fn a_batch_that_fails_ends_the_request_or_is_reported() {
     let (database, failed) = database_of("", "RETURN x");
     assert!(failed.is_err_and(|error| error.to_string().contains("division by zero")));
     assert_eq!(count(&database, "Item"), Value::Long(2));
+
+    // An error that stays is not tried again, and other words for the same.
+    let (database, failed) = database_of("ON ERROR RETRY FOR 0.5 SECONDS", "RETURN x");
+    assert!(failed.is_err_and(|error| error.to_string().contains("division by zero")));
+    assert_eq!(count(&database, "Item"), Value::Long(2));
+    let (database, answer) = database_of("ON ERROR RETRY THEN CONTINUE", "RETURN count(*)");
+    assert_eq!(answer.unwrap().rows, [[Value::Long(5)]]);
+    assert_eq!(count(&database, "Item"), Value::Long(3));
 
     let rest = "RETURN i, x, s.started, s.committed, s.errorMessage IS NULL";
     let row = |i: i64, x: Option<i64>, started: bool, committed: bool, quiet: bool| {
@@ -109,7 +121,13 @@ fn batches_are_refused_where_they_cannot_be() {
         ("CALL { CREATE (:Item) } IN TRANSACTIONS OF 0 ROWS", ErrorCode::MalformedQuery),
         ("CALL { CREATE (:Item) } IN TRANSACTIONS OF $missing ROWS", ErrorCode::MissingParameter),
         ("CALL { CREATE (:Item) } IN TRANSACTIONS REPORT STATUS AS s", ErrorCode::MalformedQuery),
-        ("CALL { CREATE (:Item) } IN 2 CONCURRENT TRANSACTIONS", ErrorCode::UnsupportedOperation),
+        ("CALL { CREATE (:Item) } IN 0 CONCURRENT TRANSACTIONS", ErrorCode::MalformedQuery),
+        ("CALL { CREATE (:Item) } IN 2 TRANSACTIONS", ErrorCode::MalformedQuery),
+        ("CALL { CREATE (:Item) } IN TRANSACTIONS ON ERROR RETRY FOR -1 SECONDS", ErrorCode::MalformedQuery),
+        (
+            "CALL { CREATE (:Item) } IN TRANSACTIONS ON ERROR RETRY FOR $missing SECS",
+            ErrorCode::MissingParameter,
+        ),
     ] {
         assert_eq!(refused(&database, text).code(), code, "{text}");
     }

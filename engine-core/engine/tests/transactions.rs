@@ -33,6 +33,8 @@ impl Graph {
     }
 }
 
+const INDEX: &str = "CREATE INDEX names FOR (p:P) ON (p.name)";
+
 fn begin() -> Transaction {
     Transaction::new(None, None, false)
 }
@@ -131,16 +133,46 @@ fn a_deleted_vertex_may_have_edges_until_the_commit() {
 #[test]
 fn what_does_not_belong_into_a_transaction_is_refused() {
     let graph = Graph::new();
-    let mut transaction = begin();
-    let index = "CREATE INDEX names FOR (p:P) ON (p.name)";
-    assert_eq!(graph.refused(&mut transaction, index), ErrorCode::UnsupportedOperation);
-    let mut reading = Transaction::new(None, None, true);
-    assert_eq!(graph.refused(&mut reading, "CREATE (:P)"), ErrorCode::MethodNotAllowed);
+    for text in ["CREATE (:P)", INDEX] {
+        let mut reading = Transaction::new(None, None, true);
+        assert_eq!(graph.refused(&mut reading, text), ErrorCode::MethodNotAllowed, "{text}");
+    }
+    // Nobody keeps a list.
+    assert_eq!(graph.refused(&mut begin(), "SHOW TRANSACTIONS"), ErrorCode::UnsupportedOperation);
     let mut late = Transaction::new(Some(Version(1_000_000)), None, false);
     let query =
         Query { timeout: Some(std::time::Duration::from_millis(20)), ..cypher("RETURN 1", &graph.none) };
     let refused = graph.database.query_within(&mut late, &query).expect_err("the version is far");
     assert_eq!(refused.code(), ErrorCode::Unavailable);
+}
+
+/// Clients send commands in transactions, too: `executeQuery` of Neo4j's drivers makes one of each text.
+#[test]
+fn commands_take_effect_at_once_and_do_not_go_with_writes() {
+    let graph = Graph::new();
+    graph.rows("CREATE (:P {name: 'Ada'})");
+    let mut transaction = begin();
+    graph.within(&mut transaction, "MATCH (p:P) RETURN p.name");
+    graph.within(&mut transaction, INDEX);
+    let shown = [[Value::string("names")]];
+    assert_eq!(graph.within(&mut transaction, "SHOW INDEXES YIELD name"), shown);
+    let read = "MATCH (p:P {name: 'Ada'}) RETURN p.name";
+    assert_eq!(graph.within(&mut transaction, read), [[Value::string("Ada")]]);
+    assert_eq!(graph.refused(&mut transaction, "CREATE (:P)"), ErrorCode::BadRequest);
+    drop(transaction);
+    assert_eq!(graph.rows("SHOW INDEXES YIELD name"), shown, "the rollback leaves it");
+
+    let mut transaction = begin();
+    graph.within(&mut transaction, "CREATE (:P)");
+    assert_eq!(graph.within(&mut transaction, "SHOW INDEXES YIELD name"), shown);
+    assert_eq!(graph.refused(&mut transaction, "DROP INDEX names"), ErrorCode::BadRequest);
+    assert!(graph.database.commit_transaction(transaction).is_err(), "a request of it failed");
+
+    let mut transaction = begin();
+    graph.within(&mut transaction, "DROP INDEX names");
+    let version = graph.database.commit_transaction(transaction).expect("there is nothing to commit");
+    assert_eq!(version, Version(graph.database.status().version), "a bookmark covers the command");
+    assert!(graph.rows("SHOW INDEXES").is_empty());
 }
 
 #[test]

@@ -95,11 +95,15 @@ pub enum Imports {
     Names(Vec<Name>),
 }
 
-/// `IN TRANSACTIONS OF size ROWS ON ERROR … REPORT STATUS AS status`
+/// `IN n CONCURRENT TRANSACTIONS OF size ROWS ON ERROR … REPORT STATUS AS status`
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batches {
+    /// How many batches may run at the same time. It has no effect: they run one after the other.
+    pub concurrency: Option<Expr>,
     /// The number of rows of a batch; `None`: the default.
     pub size: Option<Expr>,
+    /// `RETRY`, and for how many seconds if the text says it.
+    pub retry: Option<Option<Expr>>,
     /// What happens after an error.
     pub on_error: tidegraph_plan::OnError,
     /// The variable that gets the status of a row's batch.
@@ -166,6 +170,14 @@ pub struct Projection {
     pub limit: Option<Expr>,
     /// `WHERE`, of WITH only.
     pub predicate: Option<Expr>,
+}
+
+impl Projection {
+    /// Returns the projection `*`.
+    pub(crate) fn star() -> Self {
+        let (items, order) = (vec![], vec![]);
+        Self { distinct: false, star: true, items, order, skip: None, limit: None, predicate: None }
+    }
 }
 
 /// An item of a projection.

@@ -4,7 +4,7 @@
 //! operators, the checks that need no data) → [`Plan`]. Parameters stay in the plan, so that one cached plan serves
 //! all their values.
 //!
-//! Commands about indexes and constraints have no plan; [`schema_command`] parses them.
+//! Commands, such as those about indexes and constraints, have no plan; [`command()`] parses them.
 //!
 //! **Errors.** Text that does not parse or is invalid gives `FrontEndError::Syntax` with line, column and what was
 //! expected. A part of the language that is not supported yet gives `FrontEndError::Unsupported`.
@@ -13,17 +13,17 @@
 //! reads data.
 
 pub mod ast;
+mod command;
 mod fault;
 mod lexer;
 mod literal;
 mod lower;
 mod parser;
 mod prefix;
-mod schema;
 mod token;
 
+pub use command::{Command, Show, TERMINATED_COLUMNS};
 pub use prefix::Prefix;
-pub use schema::{SchemaCommand, Show};
 use tidegraph_plan::{BatchedPlan, FrontEndError, Limits, Plan, Procedures};
 
 /// Translates a query to a plan.
@@ -74,7 +74,7 @@ pub fn compile_batched(
         return Ok(None);
     }
     // Commands about transactions are no queries.
-    if schema_command(text)?.is_some() {
+    if command(text)?.is_some() {
         return Ok(None);
     }
     let tree = parser::parse(text, limits);
@@ -96,22 +96,23 @@ pub fn parse(text: &str) -> Result<ast::Query, FrontEndError> {
     parser::parse(text, &Limits::none()).map_err(|fault| fault.locate(text))
 }
 
-/// Parses a command about indexes or constraints. `None`: the text is something else.
+/// Parses a command. `None`: the text is something else.
 ///
 /// # Errors
 /// [`FrontEndError::Syntax`] if the text begins like such a command but does not parse, [`FrontEndError::Unsupported`]
 /// if it asks for a kind of index or constraint that is not supported yet.
-pub fn schema_command(text: &str) -> Result<Option<SchemaCommand>, FrontEndError> {
+pub fn command(text: &str) -> Result<Option<Command>, FrontEndError> {
     // Most texts are queries, which should not be parsed twice.
     let start = text.trim_start();
     let word = start.get(..start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len()));
     let may_be = |word: &str| {
         // No word: comments may stand before the command.
-        word.is_empty() || ["CREATE", "DROP", "SHOW"].iter().any(|first| word.eq_ignore_ascii_case(first))
+        word.is_empty()
+            || ["CREATE", "DROP", "SHOW", "TERMINATE"].iter().any(|first| word.eq_ignore_ascii_case(first))
     };
     let after = word.and_then(|word| start.get(word.len()..)).unwrap_or_default().trim_start();
     if !word.is_some_and(may_be) || after.starts_with('(') {
         return Ok(None);
     }
-    parser::parse_schema(text).map_err(|fault| fault.locate(text))
+    parser::parse_command(text).map_err(|fault| fault.locate(text))
 }

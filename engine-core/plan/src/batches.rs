@@ -8,6 +8,9 @@ pub const ROWS_PARAMETER: &str = " rows";
 /// Rows of a batch if the text gives no number.
 pub const DEFAULT_BATCH_ROWS: u64 = 1_000;
 
+/// For how long `ON ERROR RETRY` tries a batch again if the text does not say it.
+pub const DEFAULT_RETRY_S: i64 = 30;
+
 /// What happens after an error in a batch, whose writes are undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnError {
@@ -40,6 +43,9 @@ pub struct BatchedPlan {
     pub reports: bool,
     /// The number of rows of a batch, an expression without slots; `None`: [`DEFAULT_BATCH_ROWS`].
     pub size: Option<Expr>,
+    /// For how many seconds a batch is tried again after an error that may pass, an expression without slots; `None`: it
+    /// is not.
+    pub retry_s: Option<Expr>,
     /// What happens after an error.
     pub on_error: OnError,
 }

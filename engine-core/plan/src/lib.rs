@@ -29,7 +29,7 @@ mod top;
 mod types;
 pub mod visit;
 
-pub use batches::{BatchedPlan, DEFAULT_BATCH_ROWS, OnError, ROWS_PARAMETER};
+pub use batches::{BatchedPlan, DEFAULT_BATCH_ROWS, DEFAULT_RETRY_S, OnError, ROWS_PARAMETER};
 pub use error::FrontEndError;
 pub use expr::{AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType};
 pub use limits::{Limits, Stopped};

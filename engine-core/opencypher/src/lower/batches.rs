@@ -7,7 +7,7 @@ use super::{Lowering, Origin, Projected};
 use crate::ast::{Clause, ClauseKind, Name, Query, SingleQuery, Subquery};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{
-    ApplyKind, BatchedPlan, Column, Expr, Limits, Op, Plan, Procedures, ROWS_PARAMETER, Slot,
+    ApplyKind, BatchedPlan, Column, DEFAULT_RETRY_S, Expr, Limits, Op, Plan, Procedures, ROWS_PARAMETER, Slot,
 };
 use tidegraph_types::{Str, Value};
 
@@ -48,9 +48,25 @@ pub(crate) fn lower(
         return Err(Fault::syntax(batches.place.0, message));
     }
     let mut lowering = Lowering::new(procedures, limits);
-    let size = match &batches.size {
+    let positive = |value: &Value| matches!(value, Value::Long(1..));
+    if let Some(tree) = &batches.concurrency {
+        lowering.number(tree, "the number of CONCURRENT TRANSACTIONS is a positive integer", positive)?;
+    }
+    let size = &batches.size;
+    let size = size
+        .as_ref()
+        .map(|tree| lowering.number(tree, "the number of ROWS of a batch is a positive integer", positive));
+    let size = size.transpose()?;
+    let retry_s = match &batches.retry {
         None => None,
-        Some(tree) => lowering.batch_size(tree)?,
+        Some(None) => Some(Expr::literal(DEFAULT_RETRY_S)),
+        Some(Some(tree)) => {
+            let expected = "the time of RETRY is a positive number of seconds";
+            Some(
+                lowering
+                    .number(tree, expected, |value| value.as_f64().is_some_and(|seconds| seconds > 0.0))?,
+            )
+        }
     };
     let (batch, carried) = inside(lowering, subquery, &carried, place)?;
     let after = part.clauses.get(at + 1..).unwrap_or_default();
@@ -66,6 +82,7 @@ pub(crate) fn lower(
         rest: rest.map(with_limit),
         reports: batches.status.is_some(),
         size,
+        retry_s,
         on_error: batches.on_error,
     }))
 }
@@ -191,16 +208,17 @@ impl<'a> Lowering<'a> {
         Ok(Plan { root, slots: self.slots, columns, timeout: None })
     }
 
-    /// Lowers the number of rows of a batch.
-    fn batch_size(&mut self, tree: &'a crate::ast::Expr) -> Result<Option<Expr>> {
-        let value = self.value(tree)?;
-        match value {
-            Expr::Parameter(_) => Ok(Some(value)),
-            Expr::Literal(Value::Long(rows)) if rows > 0 => Ok(Some(value)),
-            _ => {
-                let message = "the number of ROWS of a batch is a positive integer or a parameter";
-                Err(Fault::syntax(tree.place.0, message))
-            }
+    /// Lowers a number of `IN TRANSACTIONS`: a literal that `is_valid`, or a parameter.
+    fn number(
+        &mut self,
+        tree: &'a crate::ast::Expr,
+        expected: &str,
+        is_valid: fn(&Value) -> bool,
+    ) -> Result<Expr> {
+        match self.value(tree)? {
+            value @ Expr::Parameter(_) => Ok(value),
+            Expr::Literal(value) if is_valid(&value) => Ok(Expr::Literal(value)),
+            _ => Err(Fault::syntax(tree.place.0, format!("{expected} or a parameter"))),
         }
     }
 }

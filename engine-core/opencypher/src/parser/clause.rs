@@ -355,7 +355,7 @@ impl Parser<'_> {
         Ok(Projection { distinct, star, items, order, skip, limit, predicate: None })
     }
 
-    fn item(&mut self) -> Result<Item> {
+    pub(super) fn item(&mut self) -> Result<Item> {
         let start = self.token().start as usize;
         let expr = self.expression()?;
         let end = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(start, |t| t.end as usize);

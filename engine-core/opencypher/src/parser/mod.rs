@@ -8,18 +8,18 @@
 
 mod atom;
 mod clause;
+mod command;
 mod expression;
 mod labels;
 mod pattern;
-mod schema;
 mod subquery;
 mod types;
 
 use crate::ast::{Expr, ExprKind, Height, Place, Query};
+use crate::command::Command;
 use crate::fault::{Fault, Result};
 use crate::lexer::{Tokens, tokenize};
 use crate::literal;
-use crate::schema::SchemaCommand;
 use crate::token::{Keyword, Token, TokenKind};
 use tidegraph_plan::Limits;
 use tidegraph_types::Str;
@@ -39,15 +39,15 @@ pub(crate) fn parse(text: &str, limits: &Limits<'_>) -> Result<Query> {
     parser.query()
 }
 
-/// Parses a command about indexes or constraints. `None`: the text does not begin like one.
-pub(crate) fn parse_schema(text: &str) -> Result<Option<SchemaCommand>> {
+/// Parses a command. `None`: the text does not begin like one.
+pub(crate) fn parse_command(text: &str) -> Result<Option<Command>> {
     if u32::try_from(text.len()).is_err() {
         return Ok(None);
     }
     let limits = &Limits::none();
     let Tokens { tokens, fault } = tokenize(text, limits)?;
     let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0, bar_ends: false, limits };
-    parser.schema_command()
+    parser.command()
 }
 
 pub(crate) struct Parser<'a> {

@@ -38,39 +38,25 @@ impl Parser<'_> {
         Ok(imports)
     }
 
-    /// `IN TRANSACTIONS OF 1000 ROWS ON ERROR CONTINUE REPORT STATUS AS s`
+    /// `IN 4 CONCURRENT TRANSACTIONS OF 1000 ROWS ON ERROR CONTINUE REPORT STATUS AS s`
     fn batches(&mut self) -> Result<Batches> {
         let place = self.place();
         self.at += 1;
-        if self.peek() != TokenKind::Word || self.at_word("CONCURRENT") {
-            return Err(Fault::unsupported(place.0, "IN CONCURRENT TRANSACTIONS"));
+        let begins = |parser: &Self| parser.at_word("CONCURRENT") || parser.at_word("TRANSACTIONS");
+        let concurrency = if begins(self) { None } else { Some(self.expression()?) };
+        if !self.accept_word("CONCURRENT") && concurrency.is_some() {
+            return Err(self.unexpected("CONCURRENT"));
         }
-        if !self.at_word("TRANSACTIONS") {
-            return Err(Fault::unsupported(place.0, "IN CONCURRENT TRANSACTIONS"));
-        }
-        self.at += 1;
-        let mut batches = Batches { size: None, on_error: OnError::Fail, status: None, place };
+        self.expect_word("TRANSACTIONS")?;
+        let on_error = OnError::Fail;
+        let mut batches = Batches { concurrency, size: None, retry: None, on_error, status: None, place };
         loop {
-            if self.at_word("OF") {
-                self.at += 1;
+            if self.accept_word("OF") {
                 batches.size = Some(self.expression()?);
-                if !self.at_word("ROWS") && !self.at_word("ROW") {
-                    return Err(self.unexpected("ROWS"));
-                }
-                self.at += 1;
+                self.expect_one_of(&["ROWS", "ROW"])?;
             } else if self.accept_keyword(Keyword::On) {
                 self.expect_word("ERROR")?;
-                batches.on_error = if self.accept_word("CONTINUE") {
-                    OnError::Continue
-                } else if self.accept_word("BREAK") {
-                    OnError::Break
-                } else if self.accept_word("FAIL") {
-                    OnError::Fail
-                } else if self.at_word("RETRY") {
-                    return Err(Fault::unsupported(self.place().0, "ON ERROR RETRY"));
-                } else {
-                    return Err(self.unexpected("CONTINUE, BREAK or FAIL"));
-                };
+                self.on_error(&mut batches)?;
             } else if self.accept_word("REPORT") {
                 self.expect_word("STATUS")?;
                 self.expect_keyword(Keyword::As)?;
@@ -84,6 +70,36 @@ impl Parser<'_> {
             return Err(Fault::syntax(place.0, message));
         }
         Ok(batches)
+    }
+
+    /// `CONTINUE`, `BREAK` or `FAIL`, or `RETRY FOR 5 SECONDS THEN CONTINUE`
+    fn on_error(&mut self, batches: &mut Batches) -> Result<()> {
+        if self.accept_word("RETRY") {
+            batches.retry = Some(None);
+            if self.accept_word("FOR") {
+                batches.retry = Some(Some(self.expression()?));
+                self.expect_one_of(&["SECONDS", "SECOND", "SECS", "SEC"])?;
+            }
+            if !self.accept_keyword(Keyword::Then) {
+                return Ok(());
+            }
+        }
+        batches.on_error = if self.accept_word("CONTINUE") {
+            OnError::Continue
+        } else if self.accept_word("BREAK") {
+            OnError::Break
+        } else if self.accept_word("FAIL") {
+            OnError::Fail
+        } else {
+            return Err(self.unexpected("CONTINUE, BREAK or FAIL"));
+        };
+        Ok(())
+    }
+
+    /// Reads one of several words of the same meaning.
+    fn expect_one_of(&mut self, words: &[&str]) -> Result<()> {
+        let found = words.iter().any(|word| self.accept_word(word));
+        if found { Ok(()) } else { Err(self.unexpected(words.first().copied().unwrap_or_default())) }
     }
 
     /// `EXISTS { … }`, `COUNT { … }`: a query, or a bare pattern; `COLLECT { … }`. The word is next.

@@ -37,7 +37,7 @@ pub use writer::Writer;
 
 use crate::audit::{Audit, Record, Source, Unwritable};
 use held::Held;
-use list::{Entry, Listed, RunningQueries};
+use list::{Entry, Listed, ListedTransaction, OpenTransaction, RunningQueries};
 use slots::{Caller, Full, Slot, Slots};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +47,7 @@ use std::time::Duration;
 use stream::{Borrowed, End, Feed, lend};
 use tidegraph_engine::{
     Answer, Counters, Database, Explain, Head, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer,
-    PoolExhausted, Principal, Query, Reservation, Transaction,
+    PoolExhausted, Principal, Query, Reservation,
 };
 use tidegraph_platform::memory::machine_bytes;
 use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
@@ -125,11 +125,11 @@ pub struct Request {
 impl Request {
     fn query<'a>(
         &'a self,
-        limits: &Limits,
+        admission: &'a Admission,
         cancel: Option<&'a Arc<AtomicBool>>,
         memory: &'a Arc<Reservation>,
     ) -> Query<'a> {
-        let longest = limits.query_timeout;
+        let longest = admission.limits.query_timeout;
         Query {
             language: self.language,
             text: &self.text,
@@ -142,8 +142,16 @@ impl Request {
             principal: &self.principal,
             memory: Some(memory),
             explain: self.explain,
+            running: Some(&*admission.running),
         }
     }
+}
+
+/// A transaction of several queries. Dropping it ends it without effect.
+#[derive(Debug)]
+pub struct Transaction {
+    of_engine: tidegraph_engine::Transaction,
+    listed: ListedTransaction,
 }
 
 /// An answer in the form of its protocol, or its begin.
@@ -452,7 +460,8 @@ impl Admission {
         record: &mut Option<Record>,
         mut within: Option<Borrowed>,
     ) -> Result<Written, Error> {
-        let (listed, cancel) = self.list(&request)?;
+        let open = within.as_ref().map(|borrowed| borrowed.transaction.listed.open().clone());
+        let (listed, cancel) = self.list(&request, open)?;
         let cancel_on_drop = CancelOnDrop(cancel.clone());
         let slot = self.slot(&request.principal, request.source).await?;
         self.accepted.fetch_add(1, Ordering::Relaxed);
@@ -483,11 +492,11 @@ impl Admission {
         // On the list until this ends, which may be after the caller has gone.
         let _listed = listed;
         let _span = tracing::info_span!("request", id = request.id, principal = %request.principal).entered();
-        let query = request.query(&self.limits, Some(cancel), &memory);
+        let query = request.query(self, Some(cancel), &memory);
         let is_within = within.is_some();
         let answer = match within {
             None => self.database.stream(&query, feed),
-            Some(borrowed) => self.database.stream_within(&mut borrowed.transaction, &query, feed),
+            Some(borrowed) => self.database.stream_within(&mut borrowed.transaction.of_engine, &query, feed),
         };
         let answer = match (answer, feed.failure()) {
             (Ok(answer), _) => answer,
@@ -520,8 +529,7 @@ impl Admission {
         if self.running.contains(&request.id) {
             return Attempt::NotInline;
         }
-        let attempt = || match self.database.query_inline(&request.query(&self.limits, None, memory), INLINE)
-        {
+        let attempt = || match self.database.query_inline(&request.query(self, None, memory), INLINE) {
             None => Attempt::NotInline,
             Some(Err(error)) => Attempt::Finished(Err(error.into())),
             Some(Ok(PendingAnswer { answer, commit })) => {
@@ -564,7 +572,7 @@ impl Admission {
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<Written, Error> {
         let execute = |database: &Database, query: &Query<'_>| Ok((database.query(query)?, ()));
-        let (written, ()) = self.in_slot(request, memory, execute, write).await?;
+        let (written, ()) = self.in_slot(request, None, memory, execute, write).await?;
         Ok(written)
     }
 
@@ -572,13 +580,14 @@ impl Admission {
     async fn in_slot<T: Send + 'static>(
         self: &Arc<Self>,
         request: Request,
+        within: Option<Arc<OpenTransaction>>,
         memory: Arc<Reservation>,
         execute: impl FnOnce(&Database, &Query<'_>) -> Result<(Answer, T), tidegraph_engine::Error>
         + Send
         + 'static,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<(Written, T), Error> {
-        let (listed, cancel) = self.list(&request)?;
+        let (listed, cancel) = self.list(&request, within)?;
         let _cancel_on_drop = CancelOnDrop(cancel.clone());
         // The time limit of the query starts when the query does: waiting does not count against it.
         let slot = self.slot(&request.principal, request.source).await?;
@@ -589,7 +598,7 @@ impl Admission {
             let _listed = listed;
             let _span =
                 tracing::info_span!("request", id = request.id, principal = %request.principal).entered();
-            let query = request.query(&admission.limits, Some(&cancel), &memory);
+            let query = request.query(&admission, Some(&cancel), &memory);
             let (answer, more) = execute(&admission.database, &query)?;
             let output = Output::of(admission.memory.reserve(), answer.wrote);
             let held = if request.frees_slot { Held::default() } else { Held::of(slot) };
@@ -599,12 +608,18 @@ impl Admission {
     }
 
     /// Puts a query on the list, with the flag that cancels it.
-    fn list(&self, request: &Request) -> Result<(Listed, Arc<AtomicBool>), Error> {
+    fn list(
+        &self,
+        request: &Request,
+        within: Option<Arc<OpenTransaction>>,
+    ) -> Result<(Listed, Arc<AtomicBool>), Error> {
         let cancel = Arc::new(AtomicBool::new(false));
         let entry = Entry {
             language: request.language,
             text: request.text.clone(),
             principal: request.principal.clone(),
+            source: request.source,
+            within,
             cancel: cancel.clone(),
             started: self.database.now(),
         };
@@ -622,10 +637,17 @@ impl Admission {
     /// # Errors
     ///
     /// [`Error::Memory`] if they leave none.
-    pub fn begin(&self, at_least: Option<Version>, read_only: bool) -> Result<Transaction, Error> {
+    pub fn begin(
+        &self,
+        principal: &Principal,
+        source: Source,
+        at_least: Option<Version>,
+        read_only: bool,
+    ) -> Result<Transaction, Error> {
         let memory = self.memory.reserve();
         memory.grow_to(1)?;
-        Ok(Transaction::new(at_least, Some(memory), read_only))
+        let of_engine = tidegraph_engine::Transaction::new(at_least, Some(memory), read_only);
+        Ok(Transaction { of_engine, listed: self.running.open(principal, source, self.now()) })
     }
 
     /// Runs a query of a transaction and writes its answer, as [`Admission::run`] does. An error ends the transaction.
@@ -643,11 +665,12 @@ impl Admission {
         let memory = self.memory.reserve();
         let run = async {
             memory.grow_to(1)?;
+            let within = transaction.listed.open().clone();
             let execute = move |database: &Database, query: &Query<'_>| {
-                let answer = database.query_within(&mut transaction, query)?;
+                let answer = database.query_within(&mut transaction.of_engine, query)?;
                 Ok((answer, transaction))
             };
-            self.in_slot(request, memory, execute, write).await
+            self.in_slot(request, Some(within), memory, execute, write).await
         };
         let ran = run.await;
         if let Some(record) = record {
@@ -713,10 +736,15 @@ impl Admission {
         source: Source,
     ) -> Result<Version, Error> {
         let slot = self.slot(principal, source).await?;
+        let Transaction { of_engine, listed } = transaction;
+        if listed.open().is_terminated() {
+            let message = "the transaction was terminated, and is not committed";
+            return Err(tidegraph_engine::Error::new(ErrorCode::Cancelled, message).into());
+        }
         let database = self.database.clone();
         on_own_thread(move || {
-            let _slot = slot;
-            Ok(database.commit_transaction(transaction)?)
+            let _held = (slot, listed);
+            Ok(database.commit_transaction(of_engine)?)
         })
         .await
     }

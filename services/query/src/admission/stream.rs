@@ -14,6 +14,7 @@
 //! What must never happen: an answer that failed looks like a whole one; a query waits for ever; more of an answer is in
 //! memory than the parts above and what the socket holds.
 
+use super::Transaction;
 use super::output::{Output, Part};
 use super::slots::Slot;
 use super::writer::Writer;
@@ -25,7 +26,7 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Head, Interrupt, RowSink, Stop, Transaction};
+use tidegraph_engine::{Head, Interrupt, RowSink, Stop};
 use tidegraph_types::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};

@@ -120,6 +120,77 @@ async fn a_cancelled_query_ends_with_an_error() {
     }
 }
 
+/// Asks as a principal, and returns what `write` makes of the answer, or the code of the error.
+async fn ask(admission: &Arc<Admission>, who: &Principal, text: &str) -> Result<String, ErrorCode> {
+    let request = Request { principal: who.clone(), ..request(text, text) };
+    let written = admission.run(request, write).await.map_err(|error| error.code())?;
+    Ok(String::from_utf8(written.first.bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_transaction_is_listed_and_ends_when_its_owner_terminates_it() {
+    let admission = admission(Limits::default());
+    let roles = || [tidegraph_engine::Role::Write].into_iter().collect();
+    let [ada, bob] = ["ada", "bob"].map(|name| Principal::User(name.into(), roles()));
+    let begin = || admission.begin(&ada, Source::default(), None, false).unwrap();
+    let mut transaction = begin();
+    let other = begin();
+    let show = "SHOW TRANSACTIONS YIELD transactionId, currentQuery, username RETURN transactionId";
+    assert_eq!(
+        ask(&admission, &ada, show).await.unwrap(),
+        format!(r#"String("transaction-0");String("transaction-1");String({show:?});"#)
+    );
+    // To others it is as if there were none.
+    assert_eq!(ask(&admission, &bob, show).await.unwrap(), format!("String({show:?});"));
+    let terminate = "TERMINATE TRANSACTION 'transaction-0' YIELD message";
+    assert_eq!(ask(&admission, &bob, terminate).await.unwrap(), r#"String("Transaction not found.");"#);
+    (_, transaction) = admission.run_within(transaction, request("one", "CREATE (:T)"), write).await.unwrap();
+    assert_eq!(ask(&admission, &ada, terminate).await.unwrap(), r#"String("Transaction terminated.");"#);
+    let refused = admission.run_within(transaction, request("two", "RETURN 1"), write).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::Cancelled);
+    // The other one goes on.
+    let (_, other) = admission.run_within(other, request("three", "CREATE (:T)"), write).await.unwrap();
+    admission.commit_transaction(other, &ada, Source::default()).await.unwrap();
+
+    let transaction = begin();
+    assert_eq!(ask(&admission, &ada, "TERMINATE TRANSACTION 'transaction-2'").await.map(drop), Ok(()));
+    let refused = admission.commit_transaction(transaction, &ada, Source::default()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::Cancelled);
+    assert_eq!(ask(&admission, &ada, show).await.unwrap(), format!("String({show:?});"), "none is open");
+    assert_eq!(ask(&admission, &ada, "MATCH (t:T) RETURN count(t)").await.unwrap(), "Long(1);");
+}
+
+#[tokio::test]
+async fn a_running_query_of_a_transaction_ends_with_it() {
+    let (admission, slot) = full(8);
+    let who = request("", "").principal;
+    let transaction = admission.begin(&who, Source::default(), None, false).unwrap();
+    let long = request("long", "UNWIND range(1, 1000000) AS n RETURN n");
+    let mut waiting = pin!(admission.run_within(transaction, long, write));
+    assert!(poll_once(waiting.as_mut()).await.is_pending());
+    let listed = tidegraph_engine::Running::visible_to(&*admission.running, &who);
+    let statement = listed[0].query.as_ref().unwrap();
+    assert_eq!((listed.len(), &*listed[0].id, &*statement.id), (1, "transaction-0", "long"));
+    // A query of a transaction ends with it, not by its own id.
+    let terminate = |id| tidegraph_engine::Running::terminate(&*admission.running, id, &who);
+    assert_eq!((terminate("long"), terminate("transaction-0")), (None, Some(who.clone())));
+    drop(slot);
+    assert_eq!(waiting.await.unwrap_err().code(), ErrorCode::Cancelled);
+    assert!(tidegraph_engine::Running::visible_to(&*admission.running, &who).is_empty());
+}
+
+#[tokio::test]
+async fn ids_of_transactions_are_strings() {
+    let admission = admission(Limits::default());
+    for text in ["TERMINATE TRANSACTION 1", "SHOW TRANSACTIONS ['a', null]"] {
+        assert_eq!(
+            ask(&admission, &Principal::Anonymous, text).await,
+            Err(ErrorCode::InvalidArgument),
+            "{text}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_query_whose_caller_has_gone_leaves_list_and_queue() {
     let (admission, _slot) = full(1);

@@ -61,7 +61,7 @@ async fn queries_are_recorded_with_their_outcome() {
     admission.run(request("1", "UNWIND [1, 2, 3] AS n CREATE (a:A) RETURN n"), write).await.unwrap();
     admission.run(request("2", "MATCH (n RETURN n"), write).await.unwrap_err();
     admission.run(request("3", "CREATE INDEX FOR (n:A) ON (n.k)"), write).await.unwrap_err();
-    let transaction = admission.begin(None, false).unwrap();
+    let transaction = admission.begin(&Principal::Anonymous, Source::default(), None, false).unwrap();
     let (_, transaction) =
         admission.run_within(transaction, request("4", "CREATE (:A)"), write).await.unwrap();
     let asked = request("", "");

@@ -2,7 +2,7 @@
 
 use super::codes::Failure;
 use super::connection::{Connection, Interruption, Received, Waits};
-use crate::admission::{self, Lent, Output, Part, Parts, RequestMemory, Writer, Written};
+use crate::admission::{self, Lent, Output, Part, Parts, RequestMemory, Transaction, Writer, Written};
 use crate::audit::{self, Source};
 use crate::session::Service;
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tidegraph_bolt::{
     Budget, Dialect, Pull, Reply, Request, RequestError, Run, Version as Bolt, end_of_messages,
 };
-use tidegraph_engine::{Counters, Language, Principal, Reservation, Transaction};
+use tidegraph_engine::{Counters, Language, Principal, Reservation};
 use tidegraph_platform::metric::{self, Ended, OpenTransaction, Protocol};
 use tidegraph_types::{ErrorCode, Map, Str, Value, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -358,7 +358,8 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         let longest = self.service.admission.limits().query_timeout;
         let limit = extra.timeout.map_or(longest, |asked| asked.min(longest));
         let until = self.service.database.now() + jiff::SignedDuration::try_from(limit).unwrap_or_default();
-        let transaction = self.service.admission.begin(extra.at_least, extra.read_only);
+        let transaction =
+            self.service.admission.begin(&self.principal, self.source, extra.at_least, extra.read_only);
         let transaction = transaction.map_err(|error| Failure::new(error.code(), error.to_string()))?;
         let counted = OpenTransaction::new(Protocol::Bolt);
         self.transaction = Some(Open {

@@ -1,13 +1,13 @@
 //! The sessions of a connection, and the transaction that each may have open.
 
 use super::codes::Failure;
-use crate::admission::{self, Admission, Lent, Output, Writer, Written};
+use crate::admission::{self, Admission, Lent, Output, Transaction, Writer, Written};
 use crate::audit::Source;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Answer, Principal, Transaction};
+use tidegraph_engine::{Answer, Principal};
 use tidegraph_platform::metric::{Ended, OpenTransaction, Protocol};
 use tidegraph_types::{ErrorCode, Str};
 use tokio::sync::{Notify, OwnedMutexGuard};
@@ -164,7 +164,7 @@ impl Sessions {
             }
             State::Clean => Open {
                 transaction: admission
-                    .begin(None, false)
+                    .begin(&request.principal, request.source, None, false)
                     .map_err(|error| Failure::new(error.code(), error.to_string()))?,
                 about: About {
                     until: now

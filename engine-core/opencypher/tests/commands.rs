@@ -1,20 +1,20 @@
-//! Commands for indexes and constraints: those that parse, and those that are refused
+//! Commands: those that parse, and those that are refused
 //! with a message and a position.
 
-use tidegraph_opencypher::{SchemaCommand, Show, schema_command};
+use tidegraph_opencypher::{Command, Show, command};
 
-fn create(name: Option<&str>, unique: bool, if_not_exists: bool) -> SchemaCommand {
+fn create(name: Option<&str>, unique: bool, if_not_exists: bool) -> Command {
     let name = name.map(Into::into);
-    SchemaCommand::Create { name, label: "Person".into(), key: "email".into(), unique, if_not_exists }
+    Command::Create { name, label: "Person".into(), key: "email".into(), unique, if_not_exists }
 }
 
-fn show(what: Show) -> SchemaCommand {
-    SchemaCommand::Show { what, over_rows: None }
+fn show(what: Show) -> Command {
+    Command::Show { what, over_rows: None }
 }
 
 #[test]
 fn commands() {
-    let drop = |unique, if_exists| SchemaCommand::Drop { name: "i".into(), unique, if_exists };
+    let drop = |unique, if_exists| Command::Drop { name: "i".into(), unique, if_exists };
     for (text, expected) in [
         ("CREATE INDEX FOR (n:Person) ON (n.email)", create(None, false, false)),
         ("create range index i for (x:Person) on (x.email);", create(Some("i"), false, false)),
@@ -38,9 +38,31 @@ fn commands() {
         ("SHOW BUILT IN FUNCTIONS", show(Show::Functions)),
         ("SHOW DATABASES", show(Show::Databases)),
     ] {
-        assert_eq!(schema_command(text), Ok(Some(expected.clone())), "{text}");
+        assert_eq!(command(text), Ok(Some(expected.clone())), "{text}");
         // A printed command parses to the same command.
-        assert_eq!(schema_command(&expected.to_string()), Ok(Some(expected)));
+        assert_eq!(command(&expected.to_string()), Ok(Some(expected)));
+    }
+}
+
+#[test]
+fn commands_about_transactions() {
+    assert_eq!(command("SHOW TRANSACTIONS"), Ok(Some(show(Show::Transactions(None)))));
+    for (text, has_ids, has_rows) in [
+        ("show transaction $id", true, false),
+        ("SHOW TRANSACTIONS 'a', $b + 'c' YIELD protocol", true, true),
+        ("SHOW TRANSACTIONS WHERE status = 'Running'", false, true),
+    ] {
+        let Ok(Some(Command::Show { what: Show::Transactions(ids), over_rows })) = command(text) else {
+            panic!("{text}")
+        };
+        assert_eq!((ids.is_some(), over_rows.is_some()), (has_ids, has_rows), "{text}");
+    }
+    for (text, has_rows) in [
+        ("terminate transaction 'a';", false),
+        ("TERMINATE TRANSACTIONS ['a', $b], 'c' YIELD message WHERE message <> '' RETURN count(*)", true),
+    ] {
+        let Ok(Some(Command::Terminate { over_rows, .. })) = command(text) else { panic!("{text}") };
+        assert_eq!(over_rows.is_some(), has_rows, "{text}");
     }
 }
 
@@ -52,12 +74,13 @@ fn queries_are_none() {
         "CREATE constraint=(n)",
         "MATCH (n) RETURN n",
         "RETURN 'CREATE INDEX'",
-        "SHOW TRANSACTIONS",
+        "SHOW USERS",
+        "TERMINATE SESSIONS 'a'",
         "DROP DATABASE x",
         "",
         "(",
     ] {
-        assert_eq!(schema_command(text), Ok(None), "{text}");
+        assert_eq!(command(text), Ok(None), "{text}");
     }
 }
 
@@ -106,9 +129,20 @@ fn refused() {
         ),
         ("DROP INDEX", "unexpected end of the query, expected a name at 1:11"),
         ("DROP INDEX ON :A(b)", "not supported yet: DROP … ON (write the name) at 1:12"),
+        ("TERMINATE TRANSACTIONS", "unexpected end of the query, expected the id of a transaction at 1:23"),
+        (
+            "TERMINATE TRANSACTION YIELD message",
+            "unexpected 'YIELD', expected the id of a transaction at 1:23",
+        ),
+        ("TERMINATE TRANSACTION id", "variable `id` is not defined at 1:23"),
+        ("SHOW TRANSACTIONS 'a' WHERE protocol = 'x'", "variable `protocol` is not defined at 1:29"),
+        (
+            "SHOW TRANSACTIONS YIELD transactionId AS id TERMINATE TRANSACTIONS id",
+            "not supported yet: TERMINATE after SHOW (send the ids in a second command) at 1:45",
+        ),
         ("SHOW INDEXES YIELD nothing", "variable `nothing` is not defined at 1:20"),
         ("SHOW INDEXES WHERE x", "variable `x` is not defined at 1:20"),
     ] {
-        assert_eq!(schema_command(text).map_err(|e| e.to_string()), Err(expected.to_owned()), "{text}");
+        assert_eq!(command(text).map_err(|e| e.to_string()), Err(expected.to_owned()), "{text}");
     }
 }

@@ -1,11 +1,12 @@
-//! Commands about indexes and constraints: `CREATE INDEX …`, `DROP CONSTRAINT …`, `SHOW INDEXES` …
+//! Commands: `CREATE INDEX …`, `DROP CONSTRAINT …`, `SHOW INDEXES`, `TERMINATE TRANSACTIONS …` …
 
 use super::Parser;
 use crate::ast::{Clause, ClauseKind, Place, Projection, Query, SingleQuery};
+use crate::command::{Command, Show, TERMINATED_COLUMNS};
 use crate::fault::{Fault, Result};
 use crate::lower;
-use crate::schema::{SchemaCommand, Show};
 use crate::token::{Keyword, TokenKind};
+use tidegraph_plan::Plan;
 use tidegraph_types::Str;
 
 /// Kinds of indexes that other databases have.
@@ -13,13 +14,15 @@ const OTHER_INDEXES: &[&str] = &["TEXT", "POINT", "FULLTEXT", "LOOKUP", "VECTOR"
 
 impl Parser<'_> {
     /// Parses a command. `None`: the text does not begin like one.
-    pub(super) fn schema_command(&mut self) -> Result<Option<SchemaCommand>> {
+    pub(super) fn command(&mut self) -> Result<Option<Command>> {
         let command = if self.accept_keyword(Keyword::Create) {
             self.schema_create()?
         } else if self.accept_word("DROP") {
             self.schema_drop()?
         } else if self.accept_word("SHOW") {
-            self.schema_show()?
+            self.show()?
+        } else if self.accept_word("TERMINATE") {
+            self.terminate()?
         } else {
             None
         };
@@ -46,7 +49,7 @@ impl Parser<'_> {
         Fault::unsupported(self.place().0, name)
     }
 
-    fn schema_create(&mut self) -> Result<Option<SchemaCommand>> {
+    fn schema_create(&mut self) -> Result<Option<Command>> {
         if self.peek_at(1) == TokenKind::Equal {
             // The word is the variable of a path.
             return Ok(None);
@@ -82,10 +85,10 @@ impl Parser<'_> {
         }
         self.expect(TokenKind::RightParen, "')'")?;
         self.refuse_options()?;
-        Ok(Some(SchemaCommand::Create { name, label, key, unique: false, if_not_exists }))
+        Ok(Some(Command::Create { name, label, key, unique: false, if_not_exists }))
     }
 
-    fn create_constraint(&mut self) -> Result<SchemaCommand> {
+    fn create_constraint(&mut self) -> Result<Command> {
         if self.peek() == TokenKind::Keyword(Keyword::On) {
             let name = "CREATE CONSTRAINT ON (write CREATE CONSTRAINT FOR (n:Label) REQUIRE n.key IS UNIQUE)";
             return Err(self.unsupported(name));
@@ -113,7 +116,7 @@ impl Parser<'_> {
         }
         self.expect_word("UNIQUE")?;
         self.refuse_options()?;
-        Ok(SchemaCommand::Create { name, label, key, unique: true, if_not_exists })
+        Ok(Command::Create { name, label, key, unique: true, if_not_exists })
     }
 
     /// `[name] [IF NOT EXISTS]`
@@ -167,7 +170,7 @@ impl Parser<'_> {
         if self.at_word("OPTIONS") { Err(self.unsupported("OPTIONS")) } else { Ok(()) }
     }
 
-    fn schema_drop(&mut self) -> Result<Option<SchemaCommand>> {
+    fn schema_drop(&mut self) -> Result<Option<Command>> {
         let unique = if self.accept_word("INDEX") {
             false
         } else if self.accept_word("CONSTRAINT") {
@@ -183,10 +186,10 @@ impl Parser<'_> {
         if if_exists {
             self.expect_keyword(Keyword::Exists)?;
         }
-        Ok(Some(SchemaCommand::Drop { name, unique, if_exists }))
+        Ok(Some(Command::Drop { name, unique, if_exists }))
     }
 
-    fn schema_show(&mut self) -> Result<Option<SchemaCommand>> {
+    fn show(&mut self) -> Result<Option<Command>> {
         self.accept_keyword(Keyword::All);
         let names = [
             ("INDEXES", Show::Indexes),
@@ -199,6 +202,8 @@ impl Parser<'_> {
             ("FUNCTION", Show::Functions),
             ("DATABASES", Show::Databases),
             ("DATABASE", Show::Databases),
+            ("TRANSACTIONS", Show::Transactions(None)),
+            ("TRANSACTION", Show::Transactions(None)),
         ];
         for kind in ["BUILT", "RANGE", "UNIQUE", "UNIQUENESS"] {
             let is_kind = matches!(self.peek_at(1), TokenKind::Word | TokenKind::Keyword(Keyword::In));
@@ -208,29 +213,65 @@ impl Parser<'_> {
                 break;
             }
         }
-        let Some((_, what)) = names.iter().find(|(name, _)| self.accept_word(name)) else { return Ok(None) };
+        let Some((_, what)) = names.into_iter().find(|(name, _)| self.accept_word(name)) else {
+            return Ok(None);
+        };
+        let what = match what {
+            Show::Transactions(_) if !self.ends_ids() => Show::Transactions(Some(self.transaction_ids()?)),
+            other => other,
+        };
+        let columns = if self.at_word("YIELD") { what.columns() } else { what.brief_columns() };
+        let over_rows = self.over_rows(columns)?;
+        if self.at_word("TERMINATE") {
+            return Err(self.unsupported("TERMINATE after SHOW (send the ids in a second command)"));
+        }
+        Ok(Some(Command::Show { what, over_rows }))
+    }
+
+    fn terminate(&mut self) -> Result<Option<Command>> {
+        if !self.accept_word("TRANSACTIONS") && !self.accept_word("TRANSACTION") {
+            return Ok(None);
+        }
+        if self.ends_ids() {
+            return Err(self.unexpected("the id of a transaction"));
+        }
+        let ids = self.transaction_ids()?;
+        Ok(Some(Command::Terminate { ids, over_rows: self.over_rows(TERMINATED_COLUMNS)? }))
+    }
+
+    /// Whether no ids of transactions follow.
+    fn ends_ids(&self) -> bool {
+        self.at_word("YIELD")
+            || matches!(
+                self.peek(),
+                TokenKind::Keyword(Keyword::Where) | TokenKind::Semicolon | TokenKind::End
+            )
+    }
+
+    /// Ids of transactions: expressions without variables.
+    fn transaction_ids(&mut self) -> Result<Box<Plan>> {
+        let place = self.place();
+        let items = self.list_of(Self::item)?;
+        let ids = ClauseKind::Return(Box::new(Projection { star: false, items, ..Projection::star() }));
+        self.plan_over(vec![Clause { kind: ids, place }], &[], place)
+    }
+
+    /// A plan over the rows of a command; `None` if no clause follows it.
+    fn over_rows(&mut self, columns: &[&'static str]) -> Result<Option<Box<Plan>>> {
         let place = self.place();
         let clauses = self.show_clauses(place)?;
-        if clauses.is_empty() {
-            return Ok(Some(SchemaCommand::Show { what: *what, over_rows: None }));
-        }
+        if clauses.is_empty() { Ok(None) } else { self.plan_over(clauses, columns, place).map(Some) }
+    }
+
+    fn plan_over(&self, clauses: Vec<Clause>, columns: &[&'static str], place: Place) -> Result<Box<Plan>> {
         let query = Query { parts: vec![SingleQuery { clauses, place }], union_all: false, timeout: None };
-        let over_rows = lower::batches::over_rows(&query, what.columns(), self.limits)?;
-        Ok(Some(SchemaCommand::Show { what: *what, over_rows: Some(Box::new(over_rows)) }))
+        lower::batches::over_rows(&query, columns, self.limits).map(Box::new)
     }
 
     /// `YIELD … WHERE … RETURN …`, or `WHERE …`; empty if there is neither.
     fn show_clauses(&mut self, place: Place) -> Result<Vec<Clause>> {
         let yields = self.accept_word("YIELD");
-        let star = Projection {
-            distinct: false,
-            star: true,
-            items: vec![],
-            order: vec![],
-            skip: None,
-            limit: None,
-            predicate: None,
-        };
+        let star = Projection::star();
         if !yields {
             let Some(predicate) = self.where_clause()? else { return Ok(vec![]) };
             let with = ClauseKind::With(Box::new(Projection { predicate: Some(predicate), ..star.clone() }));

@@ -1,12 +1,13 @@
-//! Commands about indexes and constraints. They have no plan; the engine executes them itself.
+//! Commands: those about indexes and constraints, lists, and those about transactions. They have no plan; the engine
+//! executes them itself.
 
 use std::fmt;
 use tidegraph_plan::Plan;
 use tidegraph_types::Str;
 
-/// A command about indexes or constraints.
+/// A command.
 #[derive(Clone, PartialEq, Debug)]
-pub enum SchemaCommand {
+pub enum Command {
     /// `CREATE INDEX` and `CREATE CONSTRAINT`.
     Create {
         /// Name of the index or constraint, if the text gives one.
@@ -39,10 +40,20 @@ pub enum SchemaCommand {
         /// `None`: the rows are the answer.
         over_rows: Option<Box<Plan>>,
     },
+    /// `TERMINATE TRANSACTIONS …`
+    Terminate {
+        /// A plan over one row without columns, whose values are ids or lists of ids.
+        ids: Box<Plan>,
+        /// As that of `Show`.
+        over_rows: Option<Box<Plan>>,
+    },
 }
 
+/// Columns of `TERMINATE TRANSACTIONS`.
+pub const TERMINATED_COLUMNS: &[&str] = &["transactionId", "username", "message"];
+
 /// What `SHOW` lists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "named as in the language")]
 pub enum Show {
     Indexes,
@@ -50,12 +61,14 @@ pub enum Show {
     Procedures,
     Functions,
     Databases,
+    /// All transactions, or those whose ids a plan yields, as for `TERMINATE`.
+    Transactions(Option<Box<Plan>>),
 }
 
 impl Show {
-    /// Returns the columns.
+    /// Returns the columns that `YIELD` may name.
     #[must_use]
-    pub fn columns(self) -> &'static [&'static str] {
+    pub fn columns(&self) -> &'static [&'static str] {
         match self {
             Self::Indexes => {
                 &["name", "state", "type", "entityType", "labelsOrTypes", "properties", "owningConstraint"]
@@ -64,22 +77,45 @@ impl Show {
             Self::Procedures => &["name", "description", "mode", "signature"],
             Self::Functions => &["name", "category", "aggregating", "signature"],
             Self::Databases => &["name", "type", "access", "currentStatus", "default", "home"],
+            Self::Transactions(_) => &[
+                "database",
+                "transactionId",
+                "currentQueryId",
+                "clientAddress",
+                "username",
+                "currentQuery",
+                "startTime",
+                "status",
+                "elapsedTime",
+                "protocol",
+                "currentQueryStartTime",
+                "currentQueryElapsedTime",
+            ],
+        }
+    }
+
+    /// Returns the columns of a command without `YIELD`: the first ones.
+    #[must_use]
+    pub fn brief_columns(&self) -> &'static [&'static str] {
+        match self {
+            Self::Transactions(_) => &self.columns()[..9],
+            _ => self.columns(),
         }
     }
 }
 
-impl SchemaCommand {
-    /// Returns whether the command changes the graph.
+impl Command {
+    /// Returns whether the command changes the indexes and constraints of the graph.
     #[must_use]
     pub fn writes(&self) -> bool {
         match self {
             Self::Create { .. } | Self::Drop { .. } => true,
-            Self::Show { .. } => false,
+            Self::Show { .. } | Self::Terminate { .. } => false,
         }
     }
 }
 
-impl fmt::Display for SchemaCommand {
+impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = |unique: &bool| if *unique { "CONSTRAINT" } else { "INDEX" };
         match self {
@@ -100,7 +136,22 @@ impl fmt::Display for SchemaCommand {
                 write!(f, "DROP {} `{name}`{}", kind(unique), if *if_exists { " IF EXISTS" } else { "" })
             }
             Self::Show { what, over_rows } => {
-                write!(f, "SHOW {}", format!("{what:?}").to_ascii_uppercase())?;
+                let name = match what {
+                    Show::Indexes => "INDEXES",
+                    Show::Constraints => "CONSTRAINTS",
+                    Show::Procedures => "PROCEDURES",
+                    Show::Functions => "FUNCTIONS",
+                    Show::Databases => "DATABASES",
+                    Show::Transactions(_) => "TRANSACTIONS",
+                };
+                write!(f, "SHOW {name}")?;
+                if let Show::Transactions(Some(ids)) = what {
+                    write!(f, "\n{ids}")?;
+                }
+                over_rows.as_ref().map_or(Ok(()), |plan| write!(f, "\n{plan}"))
+            }
+            Self::Terminate { ids, over_rows } => {
+                write!(f, "TERMINATE TRANSACTIONS\n{ids}")?;
                 over_rows.as_ref().map_or(Ok(()), |plan| write!(f, "\n{plan}"))
             }
         }
