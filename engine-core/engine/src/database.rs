@@ -14,6 +14,7 @@ use crate::changes::ChangeFeed;
 use crate::checkpoints::Checkpoints;
 use crate::loads::{Loads, Parts};
 use crate::query::{CachedPlan, PlanKey};
+use crate::query_spill::QuerySpill;
 use crate::schema::{self, Filling};
 use crate::{Error, Options};
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub struct Database {
     /// Files of the graph beside the log: segments, jobs, tokens of resets.
     pub(crate) objects: Arc<Objects>,
     pub(crate) filling: Filling,
+    /// Temporary files of queries, if they may use any.
+    pub(crate) spill: Option<QuerySpill>,
     loads: Arc<Loads>,
     /// The parts of a graph in this process; `None` for a graph on other machines.
     pub(crate) local: Option<Embedded>,
@@ -179,6 +182,7 @@ impl Database {
         checkpoints.sweep_loads(&loads);
         Ok(Arc::new(Self {
             plans: quick_cache::sync::Cache::new(options.cached_plans),
+            spill: QuerySpill::new(&options, disk),
             options,
             backend,
             clock,
@@ -239,8 +243,11 @@ impl Database {
             replayed: None,
             threads,
         };
+        // A simulation has no disk of its own for them.
+        let spill = if threads { QuerySpill::new(&options, Arc::new(RealDisk)) } else { None };
         Ok(Arc::new(Self {
             plans: quick_cache::sync::Cache::new(options.cached_plans),
+            spill,
             options,
             backend,
             clock,

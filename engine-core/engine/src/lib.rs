@@ -46,6 +46,7 @@ pub mod loads;
 mod options;
 mod principal;
 mod query;
+mod query_spill;
 mod reset;
 mod running;
 mod schema;

@@ -24,9 +24,12 @@ pub struct Options {
     /// Memory budget of the graph; `None` for no limit. Properties beyond the budget move to a file in `spill_dir`.
     /// Vertices, edges and indexes stay in memory; if they alone exceed the budget, writes are refused.
     pub memory_budget_bytes: Option<u64>,
-    /// Local directory of the file for properties beyond the budget; `None` for one in `data_dir`, or among the
-    /// system's temporary files if the graph is in memory.
+    /// Local directory of the file for properties beyond the budget, and of the temporary files of queries; `None` for
+    /// one in `data_dir`, or among the system's temporary files if the graph is in memory.
     pub spill_dir: Option<PathBuf>,
+    /// Most bytes of all queries together in temporary files, for rows beyond their memory: sorted ones, groups, distinct
+    /// ones, and those that wait. 0: none, so that a query fails at its memory limit; `None`: half of what is free.
+    pub query_spill_bytes: Option<u64>,
     /// Whether the log says what each transaction changes, by ids and with former values, so that
     /// [`Database::changes`](crate::Database::changes) can tell it. It makes records of the log two to four times as long.
     pub streams: bool,
@@ -104,6 +107,7 @@ impl Default for Options {
             accept_loss: None,
             memory_budget_bytes: None,
             spill_dir: None,
+            query_spill_bytes: None,
             streams: false,
             procedures: Procedures::default(),
             load_from: Allowed::nothing(),

@@ -570,6 +570,7 @@ impl Database {
         let most = Limits {
             memory_bytes: most.memory_bytes.min(limits.memory_bytes),
             result_rows: most.result_rows.min(limits.rows),
+            spills: false,
         };
         let deadline = Deadline::new(&*self.clock, limits.time, query.cancel);
         let catalog = FixedCatalog(self.backend.catalog());
@@ -597,7 +598,11 @@ impl Database {
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows }
+        Limits {
+            memory_bytes: self.options.query_memory_bytes,
+            result_rows: self.options.query_rows,
+            spills: true,
+        }
     }
 
     /// Returns the cached plan of a text, unless the graph has changed much since it was planned.
@@ -718,6 +723,7 @@ impl Database {
         context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
         context.statistics = Some(self);
         context.csv_files = Some(self);
+        context.spill = self.spill.as_ref().map(|files| files as _);
         context.procedures = &self.options.procedures;
         context.deleted_is_error = query.language == Language::OpenCypher;
         context

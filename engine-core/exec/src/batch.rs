@@ -6,6 +6,7 @@
 //!
 //! *Origin*: inside a subplan each row has the number of its outer row; without origins all rows belong to row 0.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegraph_plan::Slot;
 use tidegraph_types::{Edge, Gui, Value};
@@ -16,7 +17,7 @@ pub const BATCH_ROWS: usize = 1024;
 pub const FIRST_ROWS: usize = 64;
 
 /// The values of one slot for all rows of a batch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Column {
     /// Handles of vertices, one in every row.
     Vertices(Vec<Gui>),
@@ -168,7 +169,7 @@ pub(crate) fn shares(a: &Value, b: &Value) -> bool {
 }
 
 /// Rows, column by column.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Batch {
     /// Number of rows; operators never yield an empty batch.
     pub len: usize,

@@ -95,11 +95,13 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Maximum number of rows of the answer.
     pub result_rows: u64,
+    /// Whether rows beyond the memory limit may go to files, for which the thread waits.
+    pub spills: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes: 1 << 30, result_rows: 10_000_000 }
+        Self { memory_bytes: 1 << 30, result_rows: 10_000_000, spills: true }
     }
 }
 
@@ -223,6 +225,8 @@ pub struct Context<'a> {
     pub statistics: Option<&'a dyn StatisticsSource>,
     /// The CSV files that the request may read, if the caller has any.
     pub csv_files: Option<&'a dyn crate::CsvFiles>,
+    /// Files for rows beyond the memory of the request, if it may use any.
+    pub spill: Option<&'a dyn crate::SpillFiles>,
     /// The procedures that `dbms.procedures()` lists.
     pub procedures: &'a Procedures,
     /// The compiled regular expressions of the request.
@@ -241,6 +245,11 @@ pub struct Context<'a> {
 const STEPS_PER_CHECK: usize = 16_384;
 
 impl<'a> Context<'a> {
+    /// Returns the files for rows beyond the memory limit, if the request may use any.
+    pub(crate) fn spill_files(&self) -> Option<&'a dyn crate::SpillFiles> {
+        self.spill.filter(|_| self.limits.spills)
+    }
+
     /// Makes a context with an empty memory account. Reads of deleted elements find nothing (`deleted_is_error` is
     /// `false`).
     #[must_use]
@@ -266,6 +275,7 @@ impl<'a> Context<'a> {
             deleted_is_error,
             statistics: None,
             csv_files: None,
+            spill: None,
             procedures: Procedures::builtin(),
             patterns,
             profile: None,

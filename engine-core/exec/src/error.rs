@@ -113,6 +113,9 @@ pub enum Error {
     /// A CSV file cannot be read.
     #[error("LOAD CSV: {0}")]
     Csv(#[from] crate::CsvError),
+    /// Rows cannot be written to a temporary file, or read back.
+    #[error(transparent)]
+    Spill(#[from] crate::SpillError),
     /// A call of a procedure failed.
     #[error("{name}(): {reason}")]
     Call {
@@ -160,6 +163,7 @@ impl Error {
             Self::Storage(e) => e.code(),
             Self::Value(e) => e.code(),
             Self::Csv(e) => e.code(),
+            Self::Spill(e) => e.code(),
             Self::Stopped(Stop::Cancelled) => ErrorCode::Cancelled,
             Self::Stopped(Stop::TimedOut { .. }) => ErrorCode::TimeLimitExceeded,
             Self::AllMemory(error) => error.code(),

@@ -1,7 +1,8 @@
 //! One request, from its plan to its rows and its commit request.
 
 use crate::batch::Batch;
-use crate::op::{Boxed, Buffer, Feed, Growth, Want, build};
+use crate::op::{Boxed, Feed, Growth, Want, build};
+use crate::spill::Queue;
 use crate::value::{ReadAhead, materialize};
 use crate::view::{Carried, Counters};
 use crate::{Context, Error, Result};
@@ -30,7 +31,7 @@ pub struct Execution<'p, 'a> {
     writes: bool,
     growth: Growth,
     /// All batches of a plan that writes: rows show the elements as they are after the last write.
-    drained: Option<Buffer>,
+    drained: Option<Queue>,
     ended: bool,
     row_count: u64,
     /// Bytes charged for the rows that were returned and not released.
@@ -49,7 +50,7 @@ impl<'p, 'a> Execution<'p, 'a> {
         ctx.ahead = ctx.view.is_far().then(|| ReadAhead::of(plan));
         let mut root = build(&plan.root, ctx.profile.is_some())?;
         let batch = Batch::unbound(1, plan.slots as usize);
-        root.feed(&ctx, Feed { batch, origins: 1, fresh: true });
+        root.feed(&ctx, Feed::new(batch, 1));
         let writes = plan.root.writes();
         Ok(Self {
             plan,
@@ -161,7 +162,7 @@ impl<'p, 'a> Execution<'p, 'a> {
     /// The same as [`Execution::next_rows`].
     pub fn perform_writes(&mut self) -> Result<()> {
         if self.writes && self.drained.is_none() {
-            let mut all = Buffer::default();
+            let mut all = Queue::default();
             while let Some(batch) = self.pull()? {
                 if !self.plan.columns.is_empty() {
                     all.push(batch, &self.ctx)?;
@@ -176,7 +177,7 @@ impl<'p, 'a> Execution<'p, 'a> {
         self.ctx.check()?;
         self.perform_writes()?;
         match &mut self.drained {
-            Some(all) => Ok(all.pop(&self.ctx)),
+            Some(all) => all.pop(&self.ctx),
             None => self.pull(),
         }
     }

@@ -21,6 +21,7 @@ mod op;
 mod pool;
 mod procedure;
 mod profile;
+mod spill;
 pub mod value;
 pub mod view;
 
@@ -33,6 +34,7 @@ pub use error::Error;
 pub use execution::{Execution, Summary};
 pub use pool::{MemoryPool, PoolExhausted, Reservation, SMALL_BYTES};
 pub use profile::{Measure, Profile};
+pub use spill::{SpillError, SpillFile, SpillFiles};
 pub use view::View;
 
 /// Result of this crate.

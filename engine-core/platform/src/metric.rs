@@ -30,6 +30,8 @@ pub const VERSION: &str = "tidegraph_version";
 pub const MEMORY: &str = "tidegraph_memory_bytes";
 /// Bytes of properties in the local file because they do not fit into memory.
 pub const SPILLED: &str = "tidegraph_spilled_bytes";
+/// Bytes that queries wrote into temporary files.
+pub const QUERY_SPILLED: &str = "tidegraph_query_spilled_bytes_total";
 /// Memory of all running queries and unsent answers.
 pub const QUERY_MEMORY: &str = "tidegraph_query_memory_bytes";
 /// Limit of that memory.
@@ -229,6 +231,11 @@ pub fn query_memory(used: u64, limit: u64, refusals: u64) {
     counter!(QUERY_MEMORY_REFUSALS).absolute(refusals);
 }
 
+/// Counts bytes that a query wrote into a temporary file.
+pub fn query_spilled(bytes: u64) {
+    counter!(QUERY_SPILLED).increment(bytes);
+}
+
 /// Sets the version of a replica, and whether it cannot apply its next record.
 pub fn replica(partition: u16, version: u64, is_stuck: bool) {
     gauge!(VERSION, "partition" => partition.to_string()).set(version as f64);
@@ -249,6 +256,7 @@ pub fn describe() {
     describe_counter!(TRANSACTIONS_ENDED, "ended transactions of several requests");
     describe_counter!(UNAUTHENTICATED, "clients that did not prove who they are");
     describe_counter!(HTTP_REQUESTS, "requests over HTTP");
+    describe_counter!(QUERY_SPILLED, Unit::Bytes, "rows that queries wrote into temporary files");
     describe_histogram!(HTTP_SECONDS, Unit::Seconds, "time until the answer to a request over HTTP began");
     describe_counter!(CALLS, "requests of other processes of the fleet");
     describe_counter!(COMMITS, "transactions that were to be committed");

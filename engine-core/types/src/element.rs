@@ -41,7 +41,7 @@ pub enum Cardinality {
 }
 
 /// Handle of an edge: what a traversal needs without a look-up.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Edge {
     /// Identifies the edge.
     pub sid: Sid,
@@ -54,7 +54,7 @@ pub struct Edge {
 }
 
 /// A vertex in an answer.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct VertexData {
     /// Engine identifier.
     pub gui: Gui,
@@ -67,7 +67,7 @@ pub struct VertexData {
 }
 
 /// One property key of an element with its values.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PropertyData {
     /// Property key.
     pub key: Str,
@@ -87,7 +87,7 @@ impl PropertyData {
 }
 
 /// An edge in an answer.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EdgeData {
     /// Handle of the edge.
     pub edge: Edge,
@@ -108,7 +108,7 @@ pub struct EdgeData {
 }
 
 /// One property statement as a value in a traversal (Gremlin `properties()`).
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PropertyRef {
     /// `Value::Vertex` or `Value::Edge`; for a meta-property the `Value::Property` of a vertex.
     pub owner: Value,

@@ -1,11 +1,12 @@
 //! Points of a plane, of space, and of the Earth, as openCypher has them.
 
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
 use std::hash::{Hash, Hasher};
 
 /// How the coordinates of a point are read. The numbers are those of the EPSG register and of Neo4j.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Crs {
     /// `x` and `y` of a plane.
     Cartesian,
@@ -73,7 +74,7 @@ impl Crs {
 }
 
 /// A point. Its coordinates are finite, and no coordinate is -0.0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Point {
     crs: Crs,
     /// The third is 0 where the system has two.

@@ -3,12 +3,15 @@
 //! `Eq` and `Hash` are *equivalence*, the relation of grouping, distinct and map keys: null is equivalent to null, NaN
 //! to NaN, and numbers of any type to each other if they are the same number. The languages' `=` is
 //! [`order::equals`](crate::order::equals).
+//!
+//! Values are serialized for files that live no longer than their process: the form may change with each release.
 
 use crate::point::Point;
 use crate::temporal::{Iso, Temporal};
 use crate::{Edge, EdgeData, Gui, PropertyRef, Str, VertexData};
 use indexmap::IndexMap;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A map with keys of any type, in order of insertion.
@@ -27,7 +30,7 @@ pub type Map = IndexMap<Value, Value>;
 /// assert_eq!(Value::Null, Value::Null);
 /// assert_eq!(order::equals(&Value::Null, &Value::Null), None);
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub enum Value {
     /// openCypher's null; never stored.
     #[default]
@@ -81,7 +84,7 @@ pub enum Value {
 }
 
 /// Gremlin's enum constants that appear as map keys.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Symbol {
     /// `T.id`
     Id,
@@ -113,7 +116,7 @@ impl Symbol {
 }
 
 /// The path of a traversal. In openCypher vertices and edges alternate, and there are no labels.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Path {
     /// The visited objects, in order.
     pub objects: Vec<Value>,

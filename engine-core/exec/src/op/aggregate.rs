@@ -8,6 +8,8 @@ use super::expand::Frontier;
 use super::scan::CountedScan;
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want, build, compute};
+use crate::batch::BATCH_ROWS;
+use crate::spill::{Arrivals, KeyOrder, Sorted, Sorter};
 use crate::value::Accumulator;
 use crate::{Batch, Column, Context, Error, Result};
 use rustc_hash::FxHashMap;
@@ -102,7 +104,40 @@ struct Group {
     accumulators: Accumulators,
 }
 
-/// Groups rows by keys.
+/// Groups that are done: the number of the group in the order of arrival, the keys, and the results.
+struct Ready {
+    columns: Vec<Vec<Value>>,
+}
+
+impl Ready {
+    fn add(&mut self, (number, group): (i64, Group), ctx: &Context<'_>) {
+        let number = std::iter::once(Value::Long(number));
+        let results = group.accumulators.into_iter().map(|one| one.finish(ctx));
+        let values = number.chain(group.keys).chain(results);
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            column.push(value);
+        }
+    }
+
+    /// Returns the rows of the groups, with the number before the slots; `None` if there are none.
+    fn take(&mut self, aggregate: &Aggregate<'_>) -> Option<Batch> {
+        let len = self.columns.first().map_or(0, Vec::len);
+        if len == 0 {
+            return None;
+        }
+        let mut columns = self.columns.iter_mut().map(|column| Column::from_values(std::mem::take(column)));
+        let number = columns.next().map(Arc::new);
+        let mut out = Batch::unbound(len, aggregate.slots);
+        for (slot, column) in aggregate.out_slots().zip(columns) {
+            out.set(slot, column);
+        }
+        out.columns.insert(0, number);
+        Some(out)
+    }
+}
+
+/// Groups rows by keys. Groups that do not fit into half of the request's memory are made of rows in files, after the
+/// others.
 pub(super) struct Aggregate<'p> {
     source: Source<'p>,
     keys: &'p [(Slot, Expr)],
@@ -115,7 +150,13 @@ pub(super) struct Aggregate<'p> {
     origins: usize,
     slots: usize,
     charged: usize,
+    /// Rows of groups that are not in memory, with the arguments of the aggregates.
+    overflow: Option<Arrivals>,
+    /// Whether the groups in memory take no more rows for now: all go to the overflow.
+    is_frozen: bool,
     pieces: Option<Pieces>,
+    /// The groups of the overflow.
+    rest: Option<Sorted>,
 }
 
 impl<'p> Aggregate<'p> {
@@ -138,32 +179,50 @@ impl<'p> Aggregate<'p> {
             origins: 1,
             slots: 0,
             charged: 0,
+            overflow: None,
+            is_frozen: false,
             pieces: None,
+            rest: None,
         })
+    }
+
+    /// The slots of the keys, and those of the results.
+    fn out_slots(&self) -> impl Iterator<Item = Slot> {
+        self.keys.iter().map(|(slot, _)| *slot).chain(self.items.iter().map(|item| item.out))
     }
 
     fn accumulators(&self) -> Accumulators {
         self.items.iter().map(|item| Accumulator::new(item.kind, item.distinct)).collect()
     }
 
-    /// Returns the group of a row; makes it for the first row.
-    fn group(&mut self, origin: u32, keys: Keys, ctx: &Context<'_>) -> Result<usize> {
+    /// Returns the group of a row; makes it for the first row. `None`: there is no memory for it, and its rows go to files.
+    fn group(&mut self, origin: u32, keys: Keys, ctx: &Context<'_>) -> Result<Option<usize>> {
         if self.keys.is_empty() {
-            return Ok(origin as usize);
+            return Ok(Some(origin as usize));
         }
         let key = (origin, keys);
         if let Some(index) = self.index.get(&key) {
-            return Ok(*index);
+            return Ok(Some(*index));
+        }
+        if self.overflow.is_some() {
+            return Ok(None);
         }
         let heap: usize = key.1.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum();
         let bytes = 2 * heap + size_of::<Group>() + self.items.len() * size_of::<Accumulator>() + 56;
-        ctx.memory.charge(bytes)?;
+        let may_spill = self.may_spill(ctx);
+        let is_full = may_spill && (self.charged + bytes) as u64 > ctx.limits.memory_bytes / 2;
+        let charged = if is_full { Ok(()) } else { ctx.memory.charge(bytes) };
+        if is_full || may_spill && charged.is_err() {
+            self.overflow = Some(Arrivals::new(self.keys.len()));
+            return Ok(None);
+        }
+        charged?;
         self.charged += bytes;
         let index = self.groups.len();
         let accumulators = self.accumulators();
         self.groups.push(Group { origin, keys: key.1.clone(), accumulators });
         self.index.insert(key, index);
-        Ok(index)
+        Ok(Some(index))
     }
 
     fn add(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<()> {
@@ -179,6 +238,16 @@ impl<'p> Aggregate<'p> {
             }
             return Ok(());
         }
+        // What groups collect may grow, too.
+        if self.may_spill(ctx) && ctx.memory.used() > ctx.limits.memory_bytes / 8 * 5 {
+            self.is_frozen = true;
+        }
+        if self.is_frozen {
+            let overflow = self.overflow.get_or_insert_with(|| Arrivals::new(self.keys.len()));
+            let rows: Vec<u32> = (0..batch.len as u32).collect();
+            return overflow.push(keys, args.iter().map(Some), &rows, ctx);
+        }
+        let mut over = vec![];
         let mut values: SmallVec<[Value; 2]> = SmallVec::new();
         let only = match (keys, &batch.origin) {
             ([column], None) => match &**column {
@@ -194,7 +263,10 @@ impl<'p> Aggregate<'p> {
                 Some(group) => *group,
                 None => {
                     let row_keys = keys.iter().map(|column| column.get(row)).collect();
-                    let group = self.group(batch.origin_of(row), row_keys, ctx)?;
+                    let Some(group) = self.group(batch.origin_of(row), row_keys, ctx)? else {
+                        over.push(row as u32);
+                        continue;
+                    };
                     if let Some(whole) = whole {
                         self.whole.insert(whole, group);
                     }
@@ -210,7 +282,73 @@ impl<'p> Aggregate<'p> {
                 rest = after;
             }
         }
-        Ok(())
+        match &mut self.overflow {
+            Some(overflow) => overflow.push(keys, args.iter().map(Some), &over, ctx),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the groups whose rows are in files, one at a time. Those that are in memory and no longer took rows go on.
+    fn rest(&mut self, overflow: Arrivals, ctx: &Context<'_>) -> Result<Sorted> {
+        let mut sorter = Sorter::new(vec![KeyOrder::PLAIN], None, 1);
+        let mut ready = Ready { columns: vec![vec![]; 1 + self.keys.len() + self.items.len()] };
+        let mut group: Option<(i64, Group)> = None;
+        let keys = self.keys.len();
+        let mut held: Vec<Option<Group>> = std::mem::take(&mut self.groups).into_iter().map(Some).collect();
+        let after_held = held.len() as i64;
+        overflow.grouped(ctx, |batch, are_first| {
+            let value = |at: usize, row: usize| {
+                batch
+                    .columns
+                    .get(at)
+                    .and_then(Option::as_ref)
+                    .map_or(Value::Unbound, |column| column.get(row))
+            };
+            for (row, is_first) in are_first.iter().enumerate() {
+                if *is_first {
+                    if let Some(ended) = group.take() {
+                        ready.add(ended, ctx);
+                    }
+                    let key: (u32, Keys) = (0, (0..keys).map(|at| value(at, row)).collect());
+                    let place = self.index.get(&key).copied();
+                    let known = place.and_then(|at| held.get_mut(at)).and_then(Option::take);
+                    group = Some(match (place, known) {
+                        (Some(place), Some(known)) => (place as i64, known),
+                        _ => {
+                            let number = value(keys, row).as_i64().unwrap_or_default();
+                            let accumulators = self.accumulators();
+                            (after_held + number, Group { origin: 0, keys: key.1, accumulators })
+                        }
+                    });
+                }
+                let Some((_, Group { accumulators, .. })) = &mut group else { continue };
+                let mut at = keys + 1;
+                for (item, accumulator) in self.items.iter().zip(accumulators) {
+                    let own: SmallVec<[Value; 2]> =
+                        (at..at + item.args.len()).map(|at| value(at, row)).collect();
+                    accumulator.add(&own, ctx)?;
+                    at += item.args.len();
+                }
+            }
+            sorter.push_some(ready.take(self), ctx)
+        })?;
+        let ended = held.into_iter().enumerate().filter_map(|(at, held)| Some((at as i64, held?)));
+        for (count, group) in group.into_iter().chain(ended).enumerate() {
+            ready.add(group, ctx);
+            if count % BATCH_ROWS == BATCH_ROWS - 1 {
+                ctx.check()?;
+                sorter.push_some(ready.take(self), ctx)?;
+            }
+        }
+        sorter.push_some(ready.take(self), ctx)?;
+        self.index.clear();
+        ctx.memory.release(std::mem::take(&mut self.charged));
+        sorter.finish(true, ctx)
+    }
+
+    /// Whether groups may go to files. With several origins their groups would have to come in turns.
+    fn may_spill(&self, ctx: &Context<'_>) -> bool {
+        ctx.spill_files().is_some() && self.origins == 1 && !self.keys.is_empty()
     }
 
     fn drain(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
@@ -246,6 +384,9 @@ impl<'p> Aggregate<'p> {
     }
 
     fn finish(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
+        if self.is_frozen {
+            return Ok(Pieces::default());
+        }
         self.index.clear();
         self.whole.clear();
         let mut groups = std::mem::take(&mut self.groups);
@@ -269,8 +410,7 @@ impl<'p> Aggregate<'p> {
         }
         ctx.memory.release(std::mem::take(&mut self.charged));
         let mut out = Batch::unbound(origins.len(), self.slots);
-        let slots = self.keys.iter().map(|(slot, _)| *slot).chain(self.items.iter().map(|item| item.out));
-        for (slot, column) in slots.zip(columns) {
+        for (slot, column) in self.out_slots().zip(columns) {
             out.set(slot, Column::from_values(column));
         }
         self.yielded(out, origins, ctx)
@@ -290,7 +430,14 @@ impl Operator for Aggregate<'_> {
         if self.pieces.is_none() {
             self.pieces = Some(self.drain(ctx)?);
         }
-        Ok(self.pieces.as_mut().and_then(|pieces| pieces.next(want, ctx)))
+        // The groups in memory come first.
+        if let Some(batch) = self.pieces.as_mut().and_then(|pieces| pieces.next(want, ctx)) {
+            return Ok(Some(batch));
+        }
+        if let Some(overflow) = self.overflow.take() {
+            self.rest = Some(self.rest(overflow, ctx)?);
+        }
+        self.rest.as_mut().map_or(Ok(None), |rest| rest.next(want, ctx))
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
@@ -300,6 +447,13 @@ impl Operator for Aggregate<'_> {
         ctx.memory.release(std::mem::take(&mut self.charged));
         if let Some(mut pieces) = self.pieces.take() {
             pieces.clear(ctx);
+        }
+        self.is_frozen = false;
+        if let Some(mut overflow) = self.overflow.take() {
+            overflow.clear(ctx);
+        }
+        if let Some(mut rest) = self.rest.take() {
+            rest.clear(ctx);
         }
         self.origins = feed.origins.max(1);
         self.slots = feed.batch.columns.len();

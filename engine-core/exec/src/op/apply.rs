@@ -33,7 +33,7 @@ impl<'p> Subplan<'p> {
     pub(super) fn start_rows(&mut self, outer: &Batch, rows: &[u32], ctx: &Context<'_>) {
         let mut batch = if rows.len() == outer.len { outer.clone() } else { outer.gather(rows) };
         batch.origin = (outer.len > 1).then(|| Arc::new(rows.to_vec()));
-        self.root.feed(ctx, Feed { batch, origins: outer.len, fresh: true });
+        self.root.feed(ctx, Feed::new(batch, outer.len));
     }
 
     pub(super) fn next(&mut self, ctx: &Context<'_>, rows: usize) -> Result<Option<Batch>> {

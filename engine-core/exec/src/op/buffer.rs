@@ -2,6 +2,7 @@
 
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
+use crate::spill::Queue;
 use crate::{Batch, Context, Result};
 use std::collections::VecDeque;
 
@@ -22,6 +23,11 @@ impl Buffer {
         self.rows += batch.len;
         self.batches.push_back(batch);
         Ok(())
+    }
+
+    /// Number of bytes that are charged.
+    pub(crate) fn bytes(&self) -> usize {
+        self.charged
     }
 
     /// Number of buffered rows.
@@ -61,7 +67,7 @@ impl Buffer {
 
 /// One large batch that is yielded in pieces, in a given order of its rows.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(crate) struct Pieces {
     batch: Batch,
     order: Vec<u32>,
     at: usize,
@@ -70,14 +76,14 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// Charges a batch, to yield these rows in this order.
-    pub(super) fn new(batch: Batch, order: Vec<u32>, ctx: &Context<'_>) -> Result<Self> {
+    pub(crate) fn new(batch: Batch, order: Vec<u32>, ctx: &Context<'_>) -> Result<Self> {
         let charged = batch.bytes() + order.len() * size_of::<u32>();
         ctx.memory.charge(charged)?;
         Ok(Self { batch, order, at: 0, charged })
     }
 
     /// Returns the next piece; `None` at the end.
-    pub(super) fn next(&mut self, want: Want<'_>, ctx: &Context<'_>) -> Option<Batch> {
+    pub(crate) fn next(&mut self, want: Want<'_>, ctx: &Context<'_>) -> Option<Batch> {
         let end = self.order.len().min(self.at + want.rows.min(BATCH_ROWS));
         if self.at >= end {
             self.clear(ctx);
@@ -89,7 +95,7 @@ impl Pieces {
     }
 
     /// Drops the batch and releases its memory.
-    pub(super) fn clear(&mut self, ctx: &Context<'_>) {
+    pub(crate) fn clear(&mut self, ctx: &Context<'_>) {
         ctx.memory.release(std::mem::take(&mut self.charged));
         *self = Self::default();
     }
@@ -98,13 +104,13 @@ impl Pieces {
 /// Reads all input before it yields a row.
 pub(super) struct Eager<'p> {
     input: Boxed<'p>,
-    buffer: Buffer,
+    queue: Queue,
     drained: bool,
 }
 
 impl<'p> Eager<'p> {
     pub(super) fn new(input: Boxed<'p>) -> Self {
-        Self { input, buffer: Buffer::default(), drained: false }
+        Self { input, queue: Queue::default(), drained: false }
     }
 }
 
@@ -113,15 +119,15 @@ impl Operator for Eager<'_> {
         if !self.drained {
             while let Some(batch) = self.input.next(ctx, Want::ALL)? {
                 ctx.check()?;
-                self.buffer.push(batch, ctx)?;
+                self.queue.push(batch, ctx)?;
             }
             self.drained = true;
         }
-        Ok(self.buffer.pop(ctx))
+        self.queue.pop(ctx)
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        self.buffer.clear(ctx);
+        self.queue.clear(ctx);
         self.drained = false;
         self.input.feed(ctx, feed);
     }

@@ -516,7 +516,7 @@ impl Operator for Intersect<'_> {
             self.current = if self.read(&rows, want, ctx)? {
                 Current::Rows(rows)
             } else {
-                let feed = Feed { batch: rows.batch, origins: self.origins, fresh: true };
+                let feed = Feed::new(rows.batch, self.origins);
                 self.steps.feed(ctx, feed);
                 Current::Steps
             };

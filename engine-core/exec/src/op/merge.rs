@@ -25,7 +25,7 @@ impl<'p> Merge<'p> {
         for plan in [&mut self.matching, &mut self.create] {
             let mut batch = outer.gather(&[row as u32]);
             batch.origin = None;
-            plan.feed(ctx, Feed { batch, origins: 1, fresh: true });
+            plan.feed(ctx, Feed::new(batch, 1));
             let mut any = false;
             while let Some(mut batch) = plan.next(ctx, Want::ALL)? {
                 ctx.check()?;

@@ -44,7 +44,7 @@ mod walk;
 mod write;
 mod write_properties;
 
-pub(crate) use buffer::Buffer;
+pub(crate) use buffer::{Buffer, Pieces};
 
 use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
 use crate::{Context, Error, Result};
@@ -131,14 +131,20 @@ pub(crate) struct Feed {
     pub(crate) origins: usize,
     /// Whether operators reset their state; `false` between the rounds of a repeat.
     pub(crate) fresh: bool,
+    /// Whether more feeds may follow that are not fresh.
+    pub(crate) rounds: bool,
 }
 
 impl Feed {
+    pub(crate) fn new(batch: Batch, origins: usize) -> Self {
+        Self { batch, origins, fresh: true, rounds: false }
+    }
+
     /// Makes a feed in which each outer row is its own origin.
     pub(crate) fn each_row(outer: &Batch) -> Self {
         let mut batch = outer.clone();
         batch.origin = (outer.len > 1).then(|| std::sync::Arc::new((0..outer.len as u32).collect()));
-        Self { batch, origins: outer.len, fresh: true }
+        Self::new(batch, outer.len)
     }
 }
 

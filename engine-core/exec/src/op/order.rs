@@ -2,11 +2,9 @@
 
 use super::buffer::{Buffer, Pieces};
 use super::{Boxed, Feed, Operator, Want, compute};
-use crate::value::sorted_rows;
-use crate::{Batch, Column, Context, Result};
-use std::cmp::Ordering;
-use tidegraph_plan::{Expr, SortKey, TotalOrder};
-use tidegraph_types::order::{gremlin_order, order};
+use crate::spill::{KeyOrder, Sorted, Sorter};
+use crate::{Batch, Context, Result};
+use tidegraph_plan::{Expr, SortKey};
 
 /// Rows beyond the needed ones that are kept before the surplus is dropped.
 const SLACK_ROWS: usize = 4096;
@@ -16,10 +14,10 @@ pub(super) struct Sort<'p> {
     input: Boxed<'p>,
     keys: &'p [SortKey],
     top: Option<(Option<&'p Expr>, Option<&'p Expr>)>,
-    /// Input batches, with the sort keys as their first columns.
-    buffer: Buffer,
     origins: usize,
-    pieces: Option<Pieces>,
+    /// Input rows, with the sort keys as their first columns.
+    sorter: Option<Sorter>,
+    sorted: Option<Sorted>,
 }
 
 impl<'p> Sort<'p> {
@@ -29,7 +27,7 @@ impl<'p> Sort<'p> {
         keys: &'p [SortKey],
         top: Option<(Option<&'p Expr>, Option<&'p Expr>)>,
     ) -> Self {
-        Self { input, keys, top, buffer: Buffer::default(), origins: 1, pieces: None }
+        Self { input, keys, top, origins: 1, sorter: None, sorted: None }
     }
 
     /// Returns how many rows of each origin the slice above can use.
@@ -40,79 +38,33 @@ impl<'p> Sort<'p> {
         Ok(usize::try_from(skip.saturating_add(limit)).ok())
     }
 
-    /// Returns the sorted order of a batch's rows, cut to the first `most` of each origin.
-    fn sorted(&self, batch: &Batch, most: Option<usize>, ctx: &Context<'_>) -> Result<Vec<u32>> {
-        let keys: Vec<(&Column, &SortKey)> = (self.keys.iter().zip(&batch.columns))
-            .filter_map(|(key, column)| column.as_deref().map(|column| (column, key)))
-            .collect();
-        let value_bytes = keys.iter().map(|(column, _)| column.largest_value_bytes()).max().unwrap_or(0);
-        let mut rows = sorted_rows(ctx, batch.len, value_bytes, |a, b| {
-            let (a, b) = (a as usize, b as usize);
-            let by_origin = batch.origin_of(a).cmp(&batch.origin_of(b));
-            keys.iter().fold(by_origin, |ordering, (column, key)| {
-                ordering.then_with(|| {
-                    let ordering = cell_order(column, a, b, key.order);
-                    if key.descending { ordering.reverse() } else { ordering }
-                })
-            })
-        })?;
-        if let Some(most) = most {
-            let (mut origin, mut seen) = (u32::MAX, 0);
-            rows.retain(|row| {
-                let of = batch.origin_of(*row as usize);
-                seen = if of == origin { seen + 1 } else { 1 };
-                origin = of;
-                seen <= most
-            });
-        }
-        Ok(rows)
-    }
-
-    fn drain(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
-        let most = self.most(ctx)?;
-        let threshold = most.and_then(|most| most.checked_mul(2 * self.origins)).map(|n| n + SLACK_ROWS);
+    fn drain(&mut self, ctx: &Context<'_>) -> Result<Sorted> {
+        let orders = self.keys.iter().map(|key| KeyOrder { order: key.order, descending: key.descending });
+        let sorter = self.sorter.insert(Sorter::new(orders.collect(), self.most(ctx)?, self.origins));
         while let Some(mut batch) = self.input.next(ctx, Want::ALL)? {
             ctx.check()?;
             let keys = compute::columns(self.keys.iter().map(|key| &key.expr), &batch, ctx)?;
             batch.columns.splice(0..0, keys.into_iter().map(Some));
-            self.buffer.push(batch, ctx)?;
-            if threshold.is_some_and(|threshold| self.buffer.rows() > threshold) {
-                let all = self.buffer.take(ctx);
-                let kept = self.sorted(&all, most, ctx)?;
-                self.buffer.push(all.gather(&kept), ctx)?;
-            }
+            sorter.push(batch, ctx)?;
         }
-        let mut all = self.buffer.take(ctx);
-        let rows = self.sorted(&all, most, ctx)?;
-        all.columns.drain(..self.keys.len().min(all.columns.len()));
-        Pieces::new(all, rows, ctx)
-    }
-}
-
-fn cell_order(column: &Column, a: usize, b: usize, by: TotalOrder) -> Ordering {
-    match column {
-        Column::Values(values) => match by {
-            TotalOrder::OpenCypher => order(&values[a], &values[b]),
-            TotalOrder::Gremlin => gremlin_order(&values[a], &values[b]),
-        },
-        Column::Vertices(guis) => guis[a].cmp(&guis[b]),
-        Column::Edges(edges) => edges[a].sid.cmp(&edges[b].sid),
-        Column::Constant(..) => Ordering::Equal,
+        sorter.finish(true, ctx)
     }
 }
 
 impl Operator for Sort<'_> {
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
-        if self.pieces.is_none() {
-            self.pieces = Some(self.drain(ctx)?);
+        if self.sorted.is_none() {
+            self.sorted = Some(self.drain(ctx)?);
         }
-        Ok(self.pieces.as_mut().and_then(|pieces| pieces.next(want, ctx)))
+        self.sorted.as_mut().map_or(Ok(None), |sorted| sorted.next(want, ctx))
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        self.buffer.clear(ctx);
-        if let Some(mut pieces) = self.pieces.take() {
-            pieces.clear(ctx);
+        if let Some(mut sorter) = self.sorter.take() {
+            sorter.clear(ctx);
+        }
+        if let Some(mut sorted) = self.sorted.take() {
+            sorted.clear(ctx);
         }
         self.origins = feed.origins.max(1);
         self.input.feed(ctx, feed);

@@ -201,7 +201,7 @@ impl<'p> QuantifiedPath<'p> {
         ctx.memory.release(level.bytes);
         if let Some(mut body) = level.body {
             // The subplan releases what it holds.
-            body.feed(ctx, Feed { batch: Batch::default(), origins: 0, fresh: true });
+            body.feed(ctx, Feed::new(Batch::default(), 0));
             if self.spare.len() < SPARE {
                 self.spare.push(body);
             }

@@ -2,6 +2,7 @@
 //! state, and a slice counts anew.
 
 use super::{Boxed, Done, Feed, Operator, Want, compute};
+use crate::spill::{Arrivals, Sorted};
 use crate::{Batch, Context, Result};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -103,6 +104,9 @@ impl Operator for Slice<'_> {
 }
 
 /// Yields the first of the rows with equivalent values.
+///
+/// Values that do not fit into half of the request's memory go to files, with their rows: those rows come at the end, in
+/// the order of their arrival too.
 pub(super) struct Distinct<'p> {
     input: Boxed<'p>,
     by: &'p [Expr],
@@ -110,44 +114,93 @@ pub(super) struct Distinct<'p> {
     vertices: FxHashSet<(u32, Gui)>,
     others: FxHashSet<(u32, SmallVec<[Value; 1]>)>,
     charged: usize,
+    /// Whether values are compared with those of later feeds, too. Those in files could not be.
+    rounds: bool,
+    /// Rows whose values are not in memory.
+    overflow: Option<Arrivals>,
+    /// What is left of them.
+    rest: Option<Sorted>,
 }
 
 impl<'p> Distinct<'p> {
     pub(super) fn new(input: Boxed<'p>, by: &'p [Expr]) -> Self {
-        Self { input, by, vertices: FxHashSet::default(), others: FxHashSet::default(), charged: 0 }
+        Self {
+            input,
+            by,
+            vertices: FxHashSet::default(),
+            others: FxHashSet::default(),
+            charged: 0,
+            rounds: false,
+            overflow: None,
+            rest: None,
+        }
     }
 
     fn fresh_rows(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<u32>> {
         let columns = compute::columns(self.by, batch, ctx)?;
+        let may_spill = ctx.spill_files().is_some() && batch.origin.is_none() && !self.rounds;
+        let half = usize::try_from(ctx.limits.memory_bytes / 2).unwrap_or(usize::MAX);
         let mut kept = Vec::with_capacity(batch.len);
-        let mut bytes = 0;
+        let mut over = vec![];
         for row in 0..batch.len {
             let origin = batch.origin_of(row);
-            let fresh = match &columns[..] {
-                [column] if let Some(gui) = column.vertex(row) => self.vertices.insert((origin, gui)),
-                columns => {
+            let vertex = if let [column] = &columns[..] { column.vertex(row) } else { None };
+            let mut bytes = 24;
+            let other = match vertex {
+                Some(gui) if self.vertices.contains(&(origin, gui)) => continue,
+                Some(_) => None,
+                None => {
                     let values: SmallVec<[Value; 1]> = columns.iter().map(|c| c.get(row)).collect();
-                    let size: usize = values.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum();
-                    let fresh = self.others.insert((origin, values));
-                    bytes += if fresh { size } else { 0 };
-                    fresh
+                    bytes += values.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum::<usize>();
+                    let entry = (origin, values);
+                    if self.others.contains(&entry) {
+                        continue;
+                    }
+                    Some(entry)
                 }
             };
-            if fresh {
-                kept.push(row as u32);
-                bytes += 24;
+            let is_full = self.overflow.is_some() || self.charged + bytes > half;
+            if may_spill && (is_full || ctx.memory.charge(bytes).is_err()) {
+                self.overflow.get_or_insert_with(|| Arrivals::new(columns.len()));
+                over.push(row as u32);
+                continue;
             }
+            if !may_spill {
+                ctx.memory.charge(bytes)?;
+            }
+            self.charged += bytes;
+            match (other, vertex) {
+                (Some(entry), _) => drop(self.others.insert(entry)),
+                (None, Some(gui)) => drop(self.vertices.insert((origin, gui))),
+                (None, None) => {}
+            }
+            kept.push(row as u32);
         }
-        ctx.memory.charge(bytes)?;
-        self.charged += bytes;
+        if let Some(overflow) = &mut self.overflow {
+            overflow.push(&columns, batch.columns.iter().map(Option::as_ref), &over, ctx)?;
+        }
         Ok(kept)
+    }
+
+    fn forget(&mut self, ctx: &Context<'_>) {
+        self.vertices.clear();
+        self.others.clear();
+        ctx.memory.release(std::mem::take(&mut self.charged));
     }
 }
 
 impl Operator for Distinct<'_> {
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
         loop {
-            let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
+            if let Some(rest) = &mut self.rest {
+                return rest.next(want, ctx);
+            }
+            let Some(batch) = self.input.next(ctx, want)? else {
+                let Some(overflow) = self.overflow.take() else { return Ok(None) };
+                self.forget(ctx);
+                self.rest = Some(overflow.firsts(ctx)?);
+                continue;
+            };
             ctx.check()?;
             let kept = self.fresh_rows(&batch, ctx)?;
             if !kept.is_empty() {
@@ -158,10 +211,15 @@ impl Operator for Distinct<'_> {
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         if feed.fresh {
-            self.vertices.clear();
-            self.others.clear();
-            ctx.memory.release(std::mem::take(&mut self.charged));
+            self.forget(ctx);
+            if let Some(mut overflow) = self.overflow.take() {
+                overflow.clear(ctx);
+            }
+            if let Some(mut rest) = self.rest.take() {
+                rest.clear(ctx);
+            }
         }
+        self.rounds = feed.rounds;
         self.input.feed(ctx, feed);
     }
 }

@@ -2,13 +2,14 @@
 //! fixed number of seconds.
 
 use super::{NANOS_OF_SECOND, SECONDS_OF_DAY};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 /// Seconds of an average month: a twelfth of 365.2425 days.
 const SECONDS_OF_MONTH: i64 = 2_629_746;
 
 /// A length of time. Equal durations have equal parts: a day is not 24 hours.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Duration {
     months: i64,
     days: i64,

@@ -20,6 +20,7 @@ use crate::Value;
 use jiff::civil::{self, Weekday};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub const NANOS_OF_SECOND: i64 = 1_000_000_000;
 pub const SECONDS_OF_DAY: i64 = 86_400;
 
 /// A value of a temporal type other than [`Value::DateTime`](crate::Value::DateTime). Years are -9999 to 9999.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Temporal {
     /// A date.
     Date(civil::Date),
@@ -47,12 +48,21 @@ pub enum Temporal {
 }
 
 /// A time of day with an offset from UTC.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OffsetTime {
     /// The time of day where the offset holds.
     pub time: civil::Time,
     /// The offset, at most 18 hours.
+    #[serde(serialize_with = "write_offset", deserialize_with = "read_offset")]
     pub offset: Offset,
+}
+
+fn write_offset<S: Serializer>(offset: &Offset, serializer: S) -> Result<S::Ok, S::Error> {
+    offset.seconds().serialize(serializer)
+}
+
+fn read_offset<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Offset, D::Error> {
+    Offset::from_seconds(i32::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
 impl OffsetTime {

@@ -1,7 +1,7 @@
 //! `tidegraph serve`: opens the database, watches the drop folder, and serves HTTP until SIGTERM.
 
 use super::access::Access;
-use super::size::MemorySize;
+use super::size::{ByteSize, MemorySize};
 use crate::admission;
 use crate::audit::Audit;
 use crate::authentication::Authentication;
@@ -69,6 +69,10 @@ pub struct Listen {
     /// where the system does not report its memory.
     #[arg(long, env = "TIDEGRAPH_QUERY_MEMORY_TOTAL")]
     query_memory_total: Option<MemorySize>,
+    /// Most bytes that all queries together may have in temporary files, where rows go that a query cannot hold in its
+    /// memory: an amount with a unit (`20GiB`), or 0, so that such queries fail. Default: half of what is free.
+    #[arg(long, env = "TIDEGRAPH_QUERY_SPILL_TOTAL")]
+    query_spill_total: Option<ByteSize>,
     /// Largest number of rows in an answer.
     #[arg(long, default_value_t = Options::default().query_rows)]
     query_rows: u64,
@@ -131,7 +135,8 @@ pub struct Serve {
     /// machine or container (`75%`). Properties that do not fit are kept on disk. Without it there is no limit.
     #[arg(long, env = "TIDEGRAPH_MEMORY_BUDGET")]
     memory_budget: Option<MemorySize>,
-    /// Local directory for properties that do not fit into memory, best on NVMe. Without it: a directory inside --data.
+    /// Local directory for properties that do not fit into memory, and for temporary files of queries, best on NVMe. Without
+    /// it: a directory inside --data.
     #[arg(long)]
     spill_dir: Option<PathBuf>,
     /// Number of partitions of a new graph, a power of two.
@@ -267,6 +272,7 @@ impl Listen {
     pub fn apply(&self, options: &mut Options) {
         options.query_timeout = Duration::from_millis(self.query_timeout_ms);
         options.query_memory_bytes = self.query_memory_bytes;
+        options.query_spill_bytes = self.query_spill_total.map(|ByteSize(bytes)| bytes);
         options.query_rows = self.query_rows;
         options.streams = self.streams;
     }

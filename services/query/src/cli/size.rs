@@ -65,6 +65,22 @@ impl FromStr for MemorySize {
     }
 }
 
+/// A number of bytes, which may be 0.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ByteSize(pub u64);
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("0", _) => Ok(Self(0)),
+            (_, Ok(MemorySize::Bytes(bytes))) => Ok(Self(bytes)),
+            _ => Err(format!("`{text}` is not a number of bytes: write it like 20GiB, 500MB, 1000000 or 0")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +96,16 @@ mod tests {
         for wrong in ["", "GiB", "-1", "0", "0%", "101%", "1 TiBB", "1.2.3", "9e9"] {
             let error = wrong.parse::<MemorySize>().unwrap_err();
             assert!(error.contains(&format!("`{wrong}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_bytes_may_be_zero() {
+        for (text, bytes) in [("0", 0), ("1", 1), ("20GiB", 20 << 30)] {
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
+        }
+        for wrong in ["", "50%", "00GiB", "-1"] {
+            assert!(wrong.parse::<ByteSize>().is_err(), "{wrong}");
         }
     }
 }
