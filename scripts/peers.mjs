@@ -25,6 +25,7 @@ const workloads = {
   identity: ["gremlin", "neo4j"],
   drivers: ["gremlin", "neo4j"],
   pokec: ["neo4j", "kuzu"],
+  lsqb: ["neo4j", "kuzu"],
   load: ["gremlin", "neo4j", "kuzu"],
   ycsb: ["cassandra", "cassandra-durable", "cassandra-cluster"],
 };

@@ -13,6 +13,11 @@ use tidegraph_engine::Database;
 /// Makes the next call of a client.
 pub type Next<'a> = dyn Fn(&mut ChaCha8Rng) -> Vec<Call> + Sync + 'a;
 
+/// Returns the stream of random numbers of a seed.
+pub fn random(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
 /// Results of one round.
 pub struct Round {
     /// Number of calls, failed ones included.

@@ -14,6 +14,11 @@ pub fn social(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
     write(&Spec { graph: Graph::Social, scale, seed }, folder)
 }
 
+/// Writes the network; `scale` is the number of persons.
+pub fn network(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
+    write(&Spec { graph: Graph::Network, scale, seed }, folder)
+}
+
 fn write(spec: &Spec, folder: &Path) -> anyhow::Result<()> {
     files::write(spec, Dialect::GREMLIN, false, folder, |_, _| ())?;
     Ok(())

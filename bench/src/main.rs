@@ -27,6 +27,7 @@ mod http;
 mod identity;
 mod kronecker;
 mod load;
+mod lsqb;
 mod machine;
 mod micro;
 mod peers;
@@ -63,6 +64,8 @@ enum Workload {
     Identity(Flags),
     /// Social graph: point reads, two hops, shortest paths, aggregation.
     Pokec(Flags),
+    /// Network of persons and messages: the nine counts of the Labelled Subgraph Query Benchmark.
+    Lsqb(Flags),
     /// Loading files until the graph can be queried.
     Load(Flags),
     /// The HTTP layer alone, and Bolt beside it.
@@ -87,8 +90,8 @@ enum Workload {
 /// Flags of every workload.
 #[derive(Args, Clone, Debug)]
 struct Flags {
-    /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet), or the
-    /// exponent of the number of vertices (pokec, scan).
+    /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet),
+    /// persons (lsqb), or the exponent of the number of vertices (pokec, scan).
     #[arg(long)]
     scale: Option<u64>,
     /// Seed of the graph and of the start ids.
@@ -106,7 +109,7 @@ struct Flags {
     /// Number of rounds; the report shows medians.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Run only these parts of the workloads identity and drivers: SR1 to SR5, SW1 to SW5, mixed.
+    /// Run only these parts of the workloads identity and drivers (SR1 to SR5, SW1 to SW5, mixed) and lsqb (q1 to q9).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Length of a round in milliseconds.
@@ -132,6 +135,7 @@ impl Workload {
         match self {
             Self::Identity(flags) => flags.measure("identity", identity::run),
             Self::Pokec(flags) => flags.measure("pokec", pokec::run),
+            Self::Lsqb(flags) => flags.measure("lsqb", lsqb::run),
             Self::Load(flags) => flags.measure("load", load::run),
             Self::Http(flags) => flags.without_peers()?.measure("http", http::run),
             Self::Drivers(flags) => flags.measure("drivers", drivers::run),

@@ -36,10 +36,10 @@ pub enum Kind {
     Postgres,
     /// Gremlin Server with TinkerGraph (identity, load).
     Gremlin,
-    /// Neo4j Community over Bolt (identity, pokec, load).
+    /// Neo4j Community over Bolt (identity, pokec, lsqb, load).
     #[value(name = "neo4j")]
     Neo4j,
-    /// Kùzu, embedded (pokec, load).
+    /// Kùzu, embedded (pokec, lsqb, load).
     Kuzu,
     /// Apache Cassandra, one node (ycsb).
     Cassandra,
@@ -82,6 +82,8 @@ pub struct Peer {
     /// Name in the report.
     pub label: String,
     server: Server,
+    /// Duration of its load in seconds, if it loaded the files.
+    pub loaded_s: Option<f64>,
     /// Questions that it answers differently or cannot be asked.
     refused: HashSet<&'static str>,
 }
@@ -93,6 +95,8 @@ pub enum Data {
     Identity,
     /// The social graph: profiles that are friends of each other.
     Social,
+    /// The network of persons, forums and messages.
+    Network,
 }
 
 /// A question of a workload.
@@ -147,6 +151,7 @@ impl Peers {
         let able: &[Kind] = match data {
             Data::Identity => &[Kind::Postgres, Kind::Gremlin, Kind::Neo4j],
             Data::Social => &[Kind::Postgres, Kind::Neo4j, Kind::Kuzu],
+            Data::Network => &[Kind::Neo4j, Kind::Kuzu],
         };
         let (kinds, named) = wanted(flags, able)?;
         let mut peers = vec![];
@@ -178,8 +183,12 @@ impl Peers {
         question: &Question,
     ) -> anyhow::Result<()> {
         let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0xc0de);
-        let calls: Vec<Call> =
+        let mut calls: Vec<Call> =
             std::iter::repeat_with(|| (question.next)(&mut random)).take(COMPARED).flatten().collect();
+        if calls.iter().all(|call| call.parameters.is_empty()) {
+            // Without parameters all calls have the same answer.
+            calls.truncate(1);
+        }
         let mut ours = vec![];
         for call in &calls {
             let compared = match &question.compared {
@@ -257,11 +266,12 @@ fn different_rows(
 
 impl Peer {
     fn start(kind: Kind, flags: &Flags, data: Data, database: &Database, csv: &Path) -> anyhow::Result<Self> {
+        let mut loaded_s = None;
         let (label, server) = match (kind, data) {
             (Kind::Postgres, _) => {
                 let server = match data {
                     Data::Identity => Postgres::start(database, flags.round())?,
-                    Data::Social => Postgres::start_social(database, flags.round())?,
+                    Data::Social | Data::Network => Postgres::start_social(database, flags.round())?,
                 };
                 ("PostgreSQL 15, pgbench, prepared".to_owned(), Server::Postgres(Box::new(server)))
             }
@@ -275,16 +285,37 @@ impl Peer {
                 };
                 let status = database.status();
                 loaded.expect(status.vertices, status.edges)?;
+                loaded_s = Some(loaded.seconds);
                 eprintln!("{}: loaded in {:.1} s", program.name(), loaded.seconds);
                 (program.name().to_owned(), Server::Program(Box::new(program)))
             }
         };
-        Ok(Self { kind, label, server, refused: HashSet::new() })
+        Ok(Self { kind, label, server, loaded_s, refused: HashSet::new() })
     }
 
     /// Returns whether it runs in the process of its client, so that it is compared with calls in this process.
     pub fn beside_embedded(&self) -> bool {
         matches!(self.kind, Kind::Kuzu | Kind::Postgres)
+    }
+
+    /// Returns the numbers of threads for one query with which it can be measured, or a single `None` if it does not let
+    /// its user choose.
+    pub fn thread_counts(&self) -> Vec<Option<usize>> {
+        if self.kind != Kind::Kuzu {
+            return vec![None];
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut counts = vec![Some(1), Some(cores)];
+        counts.dedup();
+        counts
+    }
+
+    /// Sets the number of threads for one query.
+    pub fn use_threads(&mut self, threads: usize) -> anyhow::Result<()> {
+        match &mut self.server {
+            Server::Program(program) => program.use_threads(threads),
+            Server::Postgres(_) => anyhow::bail!("{} does not let its user choose the threads", self.label),
+        }
     }
 
     /// Returns how its answers differ, or `None` if they are equal.

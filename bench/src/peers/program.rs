@@ -263,6 +263,11 @@ impl Program {
         Ok(serde_json::from_value(ask(&mut self.client, &json!({"op": "load", "folder": csv}))?)?)
     }
 
+    /// Sets the number of threads for one query.
+    pub fn use_threads(&mut self, threads: usize) -> anyhow::Result<()> {
+        ask(&mut self.client, &json!({"op": "threads", "threads": threads})).map(drop)
+    }
+
     /// Returns the answers in the common notation, sorted.
     pub fn rows(
         &mut self,

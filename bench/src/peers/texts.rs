@@ -114,7 +114,61 @@ const KUZU: &[(&str, &str)] = &[
     ),
     ("ages of all", "MATCH (n:`Profile`) RETURN n.age AS age, count(*) AS profiles"),
     ("single write", "CREATE (n:Written {age: $age, region: 'bench', completion: 50}) RETURN id(n)"),
+    // As in LSQB's texts for Kùzu, a message is one table whether it is a post or a comment, and a table of edges has one
+    // kind of ends.
+    (
+        "q1",
+        "MATCH (:Country)<-[:IS_PART_OF_City_Country]-(:City)<-[:IS_LOCATED_IN_Person_City]-(:Person)\
+         <-[:HAS_MEMBER]-(:Forum)-[:CONTAINER_OF]->(:Message)<-[:REPLY_OF]-(:Message)\
+         -[:HAS_TAG_Message_Tag]->(:Tag)-[:HAS_TYPE]->(:TagClass) \
+         RETURN count(*) AS count",
+    ),
+    (
+        "q2",
+        "MATCH (person1:Person)-[:KNOWS]-(person2:Person), \
+         (person1)<-[:HAS_CREATOR]-(comment:Message)-[:REPLY_OF_Post]->(post:Message)-[:HAS_CREATOR]->(person2) \
+         RETURN count(*) AS count",
+    ),
+    (
+        "q3",
+        "MATCH (country:Country) \
+         MATCH (person1:Person)-[:IS_LOCATED_IN_Person_City]->(city1:City)-[:IS_PART_OF_City_Country]->(country) \
+         MATCH (person2:Person)-[:IS_LOCATED_IN_Person_City]->(city2:City)-[:IS_PART_OF_City_Country]->(country) \
+         MATCH (person3:Person)-[:IS_LOCATED_IN_Person_City]->(city3:City)-[:IS_PART_OF_City_Country]->(country) \
+         MATCH (person1)-[:KNOWS]-(person2)-[:KNOWS]-(person3)-[:KNOWS]-(person1) \
+         RETURN count(*) AS count",
+    ),
+    (
+        "q4",
+        "MATCH (:Tag)<-[:HAS_TAG_Message_Tag]-(message:Message)-[:HAS_CREATOR]->(creator:Person), \
+         (message)<-[:LIKES]-(liker:Person), (message)<-[:REPLY_OF]-(comment:Message) \
+         RETURN count(*) AS count",
+    ),
+    (
+        "q5",
+        "MATCH (tag1:Tag)<-[:HAS_TAG_Message_Tag]-(message:Message)<-[:REPLY_OF]-(comment:Message)\
+         -[:HAS_TAG_Message_Tag]->(tag2:Tag) \
+         WHERE id(tag1) <> id(tag2) \
+         RETURN count(*) AS count",
+    ),
+    (
+        "q7",
+        "MATCH (:Tag)<-[:HAS_TAG_Message_Tag]-(message:Message)-[:HAS_CREATOR]->(creator:Person) \
+         OPTIONAL MATCH (message)<-[:LIKES]-(liker:Person) \
+         OPTIONAL MATCH (message)<-[:REPLY_OF]-(comment:Message) \
+         RETURN count(*) AS count",
+    ),
+    (
+        "q8",
+        "MATCH (tag1:Tag)<-[:HAS_TAG_Message_Tag]-(message:Message)<-[:REPLY_OF]-(comment:Message)\
+         -[:HAS_TAG_Message_Tag]->(tag2:Tag) \
+         WHERE NOT (comment)-[:HAS_TAG_Message_Tag]->(tag1) AND id(tag1) <> id(tag2) \
+         RETURN count(*) AS count",
+    ),
 ];
+
+/// The queries of LSQB, which Neo4j is asked in Tidegraph's words, and Kùzu too if [`KUZU`] has no others.
+const SAME: [&str; 9] = ["q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9"];
 
 /// Returns the text of a question for a peer, or `None` if the peer cannot be asked. `ours` is Tidegraph's text.
 pub fn text(kind: Kind, name: &str, ours: &'static str) -> Option<&'static str> {
@@ -126,5 +180,6 @@ pub fn text(kind: Kind, name: &str, ours: &'static str) -> Option<&'static str> 
             return None;
         }
     };
-    table.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+    let own = table.iter().find(|(n, _)| *n == name).map(|(_, text)| *text);
+    own.or_else(|| SAME.contains(&name).then_some(ours))
 }

@@ -44,6 +44,33 @@ def notation(value):
     return "null" if value is None else str(value)
 
 
+class Table:
+    """A file of Gremlin CSV, and the queries that read it."""
+
+    def __init__(self, file):
+        self.file = file
+        with file.open(encoding="utf-8") as lines:
+            self.header, self.first = next(lines).strip().split(","), next(lines).strip().split(",")
+        columns = [c.split("(")[0].split(":") for c in self.header]
+        self.types = [TYPES[c[1].lower()] if len(c) > 1 else "STRING" for c in columns]
+        self.kept = [(n, c[0]) for n, c in enumerate(columns) if c[0][0] != "~"]
+        # A vertex has one label here: the last, which it shares with others.
+        self.labels = self.first[self.header.index("~label")].split(";")
+        self.label = self.labels[-1]
+
+    def prefix(self, column):
+        """What an id begins with tells its label in the generated graphs."""
+        return self.first[self.header.index(column)].rstrip("0123456789-")
+
+    def properties(self):
+        return "".join(f", `{name}` {self.types[n]}" for n, name in self.kept)
+
+    def rows(self, ids):
+        declared = ", ".join(f"c{n} {type}" for n, type in enumerate(self.types))
+        returned = ", ".join(f"c{n}" for n in [self.header.index(c) for c in ids] + [n for n, _ in self.kept])
+        return f"LOAD WITH HEADERS ({declared}) FROM '{self.file}' (header=true, escape='\"') RETURN {returned}"
+
+
 class Client:
     def __init__(self, folder):
         self.database = kuzu.Database(str(Path(folder) / "graph.kuzu"), buffer_pool_size=2 << 30)
@@ -61,37 +88,47 @@ class Client:
 
     def load(self, folder):
         """COPY from the files; tables are made from their headers."""
-        start, label_of, counts = time.perf_counter(), {}, [0, 0]
-        tables = []
-        for file in sorted(Path(folder).glob("*.csv")):
-            with file.open(encoding="utf-8") as lines:
-                header, first = next(lines).strip().split(","), next(lines).strip().split(",")
-            columns = [c.split("(")[0].split(":") for c in header]
-            names = ["" if c[0][0] == "~" else c[0] for c in columns]
-            declared = ", ".join(f"c{n} {TYPES[c[1].lower()] if len(c) > 1 else 'STRING'}" for n, c in enumerate(columns))
-            tables.append(("~from" in header, file, header, first, names, declared))
-        for edges, file, header, first, names, declared in sorted(tables, key=lambda t: t[0]):
-            label = first[header.index("~label")]
-            types = [d.split(" ")[1] for d in declared.split(", ")]
-            kept = [(n, name) for n, name in enumerate(names) if name]
-            properties = "".join(f", `{name}` {types[n]}" for n, name in kept)
-            if edges:
-                a, b = (label_of[first[header.index(c)].rstrip("0123456789-")] for c in ("~from", "~to"))
-                self.execute(f"CREATE REL TABLE `{label}`(FROM `{a}` TO `{b}`{properties})")
-                ids = [header.index("~from"), header.index("~to")]
-            else:
-                label_of[first[header.index("~id")].rstrip("0123456789-")] = label
-                self.execute(f"CREATE NODE TABLE `{label}`(id STRING PRIMARY KEY{properties})")
-                ids = [header.index("~id")]
-            returned = ", ".join(f"c{n}" for n in ids + [n for n, _ in kept])
-            self.execute(
-                f"COPY `{label}` FROM (LOAD WITH HEADERS ({declared}) FROM '{file}' (header=true, escape='\"') RETURN {returned})"
-            )
-        counts[0] = self.execute("MATCH (n) RETURN count(*)").get_next()[0]
-        counts[1] = self.execute("MATCH ()-[e]->() RETURN count(*)").get_next()[0]
+        start, labels_of = time.perf_counter(), {}
+        vertices, edges = {}, {}
+        tables = [Table(file) for file in sorted(Path(folder).glob("*.csv"))]
+        for table in tables:
+            if "~from" not in table.header:
+                labels_of[table.prefix("~id")] = table.labels
+                vertices.setdefault(table.label, []).append(table)
+        for label, files in vertices.items():
+            self.execute(f"CREATE NODE TABLE `{label}`(id STRING PRIMARY KEY{files[0].properties()})")
+            for table in files:
+                self.execute(f"COPY `{label}` FROM ({table.rows(['~id'])})")
+        for table in tables:
+            if "~from" in table.header:
+                table.ends = [labels_of[table.prefix(column)] for column in ("~from", "~to")]
+                edges.setdefault(table.label, {}).setdefault(tuple(end[-1] for end in table.ends), []).append(table)
+        names = []
+        for label, by_ends in edges.items():
+            for ends, files in by_ends.items():
+                names.append(label if len(by_ends) == 1 else "_".join([label, *ends]))
+                self.copy_edges(names[-1], files)
+        counts = [self.execute("MATCH (n) RETURN count(*)").get_next()[0], 0]
+        counts[1] = sum(self.execute(f"MATCH ()-[e:`{name}`]->() RETURN count(*)").get_next()[0] for name in names)
         seconds = time.perf_counter() - start
+        # Where files with different ends share a table, each has one of its own too, as in LSQB.
+        for label, by_ends in edges.items():
+            for files in by_ends.values():
+                own = {table.ends[1][0] for table in files}
+                for table in files if len(own) > 1 else []:
+                    self.copy_edges(f"{label}_{table.ends[1][0]}", [table])
         self.execute("CREATE NODE TABLE IF NOT EXISTS Written(number SERIAL PRIMARY KEY, age INT64, region STRING, completion INT64)")
         return {"seconds": seconds, "vertices": counts[0], "edges": counts[1]}
+
+    def copy_edges(self, name, files):
+        a, b = (end[-1] for end in files[0].ends)
+        self.execute(f"CREATE REL TABLE `{name}`(FROM `{a}` TO `{b}`{files[0].properties()})")
+        for table in files:
+            self.execute(f"COPY `{name}` FROM ({table.rows(['~from', '~to'])})")
+
+    def threads(self, threads):
+        self.connection.set_max_threads_for_exec(threads)
+        return {}
 
     def rows(self, command):
         result = self.execute(filled(command["text"], command["parameters"]))
@@ -130,6 +167,7 @@ def main():
             answer = {
                 "hello": lambda: client.hello(),
                 "load": lambda: client.load(command["folder"]),
+                "threads": lambda: client.threads(command["threads"]),
                 "rows": lambda: client.rows(command),
                 "run": lambda: client.run(command),
             }[command["op"]]()

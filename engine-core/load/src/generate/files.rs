@@ -52,13 +52,13 @@ pub fn write(
         let table = match element {
             Element::Vertex { table, .. } | Element::Edge { table, .. } => table,
         };
-        // There are fifteen tables at most; a scan of pointers is cheaper than a hash.
+        // There are thirty tables at most; a scan of pointers is cheaper than a hash.
         let Some((out, written)) = files.iter_mut().find(|(out, _)| std::ptr::eq(out.table, table)) else {
             return Err(Error::Internal("an element of an unknown table"));
         };
         out.row(&element).map_err(|e| failed(&written.path, e))?;
         written.rows += 1;
-        if spec.graph == super::Graph::Social || std::ptr::eq(table, &super::identity::GOLDEN_ENTITY) {
+        if spec.is_step(table) {
             done += 1;
             if done % 4096 == 0 {
                 progress(done, total);

@@ -1,7 +1,7 @@
 //! Generates test graphs: the same bytes for the same seed on every machine.
 //!
-//! Roles: [`identity`] and [`social`] generate elements one after the other. This module names their tables and calls
-//! back for each element ([`each`]). [`files`] writes them as CSV.
+//! Roles: [`identity`], [`social`] and [`network`] generate elements one after the other. This module names their tables
+//! and calls back for each element ([`each`]). [`files`] writes them as CSV.
 //!
 //! Integers of a ChaCha stream and the arithmetic of this module decide everything: floating point and the sampling of
 //! a library may differ between machines and releases. Each golden entity and each profile has its own stream, so that
@@ -9,6 +9,7 @@
 
 pub mod files;
 pub mod identity;
+pub mod network;
 pub mod social;
 
 use crate::convert::Type;
@@ -26,6 +27,8 @@ pub enum Graph {
     Identity,
     /// A social network with hubs (R-MAT). The scale is the binary logarithm of the number of profiles.
     Social,
+    /// A social network with forums, messages, tags and places. The scale is the number of persons.
+    Network,
 }
 
 /// A graph to generate.
@@ -39,12 +42,12 @@ pub struct Spec {
     pub seed: u64,
 }
 
-/// A set of elements with the same label and keys.
+/// A set of elements with the same labels and keys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
     /// Name of its file, without `vertices_` or `edges_`.
     pub name: &'static str,
-    /// Label.
+    /// Label, or the labels of a vertex, separated by semicolons.
     pub label: &'static str,
     /// Whether it holds edges.
     pub edges: bool,
@@ -86,22 +89,38 @@ impl Spec {
         match self.graph {
             Graph::Identity => identity::TABLES,
             Graph::Social => social::TABLES,
+            Graph::Network => network::TABLES,
         }
     }
 
-    /// Returns the number of steps of [`each`]: golden entities, or profiles and edges.
+    /// Returns the number of steps of [`each`]: golden entities, profiles and edges, or persons and forums.
     #[must_use]
     pub fn steps(&self) -> u64 {
         match self.graph {
             Graph::Identity => self.scale,
             Graph::Social => social::profiles(self.scale) * (1 + social::OUT_DEGREE),
+            Graph::Network => self.scale.saturating_mul(1 + network::FORUMS_PER_PERSON),
+        }
+    }
+
+    /// Returns whether each element of a table is a step.
+    fn is_step(&self, table: &'static Table) -> bool {
+        let among = |tables: &[&'static Table]| tables.iter().any(|t| std::ptr::eq(*t, table));
+        match self.graph {
+            Graph::Identity => among(&[&identity::GOLDEN_ENTITY]),
+            Graph::Social => true,
+            Graph::Network => among(&[&network::PERSON, &network::FORUM]),
         }
     }
 
     fn check(&self) -> Result<(), Error> {
-        if self.graph == Graph::Social && self.scale > social::MAX_SCALE {
-            let reason =
-                format!("a social graph has 2^scale profiles, with a scale of at most {}", social::MAX_SCALE);
+        let (graph, most) = match self.graph {
+            Graph::Identity => return Ok(()),
+            Graph::Social => ("a social graph has 2^scale profiles", social::MAX_SCALE),
+            Graph::Network => ("a network has scale persons", network::MAX_SCALE),
+        };
+        if self.scale > most {
+            let reason = format!("{graph}, with a scale of at most {most}");
             return Err(Error::Parameter { name: "scale", value: self.scale.to_string(), reason });
         }
         Ok(())
@@ -123,6 +142,7 @@ pub fn each<E: From<Error>>(
             (0..spec.scale).try_for_each(|index| identity::entity(spec.seed, index, &mut element))
         }
         Graph::Social => social::all(spec.seed, spec.scale, &mut element),
+        Graph::Network => network::all(spec.seed, spec.scale, &mut element),
     }
 }
 
@@ -149,6 +169,27 @@ impl RandomStream {
     /// / 1000.
     pub fn binomial(&mut self, n: u64, per_mille: u64) -> u64 {
         (0..n).filter(|_| self.below(1000) < per_mille).count() as u64
+    }
+
+    /// Draws a number from 1 to 2^`exponents` − 1; each power of two is as likely as the next, so that most numbers are
+    /// small and some are large.
+    pub fn amount(&mut self, exponents: u64) -> u64 {
+        let power = 1 << self.below(exponents);
+        power + self.below(power)
+    }
+
+    /// Draws a number below `bound`, which is not 0. A number n is about as likely as 1 / (n + 2^`flat`): as in Zipf's
+    /// law, but without its steep beginning.
+    pub fn skewed(&mut self, bound: u64, flat: u32) -> u64 {
+        let first = 1 << flat;
+        let exponents = (bound + first).ilog2() - flat + 1;
+        loop {
+            let power = first << self.below(u64::from(exponents));
+            let number = power - first + self.below(power);
+            if number < bound {
+                return number;
+            }
+        }
     }
 
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {

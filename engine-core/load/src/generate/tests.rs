@@ -134,6 +134,103 @@ fn social_is_skewed_and_has_the_documented_degree() {
     assert!(empty * 2 > fields, "{empty} of {fields} text fields are empty");
 }
 
+/// Both ends of the edges of each table, as the numbers in their ids.
+type Ends = BTreeMap<&'static str, Vec<(u64, u64)>>;
+
+fn network(persons: u64, seed: u64) -> (BTreeMap<&'static str, u64>, Ends) {
+    let (mut vertices, mut ends) = (BTreeMap::new(), Ends::new());
+    let number = |id: &str| id.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+    each::<Error>(&spec(Graph::Network, persons, seed), |element| {
+        match element {
+            Element::Vertex { table, .. } => *vertices.entry(table.name).or_default() += 1,
+            Element::Edge { table, from, to, .. } => {
+                // The name of the table begins and ends with those of the tables of both ends.
+                let name = |id: &str| id.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+                assert!(table.name.starts_with(&format!("{}_", name(from))), "{from} in {}", table.name);
+                assert!(table.name.ends_with(&format!("_{}", name(to))), "{to} in {}", table.name);
+                assert!(table.name.contains(&table.label.to_lowercase()), "{}", table.name);
+                ends.entry(table.name).or_default().push((number(from), number(to)));
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+    (vertices, ends)
+}
+
+#[test]
+fn a_network_has_the_documented_means() {
+    let persons = 1_000;
+    let (vertices, ends) = network(persons, 1);
+    count(&spec(Graph::Network, 20, 1));
+    for (table, number) in [
+        ("continent", 6),
+        ("country", 110),
+        ("city", 1_320),
+        ("tag_class", 70),
+        ("tag", 16_000),
+        ("person", persons),
+    ] {
+        assert_eq!(vertices[table], number, "{table}");
+    }
+    let edges = |table: &str| ends[table].len() as f64;
+    let each = |number: f64| number / persons as f64;
+    near(each(vertices["forum"] as f64), 6.0, 0.001);
+    near(each(vertices["post"] as f64), 91.5, 0.05);
+    near(each(vertices["comment"] as f64), 201.0, 0.05);
+    near(each(edges("person_knows_person")), 18.5, 0.1);
+    near(each(edges("person_has_interest_tag")), 25.0, 0.1);
+    near(each(edges("forum_has_member_person")), 147.0, 0.1);
+    near(each(edges("person_likes_post") + edges("person_likes_comment")), 248.0, 0.1);
+    near(edges("comment_reply_of_post") / edges("comment_reply_of_comment"), 1.7, 0.1);
+    for (table, of) in [
+        ("country_is_part_of_continent", "country"),
+        ("city_is_part_of_country", "city"),
+        ("tag_has_type_tag_class", "tag"),
+        ("person_is_located_in_city", "person"),
+        ("forum_has_moderator_person", "forum"),
+        ("forum_container_of_post", "post"),
+        ("post_has_creator_person", "post"),
+        ("comment_has_creator_person", "comment"),
+        ("post_is_located_in_country", "post"),
+        ("comment_is_located_in_country", "comment"),
+    ] {
+        assert_eq!(edges(table) as u64, vertices[of], "{table}");
+    }
+    let replies = edges("comment_reply_of_post") + edges("comment_reply_of_comment");
+    assert_eq!(replies as u64, vertices["comment"], "each comment replies once");
+}
+
+#[test]
+fn a_network_is_skewed_clustered_and_without_parallel_edges() {
+    let persons = 1_000;
+    let (_, ends) = network(persons, 3);
+    for (table, pairs) in &ends {
+        assert_eq!(pairs.iter().collect::<BTreeSet<_>>().len(), pairs.len(), "{table}");
+    }
+    let knows: BTreeSet<_> = ends["person_knows_person"].iter().map(|&(a, b)| (a.min(b), a.max(b))).collect();
+    assert_eq!(knows.len(), ends["person_knows_person"].len(), "nobody knows another twice");
+    assert!(knows.iter().all(|(a, b)| a != b), "nobody knows themselves");
+    let mut degrees = vec![0_u64; persons as usize];
+    knows.iter().flat_map(|&(a, b)| [a, b]).for_each(|person| degrees[person as usize] += 1);
+    let mut triangles = 0;
+    for &(a, b) in &knows {
+        triangles +=
+            (b + 1..persons).filter(|c| knows.contains(&(a, *c)) && knows.contains(&(b, *c))).count();
+    }
+    let paths: u64 = degrees.iter().map(|d| d * d.saturating_sub(1) / 2).sum();
+    assert!(triangles as u64 * 3 * 20 > paths, "{triangles} of {paths} paths close a triangle");
+    degrees.sort_unstable();
+    let (middle, largest) = (degrees[500], degrees[999]);
+    assert!(middle > 0 && largest > 3 * middle, "degrees {middle} and {largest}");
+    let mut tagged: BTreeMap<u64, u64> = BTreeMap::new();
+    ends["comment_has_tag_tag"].iter().for_each(|(_, tag)| *tagged.entry(*tag).or_default() += 1);
+    let uses: u64 = tagged.values().sum();
+    assert!(tagged.values().max().unwrap() * 400 > uses && tagged.len() > 10_000, "{} tags", tagged.len());
+    // A comment replies only to what came before it.
+    assert!(ends["comment_reply_of_comment"].iter().all(|(comment, replied)| replied < comment));
+}
+
 /// Returns all files of a graph, in memory.
 fn files(spec: &Spec, dialect: Dialect) -> Vec<(String, Vec<u8>)> {
     let mut writers: Vec<_> =
@@ -161,8 +258,8 @@ fn bytes_never_change() {
         format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&all))
     };
     assert_eq!(
-        [digest(Graph::Identity, 50), digest(Graph::Social, 8)],
-        ["4836356f32e12dab", "2d158b01f38ad71e"]
+        [digest(Graph::Identity, 50), digest(Graph::Social, 8), digest(Graph::Network, 30)],
+        ["4836356f32e12dab", "2d158b01f38ad71e", "2014c45ee834b9b0"]
     );
 }
 
@@ -194,8 +291,10 @@ fn written_files_are_the_same_compressed_or_not() {
         assert_eq!(rows(&a.path), rows(&b.path));
         assert_eq!(rows(&a.path).len() as u64, a.rows);
     }
-    let too_large = Spec { graph: Graph::Social, scale: 60, seed: 1 };
-    assert!(matches!(each::<Error>(&too_large, |_| Ok(())), Err(Error::Parameter { name: "scale", .. })));
+    for (graph, scale) in [(Graph::Social, 60), (Graph::Network, network::MAX_SCALE + 1)] {
+        let too_large = Spec { graph, scale, seed: 1 };
+        assert!(matches!(each::<Error>(&too_large, |_| Ok(())), Err(Error::Parameter { name: "scale", .. })));
+    }
 }
 
 /// Returns the rows of a reader as text with the names of their keys.
@@ -207,7 +306,10 @@ fn shown(mut reader: RowReader) -> Vec<String> {
     };
     rows.iter()
         .map(|row| match row {
-            Row::Vertex(v) => format!("{} {}{}", v.id, name(&v.labels[0]), values(&v.properties)),
+            Row::Vertex(v) => {
+                let labels: Vec<&str> = v.labels.iter().map(name).collect();
+                format!("{} {}{}", v.id, labels.join(";"), values(&v.properties))
+            }
             Row::Edge(e) => {
                 let id = e.id.as_deref().unwrap_or_default();
                 format!("{id} {}->{} {}{}", e.from, e.to, name(&e.label), values(&e.properties))
@@ -220,8 +322,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_is_written_is_read_back(seed: u64, social: bool, opencypher: bool) {
-        let spec = if social { spec(Graph::Social, 4, seed) } else { spec(Graph::Identity, 4, seed) };
+    fn what_is_written_is_read_back(seed: u64, graph in 0..3_usize, opencypher: bool) {
+        let spec = spec([Graph::Social, Graph::Identity, Graph::Network][graph], 4, seed);
         let dialect = if opencypher { Dialect::OPENCYPHER } else { Dialect::GREMLIN };
         let mut expected: BTreeMap<String, Vec<String>> = BTreeMap::new();
         each::<Error>(&spec, |element| {

@@ -150,8 +150,9 @@ final class Neo4jPeer {
         else {
           for (Path file : Tables.files(folder, false)) {
             Tables.Element first = Tables.first(file);
-            labels.add(first.label());
-            labelOfPrefix.put(prefix(first.id()), first.label());
+            String label = first.label().split(";")[0];
+            labels.add(label);
+            labelOfPrefix.put(prefix(first.id()), label);
           }
         }
         for (String label : labels) session.run("CREATE CONSTRAINT IF NOT EXISTS FOR (n:" + label + ") REQUIRE n.id IS UNIQUE").consume();
@@ -169,7 +170,7 @@ final class Neo4jPeer {
               row.put("id", e.id());
               rows.add(row);
             }
-            session.run("UNWIND $rows AS r CREATE (n:" + batch.get(0).label() + ") SET n = r", Map.of("rows", rows)).consume();
+            session.run("UNWIND $rows AS r CREATE (n:" + batch.get(0).label().replace(";", ":") + ") SET n = r", Map.of("rows", rows)).consume();
           });
         }
         for (Path file : Tables.files(folder, true)) {

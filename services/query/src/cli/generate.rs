@@ -15,6 +15,8 @@ enum Kind {
     Identity,
     /// Profiles that are friends of each other (R-MAT).
     Social,
+    /// Persons who know each other, forums, posts, comments, likes, tags and places, with the schema of LSQB.
+    Network,
 }
 
 /// The values of `--format`, with their help.
@@ -29,7 +31,7 @@ pub struct Generate {
     /// Graph to generate.
     #[arg(value_enum)]
     kind: Kind,
-    /// Number of golden entities (identity), or exponent of the number of profiles (social: 2^SCALE).
+    /// Number of golden entities (identity), or exponent of the number of profiles (social: 2^SCALE), or number of persons (network).
     #[arg(long)]
     scale: u64,
     /// Seed of the random numbers.
@@ -51,15 +53,16 @@ impl Generate {
     ///
     /// # Errors
     ///
-    /// If the scale of a social graph is not 1 to 30, or a file cannot be written.
+    /// If the scale of a social graph is not 1 to 30, the scale of a network is too large, or a file cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let graph = match self.kind {
             Kind::Identity => Graph::Identity,
             Kind::Social => Graph::Social,
+            Kind::Network => Graph::Network,
         };
         let dialect = Dialect::named(&self.format).context("the format is one of the possible values")?;
         anyhow::ensure!(
-            graph == Graph::Identity || (1..=30).contains(&self.scale),
+            graph != Graph::Social || (1..=30).contains(&self.scale),
             "the social graph has 2^scale profiles: --scale must be between 1 and 30, not {}",
             self.scale
         );
