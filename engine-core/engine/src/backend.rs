@@ -99,7 +99,10 @@ impl fmt::Debug for Reader<'_> {
 }
 
 /// A bulk load that has begun. While this lives, the sequencer watches transactions for what the load depends on.
-pub trait LoadHold: Send {
+pub trait LoadHold: Send + Sync {
+    /// Called between two batches of rows: what has no thread shows that the load is alive.
+    fn go_on(&self) {}
+
     /// Makes the load visible and returns its version, which can be read then. If another
     /// attempt may help, it continues until `go_on` returns `false`.
     ///

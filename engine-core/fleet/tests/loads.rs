@@ -115,6 +115,39 @@ fn a_load_is_as_in_one_process_once_and_twice() {
 }
 
 #[test]
+fn a_database_without_threads_runs_its_loads_when_it_is_told_to() {
+    let home = tempfile::tempdir().unwrap();
+    let (first, second) = (home.path().join("first"), home.path().join("second"));
+    write_files(&first, 40);
+    write_files(&second, 60);
+    let fleet = TestFleet::start(2, 1, 1, 64, fast());
+    let (_, worker) = fleet.worker();
+    let (objects, clock, random) = (fleet.objects.clone(), fleet.clock.clone(), Arc::new(RealRandom));
+    let database =
+        Database::connect_without_threads(Options::default(), worker, objects, clock, random).unwrap();
+    let loads = database.loads();
+    // The rings end with different edges of one id.
+    let spec = |dir| LoadSpec { fail_on_error: false, ..spec(dir) };
+    let ids = [&first, &second].map(|dir| loads.submit(spec(dir)).unwrap());
+    let third = loads.submit(spec(&first)).unwrap();
+    loads.cancel(&third).unwrap();
+    let state = |id: &String| loads.status(id).unwrap().overall.state;
+    assert_eq!(ids.each_ref().map(state), [LoadState::NotStarted, LoadState::InQueue]);
+    let count = || rows(&database, OpenCypher, "MATCH (a:Person) RETURN count(a)");
+    assert_eq!(count(), ["[Long(0)]"]);
+    loads.run_queued();
+    assert_eq!(ids.each_ref().map(state), [LoadState::Completed; 2]);
+    assert_eq!(state(&third), LoadState::Cancelled);
+    let versions = ids.each_ref().map(|id| loads.status(id).unwrap().version.unwrap());
+    assert!(versions[0] < versions[1], "{versions:?}");
+    assert_eq!(count(), ["[Long(60)]"]);
+    // Nothing is left: it returns at once.
+    loads.run_queued();
+    let next = loads.submit(spec(&first)).unwrap();
+    assert_eq!(state(&next), LoadState::NotStarted, "no load runs");
+}
+
+#[test]
 fn what_is_wrong_with_rows_is_said_and_nothing_is_visible() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("bad.csv"), "~id,~label,n:Int\nv1,Person,1\nv2,Person,many\n").unwrap();
@@ -327,9 +360,14 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     // its report, but only up to a limit.
     make(&first, "x", 1);
     let made = make(&first, "y", 2);
+    let mut earlier = u64::MAX;
     for expected in [&["x", "y"][..], &["x", "y", "z"][..]] {
         let step = first.commit_load(id("a"), request("a", base, base)).unwrap();
         let LoadStep::Rest(rest) = step else { panic!("{step:?}") };
+        // A report on an earlier question is late.
+        let late = first.report_load_collision(id("a"), earlier, None);
+        assert!(matches!(late, Err(Error::LoadUnknown(_))), "{late:?}");
+        earlier = rest.question;
         assert_eq!(rest.vertices.iter().map(|made| made.id.as_str()).collect::<Vec<_>>(), expected);
         assert_eq!(rest.vertices[1].version, made);
         make(&first, "z", 3);
@@ -338,15 +376,17 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     assert_eq!(since.vertices.len(), 3);
     // One vertex collides.
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
-    assert!(matches!(step, LoadStep::Rest(rest) if rest.vertices.len() == 1));
-    first.report_load_collision(id("a"), Some(made.next())).unwrap();
+    let LoadStep::Rest(rest) = step else { panic!("{step:?}") };
+    assert_eq!(rest.vertices.len(), 1);
+    first.report_load_collision(id("a"), rest.question, Some(made.next())).unwrap();
     fleet.wait_until("it is refused", |_| {
         first.outcome(id("a"), base).is_ok_and(|outcome| outcome == CommitOutcome::Refused)
     });
     // No vertex collides.
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
     assert!(matches!(step, LoadStep::Rest(_)), "{step:?}");
-    first.report_load_collision(id("a"), None).unwrap();
+    // A process of an earlier release does not name the question.
+    first.report_load_collision(id("a"), 0, None).unwrap();
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
     let LoadStep::Committed(version) = step else { panic!("{step:?}") };
     assert_eq!(first.newest().unwrap().load, version);
@@ -435,8 +475,9 @@ fn a_load_of_another_process_compares_changes_itself() {
     assert!(matches!(ask(None), Err(Error::Conflict { .. })));
     // One that has compared the first change is asked about the second one.
     let LoadStep::Rest(rest) = ask(Some(first)).unwrap() else { panic!() };
-    assert_eq!(rest, LastChanges { vertices: vec![], changes: vec![(second, deleted[1])] });
-    sequencer.report_load_collision(id, Some(second)).unwrap();
+    let question = rest.question;
+    assert_eq!(rest, LastChanges { question, vertices: vec![], changes: vec![(second, deleted[1])] });
+    sequencer.report_load_collision(id, question, Some(second)).unwrap();
     fleet.wait_until("it is refused", |_| {
         sequencer.outcome(id, base).is_ok_and(|outcome| outcome == CommitOutcome::Refused)
     });

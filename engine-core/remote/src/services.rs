@@ -136,6 +136,8 @@ pub struct LoadRequest {
 /// What transactions did after a load compared itself with them.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LastChanges {
+    /// Number of the question to the load, which no other one has; 0 from a sequencer of an earlier release.
+    pub question: u64,
     /// The vertices that they made.
     pub vertices: Vec<MadeVertex>,
     /// The changes of data that the load may have checked its input against.
@@ -278,13 +280,19 @@ pub trait Commits: Send + Sync {
     /// The same as [`Self::commit`] and [`Self::watch_load`].
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error>;
 
-    /// Answers [`LoadStep::Rest`]: the version of a vertex or change that conflicts with the load, or `None`. Must not wait. The
-    /// outcome of the load is found by requesting its commit again.
+    /// Answers the question of [`LoadStep::Rest`]: the version of a vertex or change that conflicts with the load, or `None`.
+    /// An answer to an earlier question is late and counts for nothing. The outcome of the load is found by requesting its
+    /// commit again.
     ///
     /// # Errors
     ///
     /// The errors of [every method](Commits#errors).
-    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error>;
+    fn report_load_collision(
+        &self,
+        id: RequestId,
+        question: u64,
+        collision: Option<Version>,
+    ) -> Result<(), Error>;
 }
 
 /// The health of a node.

@@ -110,11 +110,17 @@ impl Commits for Log {
         assert_eq!(load, load_request(load.compared));
         Ok(match load.compared {
             Version(0) => LoadStep::Ask,
-            Version(1) => LoadStep::Rest(LastChanges { vertices: made(), changes: changed() }),
+            Version(1) => LoadStep::Rest(LastChanges { question: 5, vertices: made(), changes: changed() }),
             compared => LoadStep::Committed(compared.next()),
         })
     }
-    fn report_load_collision(&self, _: RequestId, collision: Option<Version>) -> Result<(), Error> {
+    fn report_load_collision(
+        &self,
+        _: RequestId,
+        asked: u64,
+        collision: Option<Version>,
+    ) -> Result<(), Error> {
+        assert_eq!(asked, 5);
         match collision {
             None => Ok(()),
             Some(written) => Err(Error::Conflict { read_version: Version(0), written }),
@@ -174,15 +180,15 @@ fn loads_travel_in_steps() {
     assert!(matches!(other, Err(Error::LoadUnknown(_))), "{other:?}");
     let step = |compared| commits.commit_load(id, load_request(Version(compared))).unwrap();
     assert_eq!(step(0), LoadStep::Ask);
-    assert_eq!(step(1), LoadStep::Rest(LastChanges { vertices: made(), changes: changed() }));
+    assert_eq!(step(1), LoadStep::Rest(LastChanges { question: 5, vertices: made(), changes: changed() }));
     assert_eq!(step(2), LoadStep::Committed(Version(3)));
     let changes = commits.load_changes(Version(11)).unwrap();
     assert_eq!(changes, LoadChanges { since: Version(3), upto: Version(12), changes: changed() });
     assert_eq!(commits.load_turn(id, Some(load_turn())).unwrap(), Some(Version(12)));
     assert_eq!(commits.load_turn(RequestId(8), Some(load_turn())).unwrap(), None);
     assert_eq!(commits.load_turn(RequestId(8), None).unwrap(), None);
-    commits.report_load_collision(id, None).unwrap();
-    let refused = commits.report_load_collision(id, Some(Version(9)));
+    commits.report_load_collision(id, 5, None).unwrap();
+    let refused = commits.report_load_collision(id, 5, Some(Version(9)));
     assert!(matches!(refused, Err(Error::Conflict { written: Version(9), .. })), "{refused:?}");
     commits.end_load(id).unwrap();
 }
@@ -468,8 +474,13 @@ impl Commits for Stalled {
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
         self.log.commit_load(id, load)
     }
-    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
-        self.log.report_load_collision(id, collision)
+    fn report_load_collision(
+        &self,
+        id: RequestId,
+        asked: u64,
+        collision: Option<Version>,
+    ) -> Result<(), Error> {
+        self.log.report_load_collision(id, asked, collision)
     }
 }
 

@@ -2,10 +2,10 @@
 //! documentation.
 
 use crate::committed_requests::{CommittedRequests, RequestStatus};
-use crate::created::CreatedVertices;
+use crate::created::{Comparison, CreatedVertices};
 use crate::error::{Stopped, cause};
 use crate::keys::Keys;
-use crate::request::{LoadCommit, Reply, Request, is_checked_by_loads};
+use crate::request::{AskedLoad, LoadCommit, LoadProgress, Reply, Request, is_checked_by_loads};
 use crate::sequencer::{Applier, GOING_DOWN, Shared};
 use crate::{Error, SequencerConfig};
 use rustc_hash::FxHashMap;
@@ -29,6 +29,8 @@ pub(crate) struct Committer {
     epoch: Epoch,
     /// Whether the log has a record of this epoch.
     epoch_started: bool,
+    /// The load of the group that was asked to compare itself with the last changes.
+    asked: Option<AskedLoad>,
 }
 
 impl std::fmt::Debug for Committer {
@@ -68,7 +70,7 @@ enum Waiting {
     Load {
         record: usize,
         load: LoadCommit,
-        reply: Reply<Version>,
+        reply: Reply<LoadProgress>,
     },
     Reserve {
         record: usize,
@@ -88,6 +90,10 @@ enum Answer {
         record: usize,
         reply: Reply<Version>,
     },
+    Load {
+        record: usize,
+        reply: Reply<LoadProgress>,
+    },
     /// The record is that of an earlier request with the same key.
     Repeated {
         record: usize,
@@ -105,9 +111,9 @@ impl From<Waiting> for Answer {
             Waiting::Again { record, request, reply, .. } if request.by_key => {
                 Self::Repeated { record, reply }
             }
+            Waiting::Load { record, reply, .. } => Self::Load { record, reply },
             Waiting::Commit { record, reply, .. }
             | Waiting::Again { record, reply, .. }
-            | Waiting::Load { record, reply, .. }
             | Waiting::Reserve { record, reply, .. } => Self::Version { record, reply },
             Waiting::Intern { tokens, reply, .. } => Self::Tokens { tokens, reply },
         }
@@ -126,12 +132,24 @@ impl Committer {
     ) -> Self {
         let keys = Keys::new(config.remembered_keys, config.most_remembered_keys, version);
         let created = CreatedVertices::new(version);
-        Self { shared, log, applier, keys, created, committed_requests, version, epoch, epoch_started: false }
+        Self {
+            shared,
+            log,
+            applier,
+            keys,
+            created,
+            committed_requests,
+            version,
+            epoch,
+            epoch_started: false,
+            asked: None,
+        }
     }
 
-    /// Processes requests that were taken from the queue together. Returns false if one
-    /// of them tells the committer to stop.
-    pub fn take(&mut self, taken: Vec<Request>) -> bool {
+    /// Processes requests that were taken from the queue together. A load can only be the last of them. Returns the load
+    /// if it was asked to compare itself with the last changes: nothing may be committed until it has reported.
+    pub fn take(&mut self, taken: Vec<Request>) -> Option<AskedLoad> {
+        debug_assert!(taken.iter().rev().skip(1).all(|request| !matches!(request, Request::Load { .. })));
         let mut requests = Vec::with_capacity(taken.len());
         let (mut trims, mut syncs, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
         let mut stop = None;
@@ -156,14 +174,19 @@ impl Committer {
         for (below, reply) in trims {
             reply.send(self.log.trim(below).map_err(Error::unavailable));
         }
-        match stop {
-            Some(reply) => {
-                self.stop_quietly();
-                reply.send(Ok(()));
-                false
-            }
-            None => true,
+        if let Some(reply) = stop {
+            self.stop_quietly();
+            reply.send(Ok(()));
         }
+        let mut asked = self.asked.take()?;
+        if self.shared.stopped.lock().is_some() {
+            drop(asked.load);
+            asked.reply.send(Err(self.stopped()));
+            return None;
+        }
+        // What the load was asked about includes the records of its group.
+        (asked.load.compared, asked.load.changes_compared) = (self.version, self.version);
+        Some(asked)
     }
 
     fn sync(&mut self, waiting: Vec<Reply<()>>) {
@@ -338,7 +361,12 @@ impl Committer {
         group.waiting.push(Waiting::Commit { record, request, bytes, reply });
     }
 
-    fn form_load(&mut self, group: &mut Group, load: LoadCommit, yields: bool, reply: Reply<Version>) {
+    fn form_load(&mut self, group: &mut Group, load: LoadCommit, yields: bool, reply: Reply<LoadProgress>) {
+        // A caller with an answer may begin the load again at once, so the load is dropped first.
+        let refuse = |load: LoadCommit, reply: Reply<LoadProgress>, error| {
+            drop(load);
+            reply.send(Err(error));
+        };
         let read_version = load.read_version;
         let id = RequestId::of_text(&load.load_id);
         if let Some(first_asked) = load.first_asked {
@@ -350,36 +378,41 @@ impl Committer {
                     return;
                 }
                 RequestStatus::Committed(version) => {
-                    reply.send(Ok(version));
+                    drop(load);
+                    reply.send(Ok(LoadProgress::Committed(version)));
                     return;
                 }
                 RequestStatus::NotCommittedAbove(forgotten) if forgotten > first_asked => {
-                    reply.send(Err(Error::Forgotten { request: id, read_version: first_asked, forgotten }));
-                    return;
+                    let error = Error::Forgotten { request: id, read_version: first_asked, forgotten };
+                    return refuse(load, reply, error);
                 }
                 RequestStatus::KeyReused(_) | RequestStatus::NotCommittedAbove(_) => {}
             }
         }
         if yields {
-            reply.send(Err(Error::LoadTurn { read_version }));
-            return;
+            return refuse(load, reply, Error::LoadTurn { read_version });
         }
         let [compared, changes_compared] =
             [load.compared, load.changes_compared].map(|version| version.max(read_version));
-        let checked = self.check_version(compared.max(changes_compared)).and_then(|()| {
-            let by_keys = self.keys.conflict(&load.read_keys, read_version);
-            let by_contents = || {
+        if let Err(error) = self.check_version(compared.max(changes_compared)) {
+            return refuse(load, reply, error);
+        }
+        let compared = match self.keys.conflict(&load.read_keys, read_version) {
+            Some(written) => Comparison::Conflict(written),
+            None => {
                 let may = self.keys.load_conflict(changes_compared);
-                self.created.conflict(compared, changes_compared, may, &group.records, &*load.vertices)
-            };
-            match by_keys.or_else(by_contents) {
-                Some(written) => Err(Error::Conflict { read_version, written }),
-                None => Ok(()),
+                self.created.compare(compared, changes_compared, may, &group.records, &*load.vertices)
             }
-        });
-        if let Err(error) = checked {
-            reply.send(Err(error));
-            return;
+        };
+        match compared {
+            Comparison::Free => {}
+            Comparison::Conflict(written) => {
+                return refuse(load, reply, Error::Conflict { read_version, written });
+            }
+            Comparison::Asked(limit) => {
+                self.asked = Some(AskedLoad { load, limit, reply });
+                return;
+            }
         }
         let (load_id, segments) = (load.load_id.clone(), load.segments.clone());
         let record = self.push(group, Body::Load { load_id, segments, next_sid: self.next_sid() });
@@ -498,6 +531,10 @@ impl Committer {
                 Answer::Version { record, reply } => {
                     let version = group.records[record].version;
                     reply.send(if record < applied { Ok(version) } else { Err(self.in_doubt()) });
+                }
+                Answer::Load { record, reply } => {
+                    let progress = LoadProgress::Committed(group.records[record].version);
+                    reply.send(if record < applied { Ok(progress) } else { Err(self.in_doubt()) });
                 }
                 Answer::Repeated { record, reply } => {
                     let version = group.records[record].version;

@@ -19,7 +19,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tidegraph_log::{Body, Record};
+use tidegraph_platform::Clock;
 use tidegraph_types::{
     Gui, GuiHasher, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation, Str, Version,
 };
@@ -36,8 +38,7 @@ pub trait NewVertices: Send + fmt::Debug {
         changes.next().map(|(version, _)| version)
     }
 
-    /// Returns one of the given versions with a collision or a change that concerns the load, or may. All writers wait
-    /// for this call.
+    /// Returns one of the given versions with a collision or a change that concerns the load, or may.
     fn conflict(
         &self,
         made: &mut dyn Iterator<Item = (Version, Gui, &Str)>,
@@ -45,6 +46,37 @@ pub trait NewVertices: Send + fmt::Debug {
     ) -> Option<Version> {
         self.depends_on(changes).or_else(|| self.collision(made))
     }
+
+    /// Compares the given versions with the load, or asks another process to. All writers wait for this call, so it must
+    /// not wait for anything.
+    fn compare(
+        &self,
+        made: &mut dyn Iterator<Item = (Version, Gui, &Str)>,
+        changes: &mut dyn Iterator<Item = (Version, LoadChange)>,
+    ) -> Comparison {
+        self.conflict(made, changes).map_or(Comparison::Free, Comparison::Conflict)
+    }
+}
+
+/// Result of comparing a load with what transactions made and changed.
+#[derive(Clone, Debug)]
+pub enum Comparison {
+    /// Nothing concerns the load.
+    Free,
+    /// This version concerns the load, or may.
+    Conflict(Version),
+    /// Another process compares and [reports](crate::Sequencer::report_load) within this limit. Until then nothing is
+    /// committed.
+    Asked(ReportLimit),
+}
+
+/// How long commits wait for the report of a load.
+#[derive(Clone, Debug)]
+pub struct ReportLimit {
+    /// The clock that measures the time.
+    pub clock: Arc<dyn Clock>,
+    /// The longest time.
+    pub within: Duration,
 }
 
 /// Makes the committer record the vertices that transactions create, until it is dropped. A load gets one before it
@@ -104,23 +136,23 @@ impl CreatedVertices {
         }
     }
 
-    /// A version that a load has not compared and that conflicts with it, or may. It has compared vertices up to
-    /// `compared` and changes up to `changes_compared`. `may` is the newest version with a change after that. `before`
-    /// are the records of the group before the load's, which are not recorded yet.
-    pub fn conflict(
+    /// Compares a load with the versions that it has not compared. It has compared vertices up to `compared` and changes
+    /// up to `changes_compared`. `may` is the newest version with a change after that. `before` are the records of the
+    /// group before the load's, which are not recorded yet.
+    pub fn compare(
         &self,
         compared: Version,
         changes_compared: Version,
         may: Option<Version>,
         before: &[Record],
         load: &dyn NewVertices,
-    ) -> Option<Version> {
+    ) -> Comparison {
         let Some(since) = self.since.filter(|since| *since <= compared) else {
-            return Some(compared.next());
+            return Comparison::Conflict(compared.next());
         };
         debug_assert!(self.vertices.iter().all(|(version, ..)| *version > since));
-        if may.is_some() && self.changes_since > changes_compared {
-            return may;
+        if let Some(may) = may.filter(|_| self.changes_since > changes_compared) {
+            return Comparison::Conflict(may);
         }
         let first = self.vertices.partition_point(|(version, ..)| *version <= compared);
         let noted = self.vertices[first..].iter().map(|(version, gui, id)| (*version, *gui, id));
@@ -128,7 +160,7 @@ impl CreatedVertices {
             before.iter().flat_map(|record| vertices(record).map(|(gui, id)| (record.version, gui, id)));
         let first = self.first_change_above(changes_compared);
         let changed = self.changes.range(first..).copied();
-        load.conflict(&mut noted.chain(pending), &mut changed.chain(before.iter().flat_map(changes)))
+        load.compare(&mut noted.chain(pending), &mut changed.chain(before.iter().flat_map(changes)))
     }
 
     /// The changes after `version` and up to `newest`: about `most` of them, but those of at least one version.

@@ -80,9 +80,9 @@ mod request;
 mod sequencer;
 
 pub use config::SequencerConfig;
-pub use created::{LoadWatch, NewVertices};
+pub use created::{Comparison, LoadWatch, NewVertices, ReportLimit};
 pub use error::Error;
-pub use request::{LoadCommit, OnAnswer};
+pub use request::{LoadCommit, LoadProgress, OnAnswer};
 pub use sequencer::{Applier, Recovered, Sequencer};
 
 #[cfg(test)]

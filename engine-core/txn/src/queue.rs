@@ -13,19 +13,24 @@
 //! So each request is answered by the committer, in the order in which it was queued. A question for the outcome of a
 //! request that is set aside makes that request yield first, so that the answer stays true (TXN-4).
 //!
+//! A load of another process compares itself with the last changes before it is committed: it is *asked*, and *reports*.
+//! Until then, or until its time is over, no request is served; what arrives waits in the queue. No lock is held.
+//!
 //! Must never: set aside more than [`SequencerConfig::turn_waiting`] requests; queue requests after a shutdown anywhere
 //! but in `waiting`.
 
 use crate::SequencerConfig;
-use crate::created::load_changes;
-use crate::request::Request;
+use crate::created::{ReportLimit, load_changes};
+use crate::request::{LoadCommit, LoadProgress, Reply, Request};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_platform::{Clock, metric};
-use tidegraph_types::{Footprint, Key, LoadTurn, RequestId};
+use tidegraph_types::{Epoch, Footprint, Key, LoadTurn, RequestId, Version};
 
+/// Bits for the questions of one epoch in the number of a question.
+const QUESTIONS_BITS: u32 = 32;
 /// Longest time of a turn.
 const LONGEST_TURN: Duration = Duration::from_secs(15 * 60);
 
@@ -38,6 +43,10 @@ pub(crate) struct Queue {
     turn: Option<HeldTurn>,
     /// Number of turns that were given.
     turns: u64,
+    /// The load whose report is waited for.
+    asked: Option<Asked>,
+    /// Number of the last question to a load. Those of one epoch follow each other, and no two epochs have the same.
+    asks: u64,
     closed: bool,
     turn_wait: Duration,
     most_aside: usize,
@@ -66,6 +75,17 @@ struct HeldTurn {
     met: u64,
 }
 
+/// A load that was asked to compare itself with the last changes.
+#[derive(Debug)]
+struct Asked {
+    number: u64,
+    id: RequestId,
+    load: LoadCommit,
+    clock: Arc<dyn Clock>,
+    /// When its time is over.
+    until: Duration,
+}
+
 #[derive(Debug)]
 struct Aside {
     request: Request,
@@ -89,12 +109,15 @@ impl Claim {
 }
 
 impl Queue {
-    pub fn new(config: &SequencerConfig) -> Self {
+    /// Makes the queue of the sequencer of an epoch.
+    pub fn new(config: &SequencerConfig, epoch: Epoch) -> Self {
         Self {
             waiting: VecDeque::new(),
             has_leader: false,
             turn: None,
             turns: 0,
+            asked: None,
+            asks: epoch.0 << QUESTIONS_BITS,
             closed: false,
             turn_wait: config.turn_wait,
             most_aside: config.turn_waiting,
@@ -102,9 +125,51 @@ impl Queue {
         }
     }
 
-    /// Makes the caller lead if requests wait and nobody leads.
+    /// Makes the caller lead if requests can be served and nobody leads.
     pub fn takes_lead(&mut self) -> bool {
-        !self.waiting.is_empty() && !std::mem::replace(&mut self.has_leader, true)
+        !self.is_asking() && !self.waiting.is_empty() && !std::mem::replace(&mut self.has_leader, true)
+    }
+
+    /// Whether the report of a load is waited for, so that nobody may lead.
+    pub fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Waits for the report of a load from now on. Returns the number of the question; `None` after a shutdown.
+    pub fn ask(&mut self, load: LoadCommit, limit: ReportLimit) -> Option<u64> {
+        if self.closed {
+            return None;
+        }
+        self.asks += 1;
+        let ReportLimit { clock, within } = limit;
+        let (id, until) = (RequestId::of_text(&load.load_id), clock.now().saturating_add(within));
+        self.asked = Some(Asked { number: self.asks, id, load, clock, until });
+        Some(self.asks)
+    }
+
+    /// Ends the wait for a load's report on a question. Without a collision the load's commit is the next request, and
+    /// `reply` gets its answer. Returns whether the report was waited for.
+    pub fn report(
+        &mut self,
+        id: RequestId,
+        number: Option<u64>,
+        collision: Option<Version>,
+        reply: Reply<LoadProgress>,
+    ) -> bool {
+        self.advance();
+        let is_it = |asked: &mut Asked| asked.id == id && number.is_none_or(|number| number == asked.number);
+        let Some(Asked { load, .. }) = self.asked.take_if(is_it) else { return false };
+        if collision.is_none() {
+            self.waiting.push_front(Request::Load { load, yields: false, reply });
+        }
+        true
+    }
+
+    /// Returns the time left for the report on a question, or on any; `None` if it is not waited for.
+    pub fn report_due(&self, number: Option<u64>) -> Option<Duration> {
+        let is_it = |asked: &&Asked| number.is_none_or(|number| number == asked.number);
+        let asked = self.asked.as_ref().filter(is_it)?;
+        Some(asked.until.saturating_sub(asked.clock.now()))
     }
 
     /// Gives the turn to a load and returns the number of the turn. What waits for an earlier turn of the same load waits
@@ -154,11 +219,19 @@ impl Queue {
     /// Ends the turn; no other one begins.
     pub fn close(&mut self) {
         self.closed = true;
+        self.asked = None;
         self.end_turn("the sequencer goes down");
     }
 
-    /// Ends the turn if its time is over, and queues requests that have waited for long enough.
+    /// Refuses a load that did not report in time. Ends the turn if its time is over, and queues requests that have
+    /// waited for long enough.
     pub fn advance(&mut self) {
+        if let Some(late) = self.asked.take_if(|asked| asked.until <= asked.clock.now()) {
+            tracing::debug!(
+                load = late.load.load_id,
+                "a load did not report in time and is not committed now"
+            );
+        }
         let Some(turn) = &mut self.turn else { return };
         let now = turn.clock.now();
         if turn.ends <= now {

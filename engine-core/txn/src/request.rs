@@ -1,6 +1,6 @@
 //! Requests of callers to the committer, and the checks before a request is queued.
 
-use crate::created::NewVertices;
+use crate::created::{NewVertices, ReportLimit};
 use crate::{Error, SequencerConfig};
 use std::sync::mpsc::SyncSender;
 use tidegraph_types::{CommitRequest, Key, Mutation, PropertyWrite, RequestId, Str, Token, Value, Version};
@@ -27,6 +27,23 @@ pub struct LoadCommit {
     pub first_asked: Option<Version>,
     /// The vertices that it creates.
     pub vertices: Box<dyn NewVertices>,
+}
+
+/// Progress of the commit of a bulk load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadProgress {
+    /// The load can be read from this version on.
+    Committed(Version),
+    /// The load was asked to compare itself with the last changes; the number names the question. Commits wait for its
+    /// [report](crate::Sequencer::report_load).
+    Asked(u64),
+}
+
+/// A load that was asked to compare itself with the last changes, and has not reported yet.
+pub(crate) struct AskedLoad {
+    pub load: LoadCommit,
+    pub limit: ReportLimit,
+    pub reply: Reply<LoadProgress>,
 }
 
 /// Message to a caller that waits.
@@ -128,7 +145,7 @@ pub(crate) enum Request {
         load: LoadCommit,
         /// As for a commit.
         yields: bool,
-        reply: Reply<Version>,
+        reply: Reply<LoadProgress>,
     },
     Intern {
         names: Vec<Str>,
@@ -193,8 +210,11 @@ impl Request {
     /// Answers with an error.
     pub fn refuse(self, error: Error) {
         match self {
-            Self::Commit { reply, .. } | Self::Load { reply, .. } | Self::Reserve { reply, .. } => {
-                reply.send(Err(error))
+            Self::Commit { reply, .. } | Self::Reserve { reply, .. } => reply.send(Err(error)),
+            Self::Load { load, reply, .. } => {
+                // A caller with an answer may begin the load again at once.
+                drop(load);
+                reply.send(Err(error));
             }
             Self::Outcome { reply, .. } => reply.send(Err(error)),
             Self::Intern { reply, .. } => reply.send(Err(error)),
@@ -210,9 +230,8 @@ impl Request {
     /// Makes the caller lead.
     pub fn lead(&self) -> Handover {
         match self {
-            Self::Commit { reply, .. } | Self::Load { reply, .. } | Self::Reserve { reply, .. } => {
-                reply.lead()
-            }
+            Self::Commit { reply, .. } | Self::Reserve { reply, .. } => reply.lead(),
+            Self::Load { reply, .. } => reply.lead(),
             Self::Outcome { reply, .. } => reply.lead(),
             Self::Intern { reply, .. } => reply.lead(),
             Self::Trim { reply, .. } | Self::Sync { reply } | Self::Stop { reply } => reply.lead(),

@@ -1,14 +1,14 @@
 //! The handle that all threads share.
 
+mod loads;
 mod turn;
 
 use crate::committed_requests::CommittedRequests;
 use crate::committer::Committer;
-use crate::created::LoadWatch;
 use crate::dictionary::Dictionary;
 use crate::error::cause;
 use crate::queue::Queue;
-use crate::request::{self, Callback, Handover, LoadCommit, OnAnswer, Reply, Request, Wakeup};
+use crate::request::{self, AskedLoad, Callback, Handover, LoadProgress, OnAnswer, Reply, Request, Wakeup};
 use crate::{Error, SequencerConfig};
 use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock, Weak};
 use tidegraph_log::{Body, Cause, LogStore, Record};
-use tidegraph_types::{CommitRequest, Epoch, LoadChanges, MadeSince, RequestId, Sid, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, RequestId, Sid, Str, Token, Version};
 
 /// Applies committed records to storage. Called by one thread at a time, in order of version, once for each record.
 pub trait Applier: Send {
@@ -165,7 +165,7 @@ impl Sequencer {
         let late = log.syncs_later();
         let committer =
             Committer::new(shared.clone(), &config, log, applier, remembered, recovered.version, epoch);
-        let queue = Arc::new(Mutex::new(Queue::new(&config)));
+        let queue = Arc::new(Mutex::new(Queue::new(&config, epoch)));
         Arc::new_cyclic(|me| Self {
             shared,
             config,
@@ -312,65 +312,11 @@ impl Sequencer {
         self.ask(|reply| Request::Reserve { count: 0, reply })
     }
 
-    /// Starts to watch for a bulk load, which then reads at the newest version or a later one.
-    #[must_use]
-    pub fn begin_load(&self) -> LoadWatch {
-        let watch = LoadWatch::new(&self.shared.loads);
-        // The leader holds the lock until its whole group is applied.
-        if let Some(committer) = &mut *self.committer.lock() {
-            committer.watch();
-        }
-        watch
-    }
-
-    /// Returns vertices that transactions created after a version, about `most_bytes` of them; `None` if they were not
-    /// recorded, because the watch began later.
-    #[must_use]
-    pub fn made_since(&self, _watch: &LoadWatch, version: Version, most_bytes: usize) -> Option<MadeSince> {
-        self.committer.lock().as_ref()?.made_above(version, most_bytes)
-    }
-
-    /// Returns changes after a version that loads depend on, about `most` of them. Those up to the version that they are
-    /// recorded since are missing.
-    #[must_use]
-    pub fn load_changes(&self, above: Version, most: usize) -> LoadChanges {
-        let committer = self.committer.lock();
-        let unknown = LoadChanges { since: Version(u64::MAX), upto: above, changes: Vec::new() };
-        committer.as_ref().map_or(unknown, |committer| committer.changes_above(above, most))
-    }
-
-    /// Forgets the recorded vertices up to a version that every running load has compared with its own.
-    pub fn forget_made(&self, upto: Version) {
-        if let Some(committer) = &mut *self.committer.lock() {
-            committer.forget_made(upto);
-        }
-    }
-
-    /// Returns the version of the newest committed bulk load in the part of the log that
-    /// was read; 0 for none. Set before that version can be read.
-    #[must_use]
-    pub fn newest_load(&self) -> Version {
-        Version(self.shared.newest_load.load(Ordering::Acquire))
-    }
-
     /// A version after which no index or constraint was created or dropped (TXN-3). Set before the version of such a
     /// change can be read.
     #[must_use]
     pub fn newest_schema(&self) -> Version {
         Version(self.shared.newest_schema.load(Ordering::Acquire))
-    }
-
-    /// Commits a bulk load that was started with a watch; returns its version, from which on the load can be read.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if what the load checked may no longer hold: since its read version, a transaction deleted a
-    /// vertex, created an edge with an id of the user's, added an exception, wrote one of the load's read keys, or gave
-    /// another id the GUI of a vertex of the load; or another load was committed. Otherwise as [`Sequencer::commit`].
-    pub fn commit_load(&self, _watch: &LoadWatch, load: LoadCommit) -> Result<Version, Error> {
-        let id = RequestId::of_text(&load.load_id);
-        let committed = self.ask(|reply| Request::Load { load, yields: false, reply })?;
-        self.end_turn(id);
-        Ok(committed)
     }
 
     /// Returns the tokens of names, in the same order. New names get tokens, which are durable when this returns. If
@@ -596,21 +542,26 @@ impl Sequencer {
                 && let Some(request) = queue.waiting.pop_front_if(|request| is_served(request))
             {
                 bytes += request.bytes();
+                // A load may have to report before it is committed, and nothing may be committed meanwhile.
+                let is_last = matches!(request, Request::Load { .. });
                 taken.push(request);
+                if is_last {
+                    break;
+                }
             }
         }
         let mut committer = self.committer.lock();
         let served = match &mut *committer {
             Some(committer) => catch_unwind(AssertUnwindSafe(|| {
-                let goes_on = committer.take(taken);
+                let asked = committer.take(taken);
                 if self.queue.lock().waiting.is_empty() {
                     committer.on_idle();
                 }
-                goes_on
+                asked
             })),
             None => {
                 taken.into_iter().for_each(|request| request.refuse(self.gone()));
-                Ok(true)
+                Ok(None)
             }
         };
         if served.is_err() {
@@ -624,7 +575,16 @@ impl Sequencer {
             queue.end_turn("the sequencer has stopped");
             self.turn_changed.notify_all();
         }
-        hand_over(&mut queue)
+        let answer = served.ok().flatten().map(|AskedLoad { load, limit, reply }| {
+            let asked = queue.ask(load, limit).map(LoadProgress::Asked);
+            (reply, asked.ok_or_else(|| self.gone()))
+        });
+        let next = hand_over(&mut queue);
+        drop(queue);
+        if let Some((reply, answer)) = answer {
+            reply.send(answer);
+        }
+        next
     }
 
     fn gone(&self) -> Error {
@@ -632,10 +592,10 @@ impl Sequencer {
     }
 }
 
-/// Makes the first caller lead that can, or gives up the lead if no request waits.
+/// Makes the first caller lead that can, or gives up the lead if no request can be served.
 fn hand_over(queue: &mut Queue) -> Handover {
     loop {
-        match queue.waiting.front() {
+        match queue.waiting.front().filter(|_| !queue.is_asking()) {
             None => {
                 queue.has_leader = false;
                 return Handover::Gone;

@@ -2,6 +2,7 @@
 
 mod later;
 mod loads;
+mod reports;
 mod retries;
 mod turns;
 

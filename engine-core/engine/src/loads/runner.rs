@@ -18,15 +18,20 @@ use tidegraph_types::{Epoch, ErrorCode, Gui, Key, LoadChange, Str, Version};
 /// How often a load is checked again after a conflict with a transaction.
 const MAX_CHECKS: u32 = 8;
 
-struct Watched<'a>(&'a Shared, &'a Job);
+struct Watched<'a> {
+    shared: &'a Shared,
+    job: &'a Job,
+    hold: &'a dyn LoadHold,
+}
 
 impl Control for Watched<'_> {
     fn cancelled(&self) -> bool {
-        self.1.is_cancelled() || self.0.stopping.load(Ordering::Relaxed)
+        self.job.is_cancelled() || self.shared.stopping.load(Ordering::Relaxed)
     }
 
     fn progress(&self, progress: &Progress) {
-        self.1.progress(progress);
+        self.job.progress(progress);
+        self.hold.go_on();
     }
 }
 
@@ -151,7 +156,13 @@ impl Shared {
             let snapshot = self.backend.snapshot(turn.as_ref().map(|turn| turn.since))?;
             job.set_not_at(snapshot.at.version);
             let target = GraphTarget::new(&*self.backend, &*self.clock, snapshot.at);
-            let outcome = run::run(&config, &source, &target, &self.objects, &Watched(self, job))?;
+            let outcome = run::run(
+                &config,
+                &source,
+                &target,
+                &self.objects,
+                &Watched { shared: self, job, hold: &*hold },
+            )?;
             job.outcome(&outcome);
             if outcome.status == Status::Failed {
                 return Ok(Status::Failed);

@@ -9,8 +9,8 @@
 //! 1. The load *begins*: the sequencer starts to record. The load asks for created vertices repeatedly, which also
 //!    shows that it is alive; vertices that all loads have compared are forgotten.
 //! 2. The load asks for its *commit*, and says up to which version it has compared. The sequencer sends it the vertices
-//!    and changes after that, and takes no other commits until the load answers or 500 ms have passed. If there are too
-//!    many, it tells the load to ask for them first.
+//!    and changes after that, and serves no other request until the load answers or 500 ms have passed; it holds no lock
+//!    and no thread of a caller meanwhile. If there are too many, it tells the load to ask for them first.
 //! 3. The load *reports* whether one of them conflicts with it. The sequencer then writes the
 //!    record, or refuses the load as a conflict.
 //!
@@ -27,16 +27,17 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
+use tidegraph_platform::Clock;
 use tidegraph_remote::{Error, LastChanges, LoadRequest, LoadStep, RequestId};
-use tidegraph_txn::{LoadCommit, LoadWatch, NewVertices};
+use tidegraph_txn::{Comparison, LoadCommit, LoadProgress, LoadWatch, NewVertices, ReportLimit};
 use tidegraph_types::{Epoch, Gui, LoadChange, MadeSince, MadeVertex, Str, Version};
 
 /// Silence after which a load is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 /// How long the sequencer waits for a load's report on the last vertices.
-const COLLISION_ANSWER_WITHIN: Duration = Duration::from_millis(500);
+const REPORT_WITHIN: Duration = Duration::from_millis(500);
 /// Limit of vertices, and of changes, that a load compares while the sequencer waits.
 const MOST_LAST: usize = 4_096;
 /// Changes in one answer.
@@ -63,22 +64,38 @@ struct ActiveLoad {
     /// Version up to which the load has asked.
     compared: Version,
     heard: Duration,
-    /// Channel on which the sequencer waits for the load's report.
-    verdict: Option<Sender<Option<Version>>>,
-    /// Number of threads that commit the load.
+    /// Number of attempts that may commit the load.
     committing: Arc<AtomicUsize>,
 }
 
-/// Messages of the thread that commits a load.
-enum CommitProgress {
-    Rest(LastChanges),
-    TooMany,
-    Done(Result<Version, tidegraph_txn::Error>),
+/// An attempt that may commit a load. It is over when this is dropped.
+#[derive(Debug)]
+struct Attempt(Arc<AtomicUsize>);
+
+impl Attempt {
+    fn new(committing: &Arc<AtomicUsize>) -> Self {
+        committing.fetch_add(1, Ordering::AcqRel);
+        Self(committing.clone())
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What a load has to do before it can be committed.
+enum LoadTask {
+    Compare(LastChanges),
+    /// There is too much to compare while all commits wait.
+    Ask,
 }
 
 impl ActiveLoads {
     /// Forgets loads that are silent, and their turns, or loads that began at an earlier sequencer.
     pub fn sweep(&self, leading: &Leadership, now: Duration) {
+        leading.sequencer().end_late_report();
         let mut silent = Vec::new();
         self.0.lock().retain(|id, load| {
             let is_silent = now.saturating_sub(load.heard) >= FORGOTTEN_AFTER;
@@ -131,7 +148,6 @@ impl ActiveLoads {
             earlier,
             compared: upto,
             heard: now,
-            verdict: None,
             committing: Arc::default(),
         };
         held.insert(id, load);
@@ -175,17 +191,13 @@ impl ActiveLoads {
         self.0.lock().get(&id).is_some_and(ActiveLoad::is_committing)
     }
 
-    pub fn report_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
-        let verdict = self.0.lock().get_mut(&id).and_then(|load| load.verdict.take());
-        let sent = verdict.is_some_and(|verdict| verdict.send(collision).is_ok());
-        if sent { Ok(()) } else { Err(unknown("no commit waits for its report")) }
-    }
-
-    /// Commits a load, or starts to and returns what the load has to compare.
+    /// Commits a load, or returns what it has to compare first. `watched` says whether a thread limits the wait for its
+    /// report.
     pub fn commit(
         &self,
-        leading: &Arc<Leadership>,
-        now: Duration,
+        leading: &Leadership,
+        clock: &Arc<dyn Clock>,
+        watched: bool,
         id: RequestId,
         load: LoadRequest,
     ) -> Result<LoadStep, Error> {
@@ -195,19 +207,16 @@ impl ActiveLoads {
                 load.load_id
             )));
         }
-        let (words, heard) = channel();
-        let (verdict, reported) = channel();
+        let (tasks, task) = channel();
         // Together: a load that begins again either sees this attempt, or refuses it.
-        let found = self.with(leading, now, id, |held| {
+        let found = self.with(leading, clock.now(), id, |held| {
             // A process of an earlier release draws no numbers.
             if load.beginning != held.beginning && load.beginning != 0 {
                 return Err(unknown("it has begun again since this request was sent"));
             }
-            held.verdict = Some(verdict);
-            held.committing.fetch_add(1, Ordering::AcqRel);
-            Ok((held.watch.clone(), held.committing.clone()))
+            Ok((held.watch.clone(), Attempt::new(&held.committing)))
         });
-        let (watch, committing) = match found.flatten() {
+        let (watch, attempt) = match found.flatten() {
             Ok(found) => found,
             Err(error) => return committed_before(leading, id, load.first_asked, error),
         };
@@ -220,35 +229,34 @@ impl ActiveLoads {
             changes_compared: load.changes_compared.unwrap_or(load.read_version),
             first_asked: Some(load.first_asked),
             vertices: Box::new(RemoteVertices {
-                words: words.clone(),
-                reported,
+                tasks,
+                limit: ReportLimit { clock: clock.clone(), within: REPORT_WITHIN },
                 compares_changes: load.changes_compared.is_some(),
+                _watch: watch.clone(),
+                _attempt: attempt,
             }),
         };
-        let (of, over) = (leading.clone(), committing.clone());
-        let run = move || {
-            let done = of.sequencer().commit_load(&watch, commit);
-            over.fetch_sub(1, Ordering::AcqRel);
-            // The caller may have left.
-            let _ = words.send(CommitProgress::Done(done));
-        };
-        let thread = tidegraph_platform::spawn("commit-load", run);
-        thread.map_err(|error| {
-            committing.fetch_sub(1, Ordering::AcqRel);
-            Error::Unavailable(format!("cannot start a thread for the load: {error}"))
-        })?;
-        match heard.recv() {
-            Ok(CommitProgress::Rest(rest)) => Ok(LoadStep::Rest(rest)),
-            Ok(CommitProgress::TooMany) => Ok(LoadStep::Ask),
-            Ok(CommitProgress::Done(Ok(version))) => Ok(LoadStep::Committed(version)),
-            Ok(CommitProgress::Done(Err(error))) => {
+        match (leading.sequencer().commit_or_ask_load(&watch, commit), task.try_recv()) {
+            (Ok(LoadProgress::Committed(version)), _) => Ok(LoadStep::Committed(version)),
+            (Ok(LoadProgress::Asked(number)), Ok(LoadTask::Compare(rest))) => {
+                if watched {
+                    leading.sequencer().watch_report(id, number).map_err(|error| {
+                        Error::Unavailable(format!("cannot start a thread for the load: {error}"))
+                    })?;
+                }
+                Ok(LoadStep::Rest(LastChanges { question: number, ..rest }))
+            }
+            (_, Ok(LoadTask::Ask)) => Ok(LoadStep::Ask),
+            (Ok(LoadProgress::Asked(_)), Err(_)) => {
+                Err(Error::InDoubt("the load has nothing to compare".into()))
+            }
+            (Err(error), _) => {
                 if let tidegraph_txn::Error::Conflict { .. } | tidegraph_txn::Error::LoadTurn { .. } = error {
                     // A deposed sequencer does not know whether its successor has committed the load (TXN-4).
                     leading.sequencer().prove().map_err(to_remote_error)?;
                 }
                 Err(to_remote_error(error))
             }
-            Err(_) => Err(Error::InDoubt("the committing thread panicked".into())),
         }
     }
 
@@ -298,31 +306,34 @@ fn unknown(reason: &str) -> Error {
 /// The vertices of a load that another process runs.
 #[derive(Debug)]
 struct RemoteVertices {
-    words: Sender<CommitProgress>,
-    reported: Receiver<Option<Version>>,
+    tasks: Sender<LoadTask>,
+    limit: ReportLimit,
     /// Whether that process compares changes; one of an earlier release does not.
     compares_changes: bool,
+    /// What transactions create is recorded until the attempt is over.
+    _watch: Arc<LoadWatch>,
+    _attempt: Attempt,
 }
 
 impl NewVertices for RemoteVertices {
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
-        self.conflict(made, &mut std::iter::empty())
+        made.next().map(|(version, ..)| version)
     }
 
-    fn conflict(
+    fn compare(
         &self,
         made: &mut dyn Iterator<Item = (Version, Gui, &Str)>,
         changes: &mut dyn Iterator<Item = (Version, LoadChange)>,
-    ) -> Option<Version> {
+    ) -> Comparison {
         let mut rest = LastChanges::default();
         let too_many = |version| {
             // The commit is refused; the load only hears that it has to ask first.
-            let _ = self.words.send(CommitProgress::TooMany);
-            Some(version)
+            let _ = self.tasks.send(LoadTask::Ask);
+            Comparison::Conflict(version)
         };
         for (version, change) in changes {
             if !self.compares_changes {
-                return Some(version);
+                return Comparison::Conflict(version);
             }
             if rest.changes.len() == MOST_LAST {
                 return too_many(version);
@@ -336,11 +347,12 @@ impl NewVertices for RemoteVertices {
             rest.vertices.push(MadeVertex { version, gui, id: id.clone() });
         }
         let changed = rest.changes.first().map(|(version, _)| *version);
-        let first = changed.or_else(|| rest.vertices.first().map(|made| made.version))?;
-        if self.words.send(CommitProgress::Rest(rest)).is_err() {
-            return Some(first);
+        let Some(first) = changed.or_else(|| rest.vertices.first().map(|made| made.version)) else {
+            return Comparison::Free;
+        };
+        match self.tasks.send(LoadTask::Compare(rest)) {
+            Ok(()) => Comparison::Asked(self.limit.clone()),
+            Err(_) => Comparison::Conflict(first),
         }
-        // No report in time refuses the commit: the load may try again.
-        self.reported.recv_timeout(COLLISION_ANSWER_WITHIN).unwrap_or(Some(first))
     }
 }

@@ -58,6 +58,10 @@ impl SequencerService {
         self.candidate.get().map_or(0, |candidate| candidate.clock().wall().as_millisecond())
     }
 
+    fn candidate(&self) -> Result<&Arc<Candidate>, Error> {
+        self.candidate.get().ok_or_else(|| Error::NotSequencer("it is no candidate".into()))
+    }
+
     fn leadership(&self) -> Result<Arc<Leadership>, Error> {
         Ok(self.leadership_now()?.0)
     }
@@ -155,6 +159,7 @@ impl Commits for SequencerService {
 
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
         let leading = self.leadership()?;
+        leading.sequencer().end_late_report();
         if self.loads.is_committing(id) {
             return Err(Error::Unavailable("the load is being committed".into()));
         }
@@ -248,9 +253,7 @@ impl Commits for SequencerService {
             return Ok(None);
         };
         check_halted(&leading)?;
-        let candidate =
-            self.candidate.get().ok_or_else(|| Error::NotSequencer("it is no candidate".into()))?;
-        leading.sequencer().begin_turn(id, turn, candidate.clock()).map_err(to_remote_error)
+        leading.sequencer().begin_turn(id, turn, self.candidate()?.clock()).map_err(to_remote_error)
     }
 
     fn end_load(&self, id: RequestId) -> Result<(), Error> {
@@ -259,13 +262,26 @@ impl Commits for SequencerService {
     }
 
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
-        let (leading, now) = self.leadership_now()?;
+        let leading = self.leadership()?;
         check_halted(&leading)?;
-        self.loads.commit(&leading, now, id, load)
+        let candidate = self.candidate()?;
+        self.loads.commit(&leading, candidate.clock(), candidate.has_threads(), id, load)
     }
 
-    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
-        self.loads.report_collision(id, collision)
+    fn report_load_collision(
+        &self,
+        id: RequestId,
+        question: u64,
+        collision: Option<Version>,
+    ) -> Result<(), Error> {
+        // A process of an earlier release does not say which question it answers.
+        let question = (question > 0).then_some(question);
+        // This may run on the thread that reads a connection. With threads, another one waits for the log.
+        let leads = !self.candidate()?.has_threads();
+        if self.leadership()?.sequencer().report_load(id, question, collision, leads) {
+            return Ok(());
+        }
+        Err(Error::LoadUnknown("no commit waits for its report".into()))
     }
 }
 

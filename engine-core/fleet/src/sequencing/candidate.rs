@@ -238,6 +238,11 @@ impl Candidate {
         &self.shared.clock
     }
 
+    /// Whether it works in threads of its own.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.shared.threads
+    }
+
     /// Returns the lease of another process, as last seen: it has the endpoint of the sequencer.
     #[must_use]
     pub fn seen(&self) -> Option<Arc<Lease>> {

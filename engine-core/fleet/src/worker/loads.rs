@@ -1,7 +1,7 @@
 //! Bulk loads of this worker.
 //!
 //! Roles: [`FleetLoad`] is a running load: its thread asks the sequencer which vertices transactions create meanwhile,
-//! which also shows that the load is alive. Before its commit it asks which vertices they deleted and which edge ids
+//! which also shows that the load is alive; a worker without threads asks between two batches of rows. Before its commit it asks which vertices they deleted and which edge ids
 //! they took since it read. [`LoadGate`] keeps readers at the version before a load until the replicas
 //! have applied it.
 //!
@@ -45,6 +45,8 @@ struct LoadTracker {
     shared: Arc<Shared>,
     id: RequestId,
     made: Mutex<MadeMeanwhile>,
+    /// When it last asked, by the worker's clock.
+    asked: Mutex<Duration>,
     over: Mutex<bool>,
     ended: Condvar,
 }
@@ -77,10 +79,14 @@ impl FleetLoad {
             shared: shared.clone(),
             id: RequestId::of_text(load_id),
             made: Mutex::default(),
+            asked: Mutex::new(shared.clock.now()),
             over: Mutex::default(),
             ended: Condvar::new(),
         });
         shared.sequencer.call(|sequencer| tracker.begin_at(sequencer)).map_err(to_engine_error)?;
+        if !shared.threads {
+            return Ok(Self { tracker, thread: None });
+        }
         let of = tracker.clone();
         let thread = tidegraph_platform::spawn("load", move || of.run());
         let thread = thread.map_err(|error| {
@@ -120,9 +126,15 @@ impl LoadTracker {
                     return;
                 }
             }
-            if let Err(error) = self.shared.sequencer.call_once(|sequencer| self.catch_up(sequencer)) {
-                tracing::debug!(%error, "a load cannot ask for created vertices");
-            }
+            self.step();
+        }
+    }
+
+    /// Asks once for the vertices that transactions created.
+    fn step(&self) {
+        *self.asked.lock() = self.shared.clock.now();
+        if let Err(error) = self.shared.sequencer.call_once(|sequencer| self.catch_up(sequencer)) {
+            tracing::debug!(%error, "a load cannot ask for created vertices");
         }
     }
 
@@ -232,8 +244,8 @@ impl LoadTracker {
                 let mut rows = rest.vertices.iter().map(|made| (made.version, made.gui, &made.id));
                 let collision = load.vertices.conflict(&mut rows, &mut rest.changes.iter().copied());
                 // If the report comes too late, the next attempt learns it.
-                if let Err(error) =
-                    sequencer.call_once(|sequencer| sequencer.report_load_collision(self.id, collision))
+                if let Err(error) = sequencer
+                    .call_once(|sequencer| sequencer.report_load_collision(self.id, rest.question, collision))
                 {
                     tracing::debug!(%error, "a load could not report in time");
                 }
@@ -248,6 +260,14 @@ impl LoadTracker {
 }
 
 impl LoadHold for FleetLoad {
+    fn go_on(&self) {
+        let tracker = &*self.tracker;
+        let is_due = || tracker.shared.clock.now().saturating_sub(*tracker.asked.lock()) >= ASK_EVERY;
+        if self.thread.is_none() && is_due() {
+            tracker.step();
+        }
+    }
+
     fn commit(&self, load: LoadCommit, go_on: &dyn Fn() -> bool) -> Result<Version, LoadCommitError> {
         let (tracker, shared) = (&*self.tracker, &*self.tracker.shared);
         let caught_up = shared.sequencer.call(|sequencer| tracker.catch_up(sequencer));
@@ -291,6 +311,7 @@ impl LoadHold for FleetLoad {
             {
                 tracing::debug!(%error, "a load cannot begin again");
             }
+            shared.catch_up_after(&error);
             if !doubt {
                 return Err(to_engine_error(error).into());
             }

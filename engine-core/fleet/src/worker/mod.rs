@@ -143,6 +143,8 @@ struct Shared {
     gate: LoadGate,
     /// Whether a thread asks for the newest version and opens the gate.
     gated: bool,
+    /// Whether loads have threads of their own.
+    threads: bool,
     /// Whether any version is known. Without one the worker must not answer as if the graph were empty.
     known: AtomicBool,
     epoch: AtomicU64,
@@ -271,6 +273,7 @@ impl Shared {
         network: Option<Arc<dyn Network>>,
     ) -> Arc<Self> {
         let WorkerParts { graph, map_store, security, clock, random } = parts;
+        let threads = network.is_none();
         let watch = Arc::new(watch);
         let made = watch.map().graph().clone();
         let turn = random.next_u64() as usize % 1024;
@@ -301,6 +304,8 @@ impl Shared {
             own: AtomicU64::new(0),
             gate: LoadGate::default(),
             gated: !config.version_every.is_zero(),
+            // A substitute for the network is that of a simulation, which has one thread.
+            threads,
             known: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
             halted: AtomicU64::new(0),
@@ -401,14 +406,19 @@ impl Shared {
         self.own.fetch_max(version.0, Ordering::AcqRel);
     }
 
-    /// Converts the error of a commit. After a conflict with a version that this process does not know, asks for the
-    /// newest version, so that the next attempt reads what this one conflicted with.
-    fn commit_error(&self, error: tidegraph_remote::Error) -> tidegraph_engine::Error {
-        if let tidegraph_remote::Error::Conflict { written, .. } = &error
+    /// After a conflict with a version that this process does not know, asks for the newest version, so that the next
+    /// attempt reads what this one conflicted with.
+    fn catch_up_after(&self, error: &tidegraph_remote::Error) {
+        if let tidegraph_remote::Error::Conflict { written, .. } = error
             && *written > self.newest_version()
         {
             self.refresh_version();
         }
+    }
+
+    /// Converts the error of a commit. After a conflict the next attempt reads what this one conflicted with.
+    fn commit_error(&self, error: tidegraph_remote::Error) -> tidegraph_engine::Error {
+        self.catch_up_after(&error);
         to_commit_error(error)
     }
 

@@ -254,6 +254,7 @@ impl Commits for RemoteCommits {
         match reply.kind {
             Some(Kind::Version(version)) => Ok(LoadStep::Committed(Version(version))),
             Some(Kind::Rest(rest)) => Ok(LoadStep::Rest(LastChanges {
+                question: reply.question,
                 vertices: made(rest).map_err(in_doubt)?,
                 changes: changed(reply.changes.unwrap_or_default()).map_err(in_doubt)?,
             })),
@@ -262,11 +263,17 @@ impl Commits for RemoteCommits {
         }
     }
 
-    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
+    fn report_load_collision(
+        &self,
+        id: RequestId,
+        question: u64,
+        collision: Option<Version>,
+    ) -> Result<(), Error> {
         let collision = collision.map_or(0, |version| version.0);
         self.note(call::Kind::SettleLoad(proto::SettleLoadCall {
             request_id: id.0.to_le_bytes().to_vec(),
             collision,
+            question,
         }))
     }
 }

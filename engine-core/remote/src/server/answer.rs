@@ -345,7 +345,7 @@ fn commits(
         }
         call::Kind::SettleLoad(m) => {
             let collision = (m.collision > 0).then_some(Version(m.collision));
-            commits.report_load_collision(request_id(&m.request_id)?, collision)?;
+            commits.report_load_collision(request_id(&m.request_id)?, m.question, collision)?;
             reply::Kind::Noted(proto::NotedReply {})
         }
         call::Kind::Apl(_) | call::Kind::Status(_) | call::Kind::Pin(_) => {
@@ -356,16 +356,16 @@ fn commits(
 
 fn load_step(step: LoadStep) -> reply::Kind {
     use proto::load_reply::Kind;
-    let mut changes = None;
+    let (mut changes, mut question) = (None, 0);
     let kind = match step {
         LoadStep::Committed(version) => Kind::Version(version.0),
         LoadStep::Rest(rest) => {
-            changes = Some(change_columns(&rest.changes));
+            (changes, question) = (Some(change_columns(&rest.changes)), rest.question);
             Kind::Rest(columns(rest.vertices))
         }
         LoadStep::Ask => Kind::Ask(true),
     };
-    reply::Kind::Load(proto::LoadReply { kind: Some(kind), changes })
+    reply::Kind::Load(proto::LoadReply { kind: Some(kind), changes, question })
 }
 
 fn change_columns(changes: &[(Version, LoadChange)]) -> proto::LoadChanges {

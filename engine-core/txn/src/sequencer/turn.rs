@@ -60,8 +60,8 @@ impl Sequencer {
         }
     }
 
-    /// Ends a turn whose time is over, and lets commits go on that have waited for long enough.
-    fn advance_turn(&self) {
+    /// Ends a turn or a wait for a report whose time is over, and lets commits go on that have waited for long enough.
+    pub(super) fn advance_turn(&self) {
         let mut queue = self.queue.lock();
         queue.advance();
         self.after_turn(queue);
