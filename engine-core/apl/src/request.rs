@@ -130,6 +130,18 @@ pub struct ScanCursor {
     pub replica: u16,
 }
 
+impl ScanCursor {
+    /// The cover of scans of one partition.
+    pub const ONE_PARTITION: u16 = u16::MAX;
+
+    /// Returns the start of a scan of one partition, which reads no index. Those of all partitions find together what one
+    /// scan finds. Only for storage in this process.
+    #[must_use]
+    pub fn of_partition(partition: u16) -> Self {
+        Self { partition, cover: Self::ONE_PARTITION, ..Self::default() }
+    }
+}
+
 /// A test of one property key. An element passes when any value of the key passes.
 ///
 /// ```

@@ -12,6 +12,7 @@ use crate::applier::StoreApplier;
 use crate::backend::{Backend, Local};
 use crate::changes::ChangeFeed;
 use crate::checkpoints::Checkpoints;
+use crate::helpers::FreeThreads;
 use crate::loads::{Loads, Parts};
 use crate::query::{CachedPlan, PlanKey};
 use crate::query_spill::QuerySpill;
@@ -38,6 +39,8 @@ pub struct Database {
     /// Files of the graph beside the log: segments, jobs, tokens of resets.
     pub(crate) objects: Arc<Objects>,
     pub(crate) filling: Filling,
+    /// Threads that help long queries.
+    pub(crate) threads: FreeThreads,
     /// Temporary files of queries, if they may use any.
     pub(crate) spill: Option<QuerySpill>,
     loads: Arc<Loads>,
@@ -182,6 +185,7 @@ impl Database {
         checkpoints.sweep_loads(&loads);
         Ok(Arc::new(Self {
             plans: quick_cache::sync::Cache::new(options.cached_plans),
+            threads: FreeThreads::new(options.query_threads),
             spill: QuerySpill::new(&options, disk),
             options,
             backend,
@@ -247,6 +251,7 @@ impl Database {
         let spill = if threads { QuerySpill::new(&options, Arc::new(RealDisk)) } else { None };
         Ok(Arc::new(Self {
             plans: quick_cache::sync::Cache::new(options.cached_plans),
+            threads: FreeThreads::new(Some(1)),
             spill,
             options,
             backend,

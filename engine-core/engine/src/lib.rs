@@ -39,6 +39,7 @@ mod deadline;
 mod direct;
 mod error;
 mod explain;
+mod helpers;
 mod instances;
 #[cfg(test)]
 mod late_log_tests;

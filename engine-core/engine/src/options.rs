@@ -84,6 +84,9 @@ pub struct Options {
     pub query_timeout: Duration,
     /// Memory limit of a query: what its operators buffer, its pending writes, and the rows of its answer.
     pub query_memory_bytes: u64,
+    /// Most threads of a query, with its own; `None`: as many as there are processors. All queries together have one thread
+    /// fewer of them besides their own.
+    pub query_threads: Option<usize>,
     /// Maximum number of rows of an answer.
     pub query_rows: u64,
     /// How often a request runs again after a conflict before the caller gets the error.
@@ -114,6 +117,7 @@ impl Default for Options {
             partitions: 8,
             query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,
+            query_threads: None,
             query_rows: 10_000_000,
             conflict_retries: 16,
             checkpoint_log_bytes: 256 << 20,

@@ -19,6 +19,7 @@ use crate::backend::{BackendStatus, CommitCallback, Earlier, KeyedCommit, Reques
 use crate::catalog::FixedCatalog;
 use crate::deadline::Deadline;
 use crate::explain::Explain;
+use crate::helpers::{self, QueryHelpers};
 use crate::instances::StoreInstances;
 use crate::running::Running;
 use crate::stream::{Head, RowSink, Rows};
@@ -185,6 +186,8 @@ pub(crate) struct CachedPlan {
     pub(crate) writes: bool,
     /// Whether the plan reads files, which may take long.
     reads_files: bool,
+    /// Whether threads may share the work.
+    pub(crate) splits: bool,
     /// Whether rows keep the handles of elements, to be parameters of another request.
     pub(crate) keeps_handles: bool,
     /// Numbers of vertices and edges of the graph at that time.
@@ -666,6 +669,7 @@ impl Database {
             columns: plan.columns.iter().map(|column| column.name.clone()).collect(),
             writes: plan.root.writes(),
             reads_files: plan.root.reads_files(),
+            splits: helpers::splits(&plan.root, self),
             keeps_handles: false,
             plan,
             planned_for: (statistics.vertices, statistics.edges),
@@ -691,7 +695,12 @@ impl Database {
         let apl = self.backend.reader(deadline.options());
         let view = View::new(&*apl, catalog, at, planned.writes).streaming(self.options.streams);
         let entropy = PlatformEntropy(&*self.random);
-        let context = self.context(view, query, deadline, limits, &entropy);
+        let helpers = QueryHelpers::new(self, planned, query, deadline, snapshot, limits);
+        let mut context = self.context(view, query, deadline, limits, &entropy);
+        if let Some(helpers) = &helpers {
+            context.now = helpers.now();
+            context.helpers = Some(helpers);
+        }
         let mut execution = Execution::new(&planned.plan, context)?;
         if planned.keeps_handles {
             execution.keep_handles();

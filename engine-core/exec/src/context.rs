@@ -88,6 +88,20 @@ pub trait StatisticsSource: Sync {
     fn indexes(&self) -> Result<Vec<(IndexDefinition, bool)>, tidegraph_apl::Error>;
 }
 
+/// Other threads that work for a request which only reads, on a graph in this process.
+pub trait Helpers: Sync {
+    /// Returns the number of partitions of the graph, which threads scan one at a time.
+    fn partitions(&self) -> u16;
+
+    /// Whether the request has run for so long that it is worth it to start threads.
+    fn is_long(&self) -> bool;
+
+    /// Calls `own` on this thread with a function that starts other threads, as many as are free. Each of them calls `work`
+    /// with a context of its own, of the same request: with the same version and the same time, but with memory of its
+    /// own. Returns when all have ended. A panic of a thread goes on here.
+    fn beside(&self, work: &(dyn Fn(&Context<'_>) + Sync), own: &mut dyn FnMut(&mut dyn FnMut()));
+}
+
 /// The limits of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -227,6 +241,8 @@ pub struct Context<'a> {
     pub csv_files: Option<&'a dyn crate::CsvFiles>,
     /// Files for rows beyond the memory of the request, if it may use any.
     pub spill: Option<&'a dyn crate::SpillFiles>,
+    /// Threads that take a part of the work, if the request may have any.
+    pub helpers: Option<&'a dyn Helpers>,
     /// The procedures that `dbms.procedures()` lists.
     pub procedures: &'a Procedures,
     /// The compiled regular expressions of the request.
@@ -276,6 +292,7 @@ impl<'a> Context<'a> {
             statistics: None,
             csv_files: None,
             spill: None,
+            helpers: None,
             procedures: Procedures::builtin(),
             patterns,
             profile: None,

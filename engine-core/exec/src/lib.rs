@@ -27,7 +27,8 @@ pub mod view;
 
 pub use batch::{Batch, Column};
 pub use context::{
-    Context, Entropy, Interrupt, Limits, Memory, NeverInterrupted, Parameters, StatisticsSource, Stop,
+    Context, Entropy, Helpers, Interrupt, Limits, Memory, NeverInterrupted, Parameters, StatisticsSource,
+    Stop,
 };
 pub use csv::{CsvError, CsvFiles, CsvRecords, CsvStep};
 pub use error::Error;

@@ -237,6 +237,63 @@ impl Op {
     }
 }
 
+impl Op {
+    /// Returns the filter of the first scan if threads may share the work of this aggregation: each aggregates the rows of
+    /// some partitions of that scan. So the operators between make rows of each row on its own, in their order.
+    #[must_use]
+    pub fn split_scan(&self) -> Option<&ScanFilter> {
+        let Op::Aggregate { input, items, .. } = self else { return None };
+        // The sum of floats that were told apart would depend on the order of a hash table.
+        let merges = |item: &crate::AggregateItem| {
+            use crate::AggregateKind::{Average, StdDev, StdDevP, Sum};
+            !(item.distinct && matches!(item.kind, Sum | Average | StdDev | StdDevP))
+        };
+        if !items.iter().all(merges) || self.is_random() || self.writes() || self.reads_files() {
+            return None;
+        }
+        let mut at = &**input;
+        loop {
+            at = match at {
+                Op::ScanVertices { input, filter, .. } if matches!(**input, Op::Argument) => {
+                    return Some(filter);
+                }
+                Op::ScanVertices { input, .. }
+                | Op::ScanEdges { input, .. }
+                | Op::LookupVertices { input, .. }
+                | Op::LookupEdges { input, .. }
+                | Op::Expand { input, .. }
+                | Op::CountEdges { input, .. }
+                | Op::Intersect { input, .. }
+                | Op::VarExpand { input, .. }
+                | Op::ShortestPath { input, .. }
+                | Op::QuantifiedPath { input, .. }
+                | Op::Filter { input, .. }
+                | Op::Let { input, .. }
+                | Op::Keep { input, .. }
+                | Op::Unwind { input, .. }
+                | Op::Apply { input, .. }
+                | Op::Bind { input, .. } => input,
+                _ => return None,
+            };
+        }
+    }
+
+    /// Whether this operator or one below it, subplans included, draws random numbers.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.exprs().into_iter().any(Expr::is_random) || self.children().into_iter().any(Op::is_random)
+    }
+}
+
+impl Expr {
+    /// Whether the expression has another value each time.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        matches!(self, Expr::Call(crate::Function::Rand | crate::Function::RandomUuid, _))
+            || self.children().into_iter().any(Expr::is_random)
+    }
+}
+
 /// Lists the expressions directly inside one, as `children` does for operators.
 macro_rules! inner {
     ($expr:expr, $iter:ident, $as_deref:ident $(, $mut:ident)?) => {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tidegraph_plan::{AggregateItem, Expr, Op, Slot};
 use tidegraph_types::Value;
 
-type Keys = SmallVec<[Value; 2]>;
+pub(super) type Keys = SmallVec<[Value; 2]>;
 type Accumulators = SmallVec<[Accumulator; 2]>;
 
 /// The input of an aggregate.
@@ -98,10 +98,22 @@ impl<'p> Degrees<'p> {
     }
 }
 
-struct Group {
-    origin: u32,
-    keys: Keys,
-    accumulators: Accumulators,
+pub(super) struct Group {
+    pub(super) origin: u32,
+    pub(super) keys: Keys,
+    pub(super) accumulators: Accumulators,
+}
+
+impl Group {
+    /// Bytes of the group and of its entry in the index, apart from what its accumulators keep.
+    pub(super) fn bytes(&self) -> usize {
+        bytes_of(&self.keys, self.accumulators.len())
+    }
+}
+
+fn bytes_of(keys: &Keys, items: usize) -> usize {
+    let heap: usize = keys.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum();
+    2 * heap + size_of::<Group>() + items * size_of::<Accumulator>() + 56
 }
 
 /// Groups that are done: the number of the group in the order of arrival, the keys, and the results.
@@ -139,19 +151,24 @@ impl Ready {
 /// Groups rows by keys. Groups that do not fit into half of the request's memory are made of rows in files, after the
 /// others.
 pub(super) struct Aggregate<'p> {
+    pub(super) op: &'p Op,
     source: Source<'p>,
-    keys: &'p [(Slot, Expr)],
+    pub(super) keys: &'p [(Slot, Expr)],
     items: &'p [AggregateItem],
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     /// Groups by origin and keys.
-    index: FxHashMap<(u32, Keys), usize>,
+    pub(super) index: FxHashMap<(u32, Keys), usize>,
     /// Groups by a single integer key, if all rows have one origin: saves making keys.
     whole: FxHashMap<i64, usize>,
     origins: usize,
-    slots: usize,
-    charged: usize,
+    pub(super) slots: usize,
+    pub(super) charged: usize,
+    /// Whether threads may share the work.
+    splits: bool,
+    /// Whether its groups are only those of a part of the rows.
+    pub(super) is_part: bool,
     /// Rows of groups that are not in memory, with the arguments of the aggregates.
-    overflow: Option<Arrivals>,
+    pub(super) overflow: Option<Arrivals>,
     /// Whether the groups in memory take no more rows for now: all go to the overflow.
     is_frozen: bool,
     pieces: Option<Pieces>,
@@ -170,6 +187,7 @@ impl<'p> Aggregate<'p> {
             None => Source::Rows(build(input, measured)?),
         };
         Ok(Self {
+            op,
             source,
             keys,
             items,
@@ -179,6 +197,8 @@ impl<'p> Aggregate<'p> {
             origins: 1,
             slots: 0,
             charged: 0,
+            splits: false,
+            is_part: false,
             overflow: None,
             is_frozen: false,
             pieces: None,
@@ -207,8 +227,7 @@ impl<'p> Aggregate<'p> {
         if self.overflow.is_some() {
             return Ok(None);
         }
-        let heap: usize = key.1.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum();
-        let bytes = 2 * heap + size_of::<Group>() + self.items.len() * size_of::<Accumulator>() + 56;
+        let bytes = bytes_of(&key.1, self.items.len());
         let may_spill = self.may_spill(ctx);
         let is_full = may_spill && (self.charged + bytes) as u64 > ctx.limits.memory_bytes / 2;
         let charged = if is_full { Ok(()) } else { ctx.memory.charge(bytes) };
@@ -348,39 +367,56 @@ impl<'p> Aggregate<'p> {
 
     /// Whether groups may go to files. With several origins their groups would have to come in turns.
     fn may_spill(&self, ctx: &Context<'_>) -> bool {
-        ctx.spill_files().is_some() && self.origins == 1 && !self.keys.is_empty()
+        ctx.spill_files().is_some() && self.origins == 1 && !self.keys.is_empty() && !self.is_part
     }
 
     fn drain(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
+        self.begin();
+        match ctx.helpers.filter(|_| self.splits) {
+            Some(helpers) => self.in_parts(helpers, ctx)?,
+            None => self.add_all(ctx, &mut |_| {})?,
+        }
+        self.finish(ctx)
+    }
+
+    /// Makes the groups that are there without rows.
+    pub(super) fn begin(&mut self) {
         if self.keys.is_empty() {
             for origin in 0..self.origins as u32 {
                 let accumulators = self.accumulators();
                 self.groups.push(Group { origin, keys: Keys::new(), accumulators });
             }
         }
+    }
+
+    /// Adds all rows of the input. Calls `between` after each batch of them, with whether all groups are in memory.
+    pub(super) fn add_all(&mut self, ctx: &Context<'_>, between: &mut dyn FnMut(bool)) -> Result<()> {
         if let Source::Counted(counted) = &mut self.source {
             let mut counts = vec![0_u64; self.origins];
-            while counted.next(ctx, |origin, rows| counts[origin as usize] += rows)? {}
-            return self.counted(&counts, ctx);
+            while counted.next(ctx, |origin, rows| counts[origin as usize] += rows)? {
+                between(true);
+            }
+            for (group, count) in self.groups.iter_mut().zip(counts) {
+                group.accumulators.iter_mut().for_each(|accumulator| accumulator.add_count(count));
+            }
+            return Ok(());
         }
         while let Source::Rows(input) = &mut self.source {
             let Some(batch) = input.next(ctx, Want::ALL)? else { break };
             ctx.check()?;
             self.add(&batch, ctx)?;
+            between(self.overflow.is_none());
         }
-        self.finish(ctx)
+        Ok(())
     }
 
-    fn counted(&mut self, counts: &[u64], ctx: &Context<'_>) -> Result<Pieces> {
-        self.groups.clear();
-        let counts: Vec<Value> =
-            counts.iter().map(|n| Value::Long(i64::try_from(*n).unwrap_or(i64::MAX))).collect();
-        let column = Arc::new(Column::Values(counts));
-        let mut out = Batch::unbound(column.len(), self.slots);
-        for item in self.items {
-            out.set_shared(item.out, Arc::clone(&column));
+    /// Feeds the input the rows of one partition of its first scan.
+    pub(super) fn feed_partition(&mut self, partition: u16, ctx: &Context<'_>) {
+        let feed = Feed { partition: Some(partition), ..Feed::new(Batch::unbound(1, self.slots), 1) };
+        match &mut self.source {
+            Source::Rows(input) => input.feed(ctx, feed),
+            Source::Counted(counted) => counted.feed(ctx, feed),
         }
-        self.yielded(out, (0..self.origins as u32).collect(), ctx)
     }
 
     fn finish(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
@@ -457,6 +493,9 @@ impl Operator for Aggregate<'_> {
         }
         self.origins = feed.origins.max(1);
         self.slots = feed.batch.columns.len();
+        // Storage counts vertices faster than threads begin.
+        let is_scan = matches!(self.source, Source::Counted(Counted::Vertices(_)));
+        self.splits = ctx.helpers.is_some() && feed.is_root() && !is_scan && self.op.split_scan().is_some();
         match &mut self.source {
             Source::Rows(input) => input.feed(ctx, feed),
             Source::Counted(counted) => counted.feed(ctx, feed),

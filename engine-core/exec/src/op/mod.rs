@@ -29,6 +29,7 @@ mod lookup;
 mod measured;
 mod merge;
 mod order;
+mod parallel;
 mod procedure;
 mod quantified;
 mod reach;
@@ -133,11 +134,19 @@ pub(crate) struct Feed {
     pub(crate) fresh: bool,
     /// Whether more feeds may follow that are not fresh.
     pub(crate) rounds: bool,
+    /// The partition to which the first scan is limited.
+    pub(crate) partition: Option<u16>,
 }
 
 impl Feed {
     pub(crate) fn new(batch: Batch, origins: usize) -> Self {
-        Self { batch, origins, fresh: true, rounds: false }
+        Self { batch, origins, fresh: true, rounds: false, partition: None }
+    }
+
+    /// Whether it is that of a whole plan: one row without values, once.
+    pub(crate) fn is_root(&self) -> bool {
+        let is_one = self.batch.len == 1 && self.origins == 1 && self.batch.origin.is_none();
+        is_one && !self.rounds && self.partition.is_none() && self.batch.columns.iter().all(Option::is_none)
     }
 
     /// Makes a feed in which each outer row is its own origin.
@@ -191,11 +200,14 @@ fn build_top<'p>(op: &'p Op, top: TopEdges<'p>, measured: bool) -> Result<Boxed<
 pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
     let operator: Boxed<'_> = match op {
         Op::Argument => Box::new(Argument { batch: None }),
-        Op::ScanVertices { input, out, filter, columns } if columns.is_empty() => {
-            Box::new(scan::ScanVertices::new(build(input, measured)?, *out, filter))
-        }
         Op::ScanVertices { input, out, filter, columns } => {
-            Box::new(scan_values::ScanValues::new(build(input, measured)?, *out, filter, columns))
+            let is_first = matches!(**input, Op::Argument);
+            let input = build(input, measured)?;
+            if columns.is_empty() {
+                Box::new(scan::ScanVertices::new(input, *out, filter, is_first))
+            } else {
+                Box::new(scan_values::ScanValues::new(input, *out, filter, columns, is_first))
+            }
         }
         Op::ScanEdges { input, out, labels } => {
             Box::new(scan::ScanEdges::new(build(input, measured)?, *out, labels))

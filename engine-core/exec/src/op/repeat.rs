@@ -167,7 +167,7 @@ impl<'p> Repeat<'p> {
         batch.set(self.loops, Column::Constant(Value::Int(rounds), batch.len));
         let Some(batch) = self.test(batch, true, rounds, ctx)? else { return Ok(()) };
         let fresh = std::mem::take(&mut self.body_is_fresh);
-        self.body.feed(ctx, Feed { batch, origins: self.origins, fresh, rounds: true });
+        self.body.feed(ctx, Feed { fresh, rounds: true, ..Feed::new(batch, self.origins) });
         let mut next = Buffer::default();
         let rounds = rounds.saturating_add(1);
         while let Some(mut batch) = self.body.next(ctx, Want::ALL)? {

@@ -47,6 +47,9 @@ pub(super) struct Scan<'p, S: Source> {
     /// A complete answer, and the view's generation that it belongs to.
     kept: Option<(Vec<S::Item>, u64)>,
     charged: usize,
+    /// Whether it is the first scan of its plan, which may be limited to a partition.
+    is_first: bool,
+    partition: Option<u16>,
 }
 
 /// The input row that is answered now.
@@ -93,7 +96,7 @@ impl<I> Current<I> {
 
 impl<'p, S: Source> Scan<'p, S> {
     fn over(input: Boxed<'p>, out: Slot, source: S) -> Self {
-        Self { input, out, source, current: None, kept: None, charged: 0 }
+        Self { input, out, source, current: None, kept: None, charged: 0, is_first: false, partition: None }
     }
 
     fn begin(&mut self, ctx: &Context<'_>) -> Result<()> {
@@ -108,7 +111,7 @@ impl<'p, S: Source> Scan<'p, S> {
         if !current.replay {
             self.kept = None;
             ctx.memory.release(std::mem::take(&mut self.charged));
-            current.state = ScanState::default();
+            current.state = self.partition.map_or_else(ScanState::default, ScanState::of_partition);
             current.complete = !self.source.begin(&current.batch, current.row, ctx)?;
             if self.source.is_constant() && current.batch.len > 1 {
                 current.collected = Some(vec![]);
@@ -203,6 +206,7 @@ impl<S: Source> Operator for Scan<'_, S> {
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         self.current = None;
+        self.partition = feed.partition.filter(|_| self.is_first);
         self.input.feed(ctx, feed);
     }
 }
@@ -219,8 +223,8 @@ pub(super) struct Vertices<'p> {
 pub(super) type ScanVertices<'p> = Scan<'p, Vertices<'p>>;
 
 impl<'p> ScanVertices<'p> {
-    pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter) -> Self {
-        Self::over(input, out, Vertices::new(filter))
+    pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter, is_first: bool) -> Self {
+        Self { is_first, ..Self::over(input, out, Vertices::new(filter)) }
     }
 }
 

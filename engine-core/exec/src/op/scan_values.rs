@@ -21,6 +21,9 @@ pub(super) struct ScanValues<'p> {
     tokens: Vec<Option<Token>>,
     keys: Vec<Token>,
     current: Option<Current>,
+    /// Whether it is the first scan of its plan, which may be limited to a partition.
+    is_first: bool,
+    partition: Option<u16>,
 }
 
 /// The input row that is answered now.
@@ -37,9 +40,11 @@ impl<'p> ScanValues<'p> {
         out: Slot,
         filter: &'p ScanFilter,
         columns: &'p [ScanColumn],
+        is_first: bool,
     ) -> Self {
         let source = Vertices::new(filter);
-        Self { input, out, source, columns, tokens: vec![], keys: vec![], current: None }
+        let (tokens, keys) = (vec![], vec![]);
+        Self { input, out, source, columns, tokens, keys, current: None, is_first, partition: None }
     }
 
     fn resolve(&mut self, ctx: &Context<'_>) {
@@ -89,7 +94,7 @@ impl Operator for ScanValues<'_> {
             }
             let wanted = want.wants(current.batch.origin_of(current.row));
             if current.state.is_none() && wanted && self.source.begin(&current.batch, current.row, ctx)? {
-                current.state = Some(ScanState::default());
+                current.state = Some(self.partition.map_or_else(ScanState::default, ScanState::of_partition));
             }
             let Some(state) = current.state.as_mut().filter(|_| wanted) else {
                 (current.row, current.state) = (current.row + 1, None);
@@ -118,6 +123,7 @@ impl Operator for ScanValues<'_> {
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         self.current = None;
+        self.partition = feed.partition.filter(|_| self.is_first);
         self.input.feed(ctx, feed);
     }
 }

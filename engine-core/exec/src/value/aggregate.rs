@@ -103,6 +103,11 @@ impl Accumulator {
         }
     }
 
+    /// Adds rows of which only the number is known.
+    pub(crate) fn add_count(&mut self, rows: u64) {
+        self.count += rows;
+    }
+
     /// Adds all rows of a batch, with one column for each argument.
     ///
     /// # Errors
@@ -258,6 +263,92 @@ impl Accumulator {
         let too_long = || Error::argument("a sum of durations", "is too long with", &value());
         self.state = State::Lengths(sum.ok_or_else(too_long)?);
         self.count += 1;
+        Ok(())
+    }
+
+    /// Returns the bytes that are charged for it.
+    pub(crate) fn charged(&self) -> usize {
+        self.charged
+    }
+
+    /// Adds the rows of another accumulator of the same aggregate, which came later. Both are charged in the same account.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Accumulator::add`].
+    pub(crate) fn merge(&mut self, later: Self, ctx: &Context<'_>) -> Result<()> {
+        if self.distinct.is_some() {
+            // What both have seen counts once.
+            ctx.memory.release(later.charged);
+            let seen = match later.state {
+                State::List(values) => values,
+                State::Values(values, part) => {
+                    if let State::Values(_, known) = &mut self.state {
+                        *known = known.or(part);
+                    }
+                    values
+                }
+                _ => later.distinct.into_iter().flatten().collect(),
+            };
+            return seen.iter().try_for_each(|value| self.add_value(value, ctx));
+        }
+        let (count, later_count) = (self.count, later.count);
+        self.count += later_count;
+        self.charged += later.charged;
+        if later_count == 0 {
+            return Ok(());
+        }
+        if count == 0 {
+            self.state = later.state;
+            return Ok(());
+        }
+        match (&mut self.state, later.state) {
+            (State::Count, State::Count) => {}
+            (State::Sum(sum), State::Sum(more)) => *sum = arithmetic::apply(Arithmetic::Add, sum, &more)?,
+            (State::Average(sum), State::Average(more)) => *sum += more,
+            (State::Lengths(sum), State::Lengths(more)) => {
+                let value = || Value::Temporal(Temporal::Duration(Arc::new(more)));
+                let too_long = || Error::argument("a sum of durations", "is too long with", &value());
+                *sum = sum.checked_add(&more).ok_or_else(too_long)?;
+            }
+            (State::Extreme(extreme, wanted), State::Extreme(more, _))
+                if order::order(&more, extreme) == *wanted =>
+            {
+                *extreme = more;
+            }
+            (State::List(list), State::List(more)) => list.extend(more),
+            (State::Set(seen, list), State::Set(_, more)) => {
+                for value in more {
+                    if seen.insert(value.clone()) {
+                        list.push(value);
+                    }
+                }
+            }
+            (State::Map(map), State::Map(more)) => map.extend(more),
+            (State::Values(values, part), State::Values(more, later_part)) => {
+                values.extend(more);
+                *part = part.or(later_part);
+            }
+            (State::Deviation(mean, squares), State::Deviation(later_mean, later_squares)) => {
+                // As Chan, Golub and LeVeque (1979) combine two parts.
+                let (here, there) = (count as f64, later_count as f64);
+                let distance = later_mean - *mean;
+                *mean += distance * there / (here + there);
+                *squares += later_squares + distance * distance * here * there / (here + there);
+            }
+            (State::Lengths(_), State::Sum(number)) => {
+                return Err(Error::of_type("a sum of durations", "durations", &number).into());
+            }
+            (State::Lengths(_), State::Average(number)) => {
+                return Err(Error::of_type("a sum of durations", "durations", &Value::Double(number)).into());
+            }
+            (_, State::Lengths(more)) => {
+                let value = Value::Temporal(Temporal::Duration(Arc::new(more)));
+                return Err(Error::of_type("a sum of numbers", "numbers", &value).into());
+            }
+            // Both are of one kind.
+            _ => {}
+        }
         Ok(())
     }
 

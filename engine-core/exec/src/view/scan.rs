@@ -20,6 +20,13 @@ pub struct ScanState {
     before: u64,
 }
 
+impl ScanState {
+    /// Returns the start of a scan of one partition, for a request that does not write.
+    pub fn of_partition(partition: u16) -> Self {
+        Self { cursor: ScanCursor::of_partition(partition), ..Self::default() }
+    }
+}
+
 impl View<'_> {
     /// Appends the vertices that pass; returns whether there may be more.
     ///

@@ -6,7 +6,7 @@
 //!
 //! **Invariant.** A walk yields each end once only if no operator after it sees its edges or counts its rows.
 
-use crate::{AggregateItem, AggregateKind, ApplyKind, BindKind, Expr, Function, Op, Plan};
+use crate::{AggregateItem, AggregateKind, ApplyKind, BindKind, Expr, Op, Plan};
 
 /// Sets `ends_only` of walks. The pass `keep` has removed the edges that nobody uses.
 pub fn run(plan: &mut Plan) {
@@ -18,7 +18,7 @@ fn walk(op: &mut Op, once: bool) {
     if let Op::VarExpand { edges: None, length, ends_only, .. } = op {
         *ends_only = once && length.min <= 1;
     }
-    let is_steady = !op.exprs().into_iter().any(is_random);
+    let is_steady = !op.exprs().into_iter().any(Expr::is_random);
     let (input, subplans) = match op {
         Op::Distinct { .. } => (true, false),
         Op::Aggregate { items, .. } => (items.iter().all(ignores_repeats), false),
@@ -55,16 +55,10 @@ fn ignores_repeats(item: &AggregateItem) -> bool {
     item.distinct || matches!(item.kind, AggregateKind::Min | AggregateKind::Max | AggregateKind::CollectSet)
 }
 
-/// Whether an expression has another value for each row.
-fn is_random(expr: &Expr) -> bool {
-    matches!(expr, Expr::Call(Function::Rand | Function::RandomUuid, _))
-        || expr.children().into_iter().any(is_random)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Length, Slot};
+    use crate::{Function, Length, Slot};
     use tidegraph_types::Direction;
 
     fn walk_of(min: u32, edges: Option<Slot>) -> Op {

@@ -28,7 +28,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use tidegraph_apl::KeyStatistics;
+use tidegraph_apl::{KeyStatistics, ScanCursor};
 use tidegraph_types::{Gui, IndexDefinition, Token, Version};
 
 /// Bytes of an entry besides a long key: key, mark and links of its node.
@@ -249,7 +249,7 @@ impl Indexes {
         if place(&self.covers.load()).is_none() {
             self.covers.rcu(|covers| {
                 let mut covers = Vec::clone(covers);
-                if place(&covers).is_none() && covers.len() < usize::from(u16::MAX) {
+                if place(&covers).is_none() && covers.len() + 1 < usize::from(ScanCursor::ONE_PARTITION) {
                     covers.push(Arc::from(labels));
                 }
                 covers

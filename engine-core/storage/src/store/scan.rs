@@ -63,7 +63,15 @@ impl Generation {
                 }
             }
         }
-        self.scan_rows(at, scan, from, self.partitions.len(), found)
+        self.scan_rows(at, scan, from, self.end_of(from), found)
+    }
+
+    /// Returns the partition before which a scan ends.
+    fn end_of(&self, from: ScanCursor) -> usize {
+        match from.cover {
+            ScanCursor::ONE_PARTITION => self.partitions.len().min(usize::from(from.partition) + 1),
+            _ => self.partitions.len(),
+        }
     }
 
     /// Scans rows of the partitions from the cursor's up to `last`, exclusive.
@@ -123,7 +131,7 @@ impl Generation {
         let limit = out.vertices.len().saturating_add(scan.max_rows.max(1) as usize);
         self.versions.check(at.version)?;
         let mut project = Project::new(keys);
-        let last = self.partitions.len();
+        let last = self.end_of(from);
         let next = self.some_pages(scan, keys, from, last, |pages, Piece { table, page, row, guard }| {
             project.page(pages, table, page, row, at.version, guard, limit, out)
         });

@@ -73,6 +73,10 @@ pub struct Listen {
     /// memory: an amount with a unit (`20GiB`), or 0, so that such queries fail. Default: half of what is free.
     #[arg(long, env = "TIDEGRAPH_QUERY_SPILL_TOTAL")]
     query_spill_total: Option<ByteSize>,
+    /// Most threads of a query, with its own: a long aggregation shares its work between them. Default: as many as there are
+    /// processors.
+    #[arg(long, env = "TIDEGRAPH_QUERY_THREADS", value_parser = clap::value_parser!(u16).range(1..))]
+    query_threads: Option<u16>,
     /// Largest number of rows in an answer.
     #[arg(long, default_value_t = Options::default().query_rows)]
     query_rows: u64,
@@ -272,6 +276,7 @@ impl Listen {
     pub fn apply(&self, options: &mut Options) {
         options.query_timeout = Duration::from_millis(self.query_timeout_ms);
         options.query_memory_bytes = self.query_memory_bytes;
+        options.query_threads = self.query_threads.map(usize::from);
         options.query_spill_bytes = self.query_spill_total.map(|ByteSize(bytes)| bytes);
         options.query_rows = self.query_rows;
         options.streams = self.streams;

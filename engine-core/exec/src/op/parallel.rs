@@ -1,0 +1,173 @@
+//! Aggregation on several threads: each takes the partitions of the first scan one at a time, and makes groups of their
+//! rows.
+//!
+//! A query begins on its own thread. If it takes long, other threads take the partitions that are left, and the groups of
+//! each are merged in the order of the partitions: so the answer is the one that a single thread gives. Sums of
+//! floats may differ in their last digits, because they are added in another order.
+//!
+//! What must never happen: an error of one partition hides that of an earlier one; groups of threads that do not fit
+//! into memory end a query that fits if its thread does all of it.
+
+use super::aggregate::{Aggregate, Group};
+use crate::context::Helpers;
+use crate::{Context, Error, Result};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tidegraph_plan::Op;
+
+/// The groups of a partition, and whether the account of this query's own thread was charged for them.
+struct Part {
+    groups: Vec<Group>,
+    is_own: bool,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        self.groups.iter().map(bytes_of).sum()
+    }
+}
+
+fn bytes_of(group: &Group) -> usize {
+    group.bytes() + group.accumulators.iter().map(|accumulator| accumulator.charged()).sum::<usize>()
+}
+
+/// What threads share while they work.
+struct Work<'p> {
+    op: &'p Op,
+    slots: usize,
+    partitions: u16,
+    next: AtomicU16,
+    /// Whether a partition failed, so that later ones are not needed.
+    stop: AtomicBool,
+    done: Vec<Mutex<Option<Result<Part>>>>,
+}
+
+impl Work<'_> {
+    /// Takes the next partition.
+    fn take(&self) -> Option<u16> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|next| *next < self.partitions)
+    }
+
+    /// Works on partitions until there are none.
+    fn run(&self, ctx: &Context<'_>, is_own: bool) {
+        while let Some(partition) = self.take() {
+            let part = self.part(partition, ctx);
+            if part.is_err() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            let done = part.map(|groups| Part { groups, is_own });
+            if let Some(place) = self.done.get(usize::from(partition)) {
+                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+            }
+        }
+    }
+
+    /// Makes the groups of a partition. Only they stay charged.
+    fn part(&self, partition: u16, ctx: &Context<'_>) -> Result<Vec<Group>> {
+        let before = ctx.memory.used();
+        let groups = self.groups_of(partition, ctx);
+        let kept = groups.as_ref().map_or(0, |groups| groups.iter().map(bytes_of).sum());
+        let more = ctx.memory.used().saturating_sub(before) as usize;
+        ctx.memory.release(more.saturating_sub(kept));
+        groups
+    }
+
+    fn groups_of(&self, partition: u16, ctx: &Context<'_>) -> Result<Vec<Group>> {
+        let mut aggregate = Aggregate::new(self.op, false)?;
+        aggregate.slots = self.slots;
+        aggregate.is_part = true;
+        aggregate.begin();
+        aggregate.feed_partition(partition, ctx);
+        aggregate.add_all(ctx, &mut |_| {})?;
+        Ok(aggregate.groups)
+    }
+}
+
+impl Aggregate<'_> {
+    /// Adds all rows of the input, on several threads if it takes long.
+    pub(super) fn in_parts(&mut self, helpers: &dyn Helpers, ctx: &Context<'_>) -> Result<()> {
+        let partitions = helpers.partitions();
+        let work = Work {
+            op: self.op,
+            slots: self.slots,
+            partitions,
+            next: AtomicU16::new(0),
+            stop: AtomicBool::new(false),
+            done: (0..partitions).map(|_| Mutex::new(None)).collect(),
+        };
+        // Partitions before this one are in the groups of this operator.
+        let mut first_shared = 0;
+        let mut result = Ok(());
+        helpers.beside(&|ctx| work.run(ctx, false), &mut |start| {
+            let mut started = false;
+            while !started && let Some(partition) = work.take() {
+                first_shared = partition + 1;
+                self.feed_partition(partition, ctx);
+                result = self.add_all(ctx, &mut |all_in_memory| {
+                    if !started && all_in_memory && helpers.is_long() {
+                        start();
+                        started = true;
+                    }
+                });
+                if result.is_err() {
+                    work.stop.store(true, Ordering::Relaxed);
+                    return;
+                }
+            }
+            work.run(ctx, true);
+        });
+        result?;
+        for (partition, done) in (0..partitions).zip(work.done).skip(usize::from(first_shared)) {
+            let part = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+            self.take_in(partition, part, ctx)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the groups of a partition, or its rows if there are no groups.
+    fn take_in(&mut self, partition: u16, part: Option<Result<Part>>, ctx: &Context<'_>) -> Result<()> {
+        match part {
+            Some(Ok(part)) => {
+                let bytes = part.bytes();
+                let is_charged = part.is_own || ctx.memory.charge(bytes).is_ok();
+                if is_charged && self.overflow.is_none() {
+                    return part.groups.into_iter().try_for_each(|group| self.merge(group, ctx));
+                }
+                if is_charged {
+                    ctx.memory.release(bytes);
+                }
+            }
+            // On one thread, rows beyond its memory go to files.
+            Some(Err(Error::Memory { .. } | Error::AllMemory(_))) | None => {}
+            Some(Err(error)) => return Err(error),
+        }
+        self.feed_partition(partition, ctx);
+        self.add_all(ctx, &mut |_| {})
+    }
+
+    /// Adds a group that is charged already.
+    fn merge(&mut self, group: Group, ctx: &Context<'_>) -> Result<()> {
+        let place = match self.keys.is_empty() {
+            true => Some(0),
+            false => self.index.get(&(0, group.keys.clone())).copied(),
+        };
+        let bytes = group.bytes();
+        match place.and_then(|place| self.groups.get_mut(place)) {
+            Some(known) => {
+                ctx.memory.release(bytes);
+                for (accumulator, later) in known.accumulators.iter_mut().zip(group.accumulators) {
+                    accumulator.merge(later, ctx)?;
+                }
+            }
+            None => {
+                self.charged += bytes;
+                self.index.insert((0, group.keys.clone()), self.groups.len());
+                self.groups.push(group);
+            }
+        }
+        Ok(())
+    }
+}
