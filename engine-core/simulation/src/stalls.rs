@@ -12,7 +12,7 @@ use tidegraph_wire::{Message, proto};
 
 /// One of this many commits of a `Put` is under way for long, and one of this many commits of a load.
 const PUTS_PER_STALL: u64 = 8;
-const LOADS_PER_STALL: u64 = 3;
+const LOADS_PER_STALL: u64 = 2;
 
 impl World {
     /// Draws for how long a call of a worker is under way beyond what all messages need, in microseconds.

@@ -42,7 +42,7 @@ const STATEMENT: Duration = Duration::from_secs(6);
 /// How often a scan runs again because a replica was lost.
 const MOST_AGAIN: u64 = 3;
 /// One of this many things that a worker does is a load, in worlds with loads.
-const LOADS: u64 = 10;
+const LOADS: u64 = 3;
 /// Pause before a worker that could not start tries again.
 const START_AGAIN: Duration = Duration::from_millis(50);
 
@@ -72,6 +72,8 @@ pub(crate) type EndedStatement = (Statement, Version, StatementEnd);
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
     Statement(Statement),
+    /// Runs a statement that is drawn.
+    AnyStatement,
     /// Runs a load.
     Load,
     /// Does the next step of a load in steps.

@@ -322,6 +322,9 @@ impl World {
 
     fn gets_through(&mut self, index: usize) -> Result<bool, Violation> {
         let (before, statements) = (self.done.len(), self.statements.len());
+        if let Some(running) = self.workers[index].running.as_ref().filter(|_| self.profile.loads) {
+            running.wish(Wish::AnyStatement);
+        }
         self.worker_turn(index)?;
         self.wait_for_rest()?;
         let answered = |done: &FinishedStatement| matches!(done.end, StatementEnd::Answered { .. });

@@ -131,6 +131,12 @@ fn statements_whose_reads_the_sequencer_does_not_check_are_found() {
     assert!(matches!(invariant, Invariant::Txn2 | Invariant::Flt2), "{invariant}");
 }
 
+/// Loads meet vertices that were deleted meanwhile: they become visible where their rows do not fit, or in part.
+#[test]
+fn loads_that_do_not_learn_what_was_changed_beside_them_are_found() {
+    is_found(Bug::HideChanges);
+}
+
 /// Attempts have different ids: a transaction is committed twice, or the log has it under another id.
 #[test]
 fn commits_that_are_asked_for_again_under_another_name_are_found() {
