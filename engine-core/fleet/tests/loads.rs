@@ -13,16 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, rows};
-use tidegraph_cluster::{MapStore, SEQUENCER};
+use tidegraph_cluster::MapStore;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
 use tidegraph_engine::{Database, Options, Parameters, Query};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
 use tidegraph_remote::{
-    ClientConfig, CommitOutcome, Commits, Error, LastChanges, LoadRequest, LoadStep, RemoteCommits,
+    CommitOutcome, Commits, Error, LastChanges, LoadRequest, LoadStep, RemoteCommits, RequestId,
 };
-use tidegraph_remote::{RemoteNode, RequestId, Security};
 use tidegraph_types::{
     CommitRequest, Footprint, Gui, GuiHasher, Kind, LoadChange, LoadTurn, Mutation, Version,
 };
@@ -298,17 +297,6 @@ fn a_load_outlives_nodes_and_the_sequencer() {
     drop(gone);
 }
 
-/// Returns the sequencer as a worker reaches it.
-fn sequencer(fleet: &TestFleet) -> RemoteCommits {
-    let lease = fleet.map.lease(GRAPH, SEQUENCER).unwrap().unwrap();
-    let config = ClientConfig { graph: GRAPH.into(), ..ClientConfig::default() };
-    let (clock, random) = (fleet.clock.clone(), Arc::new(RealRandom));
-    RemoteCommits::new(
-        RemoteNode::new(&lease.endpoint, config, Security::none(), clock, random),
-        support::PATIENCE,
-    )
-}
-
 fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
     let (gui, id) = (GuiHasher::with_bits(64).gui(id), id.into());
     write(sequencer, Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }, number)
@@ -337,7 +325,7 @@ fn try_to_write(sequencer: &RemoteCommits, mutation: Mutation, number: u8) -> Re
 #[test]
 fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
-    let first = sequencer(&fleet);
+    let first = fleet.sequencer();
     let id = |text: &str| RequestId::of_text(text);
     let request = |load_id: &str, read_version: Version, compared: Version| LoadRequest {
         load_id: load_id.into(),
@@ -395,7 +383,7 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     // The next sequencer knows the load too.
     fleet.stop_sequencer();
     fleet.start_sequencer();
-    let next = sequencer(&fleet);
+    let next = fleet.sequencer();
     assert_eq!(next.commit_load(id("a"), request("a", base, made)).unwrap(), step);
     assert_eq!(next.outcome(id("a"), base).unwrap(), CommitOutcome::Committed(version));
     let newest = next.newest().unwrap();
@@ -410,7 +398,7 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
 #[test]
 fn a_late_request_of_a_load_that_has_begun_again_commits_nothing() {
     let fleet = TestFleet::start(2, 1, 1, 64, fast());
-    let sequencer = sequencer(&fleet);
+    let sequencer = fleet.sequencer();
     let id = RequestId::of_text("a");
     let base = sequencer.begin_load(id, 1).unwrap();
     let commit = |beginning: u64, at: Version| {
@@ -448,7 +436,7 @@ fn a_late_request_of_a_load_that_has_begun_again_commits_nothing() {
 #[test]
 fn a_load_of_another_process_compares_changes_itself() {
     let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
-    let sequencer = sequencer(&fleet);
+    let sequencer = fleet.sequencer();
     let id = RequestId::of_text("a");
     let base = sequencer.begin_load(id, 1).unwrap();
     let delete =
@@ -485,7 +473,7 @@ fn a_load_of_another_process_compares_changes_itself() {
     // The next sequencer does not know what happened before it took over.
     fleet.stop_sequencer();
     fleet.start_sequencer();
-    let later = self::sequencer(&fleet).load_changes(base).unwrap();
+    let later = fleet.sequencer().load_changes(base).unwrap();
     assert!(later.since > second && later.changes.is_empty(), "{later:?}");
 }
 
@@ -493,7 +481,7 @@ fn a_load_of_another_process_compares_changes_itself() {
 #[test]
 fn a_load_of_another_process_gets_its_turn() {
     let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
-    let sequencer = sequencer(&fleet);
+    let sequencer = fleet.sequencer();
     let delete = |gui| Mutation::DeleteVertex { gui: Gui(gui), edges_left: false };
     let turn = || {
         let mut footprint = Footprint::with_capacity(1);
@@ -535,7 +523,7 @@ fn a_load_of_another_process_gets_its_turn() {
     assert!(sequencer.load_turn(other, turn()).unwrap().is_some());
     fleet.stop_sequencer();
     fleet.start_sequencer();
-    write(&self::sequencer(&fleet), delete(7), 5);
+    write(&fleet.sequencer(), delete(7), 5);
 }
 
 #[test]

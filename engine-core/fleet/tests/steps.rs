@@ -17,6 +17,7 @@ use tidegraph_engine::loads::{Ahead, Ingest, LoadSpec, LoadState, Stage};
 use tidegraph_engine::{Backend, Database, Options, Parameters, Query};
 use tidegraph_fleet::{NodeConfig, WorkerConfig};
 use tidegraph_platform::RealRandom;
+use tidegraph_remote::{Commits, Error, LoadRequest, RequestId};
 use tidegraph_types::{ErrorCode, Value};
 
 fn fast() -> NodeConfig {
@@ -510,4 +511,29 @@ fn a_load_whose_segments_another_process_removes_is_not_committed() {
     let (state, _) = load(&fleet, "other", spec(&home.path().join("other")));
     assert_eq!(state, LoadState::Completed);
     assert!(!objects.put_new("ingest/other/asked", "removed").unwrap());
+}
+
+/// LOAD-1: what a process sent before it died may arrive after the load was abandoned.
+#[test]
+fn a_late_commit_of_a_load_that_was_abandoned_commits_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    write_files(home.path(), 5);
+    let fleet = TestFleet::start(2, 1, 1, 64, fast());
+    steps(&fleet).begin("l", spec(home.path()), None).unwrap();
+    let (sequencer, id) = (fleet.sequencer(), RequestId::of_text("l"));
+    let base = sequencer.begin_load(id, 1).unwrap();
+    let given_up = steps(&fleet).abandon("l", "States.Timeout", "too long").unwrap();
+    assert!(matches!(given_up, Ahead::Ended { state: LoadState::Failed, .. }), "{given_up:?}");
+    let load = LoadRequest {
+        load_id: "l".into(),
+        segments: vec![],
+        read_version: base,
+        read_keys: vec![],
+        compared: base,
+        changes_compared: Some(base),
+        first_asked: base,
+        beginning: 1,
+    };
+    let late = sequencer.commit_load(id, load);
+    assert!(matches!(late, Err(Error::LoadUnknown(_))), "{late:?}");
 }

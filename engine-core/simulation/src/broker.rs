@@ -58,6 +58,8 @@ struct State {
     wrong: u64,
     /// Longest time of an append, in microseconds.
     slow: u64,
+    /// Whether half of the messages to shards are lost, each for itself: appends reach some shards and not others.
+    torn: bool,
     bug: Option<Bug>,
 }
 
@@ -106,6 +108,7 @@ impl Broker {
             random: SeededRandom::new(seed),
             wrong,
             slow: 2_000,
+            torn: false,
             bug,
         };
         state.open()?;
@@ -118,6 +121,10 @@ impl Broker {
 
     pub fn set_slow(&self, micros: u64) {
         self.0.lock().slow = micros;
+    }
+
+    pub fn set_torn(&self, torn: bool) {
+        self.0.lock().torn = torn;
     }
 
     /// Returns the version of the last record that counts.
@@ -319,6 +326,9 @@ impl State {
         self.deliver(until);
         let took = 200 + self.random.below(self.slow);
         if cut || !self.up {
+            return (Delivery::Part(0), took);
+        }
+        if self.torn && self.random.one_in(2) {
             return (Delivery::Part(0), took);
         }
         // An append fails if one of its shards does.

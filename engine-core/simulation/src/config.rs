@@ -20,6 +20,8 @@ pub enum Bug {
     StripReads,
     /// Each attempt of a worker's commit gets another id on the way.
     RenameCommits,
+    /// Loads are not told what transactions changed beside them.
+    HideChanges,
 }
 
 impl Bug {
@@ -38,6 +40,7 @@ impl Bug {
             "hide-reads" => Some(Self::HideReads),
             "strip-reads" => Some(Self::StripReads),
             "rename-commits" => Some(Self::RenameCommits),
+            "hide-changes" => Some(Self::HideChanges),
             _ => None,
         }
     }
@@ -84,6 +87,8 @@ pub(crate) struct Profile {
     /// Whether workers also run statements of the query languages, which bring new names all the time and create and
     /// drop an index and a constraint. One world in four does, none of those of seeds that found an earlier defect.
     pub statements: bool,
+    /// Whether workers also run bulk loads beside statements. Two of three worlds with statements have loads.
+    pub loads: bool,
     /// Whether workers also scan all vertices in small pieces, while replicas are restored. One world in six does, none of
     /// those of seeds that found an earlier defect; nor has one of them the next two.
     pub scans: bool,
@@ -134,6 +139,7 @@ impl Profile {
             at_hand: matches!(config.seed % 5, 0 | 2),
             resets: config.seed % 7 == 5 && config.bug.is_none(),
             statements,
+            loads: statements && !config.seed.is_multiple_of(3),
             scans,
             panics: matches!(config.seed % 10, 4 | 7),
             saturation: matches!(config.seed % 10, 0 | 5),

@@ -6,7 +6,7 @@ use crate::config::Profile;
 use crate::invariants::{Invariant, Violation};
 use crate::node::RunningNode;
 use crate::transaction::{FinishedTransaction, NAMES};
-use crate::workers::{is_worker, name_of};
+use crate::workers::{REPORT, is_worker, name_of};
 use crate::world::{CALM_SKEW, Event, Step, World};
 use std::sync::Arc;
 use tidegraph_log::Body;
@@ -87,6 +87,10 @@ impl World {
         let ready = ready.max(slot.busy_until);
         if ready > now {
             self.at(ready, Event::ClientCall(index, ask));
+            return Ok(());
+        }
+        if !matches!(ask.what, ClientRequest::Read { .. }) && self.awaits_report(index) {
+            self.after(REPORT, Event::ClientCall(index, ask));
             return Ok(());
         }
         let said = match &ask.what {

@@ -31,6 +31,8 @@ pub(crate) enum Cut {
     ShardAway(ShardId),
     /// Followers of a shard receive few records.
     ShardLag(ShardId),
+    /// Appends reach some shards and not others.
+    Torn,
 }
 
 impl World {
@@ -51,8 +53,12 @@ impl World {
         let for_long = 100_000 + self.random.below(most);
         if self.profile.shards > 1 && self.random.one_in(5) {
             let shard = ShardId(self.random.below(u64::from(self.profile.shards)) as u16);
-            let cut = if self.random.one_in(3) { Cut::ShardAway(shard) } else { Cut::ShardLag(shard) };
-            return self.cut(cut, for_long);
+            return match self.random.below(6) {
+                0 | 1 => self.cut(Cut::ShardAway(shard), for_long),
+                // Long enough for several take-overs.
+                2 => self.cut(Cut::Torn, 2_000_000 + for_long),
+                _ => self.cut(Cut::ShardLag(shard), for_long),
+            };
         }
         if self.profile.scans && self.random.one_in(3) {
             return self.restore_replica(node);
@@ -183,6 +189,7 @@ impl World {
             Cut::Lag => self.lag.store(if is_cut { LAG } else { 0 }, Ordering::Relaxed),
             Cut::ShardAway(shard) => self.broker.set_away(*shard, is_cut),
             Cut::ShardLag(shard) => self.broker.set_lagging(*shard, is_cut),
+            Cut::Torn => self.broker.set_torn(is_cut),
             Cut::Slow => self.broker.set_slow(if is_cut { 1_500_000 } else { 2_000 }),
         }
     }
@@ -273,7 +280,7 @@ impl World {
             self.set(&Cut::ShardAway(shard), false);
             self.set(&Cut::ShardLag(shard), false);
         }
-        for cut in [Cut::MapAway, Cut::Objects, Cut::Lag, Cut::Slow] {
+        for cut in [Cut::MapAway, Cut::Objects, Cut::Lag, Cut::Slow, Cut::Torn] {
             self.set(&cut, false);
         }
         self.map_faults.wrong.store(0, Ordering::Relaxed);
@@ -296,9 +303,12 @@ impl World {
         let Ok(map) = self.map.load(GRAPH, None) else { return Some("there is no map".into()) };
         let newest = self.broker.newest();
         let mut leads = false;
-        for slot in &self.slots {
+        for (index, slot) in self.slots.iter().enumerate() {
             let Some(running) = &slot.running else { return Some(format!("{} does not run", slot.name)) };
             leads |= running.candidate.leadership().is_some();
+            if self.awaits_report(index) {
+                return Some(format!("{} waits for the report of a load", slot.name));
+            }
             if map.node(&slot.id).is_none_or(|node| node.state != NodeState::Up) {
                 return Some(format!("{} is not up", slot.name));
             }

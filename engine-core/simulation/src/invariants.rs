@@ -28,6 +28,8 @@ pub enum Invariant {
     Apl2,
     /// IDS-1: no SID is handed out twice, and no token has two names (`exchange.rs`).
     Ids1,
+    /// LOAD-1: a load becomes visible at one version, as a whole, if and only if its job says so (`loads.rs`).
+    Load1,
     /// FLT-1: a replica is never ahead of the log, and answers at no version that it lacks (`world.rs`, `exchange.rs`).
     Flt1,
     /// FLT-2: after all kills, every acknowledged transaction is in the graph, and none in part (`checker`).
@@ -43,7 +45,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All invariants that a world checks.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Log1,
         Self::Log2,
         Self::Log4,
@@ -54,6 +56,7 @@ impl Invariant {
         Self::Sto1,
         Self::Apl2,
         Self::Ids1,
+        Self::Load1,
         Self::Flt1,
         Self::Flt2,
         Self::Flt3,
@@ -75,6 +78,7 @@ impl Invariant {
             Self::Sto1 => "STO-1",
             Self::Apl2 => "APL-2",
             Self::Ids1 => "IDS-1",
+            Self::Load1 => "LOAD-1",
             Self::Flt1 => "FLT-1",
             Self::Flt2 => "FLT-2",
             Self::Flt3 => "FLT-3",

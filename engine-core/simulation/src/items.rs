@@ -4,10 +4,12 @@
 //! where the log has tokens, so an item with a token that has no name is an error.
 
 use crate::invariants::{Invariant, Violation};
+use crate::load::{LOAD, LOAD_EDGE, LOADED, LoadPlan, SubmittedLoad};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_log::{Body, Record};
 use tidegraph_types::{
-    Edge, Gui, IndexDefinition, Mutation, PartitionCount, PartitionId, PropertyWrite, Sid, Str, Token, Value,
+    Edge, Gui, GuiHasher, IndexDefinition, Mutation, PartitionCount, PartitionId, PropertyWrite, Sid, Str,
+    Token, Value,
 };
 
 /// The label of all items.
@@ -81,6 +83,10 @@ pub(crate) struct ItemLog {
     edges: BTreeMap<Sid, (Edge, BTreeMap<Token, i64>)>,
     /// Indexes and constraints, by name.
     pub indexes: BTreeMap<Str, IndexDefinition>,
+    /// The loads that workers have submitted. The log has only their ids.
+    submitted: BTreeMap<String, SubmittedLoad>,
+    /// Number of edges that loads have created.
+    loaded_edges: u64,
 }
 
 /// What a record does to items.
@@ -94,6 +100,12 @@ pub(crate) struct Effect {
     pub schema: bool,
     /// The tags that it writes.
     pub tags: BTreeSet<i64>,
+    /// The load that it makes visible.
+    pub load: Option<String>,
+}
+
+fn gui_of(id: &str) -> Gui {
+    GuiHasher::default().gui(id)
 }
 
 pub(crate) fn value_of(value: &Value) -> i64 {
@@ -105,6 +117,11 @@ pub(crate) fn value_of(value: &Value) -> i64 {
 }
 
 impl ItemLog {
+    /// Starts with an empty log, in which these loads may become visible.
+    pub fn with_loads(submitted: BTreeMap<String, SubmittedLoad>) -> Self {
+        Self { submitted, ..Self::default() }
+    }
+
     fn name(&self, token: Token) -> Result<String, Violation> {
         let unknown = || {
             Violation::new(
@@ -116,16 +133,71 @@ impl ItemLog {
     }
 
     /// Applies a record.
-    pub fn apply(&mut self, record: &Record) -> Effect {
+    ///
+    /// # Errors
+    /// LOAD-1, if a load becomes visible that no worker has submitted, or whose rows do not fit the graph.
+    pub fn apply(&mut self, record: &Record) -> Result<Effect, Violation> {
         let mut effect = Effect::default();
         match &record.body {
             Body::Tokens { assigned } => self.names.extend(assigned.iter().cloned()),
             Body::Commit { mutations, .. } => {
                 mutations.iter().for_each(|mutation| self.mutate(mutation, &mut effect));
             }
+            Body::Load { load_id, .. } => {
+                let wrong = |what: String| {
+                    Violation::new(Invariant::Load1, format!("load {load_id} at {}: {what}", record.version))
+                };
+                let plan = self.submitted.get(load_id).map(|load| load.plan.clone());
+                let plan = plan.ok_or_else(|| wrong("no worker has submitted it".into()))?;
+                self.load(&plan).map_err(wrong)?;
+                effect = Effect { writes: true, load: Some(load_id.clone()), ..effect };
+            }
             _ => {}
         }
-        effect
+        Ok(effect)
+    }
+
+    /// Applies the rows of a load to the graph as it is.
+    fn load(&mut self, plan: &LoadPlan) -> Result<(), String> {
+        let token = |name: &str| self.token(name).ok_or_else(|| format!("{name:?} has no token"));
+        let labels = [token(LABEL)?, token(LOADED)?];
+        let rows: Vec<(&str, Vec<(Token, i64)>)> = plan
+            .vertices
+            .iter()
+            .map(|row| {
+                let values = row.properties(plan.number).map(|(key, value)| Ok((token(key)?, value)));
+                Ok((row.id.as_str(), values.collect::<Result<_, String>>()?))
+            })
+            .collect::<Result<_, String>>()?;
+        let of_edges = if plan.edges.is_empty() { None } else { Some((token(LOAD_EDGE)?, token(LOAD)?)) };
+        for (id, values) in rows {
+            let new = || (Str::from(id), BTreeSet::new(), BTreeMap::new());
+            let (_, known, properties) = self.vertices.entry(gui_of(id)).or_insert_with(new);
+            known.extend(labels);
+            for (key, value) in values {
+                if plan.replaces {
+                    properties.insert(key, value);
+                } else {
+                    properties.entry(key).or_insert(value);
+                }
+            }
+        }
+        let Some((label, key)) = of_edges else { return Ok(()) };
+        for (from, to) in &plan.edges {
+            let (source, target) = (gui_of(from), gui_of(to));
+            if let Some(id) = [(from, source), (to, target)]
+                .into_iter()
+                .find_map(|(id, gui)| (!self.vertices.contains_key(&gui)).then_some(id))
+            {
+                return Err(format!("an edge from {from} to {to} is visible where {id} is not"));
+            }
+            // The log does not have its SID, and no transaction of the world names it.
+            let sid = Sid(u64::MAX - self.loaded_edges);
+            self.loaded_edges += 1;
+            let edge = Edge { sid, source, target, label };
+            self.edges.insert(sid, (edge, BTreeMap::from([(key, plan.number)])));
+        }
+        Ok(())
     }
 
     fn set(&mut self, gui: Gui, writes: &[PropertyWrite], effect: &mut Effect) {

@@ -4,7 +4,8 @@
 //! made of the real storage node, candidate and leader's maintenance; `client` runs transactions by
 //! the rules of a worker; `worker` runs the real worker, and the engine over it: `statement` draws statements of
 //! the query languages, `statements` compares their answers with what the log says about the vertices that they write
-//! (`items`); `broker`, `map`, `objects` and `process`
+//! (`items`); `load` draws bulk loads of workers, `loads` compares what their jobs say with the log, and `steps`
+//! lets several workers do one load; `broker`, `map`, `objects` and `process`
 //! implement the traits that the real code depends on (log, partition map, object store, clock) and
 //! inject faults; `faults` draws the faults; `rest` heals all faults and compares; [`checker`]
 //! searches for an order that explains what clients saw; `eras` prepares histories with resets for
@@ -26,17 +27,23 @@ mod exchange;
 mod faults;
 mod invariants;
 mod items;
+mod load;
+mod loader;
+mod loads;
 mod map;
 mod model;
+mod network;
 mod node;
 mod objects;
 mod process;
 mod report;
 mod rest;
 mod run_token;
+mod stalls;
 mod start;
 mod statement;
 mod statements;
+mod steps;
 mod trace;
 mod transaction;
 mod worker;

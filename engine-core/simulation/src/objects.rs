@@ -1,7 +1,9 @@
-//! An object store in memory, some of whose writes fail.
+//! An object store in memory, some of whose writes fail, and how a process reaches it.
 
+use crate::process::Process;
 use async_trait::async_trait;
-use futures_util::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
@@ -78,6 +80,78 @@ impl ObjectStore for FaultyObjects {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+/// An object store as one process reaches it: not at all once the process is killed.
+#[derive(Debug)]
+pub(crate) struct ProcessObjects {
+    inner: Arc<dyn ObjectStore>,
+    process: Arc<Process>,
+}
+
+impl ProcessObjects {
+    pub fn new(inner: Arc<dyn ObjectStore>, process: Arc<Process>) -> Self {
+        Self { inner, process }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.process.is_alive() {
+            return Ok(());
+        }
+        Err(Error::Generic { store: "simulated", source: "the process is dead".into() })
+    }
+}
+
+impl fmt::Display for ProcessObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "simulated objects of {}", self.process.name)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for ProcessObjects {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.check()?;
+        self.inner.put_opts(location, payload, opts).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.check()?;
+        self.inner.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.check()?;
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        match self.check() {
+            Ok(()) => self.inner.delete_stream(locations),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        match self.check() {
+            Ok(()) => self.inner.list(prefix),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.check()?;
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.check()?;
         self.inner.copy_opts(from, to, options).await
     }
 }

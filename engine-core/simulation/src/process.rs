@@ -79,6 +79,9 @@ impl Process {
     }
 }
 
+/// Largest difference of the time of day between two processes, in microseconds.
+const WALL_CLOCKS_DIFFER: u64 = 2_000_000;
+
 /// A clock with its own offset and speed. While its process is busy, the clock is ahead of the world, and the world
 /// delivers no event to the process until it has caught up.
 #[derive(Debug)]
@@ -121,8 +124,11 @@ impl Clock for SkewedClock {
         self.offset + Duration::from_micros(self.busy_until() * self.speed / 1000)
     }
 
+    /// The time of day of processes differs little: a protocol sets it.
     fn wall(&self) -> Timestamp {
-        let since = SignedDuration::try_from(self.now()).unwrap_or(SignedDuration::MAX);
+        let off = Duration::from_micros(self.offset.as_micros() as u64 % WALL_CLOCKS_DIFFER);
+        let since = Duration::from_micros(self.busy_until()) + off;
+        let since = SignedDuration::try_from(since).unwrap_or(SignedDuration::MAX);
         Timestamp::UNIX_EPOCH.saturating_add(since).unwrap_or(Timestamp::MAX)
     }
 

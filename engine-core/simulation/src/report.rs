@@ -24,6 +24,12 @@ pub struct Counts {
     pub statements: u64,
     /// Answered statements that create or drop an index or a constraint.
     pub schema_changes: u64,
+    /// Loads that became visible.
+    pub loads: u64,
+    /// Loads that were refused or failed.
+    pub loads_failed: u64,
+    /// Loads whose worker died, and that another one reported on.
+    pub loads_lost: u64,
     /// Names in the dictionary.
     pub names: u64,
     /// Scans of all vertices in small pieces that were answered.
@@ -80,6 +86,9 @@ impl Counts {
             of_workers: self.of_workers + other.of_workers,
             statements: self.statements + other.statements,
             schema_changes: self.schema_changes + other.schema_changes,
+            loads: self.loads + other.loads,
+            loads_failed: self.loads_failed + other.loads_failed,
+            loads_lost: self.loads_lost + other.loads_lost,
             names: self.names + other.names,
             scans: self.scans + other.scans,
             scans_again: self.scans_again + other.scans_again,
@@ -106,7 +115,7 @@ impl fmt::Display for Counts {
         write!(
             f,
             "{} events, {} records ({} trimmed), {} acknowledged ({} by workers), {} refused, {} unknown; {} statements \
-             ({} of the schema), {} names; {} scans ({} again), \
+             ({} of the schema), {} loads ({} failed, {} lost), {} names; {} scans ({} again), \
              {} restores, {} panics, {} saturations; {} take-overs, {} kills, {} pauses, \
              {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves, {} resets",
             self.events,
@@ -118,6 +127,9 @@ impl fmt::Display for Counts {
             self.unknown,
             self.statements,
             self.schema_changes,
+            self.loads,
+            self.loads_failed,
+            self.loads_lost,
             self.names,
             self.scans,
             self.scans_again,
@@ -156,6 +168,7 @@ impl Report {
     pub(crate) fn new(mut world: World, violation: Option<Violation>) -> Self {
         world.counts.records = world.broker.newest().0;
         world.counts.names = world.names.len() as u64;
+        world.count_loads();
         world.counts.trimmed = world.broker.first().0 - 1;
         if let Some(violation) = &violation {
             world.say("world", format_args!("VIOLATION {violation}"));

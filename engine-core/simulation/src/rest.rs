@@ -29,6 +29,7 @@ impl World {
         self.do_without_one()?;
         self.wait_for_rest()?;
         self.workers_go_on()?;
+        self.loads_go_on()?;
         let unknown: Vec<FinishedTransaction> =
             self.done.iter().filter(|done| done.version.is_none() && done.id.is_some()).cloned().collect();
         let outcomes: Vec<_> =
@@ -112,7 +113,8 @@ impl World {
 
     /// Returns whether any leader can write to the log, which it must do to answer for the outcome of a request.
     fn some_leader_writes(&self) -> bool {
-        let running = self.slots.iter().filter_map(|slot| slot.running.as_ref());
+        let free = self.slots.iter().enumerate().filter(|(node, _)| !self.awaits_report(*node));
+        let running = free.filter_map(|(_, slot)| slot.running.as_ref());
         let mut leaders = running.filter(|running| running.candidate.leadership().is_some());
         leaders.any(|leader| leader.commits.outcome(RequestId(u128::MAX), Version(0)).is_ok())
     }

@@ -118,8 +118,10 @@ impl Clock for WorkerClock {
     }
 
     fn wall(&self) -> Timestamp {
-        let since = SignedDuration::try_from(self.now()).unwrap_or(SignedDuration::MAX);
-        Timestamp::UNIX_EPOCH.saturating_add(since).unwrap_or(Timestamp::MAX)
+        let after = if self.process.is_alive() { Duration::ZERO } else { AFTER_ALL };
+        let after = after + Duration::from_micros(self.slept.load(Ordering::Relaxed));
+        let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
+        self.clock.wall().saturating_add(after).unwrap_or(Timestamp::MAX)
     }
 
     fn sleep(&self, duration: Duration) {

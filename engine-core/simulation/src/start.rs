@@ -3,15 +3,18 @@
 use crate::broker::{Broker, SimLog};
 use crate::client::Client;
 use crate::config::{Bug, Config, Profile};
+use crate::load::SubmittedLoads;
 use crate::map::{MapFaults, SimMap};
 use crate::node::{Parts, RunningNode};
-use crate::objects::{FaultyObjects, ObjectFaults};
+use crate::objects::{FaultyObjects, ObjectFaults, ProcessObjects};
 use crate::process::{Process, SkewedClock, Time};
 use crate::report::Counts;
+use crate::steps::SteppedLoads;
 use crate::trace::Trace;
 use crate::transaction::Common;
 use crate::workers::WorkerSlot;
 use crate::world::{Event, GRAPH, NodeSlot, World};
+use object_store::ObjectStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,7 +47,8 @@ impl World {
             Broker::new(profile.on_disk, sharding, profile.appends_wrong, config.bug, random.next_u64())?;
         let object_faults = ObjectFaults::default();
         let store = FaultyObjects::new(object_faults.clone(), random.next_u64());
-        let objects = Objects::new(Arc::new(store), "simulated:/")?;
+        let store: Arc<dyn ObjectStore> = Arc::new(store);
+        let objects = Objects::new(store.clone(), "simulated:/")?;
         let map_faults = Arc::new(MapFaults {
             away: AtomicBool::new(false),
             wrong: AtomicU64::new(profile.map_wrong),
@@ -63,6 +67,7 @@ impl World {
             resets,
             scans: profile.scans,
             strips_reads,
+            hides_changes: config.bug == Some(Bug::HideChanges),
             ..common
         });
         let mut world = Self {
@@ -76,6 +81,7 @@ impl World {
             map_faults,
             broker,
             objects: Arc::new(objects),
+            store,
             object_faults,
             lag: Arc::new(AtomicU64::new(0)),
             slots: Vec::new(),
@@ -87,6 +93,10 @@ impl World {
             faulty: true,
             done: Vec::new(),
             statements: Vec::new(),
+            folder: if profile.loads { Some(tempfile::tempdir()?) } else { None },
+            loads: SubmittedLoads::default(),
+            stepped: SteppedLoads::default(),
+            reported: Vec::new(),
             lost_checkpoints: vec![],
             counts: Counts::default(),
             bookmark: Version(0),
@@ -164,6 +174,15 @@ impl World {
     pub fn map_of(&self, process: &Arc<Process>) -> Arc<SimMap> {
         let (inner, faults) = (self.map.clone(), self.map_faults.clone());
         Arc::new(SimMap { inner, process: process.clone(), faults })
+    }
+
+    /// Returns the object store as a worker reaches it while its process lives.
+    pub fn objects_of(&self, process: &Arc<Process>) -> Result<Arc<Objects>, SetupError> {
+        if !self.profile.loads {
+            return Ok(self.objects.clone());
+        }
+        let store = ProcessObjects::new(self.store.clone(), process.clone());
+        Ok(Arc::new(Objects::new(Arc::new(store), "simulated:/")?))
     }
 
     /// Starts the process of a node.

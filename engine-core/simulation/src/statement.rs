@@ -10,10 +10,10 @@ use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_types::{Str, Value};
 
 /// Number of items.
-const ITEMS: u64 = 6;
+pub(crate) const ITEMS: u64 = 6;
 /// Number of values of the property with an index, and of the one with a constraint.
-const CODES: u64 = 4;
-const KEYS: u64 = 24;
+pub(crate) const CODES: u64 = 4;
+pub(crate) const KEYS: u64 = 24;
 /// Names that several workers bring at about the same time; all other names are each worker's own.
 const SHARED_NAMES: u64 = 40;
 
@@ -21,7 +21,7 @@ const SHARED_NAMES: u64 = 40;
 pub(crate) const INDEX: &str = "item_code";
 pub(crate) const CONSTRAINT: &str = "item_key";
 /// The properties that they are over.
-const CODE: &str = "code";
+pub(crate) const CODE: &str = "code";
 pub(crate) const KEY: &str = "key";
 const HITS: &str = "hits";
 /// Properties that may have an index.
@@ -131,8 +131,9 @@ fn property(item: &Item, key: &str) -> String {
 }
 
 impl Statement {
-    /// Draws a statement. `writer` is the number of the process, `count` that of its statements so far.
-    pub fn draw(random: &SeededRandom, writer: usize, count: i64) -> Self {
+    /// Draws a statement. `writer` is the number of the process, `count` that of its statements so far. Beside loads, more
+    /// items are removed.
+    pub fn draw(random: &SeededRandom, writer: usize, count: i64, beside_loads: bool) -> Self {
         let below = |count: u64| random.below(count) as i64;
         let id = || id_of(random.below(ITEMS));
         let tag = (writer as i64 + 1) * 1_000_000 + count;
@@ -140,6 +141,9 @@ impl Statement {
             0 => format!("N{writer}x{count}"),
             _ => format!("N{}", random.below(SHARED_NAMES)),
         };
+        if beside_loads && random.one_in(8) {
+            return Self::Remove { id: id() };
+        }
         match random.below(44) {
             40..43 | 0..8 => Self::Put { id: id(), code: below(CODES), key: below(KEYS), tag },
             8..13 => Self::Touch { code: below(CODES), tag },

@@ -7,6 +7,7 @@
 
 use crate::invariants::{Invariant, Violation};
 use crate::items::{Effect, ItemLog, Items};
+use crate::load::SubmittedLoad;
 use crate::statement::{CONSTRAINT, INDEX, KEY, Rows, Statement, shown};
 use crate::world::{Step, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,39 +40,51 @@ pub(crate) struct FinishedStatement {
 }
 
 /// What a log says about items at each of its versions.
-struct History {
+pub(crate) struct History {
     items: Vec<Arc<Items>>,
     indexes: Vec<Arc<BTreeMap<Str, IndexDefinition>>>,
     /// Versions that change items.
     writes: BTreeSet<Version>,
     /// Versions that write each tag.
     tags: BTreeMap<i64, Vec<Version>>,
+    /// The versions of loads, by their ids.
+    pub loads: BTreeMap<String, Version>,
     /// The log at its end.
     end: ItemLog,
 }
 
 impl History {
-    /// Reads a log. TXN-3: a constraint that was answered holds at each version.
-    fn of(log: &[Record]) -> Result<Self, Violation> {
+    /// Reads a log. TXN-3: a constraint that was answered holds at each version. LOAD-1: a load becomes visible once.
+    fn of(log: &[Record], submitted: BTreeMap<String, SubmittedLoad>) -> Result<Self, Violation> {
         let mut this = Self {
             items: vec![Arc::default()],
             indexes: vec![Arc::default()],
             writes: BTreeSet::new(),
             tags: BTreeMap::new(),
-            end: ItemLog::default(),
+            loads: BTreeMap::new(),
+            end: ItemLog::with_loads(submitted),
         };
         let (mut items, mut indexes) = (Arc::<Items>::default(), Arc::default());
         for record in log {
             let version = record.version;
-            let Effect { writes, resets, schema, tags } = this.end.apply(record);
+            let Effect { writes, resets, schema, tags, load } = this.end.apply(record)?;
             if writes || resets {
                 items = Arc::new(this.end.items()?);
             }
             if schema {
                 indexes = Arc::new(this.end.indexes.clone());
             }
-            if writes {
-                this.writes.insert(version);
+            match load {
+                Some(id) => {
+                    if let Some(first) = this.loads.insert(id.clone(), version) {
+                        let what = format!("load {id} is in the log at {first} and at {version}");
+                        return Err(Violation::new(Invariant::Load1, what));
+                    }
+                }
+                None if writes => {
+                    this.writes.insert(version);
+                }
+                None => {}
             }
             for tag in tags {
                 this.tags.entry(tag).or_default().push(version);
@@ -93,7 +106,7 @@ impl History {
     }
 
     /// Whether something holds at some version of a range.
-    fn some(
+    pub fn some(
         &self,
         versions: RangeInclusive<u64>,
         holds: impl Fn(&Items, &BTreeMap<Str, IndexDefinition>) -> bool,
@@ -101,6 +114,19 @@ impl History {
         let last = self.items.len() as u64 - 1;
         let (from, to) = versions.into_inner();
         (from..=to.min(last)).any(|version| holds(self.at(Version(version)), &self.indexes[version as usize]))
+    }
+
+    /// Whether items at some version of a range break the constraint of that version or of a later one. Who checks them at
+    /// an older version reads the newest constraints.
+    pub fn some_under_constraint(
+        &self,
+        versions: RangeInclusive<u64>,
+        breaks: impl Fn(&Items) -> bool,
+    ) -> bool {
+        let until = *versions.end();
+        let from = versions.into_iter().find(|version| breaks(self.at(Version(*version))));
+        let has = |indexes: &BTreeMap<Str, IndexDefinition>| indexes.contains_key(CONSTRAINT);
+        from.is_some_and(|from| self.some(from..=until, |_, indexes| has(indexes)))
     }
 
     /// Whether a statement does to the items before a version what the version did. Returns its rows.
@@ -184,10 +210,9 @@ impl FinishedStatement {
             return Err(self.wrong(Invariant::Flt2, &format!("the log has it at {tagged:?}")));
         }
         let expected = match (code, &self.statement) {
-            (ErrorCode::UniqueViolation, Statement::Put { id, key, .. }) => history
-                .some(self.versions(), |items, indexes| {
-                    indexes.contains_key(CONSTRAINT) && items.has_other(id, KEY, *key)
-                }),
+            (ErrorCode::UniqueViolation, Statement::Put { id, key, .. }) => {
+                history.some_under_constraint(self.versions(), |items| items.has_other(id, KEY, *key))
+            }
             (ErrorCode::UniqueViolation, Statement::CreateConstraint) => {
                 history.some(self.versions(), |items, _| items.duplicate(KEY).is_some())
             }
@@ -262,7 +287,9 @@ impl World {
 
     /// TXN-2, TXN-3, STO-1, FLT-2: checks all statements against the log. Returns the items at its end.
     pub fn check_statements(&self, log: &[Record]) -> Result<ItemLog, Violation> {
-        let history = History::of(log)?;
+        let submitted = self.loads.lock().clone();
+        let history = History::of(log, submitted)?;
+        self.check_loads(&history)?;
         let mut explained = BTreeSet::new();
         for done in &self.statements {
             done.check(&history, &mut explained)?;

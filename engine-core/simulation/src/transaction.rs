@@ -25,6 +25,8 @@ pub(crate) struct Common {
     pub renames_commits: bool,
     /// Whether commits of statements lose the keys that they read: another planted defect.
     pub strips_reads: bool,
+    /// Whether loads do not learn what transactions changed beside them: another planted defect.
+    pub hides_changes: bool,
     /// Whether workers read a little in the past for transactions that write, as the engine does.
     pub at_hand: bool,
     /// Whether transactions reset the graph. Then no transaction writes to a list that it has not read.
@@ -55,6 +57,7 @@ impl Common {
             hides_reads,
             renames_commits,
             strips_reads: false,
+            hides_changes: false,
             at_hand,
             resets,
             scans: false,

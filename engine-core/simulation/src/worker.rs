@@ -3,12 +3,16 @@
 //!
 //! It runs one transaction after the other through the engine's trait `Backend`: takes a snapshot, reads
 //! from all partitions at once, commits. The worker's own code decides which replica to ask, which one
-//! to ask next and when, where the sequencer is, and what the outcome of an unanswered commit is.
+//! to ask next and when, where the sequencer is, and what the outcome of an unanswered commit is. In some worlds it also
+//! runs statements and bulk loads, on the engine over the worker.
 
 use crate::checker::Ended;
 use crate::commit::request;
+use crate::load::LoadEnd;
+use crate::loader::{LoadFolder, Loader};
 use crate::map::SimMap;
 use crate::model::Seen;
+use crate::network::{Panicked, SimNetwork};
 use crate::node::see;
 use crate::process::Process;
 use crate::run_token::{Killed, RunToken, WorkerClock, Yield};
@@ -28,9 +32,8 @@ use tidegraph_apl::{Apl, At, ScanCursor, VertexScan};
 use tidegraph_engine::{Backend, Database, Options, Query, ReadOptions, Retry};
 use tidegraph_fleet::{Worker, WorkerConfig, WorkerParts};
 use tidegraph_platform::{Clock, Objects, Random, SeededRandom};
-use tidegraph_remote::{Answer, Error, FleetConfig, Network, Security};
+use tidegraph_remote::{Answer, Error, FleetConfig, Security};
 use tidegraph_types::{ErrorCode, Gui, Str, Token, Version};
-use tidegraph_wire::{Message, proto};
 
 /// Time limit of a read.
 const READ: Duration = Duration::from_secs(3);
@@ -38,8 +41,8 @@ const READ: Duration = Duration::from_secs(3);
 const STATEMENT: Duration = Duration::from_secs(6);
 /// How often a scan runs again because a replica was lost.
 const MOST_AGAIN: u64 = 3;
-/// One of this many calls of a worker panics inside of a statement, in worlds with panics.
-const CALLS_PER_PANIC: u64 = 200;
+/// One of this many things that a worker does is a load, in worlds with loads.
+const LOADS: u64 = 3;
 /// Pause before a worker that could not start tries again.
 const START_AGAIN: Duration = Duration::from_millis(50);
 
@@ -65,89 +68,39 @@ pub(crate) struct Call {
 /// A statement that ended, and the newest version that the process knew when it began.
 pub(crate) type EndedStatement = (Statement, Version, StatementEnd);
 
+/// What the world asks of a worker that rests.
+#[derive(Clone, Debug)]
+pub(crate) enum Wish {
+    Statement(Statement),
+    /// Runs a statement that is drawn.
+    AnyStatement,
+    /// Runs a load.
+    Load,
+    /// Does the next step of a load in steps.
+    Step(String),
+    /// Reports on a load, of whatever worker.
+    Report(String),
+}
+
+/// A load, and what a worker says about it.
+pub(crate) type EndedLoad = (String, LoadEnd);
+
 /// Messages between a worker and the world.
 #[derive(Debug, Default)]
-struct Mailbox {
-    sent: Vec<(u64, usize, u64, Vec<u8>)>,
-    waiting: BTreeMap<u64, Answer>,
-    asked: u64,
-    bookmark: Version,
-    done: Option<FinishedTransaction>,
-    /// The statement to run next; `None`: one that is drawn, or a transaction.
-    wish: Option<Statement>,
+pub(crate) struct Mailbox {
+    pub sent: Vec<(u64, usize, u64, Vec<u8>)>,
+    pub waiting: BTreeMap<u64, Answer>,
+    pub asked: u64,
+    pub bookmark: Version,
+    pub done: Option<FinishedTransaction>,
+    /// What to do next; `None`: what is drawn.
+    pub wish: Option<Wish>,
     /// The statement that runs, and the newest version that the process knew when it began.
-    running: Option<(Statement, Version)>,
-    ended: Option<EndedStatement>,
+    pub running: Option<(Statement, Version)>,
+    pub ended: Option<EndedStatement>,
+    pub load: Option<EndedLoad>,
     /// The rule that the worker broke, if any.
-    wrong: Option<String>,
-}
-
-/// The network, as a worker uses it.
-struct SimNetwork {
-    clock: Arc<WorkerClock>,
-    lives: NodeLives,
-    random: SeededRandom,
-    mailbox: Arc<Mutex<Mailbox>>,
-    /// Whether each attempt of a commit gets another id: a planted defect.
-    renames: bool,
-    /// Whether the commits of statements lose the keys that they read: another planted defect.
-    strips: bool,
-    /// Whether some calls panic.
-    panics: bool,
-}
-
-/// The panic of a call.
-struct Panicked;
-
-/// Returns a call unchanged, except that a commit loses the keys that it read.
-fn stripped(bytes: Vec<u8>) -> Vec<u8> {
-    let Ok(mut call) = proto::Call::decode(&bytes[..]) else { return bytes };
-    if let Some(proto::call::Kind::Commit(commit)) = &mut call.kind {
-        commit.read_keys.clear();
-    }
-    call.encode_to_vec()
-}
-
-/// Returns a call unchanged, except that a commit gets the id of one attempt.
-fn renamed(bytes: Vec<u8>, attempt: u64) -> Vec<u8> {
-    let Ok(mut call) = proto::Call::decode(&bytes[..]) else { return bytes };
-    if let Some(proto::call::Kind::Commit(commit)) = &mut call.kind {
-        commit.request_id.truncate(8);
-        commit.request_id.extend(attempt.to_le_bytes());
-    }
-    call.encode_to_vec()
-}
-
-impl Network for SimNetwork {
-    fn send(&self, address: &str, call: Vec<u8>, answer: Answer) -> Result<u64, Error> {
-        let unreachable = || Error::Unreachable { peer: address.into(), reason: "it does not run".into() };
-        let node = address.strip_prefix('n').and_then(|number| number.parse::<usize>().ok());
-        let node = node.filter(|node| *node < self.lives.len()).ok_or_else(unreachable)?;
-        let life = self.lives[node].load(Ordering::Relaxed);
-        // A connection to a node that is gone may look open for a while.
-        if !self.clock.process.is_alive() || (life == 0 && self.random.one_in(2)) {
-            return Err(unreachable());
-        }
-        let mut mailbox = self.mailbox.lock();
-        mailbox.asked += 1;
-        let number = mailbox.asked;
-        let in_statement = mailbox.running.is_some();
-        if self.panics && in_statement && self.clock.process.is_alive() && self.random.one_in(CALLS_PER_PANIC)
-        {
-            drop(mailbox);
-            self.clock.process.note(format_args!("panics"));
-            resume_unwind(Box::new(Panicked));
-        }
-        let call = if self.strips && in_statement { stripped(call) } else { call };
-        let call = if self.renames { renamed(call, number) } else { call };
-        mailbox.sent.push((number, node, life, call));
-        mailbox.waiting.insert(number, answer);
-        Ok(life)
-    }
-
-    fn sleep(&self, at_most: Duration) {
-        self.clock.rest(at_most, true);
-    }
+    pub wrong: Option<String>,
 }
 
 /// The parts of one life of a worker.
@@ -162,6 +115,8 @@ pub(crate) struct Parts {
     pub objects: Arc<Objects>,
     /// Whether it runs statements beside transactions.
     pub statements: bool,
+    /// The folder for files of loads, and the loads of all workers; `None`: it runs no loads.
+    pub loads: Option<LoadFolder>,
     /// Whether code panics.
     pub panics: bool,
     pub seed: u64,
@@ -188,6 +143,7 @@ pub(crate) struct Turn {
     pub sent: Vec<Call>,
     pub done: Option<FinishedTransaction>,
     pub statement: Option<EndedStatement>,
+    pub load: Option<EndedLoad>,
     pub yielded: Yield,
     pub wrong: Option<String>,
 }
@@ -234,8 +190,8 @@ impl SimWorker {
                 early: 0,
             })
             .collect();
-        let (done, statement) = (mailbox.done.take(), mailbox.ended.take());
-        Turn { sent, done, statement, yielded, wrong: mailbox.wrong.take() }
+        let (done, statement, load) = (mailbox.done.take(), mailbox.ended.take(), mailbox.load.take());
+        Turn { sent, done, statement, load, yielded, wrong: mailbox.wrong.take() }
     }
 
     /// Returns the statement that runs, if any.
@@ -243,9 +199,9 @@ impl SimWorker {
         self.mailbox.lock().running.as_ref().map(|(statement, _)| statement.clone())
     }
 
-    /// Asks for a statement at the next turn, if the worker rests.
-    pub fn wish(&self, statement: Statement) {
-        self.mailbox.lock().wish = Some(statement);
+    /// Asks for something at the next turn, if the worker rests.
+    pub fn wish(&self, wish: Wish) {
+        self.mailbox.lock().wish = Some(wish);
     }
 
     /// Delivers an answer. Returns whether it ends the worker's sleep.
@@ -273,8 +229,9 @@ impl SimWorker {
 
 /// Runs transactions, and waits for a turn before each. Ends when the process is killed.
 fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>>) {
-    let Parts { index: _, process, map, lives, mut generator, config, objects, statements, panics, seed } =
-        parts;
+    let Parts {
+        process, map, lives, mut generator, config, objects, statements, loads, panics, seed, ..
+    } = parts;
     let clock = WorkerClock::new(process.clock.clone(), token.clone(), process.clone());
     let random: Arc<dyn Random> = Arc::new(SeededRandom::new(seed));
     let network_random = SeededRandom::new(random.next_u64());
@@ -308,6 +265,7 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
     let worker = Arc::new(worker);
     let database = if statements {
         let options = Options { query_timeout: STATEMENT, ..Options::default() };
+        let (objects, random) = (objects.clone(), random.clone());
         match Database::connect_without_threads(options, worker.clone(), objects, clock.clone(), random) {
             Ok(database) => Some(database),
             Err(error) => return process.note(format_args!("cannot open the graph: {error}")),
@@ -324,12 +282,36 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
         let bookmark = mailbox.lock().bookmark;
         let known = worker.status().version;
         let wish = mailbox.lock().wish.take();
+        if let (Some(database), Some(loads)) = (&database, &loads)
+            && (matches!(wish, Some(Wish::Load | Wish::Step(_) | Wish::Report(_)))
+                || wish.is_none() && generator.random.one_in(LOADS))
+        {
+            count += 1;
+            let loader = Loader {
+                database,
+                loads,
+                process: &process,
+                objects: &objects,
+                clock: &clock,
+                random: &random,
+            };
+            let end = loader.work(&worker, &generator, count, wish).unwrap_or_else(|error| {
+                process.note(format_args!("cannot load: {error}"));
+                None
+            });
+            // Nobody is told what a killed process says.
+            mailbox.lock().load = end.filter(|_| process.is_alive());
+            continue;
+        }
         if let Some(database) = &database
             && (wish.is_some() || !generator.random.one_in(3))
         {
             count += 1;
-            let draw = || Statement::draw(&generator.random, generator.index, count);
-            let statement = wish.unwrap_or_else(draw);
+            let draw = || Statement::draw(&generator.random, generator.index, count, loads.is_some());
+            let statement = match wish {
+                Some(Wish::Statement(statement)) => statement,
+                _ => draw(),
+            };
             let at_least = generator.random.one_in(2).then_some(bookmark);
             let since = worker.status().version.max(at_least.unwrap_or_default());
             mailbox.lock().running = Some((statement.clone(), since));

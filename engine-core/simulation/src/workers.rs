@@ -3,12 +3,14 @@
 use crate::checker::Ended;
 use crate::client::NodeReply;
 use crate::invariants::{Invariant, Violation};
+use crate::loader::LoadFolder;
+use crate::network::without_changes;
 use crate::run_token::Yield;
 use crate::start::SetupError;
 use crate::statement::Statement;
 use crate::statements::{FinishedStatement, StatementEnd};
 use crate::transaction::TransactionGenerator;
-use crate::worker::{self, Call, EndedStatement, SimWorker, Turn};
+use crate::worker::{self, Call, EndedStatement, SimWorker, Turn, Wish};
 use crate::world::{Event, Step, World};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
@@ -23,6 +25,8 @@ const FIRST: usize = 1000;
 const LIVES: usize = 100;
 /// Pause before a node checks again whether it has reached a version, in microseconds, and the limit of checks.
 const EARLY: (u64, u32) = (2_000, 50);
+/// Pause before a node checks again whether a load has reported, in microseconds.
+pub(crate) const REPORT: u64 = 1_000;
 /// Maximum number of transactions that a worker may try until one succeeds, after all faults are over.
 const TRIES: usize = 8;
 
@@ -64,7 +68,12 @@ impl World {
             lives: self.lives.clone(),
             generator,
             config: worker::config(),
-            objects: self.objects.clone(),
+            objects: self.objects_of(&process)?,
+            loads: self.folder.as_ref().map(|folder| LoadFolder {
+                folder: folder.path().to_owned(),
+                submitted: self.loads.clone(),
+                stepped: self.stepped.clone(),
+            }),
             statements: self.profile.statements,
             panics: self.profile.panics,
             seed: self.random.next_u64(),
@@ -94,17 +103,19 @@ impl World {
         self.worker_turn(index)
     }
 
-    fn worker_turn(&mut self, index: usize) -> Step {
+    pub fn worker_turn(&mut self, index: usize) -> Step {
         let Some(running) = &mut self.workers[index].running else { return Ok(()) };
-        let Turn { sent, done, statement, yielded, wrong } = running.go_on(index, self.bookmark);
+        let Turn { sent, done, statement, load, yielded, wrong } = running.go_on(index, self.bookmark);
         let (life, turn, name) = (running.life, running.turn, running.process.name.clone());
+        let runs = running.statement();
         for call in sent {
             let delays = self.travel(self.slots[call.node].cut_off);
             if delays.is_empty() {
                 self.breaks(&call);
             }
+            let stall = self.draw_stall(&call, runs.as_ref());
             for (nth, delay) in delays.into_iter().enumerate() {
-                self.after(delay, Event::Call(Call { copy: nth > 0, ..call.clone() }));
+                self.after(stall + delay, Event::Call(Call { copy: nth > 0, ..call.clone() }));
             }
         }
         if let Some(wrong) = wrong {
@@ -115,6 +126,9 @@ impl World {
         }
         if let Some(statement) = statement {
             self.ended_statement(&name, statement)?;
+        }
+        if let Some(load) = load {
+            self.ended_load(&name, load)?;
         }
         match yielded {
             Yield::Sleep { micros, .. } => self.after(micros.max(1), Event::RunWorker(index, life, turn)),
@@ -138,6 +152,10 @@ impl World {
         let ready = slot.paused_until.max(slot.busy_until).max(running.process.clock.busy_until());
         if ready > now {
             self.at(ready, Event::Call(call));
+            return Ok(());
+        }
+        if self.waits_for_report(&call) {
+            self.after(REPORT, Event::Call(call));
             return Ok(());
         }
         let clock = running.process.clock.clone();
@@ -171,7 +189,7 @@ impl World {
             self.after(busy + delay, Event::Reply(call.worker, call.life, call.number, content));
         }
         self.see_broker();
-        Ok(())
+        self.draw_load_fault(&call)
     }
 
     /// Breaks the connection of a request whose message is lost. The worker usually learns of it soon.
@@ -190,6 +208,7 @@ impl World {
         else {
             return;
         };
+        let content = if self.common.hides_changes { content.map(without_changes) } else { content };
         if running.hear(number, content) {
             let turn = running.turn;
             self.after(0, Event::RunWorker(index, life, turn));
@@ -284,7 +303,7 @@ impl World {
             for tries in 1.. {
                 let before = self.statements.len();
                 if let Some(running) = &self.workers[index].running {
-                    running.wish(read.clone());
+                    running.wish(Wish::Statement(read.clone()));
                 }
                 self.worker_turn(index)?;
                 self.wait_for_rest()?;
@@ -303,6 +322,9 @@ impl World {
 
     fn gets_through(&mut self, index: usize) -> Result<bool, Violation> {
         let (before, statements) = (self.done.len(), self.statements.len());
+        if let Some(running) = self.workers[index].running.as_ref().filter(|_| self.profile.loads) {
+            running.wish(Wish::AnyStatement);
+        }
         self.worker_turn(index)?;
         self.wait_for_rest()?;
         let answered = |done: &FinishedStatement| matches!(done.end, StatementEnd::Answered { .. });

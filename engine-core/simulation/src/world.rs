@@ -10,20 +10,25 @@ use crate::broker::Broker;
 use crate::client::{Client, ClientCall, NO_EPOCH, NodeReply};
 use crate::config::{Config, Profile};
 use crate::invariants::{Invariant, Violation};
+use crate::load::SubmittedLoads;
+use crate::loads::ReportedLoad;
 use crate::map::MapFaults;
 use crate::node::RunningNode;
 use crate::objects::ObjectFaults;
 use crate::process::Time;
 use crate::report::{Counts, Report};
 use crate::statements::FinishedStatement;
+use crate::steps::SteppedLoads;
 use crate::trace::Trace;
 use crate::transaction::{Common, FinishedTransaction, NAMES};
 use crate::worker::{Call, NodeLives};
-use crate::workers::WorkerSlot;
+use crate::workers::{REPORT, WorkerSlot};
 use bytes::Bytes;
+use object_store::ObjectStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use tempfile::TempDir;
 use tidegraph_apl::At;
 use tidegraph_cluster::{Graph, MemoryMap, NodeId};
 use tidegraph_platform::{Objects, Random, SeededRandom};
@@ -91,6 +96,8 @@ pub(crate) struct World {
     pub map_faults: Arc<MapFaults>,
     pub broker: Broker,
     pub objects: Arc<Objects>,
+    /// What is beneath them.
+    pub store: Arc<dyn ObjectStore>,
     pub object_faults: ObjectFaults,
     pub lag: Arc<AtomicU64>,
     pub slots: Vec<NodeSlot>,
@@ -103,6 +110,11 @@ pub(crate) struct World {
     pub faulty: bool,
     pub done: Vec<FinishedTransaction>,
     pub statements: Vec<FinishedStatement>,
+    /// The folder with the files of loads, in worlds with loads.
+    pub folder: Option<TempDir>,
+    pub loads: SubmittedLoads,
+    pub stepped: SteppedLoads,
+    pub reported: Vec<ReportedLoad>,
     /// Versions and paths of checkpoint manifests that were lost.
     pub lost_checkpoints: Vec<(u64, String)>,
     pub counts: Counts,
@@ -228,6 +240,12 @@ impl World {
             running.process.note(format_args!("fails: {reason}"));
             self.kill(index);
             self.after(20_000 + self.random.below(500_000), Event::Start(index));
+            return Ok(());
+        }
+        if matches!(event, Event::Lead(..) | Event::Maintain(..) | Event::Serve(..))
+            && self.awaits_report(index)
+        {
+            self.after(REPORT, event);
             return Ok(());
         }
         match event {
@@ -360,6 +378,7 @@ impl World {
     pub fn outcome(&self, id: RequestId) -> Option<Result<tidegraph_remote::CommitOutcome, Error>> {
         let mut running = self.slots.iter().filter_map(|slot| slot.running.as_ref());
         let leader = running.find(|running| running.candidate.leadership().is_some())?;
+        debug_assert!((0..self.slots.len()).all(|node| !self.awaits_report(node)));
         Some(leader.commits.outcome(id, Version(0)))
     }
 }

@@ -278,6 +278,8 @@ impl Ingest {
         if job.state().is_final() {
             return Ok(ended(&job));
         }
+        // The request of a process that is gone may still be under way. The load begins again, so that it commits nothing.
+        drop(self.backend.begin_load(load_id)?);
         if let LoadOutcome::Visible(version) = self.backend.load_outcome(load_id, job.not_at())? {
             let target = self.target_at(version);
             let steps = Steps::open(load_id, &target, &self.objects)?;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_cluster::{
-    Candidate as Place, Change, Claim, Graph, MapStore, MemoryMap, NodeId, Registration, Role, place,
+    Candidate as Place, Change, Claim, Graph, MapStore, MemoryMap, NodeId, Registration, Role, SEQUENCER,
+    place,
 };
 use tidegraph_engine::{Answer, Database, Language, Options, Parameters, Query};
 use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
@@ -16,7 +17,7 @@ use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode, Worker, W
 use tidegraph_log::testing::{SharedLog, SharedShard, SharedShards};
 use tidegraph_log::{Follower, LogBackend, LogStore, Position};
 use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
-use tidegraph_remote::{Security, Server, ServerConfig, Services};
+use tidegraph_remote::{ClientConfig, RemoteCommits, RemoteNode, Security, Server, ServerConfig, Services};
 use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
@@ -322,6 +323,17 @@ impl TestFleet {
     /// Starts a worker, and a database over the fleet.
     pub fn worker(&self) -> (Arc<Database>, Arc<Worker>) {
         self.worker_with(patient(), self.clock.clone())
+    }
+
+    /// Returns the sequencer as a worker reaches it.
+    pub fn sequencer(&self) -> RemoteCommits {
+        let lease = self.map.lease(GRAPH, SEQUENCER).unwrap().unwrap();
+        let config = ClientConfig { graph: GRAPH.into(), ..ClientConfig::default() };
+        let (clock, random) = (self.clock.clone(), Arc::new(RealRandom));
+        RemoteCommits::new(
+            RemoteNode::new(&lease.endpoint, config, Security::none(), clock, random),
+            PATIENCE,
+        )
     }
 
     /// Starts a worker whose writes the change stream tells.

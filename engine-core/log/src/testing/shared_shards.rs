@@ -284,7 +284,7 @@ impl SharedShard {
             next: low,
             first: None,
             prepared: Vec::new(),
-            sent: 0..0,
+            sent: Ok(0..0),
             lost_a_mark: false,
         };
         writer.read_up_to(end, |_, _| ())?;
@@ -322,8 +322,8 @@ pub(crate) struct Writer {
     next: usize,
     first: Option<Version>,
     prepared: Vec<Message>,
-    /// Numbers of the messages sent last.
-    sent: Range<usize>,
+    /// Numbers of the messages sent last, or why it is not known whether they arrived.
+    sent: Result<Range<usize>, Error>,
     lost_a_mark: bool,
 }
 
@@ -383,13 +383,14 @@ impl Shard for Writer {
 
     fn send(&mut self) -> Result<(), Error> {
         drop(self.shard.state("written")?);
-        self.sent = self.shard.send(std::mem::take(&mut self.prepared))?;
+        // As with a broker, the sender learns the outcome only when it waits for it: the other shards get theirs, too.
+        self.sent = self.shard.send(std::mem::take(&mut self.prepared));
         Ok(())
     }
 
     fn confirm(&mut self) -> Result<(), Error> {
         drop(self.shard.state("read")?);
-        let (sent, mut counted) = (self.sent.clone(), 0);
+        let (sent, mut counted) = (std::mem::replace(&mut self.sent, Ok(0..0))?, 0);
         self.read_up_to(sent.end, |number, counts| {
             counted += usize::from(counts && sent.contains(&number));
         })?;
