@@ -76,7 +76,7 @@ const QUERIES: [(&str, &str); 9] = [
 
 /// Runs the workload.
 pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
-    let scale = flags.scale(3_000, 50);
+    let scale = flags.scale(10_000, 50);
     report.parameter("scale", scale);
     report.parameter("seed", flags.seed);
     let files = tempfile::tempdir()?;

@@ -424,4 +424,13 @@ mod tests {
         }
         assert_eq!(texts::text(Kind::Kuzu, "SR1", ""), None);
     }
+
+    #[test]
+    fn neo4j_counts_patterns_in_our_words_and_kuzu_with_names_of_its_tables() {
+        for name in ["q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9"] {
+            assert_eq!(texts::text(Kind::Neo4j, name, "ours"), Some("ours"), "{name}");
+            let text = texts::text(Kind::Kuzu, name, "ours").unwrap();
+            assert!(text == "ours" || text.contains("Message") || text.contains("_Person_City"), "{name}");
+        }
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::op::ScanTest;
 use crate::{
-    ApplyKind, Arithmetic, Arm, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
-    RepeatTest, ScanColumn, ScanFilter, Selection, Shortest, Signature, Slot, SortKey,
+    ApplyKind, Arithmetic, Arm, BindKind, Comparison, CountStep, Expr, Length, Op, Plan, PropertyAssignment,
+    Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
@@ -69,6 +69,23 @@ fn arrow(direction: Direction, labels: &[Str], length: Option<Length>) -> String
         Direction::In => format!("<-[{inner}]-"),
         Direction::Both => format!("-[{inner}]-"),
     }
+}
+
+/// A counted step with those after it: `-[X]-> (n:L, -[Y]->)`.
+fn count_step(step: &CountStep) -> String {
+    let mut text = arrow(step.direction, &step.labels, None);
+    if step.loops_once && step.direction == Direction::Both {
+        text.push_str(" loops once");
+    }
+    let condition = step.condition.iter().map(|(_, condition)| condition.to_string());
+    let inner: Vec<String> = condition.chain(step.then.iter().map(count_step)).collect();
+    if !inner.is_empty() {
+        let _ = write!(text, " ({})", inner.join(", "));
+    }
+    if step.optional {
+        text.push_str(" or once");
+    }
+    text
 }
 
 fn assignments(properties: &[PropertyAssignment]) -> String {
@@ -169,13 +186,13 @@ fn describe(op: &Op) -> String {
             }
             text
         }
-        Op::CountEdges { from, direction, labels, loops_once, except, out, .. } => {
-            let mut text = format!("count edges {out} of {from} {}", arrow(*direction, labels, None));
-            if *loops_once && *direction == Direction::Both {
-                text.push_str(" loops once");
-            }
+        Op::CountEdges { from, step, except, except_ends, out, .. } => {
+            let mut text = format!("count edges {out} of {from} {}", count_step(step));
             if !except.is_empty() {
                 let _ = write!(text, " without [{}]", slots(except));
+            }
+            if !except_ends.is_empty() {
+                let _ = write!(text, " not to [{}]", slots(except_ends));
             }
             text
         }

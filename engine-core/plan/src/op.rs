@@ -215,6 +215,24 @@ pub struct Arm {
     pub loops_once: bool,
 }
 
+/// A step of a pattern that is counted, and the steps of the pattern from its end on: the edges of a vertex, each as many
+/// times as the product of what the further steps count at its other end.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CountStep {
+    /// The direction of the edges.
+    pub direction: Direction,
+    /// Labels of edges; empty: any label.
+    pub labels: Vec<Str>,
+    /// Whether a self-loop counts once (openCypher) or twice (Gremlin) in the direction `Both`.
+    pub loops_once: bool,
+    /// A local slot for the vertex at the other end, and a condition on it, which uses no other slot.
+    pub condition: Option<(Slot, Box<Expr>)>,
+    /// The steps from the other end on.
+    pub then: Vec<CountStep>,
+    /// Whether a vertex without any counts once (OPTIONAL MATCH).
+    pub optional: bool,
+}
+
 /// What an [`Op::Intersect`] counts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CountChoices {
@@ -264,20 +282,18 @@ pub enum Op {
         /// Input slots that later operators use, as a pass finds; `None`: all slots.
         keep: Option<Vec<Slot>>,
     },
-    /// The rows whose vertex has edges, with their number.
+    /// The rows whose vertex is the start of a step, with the number of times that it is: see [`CountStep`].
     CountEdges {
         /// The input.
         input: Box<Op>,
         /// The vertex.
         from: Slot,
-        /// The direction of the edges.
-        direction: Direction,
-        /// Labels of edges; empty: any label.
-        labels: Vec<Str>,
-        /// Whether a self-loop counts once (openCypher) or twice (Gremlin) in the direction `Both`.
-        loops_once: bool,
+        /// The step that is counted.
+        step: CountStep,
         /// Slots of edges, or of lists of edges, that are not counted.
         except: Vec<Slot>,
+        /// Slots of vertices; edges to them are not counted. A null in one of them leaves no edge.
+        except_ends: Vec<Slot>,
         /// The slot of the number.
         out: Slot,
     },

@@ -4,13 +4,15 @@
 use crate::{Expr, Op, Slot};
 use tidegraph_types::{Direction, Str};
 
-/// The pattern of one MATCH clause. Its paths refer to nodes by index and may share them.
+/// The pattern of a MATCH clause, or of several that follow each other. Its paths refer to nodes by index and may share them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct MatchPattern {
     /// Vertices; each variable occurs once.
     pub nodes: Vec<PatternNode>,
-    /// Edges. Two of them never match the same edge.
+    /// Edges. Two of them never match the same edge, unless they are of different clauses.
     pub edges: Vec<PatternEdge>,
+    /// The clause of each edge, if there are several; edges beyond the end are of clause 0.
+    pub clauses: Vec<u32>,
     /// `p = (…)-[…]-(…)`.
     pub paths: Vec<NamedPath>,
     /// WHERE, over slots of the pattern and outer ones.

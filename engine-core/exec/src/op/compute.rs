@@ -5,7 +5,7 @@ use crate::{Batch, Column, Context, Error, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tidegraph_plan::{Expr, Slot};
-use tidegraph_types::Value;
+use tidegraph_types::{Gui, Value};
 
 /// Columns of an operator's expressions.
 pub(super) type Columns = SmallVec<[Arc<Column>; 4]>;
@@ -46,6 +46,20 @@ fn slot_column(slot: Slot, batch: &Batch) -> Arc<Column> {
 /// The rows in which a predicate is true.
 pub(super) fn filter(predicate: &Expr, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<u32>> {
     Evaluator::prepare(&[predicate], batch, ctx)?.eval_filter(0)
+}
+
+/// Returns 1 for each of the vertices that passes a predicate over the slot of the vertex, and 0 for the others.
+pub(super) fn test_vertices(
+    slot: Slot,
+    predicate: &Expr,
+    vertices: &[Gui],
+    ctx: &Context<'_>,
+) -> Result<Vec<u64>> {
+    let mut batch = Batch::unbound(vertices.len(), slot.0 as usize + 1);
+    batch.set(slot, Column::Vertices(vertices.to_vec()));
+    let mut passes = vec![0; vertices.len()];
+    filter(predicate, &batch, ctx)?.into_iter().for_each(|row| passes[row as usize] = 1);
+    Ok(passes)
 }
 
 /// Computes a number of rows or rounds, which must be an integer of at least 0.

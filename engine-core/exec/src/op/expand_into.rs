@@ -1,40 +1,22 @@
 //! Edges between two vertices that are both bound: the last step of a cycle.
 //!
-//! Many rows of a batch share a vertex at one of the ends. The lists of edges of the distinct vertices of one side are
-//! read once, sorted by the vertex at the other end, and kept for later batches. Each row is then a binary search, not a
-//! walk over a list. The side is the one whose lists that are not kept yet have fewer edges. So the last step of
-//! `(a)-->(b)-->(c)-->(a)` intersects the neighbours of `b` with the kept list of `a`, as a worst-case optimal join does
-//! (Ngo, Porat, Ré and Rudra, "Worst-case optimal join algorithms", PODS 2012).
-//!
-//! If the lists of a batch are longer than [`MOST_KEPT`], they are read in pieces, and only edges between two vertices of
-//! one row are kept. A view that records what it reads always looks from the first end, so that a transaction depends on
-//! no more vertices than its text names.
-//!
-//! What must never happen: a kept list is used after the request changed the graph.
+//! The last step of `(a)-->(b)-->(c)-->(a)` intersects the neighbours of `b` with the kept list of `a` ([`EdgeFinder`]), as
+//! a worst-case optimal join does (Ngo, Porat, Ré and Rudra, "Worst-case optimal join algorithms", PODS 2012).
 
-use super::lists::{Lists, count_edges};
+use super::pairs::{EdgeFinder, Pair};
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
-use rustc_hash::FxHashSet;
 use tidegraph_plan::{Op, Slot};
-use tidegraph_types::Gui;
-
-/// Edges of the kept lists of one side: 8 MiB.
-const MOST_KEPT: u64 = 1 << 18;
 
 /// Yields a row for each edge between two bound vertices.
 pub(super) struct ExpandInto<'p> {
     input: Boxed<'p>,
     ends: [Slot; 2],
-    /// The edges, followed from the first and from the second end.
-    follow: [Follow<'p>; 2],
+    finder: EdgeFinder<'p>,
     edge: Option<Slot>,
     keep: Option<&'p [Slot]>,
-    sides: [Side; 2],
-    /// The generation of the view that the lists show.
-    generation: u64,
     current: Option<Current>,
 }
 
@@ -42,31 +24,10 @@ pub(super) struct ExpandInto<'p> {
 struct Current {
     batch: Batch,
     /// The rows with two vertices.
-    pairs: Vec<(u32, [Gui; 2])>,
-    side: usize,
+    pairs: Vec<Pair>,
     /// The next pair, and where to go on in its list.
     pair: usize,
     item: Option<usize>,
-}
-
-/// The lists of one side.
-#[derive(Default)]
-struct Side {
-    lists: Lists,
-    /// Whether they hold only edges of the current batch.
-    is_partial: bool,
-}
-
-impl Side {
-    fn clear(&mut self, ctx: &Context<'_>) {
-        self.lists.clear(ctx);
-        self.is_partial = false;
-    }
-}
-
-/// Returns the distinct vertices of one side that have no list yet.
-fn without_list(pairs: &[(u32, [Gui; 2])], side: usize, lists: &Lists) -> Vec<Gui> {
-    lists.missing(pairs.iter().map(|(_, ends)| ends[side]))
 }
 
 impl<'p> ExpandInto<'p> {
@@ -76,21 +37,17 @@ impl<'p> ExpandInto<'p> {
             return Err(Error::Plan("not an expand into a bound vertex".to_owned()));
         };
         let follow = Follow::new(*direction, labels, *loops_once);
-        let follow = if edge.is_none() { follow.neighbours_only() } else { follow };
-        let back = follow.reversed();
         Ok(Self {
             input,
             ends: [*from, *to],
-            follow: [follow, back],
+            finder: EdgeFinder::new(follow, edge.is_some()),
             edge: *edge,
             keep: keep.as_deref(),
-            sides: Default::default(),
-            generation: 0,
             current: None,
         })
     }
 
-    fn pairs(&self, batch: &Batch) -> Result<Vec<(u32, [Gui; 2])>> {
+    fn pairs(&self, batch: &Batch) -> Result<Vec<Pair>> {
         let [Some(from), Some(to)] = self.ends.map(|slot| batch.column(slot)) else { return Ok(vec![]) };
         let vertex = |column: &Column, row: usize| match column.vertex(row) {
             None if !column.is_null(row) => {
@@ -107,71 +64,20 @@ impl<'p> ExpandInto<'p> {
         Ok(pairs)
     }
 
-    /// Reads the lists that the pairs need; returns the side of the lists.
-    fn read(&mut self, pairs: &[(u32, [Gui; 2])], ctx: &Context<'_>) -> Result<usize> {
-        let is_changed = std::mem::replace(&mut self.generation, ctx.view.generation()) != self.generation;
-        for side in &mut self.sides {
-            if is_changed || side.is_partial {
-                side.clear(ctx);
-            }
-        }
-        if ctx.view.is_recording() {
-            let vertices = without_list(pairs, 0, &self.sides[0].lists);
-            self.read_lists(0, &vertices, Some(pairs), ctx)?;
-            return Ok(0);
-        }
-        let mut vertices = [0, 1].map(|side| without_list(pairs, side, &self.sides[side].lists));
-        if let Some(side) = vertices.iter().position(Vec::is_empty) {
-            return Ok(side);
-        }
-        let mut edges = [0; 2];
-        for side in 0..2 {
-            edges[side] = count_edges(&mut self.follow[side], &vertices[side], ctx)?;
-        }
-        let side = usize::from(edges[1] < edges[0]);
-        if self.sides[side].lists.len() + edges[side] > MOST_KEPT {
-            self.sides[side].clear(ctx);
-            vertices[side] = without_list(pairs, side, &self.sides[side].lists);
-            edges[side] = count_edges(&mut self.follow[side], &vertices[side], ctx)?;
-        }
-        let only = (edges[side] > MOST_KEPT).then_some(pairs);
-        self.read_lists(side, &vertices[side], only, ctx)?;
-        Ok(side)
-    }
-
-    /// Reads the lists of vertices. `only`: keeps only edges between the vertices of a pair.
-    fn read_lists(
-        &mut self,
-        side: usize,
-        vertices: &[Gui],
-        only: Option<&[(u32, [Gui; 2])]>,
-        ctx: &Context<'_>,
-    ) -> Result<()> {
-        let wanted: Option<FxHashSet<[Gui; 2]>> =
-            only.map(|pairs| pairs.iter().map(|(_, ends)| [ends[side], ends[1 - side]]).collect());
-        let keeps = |of: Gui, other: Gui| wanted.as_ref().is_none_or(|wanted| wanted.contains(&[of, other]));
-        let Side { lists, is_partial } = &mut self.sides[side];
-        *is_partial = wanted.is_some();
-        lists.read(&mut self.follow[side], self.edge.is_some(), vertices, &keeps, ctx)
-    }
-
     /// Returns the next rows of the current batch; none at its end.
     fn take(&mut self, want: Want<'_>) -> Option<Batch> {
-        let Current { batch, pairs, side, pair, item } = self.current.as_mut()?;
+        let Current { batch, pairs, pair, item } = self.current.as_mut()?;
         let limit = want.rows.min(BATCH_ROWS);
         let (mut rows, mut edges) = (vec![], vec![]);
         while rows.len() < limit {
             let Some((row, ends)) = pairs.get(*pair) else { break };
-            let (vertex, other) = (ends[*side], ends[1 - *side]);
-            let lists = &self.sides[*side].lists;
-            let range = lists.range(vertex);
-            let list = lists.neighbours(&range);
+            let (list, listed, [vertex, other]) = self.finder.list(*ends);
             let at = item.unwrap_or_else(|| list.partition_point(|neighbour| *neighbour < other));
             match list.get(at).filter(|neighbour| **neighbour == other) {
                 Some(_) if want.wants(batch.origin_of(*row as usize)) => {
                     *item = Some(at + 1);
                     rows.push(*row);
-                    edges.extend(lists.edges(&range).get(at).map(|edge| edge.edge(vertex, other)));
+                    edges.extend(listed.get(at).map(|edge| edge.edge(vertex, other)));
                 }
                 _ => (*pair, *item) = (*pair + 1, None),
             }
@@ -191,10 +97,6 @@ impl<'p> ExpandInto<'p> {
         }
         out
     }
-
-    fn forget(&mut self, ctx: &Context<'_>) {
-        self.sides.iter_mut().for_each(|side| side.clear(ctx));
-    }
 }
 
 impl Operator for ExpandInto<'_> {
@@ -208,14 +110,12 @@ impl Operator for ExpandInto<'_> {
                 continue;
             }
             let Some(batch) = self.input.next(ctx, want)? else {
-                self.forget(ctx);
+                self.finder.forget(ctx);
                 return Ok(None);
             };
             let pairs = self.pairs(&batch)?;
-            let from: Vec<Gui> = pairs.iter().map(|(_, ends)| ends[0]).collect();
-            if self.follow[0].resolve(&from, ctx) && self.follow[1].resolve(&[], ctx) && !pairs.is_empty() {
-                let side = self.read(&pairs, ctx)?;
-                self.current = Some(Current { batch, pairs, side, pair: 0, item: None });
+            if self.finder.read(&pairs, ctx)? {
+                self.current = Some(Current { batch, pairs, pair: 0, item: None });
             }
         }
     }

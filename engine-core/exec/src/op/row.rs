@@ -1,5 +1,6 @@
 //! Operators on single rows: filter, let, keep, unwind.
 
+use super::labels::LabelTest;
 use super::{Boxed, Feed, Growth, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Result};
@@ -13,12 +14,53 @@ use tidegraph_types::Value;
 pub(super) struct Filter<'p> {
     input: Boxed<'p>,
     predicate: &'p Expr,
+    /// The tests of labels in the predicate, and what else is in it.
+    labels: Vec<LabelTest<'p>>,
+    rest: Option<Expr>,
     growth: Growth,
 }
 
 impl<'p> Filter<'p> {
     pub(super) fn new(input: Boxed<'p>, predicate: &'p Expr) -> Self {
-        Self { input, predicate, growth: Growth::default() }
+        let all = match predicate {
+            Expr::And(all) => &all[..],
+            one => std::slice::from_ref(one),
+        };
+        let (mut labels, mut rest) = (vec![], vec![]);
+        for test in all {
+            match LabelTest::of(test) {
+                Some(test) => labels.push(test),
+                None => rest.push(test.clone()),
+            }
+        }
+        let rest = rest.into_iter().reduce(Expr::and);
+        Self { input, predicate, labels, rest, growth: Growth::default() }
+    }
+
+    /// Returns the rows of a batch that pass, if there are any.
+    fn passing(&mut self, mut batch: Batch, ctx: &Context<'_>) -> Result<Option<Batch>> {
+        let has_vertices = |label: &LabelTest<'_>| {
+            batch.column(label.slot).is_some_and(|column| matches!(**column, Column::Vertices(_)))
+        };
+        if self.labels.is_empty() || !self.labels.iter().all(has_vertices) {
+            let kept = compute::filter(self.predicate, &batch, ctx)?;
+            return Ok((!kept.is_empty()).then(|| batch.select(&kept)));
+        }
+        for label in &mut self.labels {
+            let Some(column) = batch.column(label.slot).cloned() else { continue };
+            let Column::Vertices(vertices) = &*column else { continue };
+            let passes = label.passes(vertices, ctx)?;
+            let kept: Vec<u32> = (0..batch.len as u32).filter(|row| passes[*row as usize] > 0).collect();
+            if kept.is_empty() {
+                return Ok(None);
+            }
+            if kept.len() < batch.len {
+                batch = batch.select(&kept);
+            }
+        }
+        let Some(rest) = &self.rest else { return Ok(Some(batch)) };
+        let kept = compute::filter(rest, &batch, ctx)?;
+        Ok((!kept.is_empty()).then(|| batch.select(&kept)))
     }
 }
 
@@ -27,11 +69,13 @@ impl Operator for Filter<'_> {
         loop {
             // It is unknown how many rows pass, so a caller that wants few rows must not cause small batches below.
             let rows = want.rows.max(self.growth.next());
-            let Some(batch) = self.input.next(ctx, want.rows(rows))? else { return Ok(None) };
+            let Some(batch) = self.input.next(ctx, want.rows(rows))? else {
+                self.labels.iter_mut().for_each(|label| label.clear(ctx));
+                return Ok(None);
+            };
             ctx.check()?;
-            let kept = compute::filter(self.predicate, &batch, ctx)?;
-            if !kept.is_empty() {
-                return Ok(Some(batch.select(&kept)));
+            if let Some(passing) = self.passing(batch, ctx)? {
+                return Ok(Some(passing));
             }
         }
     }

@@ -14,6 +14,11 @@ pub fn run(plan: &mut Plan) {
     walk(&mut plan.root, live, true);
 }
 
+/// Returns the slots that a subplan needs of its `Argument`, if no slot is used after it.
+pub(super) fn needs(plan: &Op) -> Vec<Slot> {
+    walk(&mut plan.clone(), Live::default(), false).slots()
+}
+
 /// A set of slots.
 #[derive(Clone, Default)]
 struct Live(FixedBitSet);
@@ -75,10 +80,10 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
                 before.insert(*to);
             }
         }
-        Op::CountEdges { from, except, out, .. } => {
+        Op::CountEdges { from, except, except_ends, out, .. } => {
             before.remove(*out);
             before.insert(*from);
-            except.iter().for_each(|slot| before.insert(*slot));
+            except.iter().chain(&*except_ends).for_each(|slot| before.insert(*slot));
         }
         Op::Intersect { .. } => intersect(op, &mut before, set),
         Op::VarExpand { from, to, into, edges, exclude, .. } => {

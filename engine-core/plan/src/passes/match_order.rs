@@ -1,14 +1,17 @@
 //! Lowers `Match`: chooses the vertex where a pattern starts, and the order in which its edges are followed.
 //!
+//! Clauses that follow each other become one pattern first ([`clauses`]).
 //! Vertices that an earlier clause bound, or that the query names by id, come first. Then dynamic programming finds the
 //! order of the edges that are connected to them, or else the start and the order of the next connected part
 //! ([`search`]), from estimates of rows ([`super::estimate`]). Parts with many edges are ordered greedily: from the vertex
 //! with the fewest candidates, and then along the edge that multiplies rows least. Each condition is checked as soon as its slots are bound. The scan
 //! itself checks those that storage can test ([`conditions`]); their operands may come from earlier rows.
 
+mod clauses;
 mod conditions;
 mod conjuncts;
 mod part;
+mod rim;
 mod search;
 
 use super::Knowledge;
@@ -29,19 +32,31 @@ use tidegraph_types::{Direction, Str, Value};
 /// [`Stopped`] if a limit of the knowledge was reached.
 pub fn run(plan: &mut Plan, knowledge: &Knowledge<'_>) -> Result<(), Stopped> {
     let mut slots = plan.slots;
-    walk(&mut plan.root, knowledge, &mut slots)?;
+    walk(&mut plan.root, knowledge, &mut slots, None)?;
     plan.slots = slots;
     Ok(())
 }
 
-fn walk(op: &mut Op, knowledge: &Knowledge<'_>, slots: &mut u32) -> Result<(), Stopped> {
+/// Lowers an operator and those below it. `used`: the slots that operators above it look at, if they only count its rows.
+fn walk(
+    op: &mut Op,
+    knowledge: &Knowledge<'_>,
+    slots: &mut u32,
+    used: Option<BTreeSet<Slot>>,
+) -> Result<(), Stopped> {
+    if let Op::Match { input, pattern } = op {
+        clauses::join(input, pattern);
+    }
+    let mut of_input = rim::used_of_input(op, used.as_ref());
     for child in op.children_mut() {
-        walk(child, knowledge, slots)?;
+        walk(child, knowledge, slots, of_input.take())?;
     }
     if let Op::Match { .. } = op
         && let Op::Match { input, pattern } = std::mem::replace(op, Op::Argument)
     {
-        *op = Lowering::new(*input, pattern, knowledge, slots).run()?;
+        let mut lowering = Lowering::new(*input, pattern, knowledge, slots);
+        lowering.used_above = used;
+        *op = lowering.run()?;
     }
     Ok(())
 }
@@ -67,8 +82,12 @@ struct Lowering<'a> {
     /// For each vertex, the ids by which it was looked up, if the query gives them.
     named: Vec<Option<Vec<Str>>>,
     edge_done: Vec<bool>,
-    /// Slots of the edges, or lists of edges, matched so far, with their labels.
-    used: Vec<(Slot, Vec<Str>)>,
+    /// The slots that operators above the pattern look at, if they only count its matches.
+    used_above: Option<BTreeSet<Slot>>,
+    /// The clause of each edge.
+    clauses: Vec<u32>,
+    /// Slots of the edges, or lists of edges, matched so far, with their labels and their clause.
+    used: Vec<(Slot, Vec<Str>, u32)>,
     knowledge: &'a Knowledge<'a>,
     slots: &'a mut u32,
 }
@@ -121,6 +140,8 @@ impl<'a> Lowering<'a> {
             pattern_paths: pattern.paths,
             conjuncts,
             unbound,
+            used_above: None,
+            clauses: pattern.clauses,
             used: vec![],
             knowledge,
             slots,
@@ -442,7 +463,7 @@ impl<'a> Lowering<'a> {
         let labels = edge.labels.clone();
         match (edge.length, edge.shortest) {
             (Some(length), _) if edge.body.is_some() => {
-                let exclude = self.may_coincide(&edge.labels);
+                let exclude = self.may_coincide(index);
                 let ends = (from, to_slot, into);
                 if let Some(body) = edge.body.take() {
                     self.repeat(*body, length, ends, from_left, slot, exclude)?;
@@ -464,7 +485,7 @@ impl<'a> Lowering<'a> {
             }
             (Some(length), None) => {
                 let edge_filter = self.edge_filter(&edge);
-                let exclude = self.may_coincide(&edge.labels);
+                let exclude = self.may_coincide(index);
                 self.wrap(|input| Op::VarExpand {
                     input,
                     from,
@@ -495,7 +516,7 @@ impl<'a> Lowering<'a> {
                     loops_once: true,
                     keep: None,
                 });
-                let others = self.may_coincide(&edge.labels);
+                let others = self.may_coincide(index);
                 if !others.is_empty() {
                     self.filter(Expr::Unused(slot, others));
                 }
@@ -507,7 +528,7 @@ impl<'a> Lowering<'a> {
         if edge.bound {
             self.filter(equals(Expr::Slot(slot), Expr::Slot(edge.slot)));
         }
-        self.used.push((slot, edge.labels));
+        self.used.push((slot, edge.labels, self.clause(index)));
         self.bind(edge.slot);
         self.edge_done[index] = true;
         if !into {
@@ -530,7 +551,7 @@ impl<'a> Lowering<'a> {
         let PatternBody { mut plan, first, last, steps, groups, selection } = body;
         let (first, last) = if from_left { (first, last) } else { (last, first) };
         let ends = bind_start(&mut plan, first, last);
-        walk(&mut plan, self.knowledge, self.slots)?;
+        walk(&mut plan, self.knowledge, self.slots, None)?;
         let Some((first, last)) = ends else { return Ok(()) };
         let lists: Vec<Slot> = groups.iter().map(|(_, list)| *list).collect();
         self.wrap(|input| Op::QuantifiedPath {
@@ -554,12 +575,22 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// Returns the edges, and lists of edges, matched so far that may hold an edge with these labels.
-    fn may_coincide(&self, labels: &[Str]) -> Vec<Slot> {
-        let may = |other: &Vec<Str>| {
-            labels.is_empty() || other.is_empty() || labels.iter().any(|label| other.contains(label))
-        };
-        self.used.iter().filter(|(_, other)| may(other)).map(|(slot, _)| *slot).collect()
+    /// Returns the clause of an edge.
+    fn clause(&self, index: usize) -> u32 {
+        self.clauses.get(index).copied().unwrap_or_default()
+    }
+
+    /// Returns the edges, and lists of edges, of the same clause matched so far that may hold the edge that an edge of the
+    /// pattern matches.
+    fn may_coincide(&self, index: usize) -> Vec<Slot> {
+        let (labels, clause) = (&self.edges[index].labels, self.clause(index));
+        let others = self.used.iter().filter(|(_, other, of)| *of == clause && overlap(labels, other));
+        others.map(|(slot, ..)| *slot).collect()
+    }
+
+    /// Whether two edges of the pattern must differ, and could match the same edge otherwise.
+    fn may_be_same(&self, a: usize, b: usize) -> bool {
+        self.clause(a) == self.clause(b) && overlap(&self.edges[a].labels, &self.edges[b].labels)
     }
 
     fn edge_filter(&mut self, edge: &PatternEdge) -> Option<(Slot, Box<Expr>)> {
@@ -617,7 +648,7 @@ impl<'a> Lowering<'a> {
         for (key, value) in edge.properties.clone() {
             self.require(equals(Expr::Property(Box::new(slot.clone()), key), value));
         }
-        self.used.push((edge.slot, edge.labels));
+        self.used.push((edge.slot, edge.labels, self.clause(index)));
         self.check();
     }
 
@@ -639,6 +670,11 @@ impl<'a> Lowering<'a> {
         self.wrap(|input| Op::Let { input, bindings: vec![(path.slot, made)] });
         self.bind(path.slot);
     }
+}
+
+/// Whether an edge can have a label of both sets; an empty set stands for all labels.
+fn overlap(a: &[Str], b: &[Str]) -> bool {
+    a.is_empty() || b.is_empty() || a.iter().any(|label| b.contains(label))
 }
 
 /// Marks a vertex of the pattern at the bottom of a plan as bound. Returns the slots of this vertex and of another one.

@@ -26,9 +26,11 @@ impl Lowering<'_> {
     /// [`Stopped`] if a limit of the knowledge was reached.
     pub(super) fn search(&mut self, start: Option<usize>) -> Result<Option<Next>, Stopped> {
         let Some((edges, nodes)) = self.part(start) else { return Ok(None) };
-        self.knowledge.limits.spend((1 << edges.len()) * edges.len())?;
+        self.knowledge.limits.spend(2 * (1 << edges.len()) * edges.len())?;
         let graph = self.graph(&edges, &nodes);
-        Ok(graph.order().map(|Order { start, edges: order }| {
+        let rim: Vec<usize> =
+            self.rim(&edges).iter().filter_map(|edge| edges.iter().position(|of| of == edge)).collect();
+        Ok(graph.order_for_count(&rim).map(|Order { start, edges: order }| {
             let of_node = |at: usize| nodes.iter().find(|(_, number)| **number == at).map(|(node, _)| *node);
             Next { start: start.and_then(of_node), edges: order.into_iter().map(|at| edges[at]).collect() }
         }))

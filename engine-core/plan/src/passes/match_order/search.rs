@@ -6,6 +6,9 @@
 //! from the mean degrees of both of its ends. Where two edges of the same kind meet at a vertex, a hub brings more pairs
 //! than the mean tells; [`Edge::spread`] is that factor for one of the two.
 //!
+//! If the matches are only counted, edges at the rim of the pattern need no rows if they come last
+//! ([`Graph::order_for_count`]).
+//!
 //! Source of the approach: Moerkotte and Neumann, "Dynamic programming strikes back", SIGMOD 2008; restricted to orders
 //! that grow one connected part, because an expansion needs a bound end.
 
@@ -114,32 +117,76 @@ impl Graph {
         Some(Order { start, edges })
     }
 
+    /// Returns the cheapest of two orders for a pattern whose matches are only counted: that of [`Self::order`], and one
+    /// in which the edges `last` come last, the first of them at the very end. `last` are the edges whose matches can be
+    /// counted without rows, as long as no other edges come after them.
+    pub fn order_for_count(&self, last: &[usize]) -> Option<Order> {
+        let usual = self.order()?;
+        let core: Vec<usize> = (0..self.edges.len()).filter(|edge| !last.contains(edge)).collect();
+        if last.is_empty() || core.is_empty() {
+            return Some(usual);
+        }
+        let edges = core.iter().map(|edge| self.edges[*edge].clone()).collect();
+        let graph = Self { nodes: self.nodes.clone(), edges, joins: self.joins.clone() };
+        let Some(order) = graph.order() else { return Some(usual) };
+        let edges = order.edges.iter().map(|at| core[*at]).chain(last.iter().rev().copied()).collect();
+        let other = Order { start: order.start, edges };
+        let at_end = usual.edges.iter().rev().take_while(|edge| last.contains(edge)).count();
+        let is_cheaper = self.cost(&other, last.len()) < self.cost(&usual, at_end);
+        Some(if is_cheaper { other } else { usual })
+    }
+
+    /// Returns the cost of an order whose last edges are counted without rows. `counted`: the number of those.
+    fn cost(&self, order: &Order, counted: usize) -> f64 {
+        let (mut rows, mut cost) =
+            order.start.map_or((1.0, 0.0), |at| (self.nodes[at].rows, self.nodes[at].work));
+        let (mut bound, mut set) = (self.bound(order.start), 0);
+        for (at, &index) in order.edges.iter().enumerate() {
+            if at + counted >= order.edges.len() {
+                cost += rows;
+                continue;
+            }
+            let (after, looked_at) = self.follow(index, set, &bound, rows);
+            cost += rows + looked_at;
+            rows = after;
+            set |= 1 << index;
+            self.edges[index].ends.iter().for_each(|end| bound[*end] = true);
+        }
+        cost
+    }
+
     fn bound(&self, start: Option<usize>) -> Vec<bool> {
         (0..self.nodes.len()).map(|at| self.nodes[at].is_bound || start == Some(at)).collect()
+    }
+
+    /// Returns the rows after an edge is followed, and the edges looked at.
+    fn follow(&self, index: usize, set: usize, bound: &[bool], rows: f64) -> (f64, f64) {
+        let edge = &self.edges[index];
+        let [left, right] = edge.ends.map(|end| bound[end]);
+        let (looked_at, candidates) = match (left, right) {
+            // An edge between two bound vertices is looked up, at most by a walk over the edges of one of them.
+            (true, true) => (rows * (1.0 + edge.fan[0].min(edge.fan[1]).min(1.0)), 1.0),
+            (true, false) => self.steps(edge, 0, set, rows),
+            (false, _) => self.steps(edge, 1, set, rows),
+        };
+        let mut after = rows * candidates * edge.chance * self.pairs(edge, 0, set) * self.pairs(edge, 1, set);
+        for join in &self.joins {
+            let [a, b] = join.nodes.map(|node| bound[node]);
+            let now = join.nodes.map(|node| bound[node] || edge.ends.contains(&node));
+            if !(a && b) && now == [true, true] {
+                after *= join.share;
+            }
+        }
+        (after, looked_at)
     }
 
     /// Follows each other edge with a bound end after a set of edges.
     fn extend(&self, ways: &mut [Option<Way>], set: usize, bound: &[bool], way: Way) {
         for (index, edge) in self.edges.iter().enumerate() {
-            let [left, right] = edge.ends.map(|end| bound[end]);
-            if set & 1 << index != 0 || !(left || right) {
+            if set & 1 << index != 0 || !edge.ends.iter().any(|end| bound[*end]) {
                 continue;
             }
-            let (looked_at, candidates) = match (left, right) {
-                // An edge between two bound vertices is looked up, at most by a walk over the edges of one of them.
-                (true, true) => (way.rows * (1.0 + edge.fan[0].min(edge.fan[1]).min(1.0)), 1.0),
-                (true, false) => self.steps(edge, 0, set, way.rows),
-                (false, _) => self.steps(edge, 1, set, way.rows),
-            };
-            let mut rows =
-                way.rows * candidates * edge.chance * self.pairs(edge, 0, set) * self.pairs(edge, 1, set);
-            for join in &self.joins {
-                let [a, b] = join.nodes.map(|node| bound[node]);
-                let now = join.nodes.map(|node| bound[node] || edge.ends.contains(&node));
-                if !(a && b) && now == [true, true] {
-                    rows *= join.share;
-                }
-            }
+            let (rows, looked_at) = self.follow(index, set, bound, way.rows);
             let cost = way.cost + way.rows + looked_at;
             let into = &mut ways[set | 1 << index];
             if into.is_none_or(|known| cost < known.cost) {
@@ -244,6 +291,21 @@ mod tests {
         }
         // The edges of the first two meet at hubs, so that one of them closes the triangle.
         assert_eq!(graph.order().expect("an order").edges[..2].iter().filter(|edge| **edge == 2).count(), 1);
+    }
+
+    #[test]
+    fn edges_that_are_only_counted_come_last_if_that_is_cheaper() {
+        // Two hops among a thousand vertices, of which one has ten tags; the tags first multiply all later rows.
+        let chain = graph(&[1e3, 1e3, 1e3, 1e4], &[(0, 1, 2e4), (1, 2, 2.1e4), (2, 3, 1e4)]);
+        let order = chain.order_for_count(&[2]).expect("an order");
+        assert_eq!(order.edges.last(), Some(&2));
+        assert!(chain.cost(&order, 1) < chain.cost(&order, 0));
+        // A start at the only tag saves more.
+        let rare = graph(&[1e3, 1e3, 1e3, 1.0], &[(0, 1, 2e4), (1, 2, 2.1e4), (2, 3, 2.0)]);
+        assert_eq!(rare.order_for_count(&[2]).expect("an order").start, Some(3));
+        // Nothing is left without them.
+        assert_eq!(chain.order_for_count(&[2, 1, 0]), chain.order());
+        assert_eq!(chain.order_for_count(&[]), chain.order());
     }
 
     #[test]

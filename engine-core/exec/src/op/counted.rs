@@ -1,0 +1,184 @@
+//! The number of matches of a tree of steps from a vertex, without rows.
+//!
+//! A step counts the edges of a vertex, each as often as the product of what the further steps count at its other end. The
+//! weight of an end does not depend on the way there, so it is kept for the next edge that leads to the same vertex. A
+//! pattern without cycles then costs as much as its edges, however many matches it has. Source of the idea: Yannakakis,
+//! "Algorithms for acyclic database schemes", VLDB 1981.
+//!
+//! What must never happen: a kept number is used after the request changed the graph.
+
+use super::compute;
+use super::labels::LabelTest;
+use super::walk::Follow;
+use crate::batch::BATCH_ROWS;
+use crate::{Context, Result};
+use rustc_hash::FxHashMap;
+use tidegraph_apl::{Cursor, Expansion};
+use tidegraph_plan::{CountStep, Expr, Slot};
+use tidegraph_types::Gui;
+
+/// Edges per call to storage.
+pub(super) const READ_ROWS: usize = 8 * BATCH_ROWS;
+/// The part of the memory that is left that the kept numbers of one step may take.
+const KEPT_PART: u64 = 8;
+/// Vertices after which numbers are kept no longer if few of them were asked for again...
+const TRIED: u64 = 4 * BATCH_ROWS as u64;
+/// ...namely fewer than one out of this many.
+const WORTH_KEEPING: u64 = 4;
+
+/// A condition on the ends of a step.
+enum Condition<'p> {
+    Labels(LabelTest<'p>),
+    Other(Slot, &'p Expr),
+}
+
+/// A step that is counted.
+pub(super) struct Counted<'p> {
+    pub follow: Follow<'p>,
+    condition: Option<Condition<'p>>,
+    then: Vec<Counted<'p>>,
+    optional: bool,
+    /// The weights of ends.
+    weights: Kept,
+    found: Expansion,
+}
+
+impl<'p> Counted<'p> {
+    pub fn new(step: &'p CountStep) -> Self {
+        let CountStep { direction, labels, loops_once, condition, then, optional } = step;
+        Self {
+            follow: Follow::new(*direction, labels, *loops_once),
+            condition: condition.as_ref().map(|(slot, test)| match LabelTest::of(test) {
+                Some(test) => Condition::Labels(test),
+                None => Condition::Other(*slot, test),
+            }),
+            then: then.iter().map(Self::new).collect(),
+            optional: *optional,
+            weights: Kept::default(),
+            found: Expansion::default(),
+        }
+    }
+
+    /// Whether each edge counts once, so that storage counts them.
+    pub fn is_plain(&self) -> bool {
+        self.condition.is_none() && self.then.is_empty()
+    }
+
+    /// Whether a vertex without any counts once.
+    pub fn is_optional(&self) -> bool {
+        self.optional
+    }
+
+    /// Forgets all numbers.
+    pub fn clear(&mut self, ctx: &Context<'_>) {
+        self.weights.clear(ctx);
+        if let Some(Condition::Labels(labels)) = &mut self.condition {
+            labels.clear(ctx);
+        }
+        self.then.iter_mut().for_each(|step| step.clear(ctx));
+    }
+
+    /// Returns the number for each vertex, before the rule of an optional step.
+    pub fn count(&mut self, vertices: &[Gui], ctx: &Context<'_>) -> Result<Vec<u64>> {
+        if vertices.is_empty() || !self.follow.resolve(vertices, ctx) {
+            return Ok(vec![0; vertices.len()]);
+        }
+        let mut counts = Vec::with_capacity(vertices.len());
+        if self.is_plain() {
+            ctx.view.degrees(self.follow.request(usize::MAX), vertices, &mut counts)?;
+            return Ok(counts);
+        }
+        counts.resize(vertices.len(), 0_u64);
+        let mut cursor = Some(Cursor::default());
+        while let Some(from) = cursor {
+            ctx.check()?;
+            let mut found = std::mem::take(&mut self.found);
+            found.clear();
+            cursor = ctx.view.expand(self.follow.request(READ_ROWS), vertices, from, &mut found)?;
+            let weights = self.weights(&found.neighbour, ctx)?;
+            for (row, weight) in found.row.iter().zip(weights) {
+                let count = &mut counts[*row as usize];
+                *count = count.saturating_add(weight);
+            }
+            self.found = found;
+        }
+        Ok(counts)
+    }
+
+    /// Returns how often an edge to each of these vertices counts.
+    pub fn weights(&mut self, ends: &[Gui], ctx: &Context<'_>) -> Result<Vec<u64>> {
+        if self.is_plain() {
+            return Ok(vec![1; ends.len()]);
+        }
+        let mut kept = std::mem::take(&mut self.weights);
+        let weights = kept.get(ends, ctx, |ends| self.weigh(ends, ctx));
+        self.weights = kept;
+        weights
+    }
+
+    fn weigh(&mut self, ends: &[Gui], ctx: &Context<'_>) -> Result<Vec<u64>> {
+        let mut weights = match &mut self.condition {
+            Some(Condition::Labels(labels)) => labels.passes(ends, ctx)?,
+            Some(Condition::Other(slot, test)) => compute::test_vertices(*slot, test, ends, ctx)?,
+            None => vec![1; ends.len()],
+        };
+        let mut passing: Vec<u32> = (0..ends.len() as u32).filter(|row| weights[*row as usize] > 0).collect();
+        for step in &mut self.then {
+            let vertices: Vec<Gui> = passing.iter().map(|row| ends[*row as usize]).collect();
+            let counts = step.count(&vertices, ctx)?;
+            for (row, count) in passing.iter().zip(counts) {
+                let weight = &mut weights[*row as usize];
+                *weight = weight.saturating_mul(if step.optional { count.max(1) } else { count });
+            }
+            passing.retain(|row| weights[*row as usize] > 0);
+        }
+        Ok(weights)
+    }
+}
+
+/// Numbers of vertices, kept as long as many of them are asked for again.
+#[derive(Default)]
+pub(super) struct Kept {
+    of: FxHashMap<Gui, u64>,
+    asked: u64,
+    fresh: u64,
+    charged: usize,
+}
+
+impl Kept {
+    /// Forgets all numbers.
+    pub fn clear(&mut self, ctx: &Context<'_>) {
+        ctx.memory.release(std::mem::take(&mut self.charged));
+        self.of = FxHashMap::default();
+    }
+
+    /// Returns the number of each vertex. `compute` is asked for those that are not known, each once.
+    pub fn get(
+        &mut self,
+        vertices: &[Gui],
+        ctx: &Context<'_>,
+        mut compute: impl FnMut(&[Gui]) -> Result<Vec<u64>>,
+    ) -> Result<Vec<u64>> {
+        if self.asked > TRIED && self.fresh > self.asked - self.asked / WORTH_KEEPING {
+            self.clear(ctx);
+            return compute(vertices);
+        }
+        let room = ctx.memory.left() + self.charged as u64;
+        if self.charged as u64 > room / KEPT_PART {
+            self.clear(ctx);
+        }
+        let mut missing: Vec<Gui> = vertices.iter().copied().filter(|v| !self.of.contains_key(v)).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        self.asked += vertices.len() as u64;
+        self.fresh += missing.len() as u64;
+        if !missing.is_empty() {
+            let bytes = missing.len() * 2 * size_of::<(Gui, u64)>();
+            ctx.memory.charge(bytes)?;
+            self.charged += bytes;
+            let numbers = compute(&missing)?;
+            self.of.extend(missing.into_iter().zip(numbers));
+        }
+        Ok(vertices.iter().map(|vertex| self.of.get(vertex).copied().unwrap_or_default()).collect())
+    }
+}
