@@ -291,28 +291,42 @@ test("a load whose functions are killed is complete all the same", {
 test("a load whose execution is stopped is reported as failed, leaves nothing visible, and is loaded by the next attempt", async () => {
   // Enough that the load is not over before it is stopped, and few for the attempt that loads them all.
   const [stopped, rows] = [400_000, 5_000];
-  const known = new Set((await executions("ingest")).map(({ executionArn }) => executionArn));
-  await dropped("stopped", { "rows.csv": manyVertices("s", stopped, "Stopped") });
-  const { executionArn } = await eventually(
-    "an execution begins",
-    async () => (await executions("ingest")).find((one) => !known.has(one.executionArn)),
-    LOAD_MS,
-  );
-  // Not before the machine has taken the drop: until then there is nothing to report.
-  const inProgress = async (): Promise<string | undefined> => {
+  const inProgress = async (known: Set<string>): Promise<string | undefined> => {
     const { body } = await signer.ask("/loader");
     const { loadIds } = parseAs("LoaderList", JSON.parse(body)).payload;
-    for (const id of loadIds) if ((await statusOf(id)) === "LOAD_IN_PROGRESS") return id;
+    for (const id of loadIds) if (!known.has(id) && (await statusOf(id)) === "LOAD_IN_PROGRESS") return id;
     return undefined;
   };
-  const loadId = await eventually("the load is in progress", inProgress, LOAD_MS);
-  await stop(executionArn, "wrong files");
-  // This may take a while on a busy machine. If a function is killed earlier, the execution fails instead.
-  await eventually(
-    "the execution is aborted",
-    async () => (await statusOfExecution(executionArn)) === "ABORTED",
-    LOAD_MS,
-  );
+  /** Drops files, stops the execution that loads them, and returns how it ended. */
+  const stopOne = async (name: string) => {
+    const known = new Set((await executions("ingest")).map(({ executionArn }) => executionArn));
+    const { body } = await signer.ask("/loader");
+    const earlier = new Set(parseAs("LoaderList", JSON.parse(body)).payload.loadIds);
+    await dropped(name, { "rows.csv": manyVertices("s", stopped, "Stopped") });
+    const { executionArn } = await eventually(
+      "an execution begins",
+      async () => (await executions("ingest")).find((one) => !known.has(one.executionArn)),
+      LOAD_MS,
+    );
+    // Not before the machine has taken the drop: until then there is nothing to report.
+    const loadId = await eventually("the load is in progress", () => inProgress(earlier), LOAD_MS);
+    await stop(executionArn, "wrong files");
+    // This may take a while on a busy machine. If a function is killed earlier, the execution fails instead.
+    const ended = await eventually(
+      "the execution ends",
+      async () => {
+        const status = await statusOfExecution(executionArn);
+        return status === "RUNNING" ? undefined : status;
+      },
+      LOAD_MS,
+    );
+    return { name, executionArn, loadId, ended };
+  };
+  // LocalStack lets an execution fail that is stopped just when one of its functions ends.
+  let one = await stopOne("stopped");
+  for (let again = 2; one.ended === "FAILED" && again < 6; again++) one = await stopOne(`stopped-${again}`);
+  const { name, executionArn, loadId, ended } = one;
+  assert.equal(ended, "ABORTED");
   // Steps that were started would keep running; killing them here saves waiting for them.
   for (const pid of functions()) kill(pid);
 
@@ -329,17 +343,17 @@ test("a load whose execution is stopped is reported as failed, leaves nothing vi
   await execute("settle", { detail: { executionArn }, waitSeconds: 0 });
   // The machine that the rule started waits for the maximum run time of a step.
   await stop(settling.executionArn, "settled by hand");
-  const told = await report("stopped");
+  const told = await report(name);
   assert.deepEqual([told.loadId, told.status], [loadId, "LOAD_FAILED"]);
   // The report also gives the reason; LocalStack does not keep the cause of a stopped execution.
   assert.match(told.message ?? "", /ABORTED: somebody stopped it/);
   assert.equal(await statusOf(loadId), "LOAD_FAILED");
   assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), 0);
 
-  const before = await keys("stopped");
-  await put("drop/default/stopped/rows.csv", manyVertices("s", rows, "Stopped"));
-  await complete("stopped", { attempt: 2 });
-  const second = await report("stopped", before);
+  const before = await keys(name);
+  await put(`drop/default/${name}/rows.csv`, manyVertices("s", rows, "Stopped"));
+  await complete(name, { attempt: 2 });
+  const second = await report(name, before);
   assert.equal(second.status, "LOAD_COMPLETED", JSON.stringify(second));
   assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), rows);
 });
