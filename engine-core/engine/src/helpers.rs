@@ -10,7 +10,7 @@ use crate::query::{CachedPlan, PlatformEntropy, Query, with_deep_stack};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegraph_exec::view::View;
-use tidegraph_exec::{Context, Helpers, Limits, Memory};
+use tidegraph_exec::{Context, Helpers, Limits};
 use tidegraph_plan::Op;
 
 /// How long a query runs on its own thread before others help. Starting a thread takes about 50 microseconds.
@@ -93,8 +93,10 @@ impl<'a> QueryHelpers<'a> {
         let entropy = PlatformEntropy(&*database.random);
         let memory_bytes = self.limits.memory_bytes / (threads as u64 + 1);
         let limits = Limits { memory_bytes, spills: false, ..self.limits };
+        // The query's own thread alone changes its reservation.
+        let memory = query.memory.map(|memory| memory.sibling());
+        let query = &Query { memory: memory.as_ref(), ..*query };
         let mut context = database.context(view, query, deadline, limits, &entropy);
-        context.memory = Memory::drawing(memory_bytes, query.memory.map(|memory| memory.sibling()));
         context.now = self.now;
         with_deep_stack(query.text, || work(&context));
     }
@@ -242,6 +244,23 @@ mod tests {
         assert!((0..1_000).any(|_| rows(&together, noted).is_ok() && several()), "no thread helped");
         assert_eq!(rows(&together, noted).unwrap(), [[Value::Long(4_000)]]);
         assert!(!together.threads.are_none(), "they are free again");
+    }
+
+    #[test]
+    fn threads_leave_the_memory_of_all_queries_as_it_was() {
+        let (together, _) = graph(4, 1 << 30);
+        let pool = crate::MemoryPool::new(64 << 20);
+        let memory = pool.reserve();
+        let none = Parameters::default();
+        let text = "MATCH (n:N) UNWIND range(1, 3) AS x RETURN n.t + n.i + x AS key, collect(n.t) AS c ORDER BY key LIMIT 1";
+        for _ in 0..20 {
+            let query = Query { memory: Some(&memory), ..Query::new(Language::OpenCypher, text, &none) };
+            assert_eq!(together.query(&query).unwrap().rows.len(), 1);
+            // What the threads had is given back; the query's own part is all that is left.
+            assert_eq!(pool.used_bytes(), memory.bytes());
+        }
+        drop(memory);
+        assert_eq!(pool.used_bytes(), 0);
     }
 
     #[test]

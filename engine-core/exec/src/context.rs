@@ -1,7 +1,7 @@
 //! The context of a request: its view of the graph, parameters, limits, interruption, time and randomness.
 //!
 //! The caller makes a [`Context`] for one request. Operators and expressions get it by shared reference; pending writes
-//! and memory in use are in cells. A request runs on one thread.
+//! and memory in use are in cells, so a context belongs to one thread. [`Helpers`] have contexts of their own.
 //!
 //! What must never happen: this crate reads a clock or draws a random number itself. The caller provides both, so that
 //! a simulation can control them.

@@ -410,13 +410,31 @@ impl<'p> Aggregate<'p> {
         Ok(())
     }
 
-    /// Feeds the input the rows of one partition of its first scan.
-    pub(super) fn feed_partition(&mut self, partition: u16, ctx: &Context<'_>) {
-        let feed = Feed { partition: Some(partition), ..Feed::new(Batch::unbound(1, self.slots), 1) };
+    /// Forgets all groups, whose accumulators are no longer charged, and feeds the input all rows again.
+    pub(super) fn start_over(&mut self, ctx: &Context<'_>) {
+        self.groups.clear();
+        self.index.clear();
+        self.whole.clear();
+        self.is_frozen = false;
+        if let Some(mut overflow) = self.overflow.take() {
+            overflow.clear(ctx);
+        }
+        ctx.memory.release(std::mem::take(&mut self.charged));
+        self.begin();
+        self.feed_input(Feed::new(Batch::unbound(1, self.slots), 1), ctx);
+    }
+
+    fn feed_input(&mut self, feed: Feed, ctx: &Context<'_>) {
         match &mut self.source {
             Source::Rows(input) => input.feed(ctx, feed),
             Source::Counted(counted) => counted.feed(ctx, feed),
         }
+    }
+
+    /// Feeds the input the rows of one partition of its first scan.
+    pub(super) fn feed_partition(&mut self, partition: u16, ctx: &Context<'_>) {
+        let feed = Feed { partition: Some(partition), ..Feed::new(Batch::unbound(1, self.slots), 1) };
+        self.feed_input(feed, ctx);
     }
 
     fn finish(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
@@ -496,9 +514,6 @@ impl Operator for Aggregate<'_> {
         // Storage counts vertices faster than threads begin.
         let is_scan = matches!(self.source, Source::Counted(Counted::Vertices(_)));
         self.splits = ctx.helpers.is_some() && feed.is_root() && !is_scan && self.op.split_scan().is_some();
-        match &mut self.source {
-            Source::Rows(input) => input.feed(ctx, feed),
-            Source::Counted(counted) => counted.feed(ctx, feed),
-        }
+        self.feed_input(feed, ctx);
     }
 }

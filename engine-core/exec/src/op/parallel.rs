@@ -120,31 +120,36 @@ impl Aggregate<'_> {
             work.run(ctx, true);
         });
         result?;
-        for (partition, done) in (0..partitions).zip(work.done).skip(usize::from(first_shared)) {
-            let part = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-            self.take_in(partition, part, ctx)?;
+        let mut parts = vec![];
+        for done in work.done.into_iter().skip(usize::from(first_shared)) {
+            match done.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                Some(Ok(part)) => parts.push(part),
+                Some(Err(Error::Memory { .. } | Error::AllMemory(_))) | None => {
+                    return self.alone(&parts, ctx);
+                }
+                Some(Err(error)) => return Err(error),
+            }
         }
-        Ok(())
+        if parts.is_empty() {
+            // This thread has done all of it.
+            return Ok(());
+        }
+        let more: usize = parts.iter().filter(|part| !part.is_own).map(Part::bytes).sum();
+        let is_much = ctx.memory.used() + more as u64 > ctx.limits.memory_bytes / 8 * 5;
+        // Rows of the first partitions may have gone to files after other threads began.
+        if self.overflow.is_some() || is_much || ctx.memory.charge(more).is_err() {
+            return self.alone(&parts, ctx);
+        }
+        parts.into_iter().flat_map(|part| part.groups).try_for_each(|group| self.merge(group, ctx))
     }
 
-    /// Adds the groups of a partition, or its rows if there are no groups.
-    fn take_in(&mut self, partition: u16, part: Option<Result<Part>>, ctx: &Context<'_>) -> Result<()> {
-        match part {
-            Some(Ok(part)) => {
-                let bytes = part.bytes();
-                let is_charged = part.is_own || ctx.memory.charge(bytes).is_ok();
-                if is_charged && self.overflow.is_none() {
-                    return part.groups.into_iter().try_for_each(|group| self.merge(group, ctx));
-                }
-                if is_charged {
-                    ctx.memory.release(bytes);
-                }
-            }
-            // On one thread, rows beyond its memory go to files.
-            Some(Err(Error::Memory { .. } | Error::AllMemory(_))) | None => {}
-            Some(Err(error)) => return Err(error),
-        }
-        self.feed_partition(partition, ctx);
+    /// Begins again, on this thread only: there, rows beyond its memory go to files.
+    fn alone(&mut self, parts: &[Part], ctx: &Context<'_>) -> Result<()> {
+        ctx.memory.release(parts.iter().filter(|part| part.is_own).map(Part::bytes).sum());
+        let kept: usize =
+            self.groups.iter().flat_map(|group| &group.accumulators).map(|one| one.charged()).sum();
+        ctx.memory.release(kept);
+        self.start_over(ctx);
         self.add_all(ctx, &mut |_| {})
     }
 

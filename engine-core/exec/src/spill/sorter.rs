@@ -1,7 +1,7 @@
 //! Sorting beyond memory: runs that fit into memory are sorted and written to files, and then merged.
 //!
-//! Files hold at most [`FAN_IN`] runs of each level. So many runs of one level are merged into one of the next, which
-//! bounds the open files and the memory of a merge by the logarithm of the number of rows.
+//! Runs have levels. As soon as a level has [`FAN_IN`] runs, they are merged into one run of the next level. This bounds
+//! the open files, and the memory of a merge, by the logarithm of the number of rows.
 
 use super::{Frames, share};
 use crate::batch::BATCH_ROWS;
