@@ -120,13 +120,15 @@ impl Aggregate<'_> {
             work.run(ctx, true);
         });
         result?;
+        let all = work.done.into_iter().skip(usize::from(first_shared));
+        let all: Vec<Option<Result<Part>>> =
+            all.map(|done| done.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
+        let own: usize = all.iter().flatten().flatten().filter(|part| part.is_own).map(Part::bytes).sum();
         let mut parts = vec![];
-        for done in work.done.into_iter().skip(usize::from(first_shared)) {
-            match done.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for done in all {
+            match done {
                 Some(Ok(part)) => parts.push(part),
-                Some(Err(Error::Memory { .. } | Error::AllMemory(_))) | None => {
-                    return self.alone(&parts, ctx);
-                }
+                Some(Err(Error::Memory { .. } | Error::AllMemory(_))) | None => return self.alone(own, ctx),
                 Some(Err(error)) => return Err(error),
             }
         }
@@ -138,14 +140,15 @@ impl Aggregate<'_> {
         let is_much = ctx.memory.used() + more as u64 > ctx.limits.memory_bytes / 8 * 5;
         // Rows of the first partitions may have gone to files after other threads began.
         if self.overflow.is_some() || is_much || ctx.memory.charge(more).is_err() {
-            return self.alone(&parts, ctx);
+            drop(parts);
+            return self.alone(own, ctx);
         }
         parts.into_iter().flat_map(|part| part.groups).try_for_each(|group| self.merge(group, ctx))
     }
 
-    /// Begins again, on this thread only: there, rows beyond its memory go to files.
-    fn alone(&mut self, parts: &[Part], ctx: &Context<'_>) -> Result<()> {
-        ctx.memory.release(parts.iter().filter(|part| part.is_own).map(Part::bytes).sum());
+    /// Begins again, on this thread only: there, rows beyond its memory go to files. `own`: bytes that are charged for parts.
+    fn alone(&mut self, own: usize, ctx: &Context<'_>) -> Result<()> {
+        ctx.memory.release(own);
         let kept: usize =
             self.groups.iter().flat_map(|group| &group.accumulators).map(|one| one.charged()).sum();
         ctx.memory.release(kept);
