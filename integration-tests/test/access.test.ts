@@ -7,11 +7,23 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { refusal } from "../src/client.ts";
-import { python, script } from "../src/python.ts";
+import { python, script, servePython } from "../src/python.ts";
 import { eventually, runBinary, Server } from "../src/server.ts";
 
 const PASSWORD = "a password of the tests";
 const REGION = "eu-central-1";
+
+/** What `sts_server.py` prints. */
+interface StsCallers {
+  readonly endpoint: string;
+  readonly user: { readonly arn: string; readonly id: string; readonly secret: string };
+  readonly role: {
+    readonly arn: string;
+    readonly id: string;
+    readonly secret: string;
+    readonly token: string;
+  };
+}
 
 async function folder(t: TestContext): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
@@ -128,6 +140,43 @@ test("running queries are their caller's, and the administrator's", async (t) =>
   assert.equal(await listed("ada"), 1);
   assert.equal((await cancel("root")).status, 200);
   await refusal(await running, "CancelledByUserException");
+});
+
+test("callers prove to STS who they are", async (t) => {
+  const sts = await servePython(t, "sts_server.py");
+  const { endpoint, user, role } = JSON.parse(sts.line) as StsCallers;
+  const file = join(await folder(t), "callers.json");
+  const callers = [
+    { arn: user.arn, roles: ["write"] },
+    { arn: role.arn, roles: ["read"] },
+  ];
+  await writeFile(file, JSON.stringify({ callers }), { mode: 0o600 });
+  const proofs = ["--iam-graph", "orders", "--iam-region", REGION, "--iam-sts-endpoint", endpoint];
+  const server = await Server.start(t, { args: ["--iam-callers", file, ...proofs] });
+  await runPython("iam_access.py", String(server.port), REGION, "orders", sts.line);
+
+  // The command makes the same proofs from the credentials that AWS's tools find.
+  const env = {
+    AWS_ACCESS_KEY_ID: role.id,
+    AWS_SECRET_ACCESS_KEY: role.secret,
+    AWS_SESSION_TOKEN: role.token,
+  };
+  const proven = await runBinary(["prove", ...proofs], { env });
+  assert.equal(proven.code, 0, proven.stderr);
+  const token = join(await folder(t), "token");
+  await writeFile(token, proven.stdout, { mode: 0o600 });
+  const flags = ["--endpoint", server.endpoint, "--token-file", token];
+  const queried = await runBinary(["query", ...flags, "MATCH (m:Made) RETURN count(m) AS n"]);
+  assert.match(queried.stdout, /3/, queried.stderr);
+
+  // Without STS nobody new is let in; it is not the caller's fault.
+  await sts.stop();
+  const other = { ...env, AWS_ACCESS_KEY_ID: user.id, AWS_SECRET_ACCESS_KEY: user.secret, AWS_SESSION_TOKEN: "" };
+  const late = await runBinary(["prove", ...proofs], { env: other });
+  const headers = { authorization: `Bearer ${late.stdout.trim()}` };
+  const body = new URLSearchParams({ query: "RETURN 1" });
+  const refused = await fetch(`${server.endpoint}/openCypher`, { method: "POST", headers, body });
+  assert.equal(refused.status, 503);
 });
 
 test("signed requests, as AWS's SDKs sign them", async (t) => {

@@ -1,16 +1,13 @@
 /** Loads from s3:// sources, from a real S3 server in its own process. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { cypherValue, load } from "../src/client.ts";
 import { dataPath, LIBRARY, manyVertices } from "../src/data.ts";
-import { python, script } from "../src/python.ts";
+import { servePython } from "../src/python.ts";
 import { Server } from "../src/server.ts";
 
 const BUCKET = "tidegraph-sources";
@@ -27,15 +24,7 @@ async function s3(t: TestContext): Promise<string> {
   const zipped = gzipSync(manyVertices("z", ROWS));
   await writeFile(join(folder, "zipped.csv.gz"), zipped);
   await writeFile(join(folder, "cut.csv.gz"), zipped.subarray(0, zipped.length / 2));
-  const child = spawn(python(), [script("s3_server.py"), BUCKET, folder], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  t.after(() => child.kill());
-  const [endpoint] = await Promise.race([
-    once(createInterface(child.stdout), "line"),
-    once(child, "exit").then(() => Promise.reject(new Error("the S3 server did not start"))),
-  ]);
-  return endpoint;
+  return (await servePython(t, "s3_server.py", BUCKET, folder)).line;
 }
 
 test("loads from S3", async (t) => {

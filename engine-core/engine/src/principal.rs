@@ -86,6 +86,12 @@ impl fmt::Display for Role {
 pub struct Roles(u8);
 
 impl Roles {
+    /// Returns the set of every role.
+    #[must_use]
+    pub fn all() -> Self {
+        Role::ALL.into_iter().collect()
+    }
+
     /// Returns whether the set has a role, or one that includes it.
     #[must_use]
     pub fn has(self, role: Role) -> bool {
@@ -109,8 +115,8 @@ pub enum Principal {
     Anonymous,
     /// A caller that sent the token which all callers of the service share.
     SharedToken,
-    /// A caller that AWS authenticated, with the ARN of its IAM identity. Its IAM policies decided what it may ask.
-    Iam(Arc<str>),
+    /// A caller that AWS authenticated, with the ARN of its IAM identity.
+    Iam(Arc<str>, Roles),
     /// A user who sent the password.
     User(Arc<str>, Roles),
     /// A caller that signed its request with the secret of an access key.
@@ -122,8 +128,8 @@ impl Principal {
     #[must_use]
     pub fn may(&self, role: Role) -> bool {
         match self {
-            Self::Anonymous | Self::SharedToken | Self::Iam(_) => true,
-            Self::User(_, roles) | Self::AccessKey(_, roles) => roles.has(role),
+            Self::Anonymous | Self::SharedToken => true,
+            Self::Iam(_, roles) | Self::User(_, roles) | Self::AccessKey(_, roles) => roles.has(role),
         }
     }
 
@@ -143,9 +149,9 @@ impl Principal {
     #[must_use]
     pub fn is_same_caller(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::User(one, _), Self::User(two, _)) | (Self::AccessKey(one, _), Self::AccessKey(two, _)) => {
-                one == two
-            }
+            (Self::User(one, _), Self::User(two, _))
+            | (Self::AccessKey(one, _), Self::AccessKey(two, _))
+            | (Self::Iam(one, _), Self::Iam(two, _)) => one == two,
             _ => self == other,
         }
     }
@@ -163,7 +169,7 @@ impl fmt::Display for Principal {
         match self {
             Self::Anonymous => f.write_str("anonymous"),
             Self::SharedToken => f.write_str("shared-token"),
-            Self::Iam(arn) => f.write_str(arn),
+            Self::Iam(arn, _) => f.write_str(arn),
             Self::User(name, _) => write!(f, "user:{name}"),
             Self::AccessKey(id, _) => write!(f, "access-key:{id}"),
         }
@@ -186,7 +192,8 @@ mod tests {
         assert_eq!(of(Role::Load), [false, false, true, false]);
         assert_eq!(of(Role::Admin), [true; 4]);
         assert_eq!(Role::ALL.map(|role| user("u", &[]).may(role)), [false; 4]);
-        for all in [Principal::Anonymous, Principal::SharedToken, Principal::Iam("arn".into())] {
+        for all in [Principal::Anonymous, Principal::SharedToken, Principal::Iam("arn".into(), Roles::all())]
+        {
             assert!(Role::ALL.iter().all(|role| all.may(*role)), "{all}");
         }
         assert_eq!("reed".parse::<Role>().unwrap_err().to_string().matches("read").count(), 1);

@@ -22,6 +22,8 @@ pub enum Bug {
     RenameCommits,
     /// Loads are not told what transactions changed beside them.
     HideChanges,
+    /// The commits of statements do not say that they read which constraints there are.
+    StripConstraints,
 }
 
 impl Bug {
@@ -41,6 +43,7 @@ impl Bug {
             "strip-reads" => Some(Self::StripReads),
             "rename-commits" => Some(Self::RenameCommits),
             "hide-changes" => Some(Self::HideChanges),
+            "strip-constraints" => Some(Self::StripConstraints),
             _ => None,
         }
     }

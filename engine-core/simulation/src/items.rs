@@ -122,6 +122,11 @@ impl ItemLog {
         Self { submitted, ..Self::default() }
     }
 
+    /// Replaces the loads that may become visible.
+    pub fn submit(&mut self, submitted: BTreeMap<String, SubmittedLoad>) {
+        self.submitted = submitted;
+    }
+
     fn name(&self, token: Token) -> Result<String, Violation> {
         let unknown = || {
             Violation::new(

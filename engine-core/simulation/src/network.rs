@@ -1,6 +1,7 @@
 //! The network between a worker and the nodes: it loses, delays and repeats messages, and plants defects in them.
 
 use crate::run_token::WorkerClock;
+use crate::transaction::Strips;
 use crate::worker::{Mailbox, NodeLives};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -10,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_remote::{Answer, Error, Network};
+use tidegraph_types::Key;
 use tidegraph_wire::{Message, proto};
 
 /// One of this many calls of a worker panics inside of a statement, in worlds with panics.
@@ -23,8 +25,8 @@ pub(crate) struct SimNetwork {
     pub mailbox: Arc<Mutex<Mailbox>>,
     /// Whether each attempt of a commit gets another id: a planted defect.
     pub renames: bool,
-    /// Whether the commits of statements lose the keys that they read: another planted defect.
-    pub strips: bool,
+    /// Which keys that they read the commits of statements lose: other planted defects.
+    pub strips: Strips,
     /// Whether some calls panic.
     pub panics: bool,
 }
@@ -32,11 +34,14 @@ pub(crate) struct SimNetwork {
 /// The panic of a call.
 pub(crate) struct Panicked;
 
-/// Returns a call unchanged, except that a commit loses the keys that it read.
-fn stripped(bytes: Vec<u8>) -> Vec<u8> {
+/// Returns a call unchanged, except that a commit loses keys that it read.
+fn stripped(bytes: Vec<u8>, strips: Strips) -> Vec<u8> {
+    if strips == Strips::Nothing {
+        return bytes;
+    }
     let Ok(mut call) = proto::Call::decode(&bytes[..]) else { return bytes };
     if let Some(proto::call::Kind::Commit(commit)) = &mut call.kind {
-        commit.read_keys.clear();
+        commit.read_keys.retain(|key| strips == Strips::Constraints && *key != Key::constraints().0);
     }
     call.encode_to_vec()
 }
@@ -82,7 +87,7 @@ impl Network for SimNetwork {
             self.clock.process.note(format_args!("panics"));
             resume_unwind(Box::new(Panicked));
         }
-        let call = if self.strips && in_statement { stripped(call) } else { call };
+        let call = if in_statement { stripped(call, self.strips) } else { call };
         let call = if self.renames { renamed(call, number) } else { call };
         mailbox.sent.push((number, node, life, call));
         mailbox.waiting.insert(number, answer);

@@ -9,9 +9,10 @@ use crate::node::{Parts, RunningNode};
 use crate::objects::{FaultyObjects, ObjectFaults, ProcessObjects};
 use crate::process::{Process, SkewedClock, Time};
 use crate::report::Counts;
+use crate::stalls::ItemGuide;
 use crate::steps::SteppedLoads;
 use crate::trace::Trace;
-use crate::transaction::Common;
+use crate::transaction::{Common, Strips};
 use crate::workers::WorkerSlot;
 use crate::world::{Event, GRAPH, NodeSlot, World};
 use object_store::ObjectStore;
@@ -57,7 +58,11 @@ impl World {
         let hides_reads = config.bug == Some(Bug::HideReads);
         let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
         let renames_commits = config.bug == Some(Bug::RenameCommits);
-        let strips_reads = config.bug == Some(Bug::StripReads);
+        let strips = match config.bug {
+            Some(Bug::StripReads) => Strips::All,
+            Some(Bug::StripConstraints) => Strips::Constraints,
+            _ => Strips::Nothing,
+        };
         let at_hand = profile.at_hand;
         let resets = profile.resets;
         let common = Arc::new(Common {
@@ -66,7 +71,7 @@ impl World {
             at_hand,
             resets,
             scans: profile.scans,
-            strips_reads,
+            strips,
             hides_changes: config.bug == Some(Bug::HideChanges),
             ..common
         });
@@ -94,6 +99,7 @@ impl World {
             done: Vec::new(),
             statements: Vec::new(),
             folder: if profile.loads { Some(tempfile::tempdir()?) } else { None },
+            items: ItemGuide::default(),
             loads: SubmittedLoads::default(),
             stepped: SteppedLoads::default(),
             reported: Vec::new(),

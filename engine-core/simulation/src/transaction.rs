@@ -23,8 +23,8 @@ pub(crate) struct Common {
     pub hides_reads: bool,
     /// Whether attempts of a commit have different ids: another planted defect.
     pub renames_commits: bool,
-    /// Whether commits of statements lose the keys that they read: another planted defect.
-    pub strips_reads: bool,
+    /// Which keys that they read the commits of statements lose: other planted defects.
+    pub strips: Strips,
     /// Whether loads do not learn what transactions changed beside them: another planted defect.
     pub hides_changes: bool,
     /// Whether workers read a little in the past for transactions that write, as the engine does.
@@ -33,6 +33,15 @@ pub(crate) struct Common {
     pub resets: bool,
     /// Whether workers scan all vertices in small pieces.
     pub scans: bool,
+}
+
+/// Which of the keys that they read the commits of statements lose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Strips {
+    Nothing,
+    /// The key of the set of constraints.
+    Constraints,
+    All,
 }
 
 /// Number of vertices that are created and deleted.
@@ -56,7 +65,7 @@ impl Common {
             nodes,
             hides_reads,
             renames_commits,
-            strips_reads: false,
+            strips: Strips::Nothing,
             hides_changes: false,
             at_hand,
             resets,

@@ -235,7 +235,7 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
     let clock = WorkerClock::new(process.clock.clone(), token.clone(), process.clone());
     let random: Arc<dyn Random> = Arc::new(SeededRandom::new(seed));
     let network_random = SeededRandom::new(random.next_u64());
-    let (renames, strips) = (generator.common.renames_commits, generator.common.strips_reads);
+    let (renames, strips) = (generator.common.renames_commits, generator.common.strips);
     let line = Arc::new(SimNetwork {
         clock: clock.clone(),
         lives,

@@ -17,6 +17,7 @@ use crate::node::RunningNode;
 use crate::objects::ObjectFaults;
 use crate::process::Time;
 use crate::report::{Counts, Report};
+use crate::stalls::ItemGuide;
 use crate::statements::FinishedStatement;
 use crate::steps::SteppedLoads;
 use crate::trace::Trace;
@@ -112,6 +113,8 @@ pub(crate) struct World {
     pub statements: Vec<FinishedStatement>,
     /// The folder with the files of loads, in worlds with loads.
     pub folder: Option<TempDir>,
+    /// The items as the log has them, to bring about what is rare.
+    pub items: ItemGuide,
     pub loads: SubmittedLoads,
     pub stepped: SteppedLoads,
     pub reported: Vec<ReportedLoad>,

@@ -47,8 +47,9 @@ impl Service {
 
     /// Returns who sends a token, or nothing, and records it if that is wrong.
     pub(crate) async fn token(&self, token: Option<&str>, source: Source) -> Result<Principal, Refusal> {
+        let from = source.address.map(|address| address.ip());
         let proven = match (token, self.authentication.refusal_of_strangers()) {
-            (Some(token), _) => self.authentication.token(token),
+            (Some(token), _) => self.authentication.token(token, from).await,
             (None, None) => Ok(Principal::Anonymous),
             (None, Some(refusal)) => Err(refusal),
         };

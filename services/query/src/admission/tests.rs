@@ -20,7 +20,7 @@ fn request(id: &str, text: &str) -> Request {
         at_least: None,
         read_only: false,
         key: None,
-        principal: Principal::Iam("arn:aws:iam::1:user/ada".into()),
+        principal: Principal::Iam("arn:aws:iam::1:user/ada".into(), tidegraph_engine::Roles::all()),
         source: Source::default(),
         memory: None,
         frees_slot: false,

@@ -1,7 +1,8 @@
 //! Authentication: who sent a request, and whether that is proven.
 //!
 //! Roles: [`Authentication`] is the mode of a service, the same in all protocols; [`Users`] knows passwords;
-//! [`Signers`] knows the secrets of access keys; [`signature`] verifies what was signed. Each protocol reads the proof in its own
+//! [`Signers`] knows the secrets of access keys; [`signature`] verifies what was signed; [`Callers`] asks AWS who signed a
+//! proof. Each protocol reads the proof in its own
 //! form (a header, SASL, LOGON), asks here, and gets a [`Principal`] or a [`Refusal`].
 //!
 //! A file with users or secrets is read again when it changes. Sessions that last ask [`Authentication::still_known`]
@@ -12,11 +13,16 @@
 //! bounds.
 
 mod attempts;
+mod callers;
 mod follow;
+mod proof;
+mod remembered;
 pub mod signature;
 mod signers;
+mod slow;
 mod users;
 
+pub use callers::{Callers, Sts};
 pub use signers::Signers;
 pub use users::{Entry, Users, UsersFile, check_name, hash};
 
@@ -39,6 +45,8 @@ pub enum Authentication {
     Users(Arc<Users>),
     /// With AWS's signature of their request.
     SigV4(Arc<Signers>),
+    /// With a request to AWS that they signed and did not send.
+    Aws(Arc<Callers>),
 }
 
 /// A token. Its text is not printed.
@@ -101,15 +109,16 @@ impl Authentication {
     /// Returns whether a client may connect first and prove itself with a password afterwards.
     #[must_use]
     pub fn takes_passwords_later(&self) -> bool {
-        matches!(self, Self::Token(_) | Self::Users(_))
+        matches!(self, Self::Token(_) | Self::Users(_) | Self::Aws(_))
     }
 
     /// Returns who sends a token.
     ///
     /// # Errors
     ///
-    /// `AccessDenied` if it is wrong, or if the service has none.
-    pub fn token(&self, sent: &str) -> Result<Principal, Refusal> {
+    /// `AccessDenied` if it is wrong, or if the service has none; where AWS says who callers are, also
+    /// `TooManyRequests` after many wrong proofs, and `Unavailable` if AWS does not answer.
+    pub async fn token(&self, sent: &str, from: Option<IpAddr>) -> Result<Principal, Refusal> {
         match self {
             Self::Off => Ok(Principal::Anonymous),
             // The comparison takes the same time whatever part of the token is right.
@@ -122,10 +131,11 @@ impl Authentication {
                 "the service takes no token: send a user's name and password",
             )),
             Self::SigV4(_) => Err(signature::missing()),
+            Self::Aws(callers) => callers.verify(sent, from).await,
         }
     }
 
-    /// Returns who sends a name and a password. Where there is a token, it is the password, and any name will do.
+    /// Returns who sends a name and a password. Where there is a token or a proof, it is the password, and any name will do.
     ///
     /// # Errors
     ///
@@ -140,10 +150,12 @@ impl Authentication {
         match self {
             Self::Off => Ok(Principal::Anonymous),
             Self::Token(_) => self
-                .token(password)
+                .token(password, from)
+                .await
                 .map_err(|refusal| Refusal::new(refusal.code, "the password must be the service's token")),
             Self::Users(users) => users.verify(name, password, from).await,
             Self::SigV4(_) => Err(signature::missing()),
+            Self::Aws(callers) => callers.verify(password, from).await,
         }
     }
 
@@ -160,6 +172,11 @@ impl Authentication {
                 Some(Refusal::new(ErrorCode::Unauthorized, message))
             }
             Self::SigV4(_) => Some(signature::missing()),
+            Self::Aws(_) => {
+                let message = "the request lacks a proof of who sends it: send the output of `tidegraph prove` as its \
+                               token (Authorization: Bearer) or as the password";
+                Some(Refusal::new(ErrorCode::AccessDenied, message))
+            }
         }
     }
 
@@ -176,6 +193,9 @@ impl Authentication {
             (Self::SigV4(signers), Principal::AccessKey(id, _)) => {
                 signers.roles(id).map(|roles| Principal::AccessKey(id.clone(), roles))
             }
+            (Self::Aws(callers), Principal::Iam(arn, _)) => {
+                callers.roles(arn).map(|roles| Principal::Iam(arn.clone(), roles))
+            }
             _ => Some(principal.clone()),
         };
         found.ok_or_else(|| {
@@ -189,6 +209,7 @@ impl Authentication {
             Self::Off | Self::Token(_) => {}
             Self::Users(users) => users.follow().await,
             Self::SigV4(signers) => signers.follow().await,
+            Self::Aws(callers) => callers.follow().await,
         }
     }
 }

@@ -83,12 +83,12 @@ pub struct Checked {
 
 /// What a request says of its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Claim<'a> {
+pub(super) struct Claim<'a> {
     id: &'a str,
-    date: &'a str,
-    region: &'a str,
-    service: &'a str,
-    names: Vec<&'a str>,
+    pub(super) date: &'a str,
+    pub(super) region: &'a str,
+    pub(super) service: &'a str,
+    pub(super) names: Vec<&'a str>,
     signature: &'a str,
 }
 
@@ -107,7 +107,7 @@ fn incomplete(problem: &str) -> Refusal {
 }
 
 impl<'a> Claim<'a> {
-    fn read(text: &'a str) -> Result<Self, Refusal> {
+    pub(super) fn read(text: &'a str) -> Result<Self, Refusal> {
         let rest = text.strip_prefix(ALGORITHM).filter(|rest| rest.starts_with(' '));
         let rest = rest.ok_or_else(|| incomplete("it must begin with AWS4-HMAC-SHA256"))?;
         let (mut credential, mut names, mut signature) = (None, None, None);
@@ -256,7 +256,7 @@ pub(super) fn check(
         None => one(signed.headers, &DATE)?
             .ok_or_else(|| denied("Authorization header requires existence of an 'X-Amz-Date' header."))?,
     };
-    let date = date(sent, claim.date)?;
+    let date = date_of(sent, claim.date)?;
     check_date(sent, date, expires, now)?;
     let names = signed_names(&claim.names, signed.headers)?;
     let credentials =
@@ -281,7 +281,7 @@ pub(super) fn check(
 }
 
 /// Reads the date of a request, which must be on the day of its scope.
-fn date(sent: &str, day: &str) -> Result<jiff::Timestamp, Refusal> {
+pub(super) fn date_of(sent: &str, day: &str) -> Result<jiff::Timestamp, Refusal> {
     let date = jiff::civil::DateTime::strptime(DATE_FORMAT, sent)
         .and_then(|date| date.to_zoned(jiff::tz::TimeZone::UTC))
         .map_err(|_| denied(format!("Date must be in ISO-8601 'basic format'. Got {sent:?}.")))?;

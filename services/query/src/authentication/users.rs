@@ -1,37 +1,27 @@
 //! Users with passwords, from a file.
 //!
-//! A password is looked at with Argon2, which is slow on purpose. So a right one is remembered for [`REMEMBERED`], by a
-//! digest under a key of this process. At most a few are looked at in parallel, on threads for blocking work; others
-//! wait, and are refused when too many do. [`Attempts`] limits wrong ones.
+//! A password is looked at with Argon2, which is slow on purpose. So a right one is remembered for [`REMEMBERED`], and
+//! at most a few are looked at in parallel ([`Slow`]). [`Attempts`] limits wrong ones.
 
 use super::attempts::{Attempts, Key};
 use super::follow::Followed;
+use super::remembered::{REMEMBERED, Remembered};
+use super::slow::{Busy, Slow};
 use super::{FileError, Refusal};
 use argon2::password_hash::PasswordVerifier;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher};
-use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 use tidegraph_engine::{Principal, Role, Roles};
 use tidegraph_platform::{Clock, Random, RealRandom};
 use tidegraph_types::ErrorCode;
-use tokio::sync::Semaphore;
 
-/// How long a right password is remembered.
-const REMEMBERED: Duration = Duration::from_secs(60);
-/// Most passwords that are remembered.
-const MOST_REMEMBERED: usize = 4_096;
 /// Passwords that are looked at in parallel. One takes 19 MiB and some tens of milliseconds of a processor.
 const AT_ONCE: usize = 2;
-/// Callers that wait for their password to be looked at.
-const MOST_WAITING: usize = 128;
 /// Longest password, and longest name, in bytes.
 const LONGEST_PASSWORD: usize = 1_024;
 const LONGEST_NAME: usize = 128;
@@ -144,19 +134,13 @@ fn is_right(hash: &str, password: &str) -> bool {
     Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
 }
 
-type Digest = [u8; 32];
-
 /// The users of a service.
 pub struct Users {
     file: Arc<Followed<ByName>>,
     clock: Arc<dyn Clock>,
-    /// A key of this process, under which passwords are remembered.
-    key: [u8; 32],
-    /// Right passwords, by digest, and when they are forgotten.
-    remembered: Mutex<BTreeMap<Digest, Duration>>,
+    remembered: Remembered<()>,
     attempts: Attempts,
-    slots: Semaphore,
-    waiting: AtomicUsize,
+    slow: Slow,
 }
 
 impl std::fmt::Debug for Users {
@@ -172,16 +156,12 @@ impl Users {
     ///
     /// If it cannot be read, if others can read or write it, or if it names no users in the right form.
     pub fn read(file: &Path, clock: Arc<dyn Clock>) -> Result<Arc<Self>, FileError> {
-        let mut key = [0; 32];
-        RealRandom.fill(&mut key);
         Ok(Arc::new(Self {
             file: Arc::new(Followed::read(file, parse)?),
             clock,
-            key,
-            remembered: Mutex::default(),
+            remembered: Remembered::new(),
             attempts: Attempts::default(),
-            slots: Semaphore::new(AT_ONCE),
-            waiting: AtomicUsize::new(0),
+            slow: Slow::new(AT_ONCE),
         }))
     }
 
@@ -216,13 +196,13 @@ impl Users {
         let users = self.file.now().clone();
         let user = users.get(name);
         let principal = |user: &User| Principal::User(name.into(), user.roles);
-        let digest = user.map(|user| self.digest(&[name, &user.hash, password]));
+        let digest = user.map(|user| self.remembered.digest(&[name, &user.hash, password]));
         if let (Some(user), Some(digest)) = (user, &digest)
-            && self.remembers(digest)
+            && self.remembered.get(digest, self.clock.now()).is_some()
         {
             return Ok(principal(user));
         }
-        let mut keys = vec![Key::User(self.digest(&[name]))];
+        let mut keys = vec![Key::User(self.remembered.digest(&[name]))];
         keys.extend(from.map(Key::of_address));
         self.attempts.take(&keys, self.clock.now()).map_err(|wait| {
             let seconds = wait.as_secs() + 1;
@@ -234,86 +214,24 @@ impl Users {
             return Err(wrong());
         };
         let sent = password.to_owned();
-        let Ok(right) = self.in_slot(move || is_right(&hash, &sent)).await else {
+        let right = self.slow.run(move || is_right(&hash, &sent)).await.map_err(|Busy| {
             self.attempts.give_back(&keys);
             let message = "too many passwords are being looked at: try again later";
-            return Err(Refusal::new(ErrorCode::TooManyRequests, message));
-        };
+            Refusal::new(ErrorCode::TooManyRequests, message)
+        })?;
         match (user, digest) {
             (Some(user), Some(digest)) if right => {
                 self.attempts.give_back(&keys);
-                self.remember(digest);
+                self.remembered.put(digest, (), self.clock.now(), REMEMBERED);
                 Ok(principal(user))
             }
             _ => Err(wrong()),
         }
     }
-
-    /// Runs work on a thread for blocking work, a few at once.
-    async fn in_slot(&self, work: impl FnOnce() -> bool + Send + 'static) -> Result<bool, Busy> {
-        let _waits = Waits::new(&self.waiting)?;
-        let slot = self.slots.acquire().await.map_err(|_| Busy)?;
-        let done = tokio::task::spawn_blocking(work).await.map_err(|_| Busy);
-        drop(slot);
-        done
-    }
-
-    /// Returns a digest of texts under the key of this process.
-    fn digest(&self, texts: &[&str]) -> Digest {
-        // A key of any length will do, so there is no error.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return [0; 32] };
-        for text in texts {
-            mac.update(&(text.len() as u64).to_le_bytes());
-            mac.update(text.as_bytes());
-        }
-        mac.finalize().into_bytes().into()
-    }
-
-    fn all_remembered(&self) -> MutexGuard<'_, BTreeMap<Digest, Duration>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn remembers(&self, digest: &Digest) -> bool {
-        let now = self.clock.now();
-        self.all_remembered().get(digest).is_some_and(|until| *until > now)
-    }
-
-    fn remember(&self, digest: Digest) {
-        let now = self.clock.now();
-        let mut all = self.all_remembered();
-        if all.len() >= MOST_REMEMBERED {
-            all.retain(|_, until| *until > now);
-        }
-        if all.len() >= MOST_REMEMBERED {
-            let oldest = all.iter().min_by_key(|(_, until)| **until).map(|(digest, _)| *digest);
-            oldest.map(|oldest| all.remove(&oldest));
-        }
-        all.insert(digest, now + REMEMBERED);
-    }
 }
 
 fn wrong() -> Refusal {
     Refusal::new(ErrorCode::Unauthorized, "the user or the password is wrong")
-}
-
-/// Too many callers wait.
-#[derive(Debug)]
-struct Busy;
-
-/// A caller that waits.
-struct Waits<'a>(&'a AtomicUsize);
-
-impl<'a> Waits<'a> {
-    fn new(waiting: &'a AtomicUsize) -> Result<Self, Busy> {
-        let waits = Self(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING { Err(Busy) } else { Ok(waits) }
-    }
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]

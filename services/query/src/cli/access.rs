@@ -1,7 +1,7 @@
 //! Flags about who may ask, and the record of what was asked.
 
 use crate::audit::Audit;
-use crate::authentication::{Authentication, Signers, Users};
+use crate::authentication::{Authentication, Callers, Signers, Sts, Users};
 use anyhow::Context;
 use clap::Args;
 use std::net::IpAddr;
@@ -14,19 +14,25 @@ use tidegraph_platform::{Clock, RealClock, read_secret};
 pub struct Access {
     /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`; in Bolt it is
     /// the password of any user.
-    #[arg(long, conflicts_with_all = ["users", "sigv4_credentials"])]
+    #[arg(long, conflicts_with_all = ["users", "sigv4_credentials", "iam_callers"])]
     token_file: Option<PathBuf>,
     /// JSON file of users, with their roles and the hashes of their passwords, which `tidegraph user add` edits. Every
     /// request must send a name and a password. The file is read again when it changes.
-    #[arg(long, value_name = "FILE", conflicts_with = "sigv4_credentials")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sigv4_credentials", "iam_callers"])]
     users: Option<PathBuf>,
     /// JSON file of access keys, with their secrets and roles. Every request must be signed with one of them (AWS
     /// Signature Version 4), as Neptune's clients do. The file is read again when it changes.
-    #[arg(long, value_name = "FILE", requires = "sigv4_region")]
+    #[arg(long, value_name = "FILE", requires = "sigv4_region", conflicts_with = "iam_callers")]
     sigv4_credentials: Option<PathBuf>,
     /// AWS region for which requests are signed, such as eu-central-1.
     #[arg(long, value_name = "REGION", requires = "sigv4_credentials")]
     sigv4_region: Option<String>,
+    /// JSON file of IAM users and roles, with what they may do here. Every request must send what `tidegraph prove`
+    /// prints, as its token or password; the service asks AWS (STS) who made it. The file is read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "proofs")]
+    iam_callers: Option<PathBuf>,
+    #[command(flatten)]
+    proofs: Option<Proofs>,
     /// Listen on other addresses than loopback ones without TLS or without authentication: something else protects the
     /// port, such as a balancer that ends TLS.
     #[arg(long)]
@@ -38,6 +44,33 @@ pub struct Access {
     /// Add the parameters of queries to the audit log.
     #[arg(long, requires = "audit_log")]
     audit_parameters: bool,
+}
+
+/// Flags about proofs of callers that AWS knows, the same for services and for `tidegraph prove`.
+#[derive(Args, Clone, Debug)]
+#[group(id = "proofs")]
+pub struct Proofs {
+    /// Name that proofs have to be for: one for each graph or service, so that none can use the proofs of another.
+    #[arg(long, value_name = "NAME", required = false, requires = "iam_region")]
+    iam_graph: String,
+    /// AWS region whose STS is asked, such as eu-central-1.
+    #[arg(long, value_name = "REGION", required = false, requires = "iam_graph")]
+    iam_region: String,
+    /// URL of STS, if it is not the one of the region, such as that of an interface endpoint in a VPC.
+    #[arg(long, value_name = "URL", requires = "iam_graph")]
+    iam_sts_endpoint: Option<String>,
+}
+
+impl Proofs {
+    /// Returns the STS that is asked.
+    ///
+    /// # Errors
+    ///
+    /// If one of the flags is not what it should be.
+    pub fn sts(&self) -> anyhow::Result<Sts> {
+        let sts = Sts::new(&self.iam_graph, &self.iam_region, self.iam_sts_endpoint.as_deref());
+        sts.map_err(anyhow::Error::msg)
+    }
 }
 
 /// Reads a token: the first line of a file.
@@ -66,6 +99,11 @@ impl Access {
             let signers = Signers::read(file, region.clone()).context("--sigv4-credentials")?;
             return Ok(Authentication::SigV4(signers));
         }
+        if let (Some(file), Some(proofs)) = (&self.iam_callers, &self.proofs) {
+            let callers =
+                Callers::read(file, proofs.sts()?, Arc::new(RealClock::new())).context("--iam-callers")?;
+            return Ok(Authentication::Aws(callers));
+        }
         Ok(self.token_file.as_deref().map(read_token).transpose()?.into())
     }
 
@@ -80,7 +118,7 @@ impl Access {
         }
         let mut missing = vec![];
         if !is_authenticated {
-            missing.push("who asks (--token-file, --users or --sigv4-credentials)");
+            missing.push("who asks (--token-file, --users, --sigv4-credentials or --iam-callers)");
         }
         if !has_tls {
             missing.push("TLS (--listen-tls-certificate and --listen-tls-key, or --listen-tls-self-signed)");
@@ -116,6 +154,19 @@ mod tests {
     struct Flags {
         #[command(flatten)]
         access: Access,
+    }
+
+    #[test]
+    fn flags_about_callers_of_aws_go_together() {
+        let of = |flags: &[&str]| Flags::try_parse_from([&["tidegraph"], flags].concat());
+        let all = ["--iam-callers", "f", "--iam-graph", "g", "--iam-region", "eu-central-1"];
+        assert!(of(&all).unwrap().access.proofs.unwrap().sts().is_ok());
+        assert!(of(&[]).unwrap().access.proofs.is_none());
+        for some in [&all[..2], &all[..4], &all[4..], &[&all[..], &["--users", "u"]].concat()] {
+            assert!(of(some).is_err(), "{some:?}");
+        }
+        let wrong = of(&[&all[..5], &["eu/central"]].concat()).unwrap().access.proofs.unwrap();
+        assert!(wrong.sts().unwrap_err().to_string().contains("eu/central"));
     }
 
     #[test]

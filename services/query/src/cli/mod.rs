@@ -8,6 +8,8 @@ mod generate;
 mod load;
 #[cfg(feature = "fleet")]
 mod map;
+#[cfg(feature = "fleet")]
+mod prove;
 mod query;
 mod serve;
 mod size;
@@ -45,6 +47,9 @@ enum Command {
     Generate(generate::Generate),
     /// Show the status of a running service.
     Status(status::Status),
+    /// Print a proof of who you are in AWS, for a service with `--iam-callers`.
+    #[cfg(feature = "fleet")]
+    Prove(prove::Prove),
     /// Hash passwords, and edit a file of users for `--users`.
     User(user::User),
 }
@@ -70,6 +75,8 @@ impl Tidegraph {
             Command::Query(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Status(command) => command.run(),
+            #[cfg(feature = "fleet")]
+            Command::Prove(command) => command.run(),
             Command::User(command) => command.run(),
         }
     }

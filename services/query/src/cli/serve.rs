@@ -29,7 +29,7 @@ pub struct Listen {
     #[arg(long, default_value_t = 8182, env = "TIDEGRAPH_PORT")]
     port: u16,
     /// Address to listen on. An address that is not a loopback address needs TLS, and one of --token-file, --users and
-    /// --sigv4-credentials; or --insecure.
+    /// --sigv4-credentials or --iam-callers; or --insecure.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
     #[command(flatten)]

@@ -184,10 +184,12 @@ impl Guard {
                 self.authentication.takes_passwords_later() && websocket::asks_for_upgrade(&request);
             return if may_come_later { Ok((request, Caller::Later)) } else { Err(stranger.into()) };
         }
+        let from = source.address.map(|address| address.ip());
         let proven = match sent(headers) {
-            Some(Sent::Token(token)) => self.authentication.token(token).map_err(|error| (error, None)),
+            Some(Sent::Token(token)) => {
+                self.authentication.token(token, from).await.map_err(|error| (error, None))
+            }
             Some(Sent::Password { name, password }) => {
-                let from = source.address.map(|address| address.ip());
                 let proven = self.authentication.password(&name, &password, from).await;
                 proven.map_err(|error| (error, Some(name)))
             }

@@ -12,7 +12,7 @@ use lambda_http::request::RequestContext;
 use lambda_http::tower::ServiceExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_engine::{Database, Principal};
+use tidegraph_engine::{Database, Principal, Roles};
 use tidegraph_fleet::Worker;
 use tidegraph_platform::Objects;
 use tidegraph_types::ErrorCode;
@@ -185,7 +185,8 @@ fn principal(request: &lambda_http::Request) -> Principal {
     };
     match context.identity.user_arn.as_deref() {
         None | Some("") => Principal::Anonymous,
-        Some(arn) => Principal::Iam(arn.into()),
+        // IAM policies of methods and paths decided what it may ask.
+        Some(arn) => Principal::Iam(arn.into(), Roles::all()),
     }
 }
 
@@ -224,7 +225,7 @@ mod tests {
             to_router(request, "").unwrap().extensions().get::<Principal>().cloned()
         };
         let arn = "arn:aws:sts::123456789012:assumed-role/reader/ada";
-        assert_eq!(of(Some(arn)), Some(Principal::Iam(arn.into())));
+        assert_eq!(of(Some(arn)), Some(Principal::Iam(arn.into(), Roles::all())));
         assert_eq!([of(None), of(Some(""))], [Some(Principal::Anonymous), Some(Principal::Anonymous)]);
     }
 }
