@@ -4,19 +4,23 @@
 //! whole creation of that constraint; the commit of a load, and the removal of a vertex that the load has met.
 
 use crate::broker::Broker;
-use crate::items::{ItemLog, id_of};
+use crate::items::{ItemLog, Items, id_of};
 use crate::load::SubmittedLoads;
-use crate::statement::{CONSTRAINT, ITEMS, KEY, Statement};
+use crate::statement::{CODES, CONSTRAINT, ITEMS, KEY, Statement};
 use crate::worker::{Call, Wish};
 use crate::world::World;
 use tidegraph_log::Body;
-use tidegraph_platform::Random;
+use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_types::Version;
 use tidegraph_wire::{Message, proto};
 
 /// One of this many commits of a `Put` is under way for long, and one of this many commits of a load.
 const PUTS_PER_STALL: u64 = 8;
 const LOADS_PER_STALL: u64 = 2;
+/// Items that only statements of the world create.
+const OWN_ITEMS: u64 = 8;
+/// Tags of statements that the world makes; those of workers are smaller.
+const FIRST_TAG: i64 = 1 << 40;
 /// How long a `Put` is under way that would break a constraint: less than the time after which a worker sends its commit
 /// again, and long enough for a whole creation of the constraint. A least time, and what is drawn beyond it.
 const STALL_MICROS: (u64, u64) = (500_000, 650_000);
@@ -26,28 +30,38 @@ const STALL_MICROS: (u64, u64) = (500_000, 650_000);
 pub(crate) struct ItemGuide {
     log: ItemLog,
     until: Version,
+    /// Number of statements that it has made.
+    puts: i64,
 }
 
 impl ItemGuide {
-    /// Whether a constraint that is created now would hold, and would no longer hold after a `Put` of this key whose reads
-    /// were made before.
-    fn would_break(&mut self, broker: &Broker, loads: &SubmittedLoads, id: &str, key: i64) -> bool {
+    /// Returns the newest items, if a constraint that is created now would hold.
+    fn distinct(&mut self, broker: &Broker, loads: &SubmittedLoads) -> Option<Items> {
         let newest = broker.newest();
         while self.until < newest {
-            let Some(record) = broker.record(self.until.next()) else { return false };
+            let record = broker.record(self.until.next())?;
             if matches!(record.body, Body::Load { .. }) {
                 self.log.submit(loads.lock().clone());
             }
             // What contradicts the log is found where all of it is checked.
-            if self.log.apply(&record).is_err() {
-                return false;
-            }
+            self.log.apply(&record).ok()?;
             self.until = self.until.next();
         }
-        if self.log.indexes.contains_key(CONSTRAINT) {
-            return false;
-        }
-        self.log.items().is_ok_and(|items| items.has_other(id, KEY, key) && items.duplicate(KEY).is_none())
+        let has_constraint = self.log.indexes.contains_key(CONSTRAINT);
+        let items = self.log.items().ok().filter(|_| !has_constraint)?;
+        items.duplicate(KEY).is_none().then_some(items)
+    }
+
+    /// Returns a `Put` that would break the constraint.
+    fn breaking_put(&mut self, items: &Items, random: &SeededRandom) -> Option<Statement> {
+        let keys: Vec<(&String, i64)> =
+            items.items.iter().filter_map(|(id, item)| Some((id, *item.properties.get(KEY)?))).collect();
+        let (holder, key) = *keys.get(random.below(keys.len().max(1) as u64) as usize)?;
+        // Statements of workers seldom touch these, so nothing else refuses the commit.
+        let id = (0..OWN_ITEMS).map(|own| id_of(ITEMS + own)).find(|id| !items.items.contains_key(id));
+        let id = id.or_else(|| (0..ITEMS).map(id_of).find(|id| id != holder))?;
+        self.puts += 1;
+        Some(Statement::Put { id, code: random.below(CODES) as i64, key, tag: FIRST_TAG + self.puts })
     }
 }
 
@@ -62,10 +76,20 @@ impl World {
         let kind = proto::Call::decode(&call.bytes[..]).ok().and_then(|call| call.kind);
         match (kind, statement) {
             (Some(Kind::Commit(_)), Some(Statement::Put { id, key, .. }))
-                if self.items.would_break(&self.broker, &self.loads, id, *key) =>
+                if let Some(items) = self.items.distinct(&self.broker, &self.loads) =>
             {
-                self.let_another(call.worker, Statement::CreateConstraint);
-                STALL_MICROS.0 + self.random.below(STALL_MICROS.1)
+                if items.has_other(id, KEY, *key) {
+                    self.say(
+                        "world",
+                        format_args!("holds a commit that breaks a constraint which is created now"),
+                    );
+                    self.let_another(call.worker, Statement::CreateConstraint);
+                    return STALL_MICROS.0 + self.random.below(STALL_MICROS.1);
+                }
+                if let Some(put) = self.items.breaking_put(&items, &self.random) {
+                    self.let_another(call.worker, put);
+                }
+                0
             }
             (Some(Kind::Commit(_)), Some(Statement::Put { .. })) if self.random.one_in(PUTS_PER_STALL) => {
                 let drops = self.random.one_in(3);
@@ -90,13 +114,10 @@ impl World {
         }
     }
 
-    /// Lets another worker that rests run a statement next.
-    fn let_another(&self, worker: usize, statement: Statement) {
+    /// Lets another worker that rests run a statement next. Returns whether one does.
+    fn let_another(&self, worker: usize, statement: Statement) -> bool {
         let mut others = self.workers.iter().enumerate().filter(|(other, _)| *other != worker);
-        if let Some(other) =
-            others.find_map(|(_, slot)| slot.running.as_ref().filter(|running| running.rests))
-        {
-            other.wish(Wish::Statement(statement));
-        }
+        let idle = others.find_map(|(_, slot)| slot.running.as_ref().filter(|running| running.is_idle()));
+        idle.map(|other| other.wish(Wish::Statement(statement))).is_some()
     }
 }

@@ -115,6 +115,13 @@ impl SteppedLoads {
             let Some(machine) = machine else { return Ok(None) };
             match done {
                 Ok(next) => machine.step = next,
+                // The load never began, so there is no job. Whoever dropped its files hears of the first error.
+                Err(error)
+                    if machine.step == Step::Abandon && error.code() == ErrorCode::BulkLoadIdNotFound =>
+                {
+                    machine.step = Step::Over;
+                    return Ok(None);
+                }
                 Err(error) => {
                     machine.failures += 1;
                     let may_pass = matches!(error.code(), ErrorCode::Unavailable | ErrorCode::Internal);

@@ -199,6 +199,11 @@ impl SimWorker {
         self.mailbox.lock().running.as_ref().map(|(statement, _)| statement.clone())
     }
 
+    /// Returns whether the worker rests, and nothing was asked of it.
+    pub fn is_idle(&self) -> bool {
+        self.rests && self.mailbox.lock().wish.is_none()
+    }
+
     /// Asks for something at the next turn, if the worker rests.
     pub fn wish(&self, wish: Wish) {
         self.mailbox.lock().wish = Some(wish);

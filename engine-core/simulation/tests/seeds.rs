@@ -131,12 +131,6 @@ fn statements_whose_reads_the_sequencer_does_not_check_are_found() {
     assert!(matches!(invariant, Invariant::Txn2 | Invariant::Flt2), "{invariant}");
 }
 
-/// A constraint is created while the commit of a statement is under way that has not seen it (TXN-3).
-#[test]
-fn statements_that_do_not_read_which_constraints_there_are_are_found() {
-    assert_eq!(is_found(Bug::StripConstraints), Invariant::Txn3);
-}
-
 /// Loads meet vertices that were deleted meanwhile: they become visible where their rows do not fit, or in part.
 #[test]
 fn loads_that_do_not_learn_what_was_changed_beside_them_are_found() {

@@ -275,3 +275,22 @@ async fn a_service_with_64_descriptors_answers_beside_200_idle_connections() {
     client.write_all(ASK).await.unwrap();
     assert!(answer(&mut client).await.starts_with("HTTP/1.1 200"));
 }
+
+/// A client that is refused before it has sent its body must not send its next request on the same connection.
+#[tokio::test]
+async fn an_answer_before_the_whole_body_says_that_the_connection_ends() {
+    let database = Database::open(Options::default()).unwrap();
+    let token = Some("a-token-of-sixteen-and-more".to_owned());
+    let router = http::Service::new(database, http::Limits::default()).guarded_router(token);
+    let server = Server::start(WIDE, router).await;
+    let refused = rest(&mut server.client(HALF_BODY).await).await;
+    assert!(refused.starts_with("HTTP/1.1 403 ") && refused.contains("connection: close\r\n"), "{refused}");
+    // A refusal of a request without a body keeps the connection.
+    let mut socket = server.client(ASK).await;
+    for _ in 0..2 {
+        assert!(answer(&mut socket).await.starts_with("HTTP/1.1 403 "));
+        socket.write_all(ASK).await.unwrap();
+    }
+    drop(socket);
+    server.stop().await;
+}

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tidegraph_bolt::handshake::MAGIC;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -202,12 +203,29 @@ impl AsyncWrite for Watched {
 pub(super) struct RequestBody {
     inner: Incoming,
     progress: Arc<Progress>,
+    whole: WholeBody,
+}
+
+/// Whether the body of a request was read to its end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WholeBody(Arc<AtomicBool>);
+
+impl WholeBody {
+    pub(super) fn was_read(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl RequestBody {
     pub(super) fn new(inner: Incoming, progress: Arc<Progress>) -> Self {
         progress.requested(!inner.is_end_stream());
-        Self { inner, progress }
+        let whole = WholeBody(Arc::new(inner.is_end_stream().into()));
+        Self { inner, progress, whole }
+    }
+
+    /// Returns what tells, also later, whether the body was read to its end.
+    pub(super) fn whole(&self) -> WholeBody {
+        self.whole.clone()
     }
 }
 
@@ -224,6 +242,7 @@ impl http_body::Body for RequestBody {
         }
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
         if frame.is_none() || self.inner.is_end_stream() {
+            self.whole.0.store(true, Ordering::Relaxed);
             self.progress.received_body();
         }
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))

@@ -9,6 +9,7 @@ use crate::http::Failure;
 use crate::{bolt, session, websocket};
 use axum::Router;
 use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -172,10 +173,18 @@ async fn speak_http1(
         if let Some(handover) = &handover {
             request.extensions_mut().insert(handover.clone());
         }
-        let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));
+        let (parts, body) = request.into_parts();
+        let body = RequestBody::new(body, progress.clone());
+        let whole = body.whole();
+        let request = hyper::Request::from_parts(parts, Body::new(body));
         let (answer, progress) = (router.call(request), progress.clone());
         async move {
-            let answer = answer.await?;
+            let mut answer = answer.await?;
+            // The rest of the body would stand before the next request, so hyper may end the connection. A client that is
+            // not told would lose that request.
+            if !whole.was_read() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, progress)))
         }
     });
