@@ -8,7 +8,8 @@
 //! What must never happen: a batch is committed twice, or a batch after an error that ends the request.
 
 use crate::deadline::Deadline;
-use crate::query::{Answer, CachedPlan, Query};
+use crate::plans::CachedPlan;
+use crate::query::{Answer, Query};
 use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Language, Parameters};
 use std::collections::VecDeque;

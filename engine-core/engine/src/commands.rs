@@ -5,7 +5,7 @@ use crate::query::{Answer, Query};
 use crate::{Database, Error};
 use tidegraph_exec::view::Counters;
 use tidegraph_opencypher::{Command, Show, TERMINATED_COLUMNS};
-use tidegraph_plan::{Plan, Procedure, Procedures};
+use tidegraph_plan::{Plan, Procedure, Procedures, Signature, TypeTest, ValueType};
 use tidegraph_storage::IndexState;
 use tidegraph_types::{IndexDefinition, Str, Value};
 
@@ -36,6 +36,7 @@ impl Database {
                 };
                 self.over_rows(over_rows.as_deref(), what.brief_columns(), rows, query, deadline)
             }
+            Command::Composed(parts) => self.run_composed(parts, query, deadline),
             Command::Terminate { ids, over_rows } => {
                 let rows = self.terminate_transactions(ids, query, deadline)?;
                 self.over_rows(over_rows.as_deref(), TERMINATED_COLUMNS, rows, query, deadline)
@@ -98,6 +99,29 @@ impl Database {
         indexes.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
         Ok(indexes.iter().filter_map(row).collect())
     }
+}
+
+/// Adds the procedures that need to know the languages: `dbms.functions()`. One of the program with that name stays.
+pub(crate) fn with_language_procedures(procedures: Procedures) -> Procedures {
+    let text = || TypeTest::or_null(ValueType::String);
+    let signature = Signature::new("dbms.functions")
+        .describe("Lists the functions.")
+        .column("name", text())
+        .column("signature", text())
+        .column("category", text())
+        .column("description", text())
+        .column("aggregating", TypeTest::or_null(ValueType::Boolean));
+    let list = Procedure::new(signature, |_, rows| {
+        show_functions().into_iter().try_for_each(|row| match <[Value; 4]>::try_from(row) {
+            Ok([name, category, aggregating, signature]) => {
+                let kind = category.as_str().unwrap_or_default();
+                let description = Value::string(format!("{kind} function of openCypher."));
+                rows.add(vec![name, signature, category, description, aggregating])
+            }
+            Err(_) => rows.check(),
+        })
+    });
+    procedures.clone().with(list).unwrap_or(procedures)
 }
 
 fn show_procedures(procedures: &Procedures) -> Vec<Vec<Value>> {

@@ -12,9 +12,10 @@ use crate::applier::StoreApplier;
 use crate::backend::{Backend, Local};
 use crate::changes::ChangeFeed;
 use crate::checkpoints::Checkpoints;
+use crate::commands::with_language_procedures;
 use crate::helpers::FreeThreads;
 use crate::loads::{Loads, Parts};
-use crate::query::{CachedPlan, PlanKey};
+use crate::plans::{CachedPlan, PlanKey};
 use crate::query_spill::QuerySpill;
 use crate::schema::{self, Filling};
 use crate::{Error, Options};
@@ -130,6 +131,7 @@ impl Database {
 
     pub(crate) fn open_with(options: Options, environment: Environment) -> Result<Arc<Self>, Error> {
         let Environment { clock, random, disk } = environment;
+        let options = with_procedures(options);
         let began = clock.now();
         let (objects, lock) = match &options.data_dir {
             None => (Objects::memory()?, None),
@@ -238,6 +240,7 @@ impl Database {
         random: Arc<dyn Random>,
         threads: bool,
     ) -> Result<Arc<Self>, Error> {
+        let options = with_procedures(options);
         let parts = Parts {
             backend: backend.clone(),
             objects: objects.clone(),
@@ -369,6 +372,10 @@ fn in_use(dir: &Path, error: tidegraph_platform::disk::Error) -> Error {
 }
 
 /// Reads `graph.json`, or writes it for a new graph.
+fn with_procedures(options: Options) -> Options {
+    Options { procedures: with_language_procedures(options.procedures), ..options }
+}
+
 fn graph_file(options: &Options, objects: &Objects) -> Result<GraphFile, Error> {
     const NAME: &str = "graph.json";
     if objects.list("")?.iter().any(|object| object.path == NAME) {

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::backend::ReadOptions;
-use crate::query::CachedPlan;
+use crate::plans::CachedPlan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

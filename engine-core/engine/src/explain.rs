@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_exec::view::Counters;
 use tidegraph_exec::{Execution, Measure, Profile, View};
-use tidegraph_plan::BatchedPlan;
 use tidegraph_plan::passes::Trace;
+use tidegraph_plan::{BatchedPlan, Plan};
 use tidegraph_types::{ErrorCode, Str, Value};
 
 /// What to answer about a text instead of its rows.
@@ -39,6 +39,23 @@ pub(crate) fn profile_row(line: String, measure: Option<Measure>) -> Vec<Value> 
         None => row.extend([Value::Null, Value::Null, Value::Null]),
     }
     row
+}
+
+/// Runs a request that has a profile to its last row, and returns the rows of the profile.
+pub(crate) fn profile_rows(plan: &Plan, execution: &mut Execution<'_, '_>) -> Result<Vec<Vec<Value>>, Error> {
+    let mut count = 0;
+    while let Some(rows) = execution.next_rows()? {
+        count += rows.len() as u64;
+        execution.release_rows();
+    }
+    let last = Measure { calls: 1, rows: count, time: Duration::ZERO };
+    let profile = execution.context().profile.as_ref();
+    let rows = plan.lines().into_iter().map(|(line, op)| {
+        let is_answer = op.is_none() && line.starts_with("answer ");
+        let measure = op.and_then(|op| profile?.measure(op)).or(is_answer.then_some(last));
+        profile_row(line, measure)
+    });
+    Ok(rows.collect())
 }
 
 impl Database {
@@ -78,15 +95,7 @@ impl Database {
         let mut context = self.context(view, query, &deadline, self.limits(), &entropy);
         context.profile = Some(Profile::new(&now));
         let mut execution = Execution::new(&planned.plan, context)?;
-        let count = execution.rows()?.len() as u64;
-        let last = Measure { calls: 1, rows: count, time: Duration::ZERO };
-        let profile = execution.context().profile.as_ref();
-        let rows = planned.plan.lines().into_iter().map(|(line, op)| {
-            let is_answer = op.is_none() && line.starts_with("answer ");
-            let measure = op.and_then(|op| profile?.measure(op)).or(is_answer.then_some(last));
-            profile_row(line, measure)
-        });
-        let rows = rows.collect();
+        let rows = profile_rows(&planned.plan, &mut execution)?;
         let summary = execution.finish()?;
         let answer = Answer {
             columns: profile_columns(),

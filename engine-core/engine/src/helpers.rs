@@ -6,7 +6,8 @@
 use crate::Database;
 use crate::backend::Snapshot;
 use crate::deadline::Deadline;
-use crate::query::{CachedPlan, PlatformEntropy, Query, with_deep_stack};
+use crate::plans::CachedPlan;
+use crate::query::{PlatformEntropy, Query, with_deep_stack};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegraph_exec::view::View;

@@ -45,6 +45,7 @@ mod instances;
 mod late_log_tests;
 pub mod loads;
 mod options;
+mod plans;
 mod principal;
 mod query;
 mod query_spill;

@@ -3,7 +3,9 @@
 //! A request is one transaction. It reads at one version, which it pins. At its end it hands all of
 //! its writes to the sequencer, which commits all of them or none. After a conflict the request runs
 //! again from the start, at a newer version. After the loss of a replica it runs again at the same
-//! version, a few times: nothing was written or answered by then. [`Retry`] distinguishes the two.
+//! version, a few times: nothing was written or answered by then. [`Retry`] distinguishes the two. A request that would
+//! break a constraint runs once more if there is a newer version: storage tells the constraints of now, but the values
+//! of the version that is read, so the two may never have been true together.
 //!
 //! A request may name the oldest version that it may read (`at_least`). If this process has not reached that version,
 //! the request waits for it, up to [`MAX_VERSION_WAIT`].
@@ -19,14 +21,14 @@ use crate::backend::{BackendStatus, CommitCallback, Earlier, KeyedCommit, Reques
 use crate::catalog::FixedCatalog;
 use crate::deadline::Deadline;
 use crate::explain::Explain;
-use crate::helpers::{self, QueryHelpers};
-use crate::instances::StoreInstances;
+use crate::helpers::QueryHelpers;
+use crate::plans::CachedPlan;
 use crate::running::Running;
 use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Principal, Retry, Role};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tidegraph_apl::{At, Catalog, Statistics};
 use tidegraph_exec::view::Counters;
@@ -35,8 +37,6 @@ use tidegraph_exec::{
     Stop, View,
 };
 use tidegraph_opencypher::Command;
-use tidegraph_plan::passes::{Knowledge, optimize};
-use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
 use tidegraph_platform::Random;
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, RequestId, Str, Value, Version};
 
@@ -179,60 +179,6 @@ pub struct InlineLimits {
     pub rows: u64,
 }
 
-/// A plan, with the statistics from which the planner made it.
-pub(crate) struct CachedPlan {
-    pub(crate) plan: Plan,
-    pub(crate) columns: Arc<[Str]>,
-    pub(crate) writes: bool,
-    /// Whether the plan reads files, which may take long.
-    reads_files: bool,
-    /// Whether threads may share the work.
-    pub(crate) splits: bool,
-    /// Whether rows keep the handles of elements, to be parameters of another request.
-    pub(crate) keeps_handles: bool,
-    /// Numbers of vertices and edges of the graph at that time.
-    planned_for: (u64, u64),
-    /// Backoff of inline attempts.
-    inline: Backoff,
-    /// Backoff of writes that read at a version that the replicas have applied already.
-    applied: Backoff,
-}
-
-/// Backoff counter: incremented by each failed attempt, decremented by each request.
-#[derive(Default)]
-struct Backoff(AtomicU32);
-
-impl Backoff {
-    /// Whether an attempt is worthwhile.
-    fn allows(&self) -> bool {
-        // Read first: the counter is mostly 0, and threads that share it should not write to it.
-        let count = self.0.load(Ordering::Relaxed);
-        if count > 0 {
-            self.0.store(count - 1, Ordering::Relaxed);
-        }
-        count < BACKOFF_THRESHOLD
-    }
-
-    /// Counts a failed attempt.
-    fn failed(&self) {
-        let more = |count: u32| Some((count + BACKOFF_STEP).min(BACKOFF_MAX));
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-    }
-}
-
-/// Key of the plan cache.
-pub(crate) type PlanKey = (Language, Box<str>);
-
-/// A plan key that borrows its text. It must hash as [`PlanKey`] does: field by field.
-#[derive(Hash)]
-struct PlanLookup<'a>(Language, &'a str);
-
-impl quick_cache::Equivalent<PlanKey> for PlanLookup<'_> {
-    fn equivalent(&self, key: &PlanKey) -> bool {
-        self.0 == key.0 && *self.1 == *key.1
-    }
-}
-
 /// The platform's random numbers, for the executor.
 pub(crate) struct PlatformEntropy<'a>(pub(crate) &'a dyn Random);
 
@@ -241,16 +187,6 @@ impl Entropy for PlatformEntropy<'_> {
         self.0.next_u64()
     }
 }
-
-/// Longer texts are not kept in the plan cache: they are bulk writes that run once.
-const LONGEST_CACHED_TEXT_BYTES: usize = 4_096;
-
-/// Weight of one failed attempt. One failure alone says little: its thread may have waited for the processor.
-const BACKOFF_STEP: u32 = 32;
-/// Requests skip the attempt while the counter is at or above this.
-const BACKOFF_THRESHOLD: u32 = 64;
-/// Bounds how many requests in a row skip the attempt.
-const BACKOFF_MAX: u32 = 128;
 
 /// How often a request runs again because a replica was lost.
 pub(crate) const MAX_REPLICA_RETRIES: u32 = 3;
@@ -398,13 +334,13 @@ impl Database {
             return answer;
         }
         let clock = &*self.clock;
-        let (mut conflicts, mut losses) = (0, 0);
+        let (mut conflicts, mut losses, mut doubted) = (0, 0, false);
         let mut same: Option<Snapshot> = None;
         loop {
             let snapshot = match same.take() {
                 Some(snapshot) => snapshot,
-                // The next attempt must see the writes that the last one conflicted with.
-                None if conflicts > 0 && self.backend.has_replicas() => {
+                // The next attempt must see the writes that the last one conflicted with, or the newest version.
+                None if (doubted || conflicts > 0) && self.backend.has_replicas() => {
                     let BackendStatus { version, .. } = self.backend.status();
                     self.snapshot_for(Some(query.at_least.unwrap_or_default().max(version)), deadline)?
                 }
@@ -444,9 +380,23 @@ impl Database {
                     losses += 1;
                     same = Some(snapshot);
                 }
+                _ if error.code() == ErrorCode::UniqueViolation && !doubted => {
+                    deadline.ensure()?;
+                    // What made the constraint true may have been committed elsewhere.
+                    self.backend.catch_up()?;
+                    if !self.is_outdated(&snapshot) {
+                        return Err(error);
+                    }
+                    doubted = true;
+                }
                 _ => return Err(error),
             }
         }
+    }
+
+    /// Whether a newer version can be read.
+    fn is_outdated(&self, snapshot: &Snapshot) -> bool {
+        self.backend.status().version > snapshot.at.version
     }
 
     /// Runs a write at a version that the replicas have already applied, so that it does not wait for
@@ -585,6 +535,10 @@ impl Database {
             planned.inline.failed();
             return None;
         }
+        if code == Some(ErrorCode::UniqueViolation) && self.is_outdated(&snapshot) {
+            // `query` looks again, at the newest version.
+            return None;
+        }
         Some(result)
     }
 
@@ -606,76 +560,6 @@ impl Database {
             result_rows: self.options.query_rows,
             spills: true,
         }
-    }
-
-    /// Returns the cached plan of a text, unless the graph has changed much since it was planned.
-    pub(crate) fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
-        let cached = self.plans.get(&PlanLookup(language, text))?;
-        (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
-    }
-
-    pub(crate) fn plan(&self, query: &Query<'_>, deadline: &Deadline<'_>) -> Result<Arc<CachedPlan>, Error> {
-        if let Some(cached) = self.cached(query.language, query.text) {
-            return Ok(cached);
-        }
-        self.plan_anew(query, deadline, |plan, knowledge| optimize(plan, knowledge, |_, _| {}))
-    }
-
-    /// Plans a text and puts the plan into the cache, in place of an earlier one.
-    pub(crate) fn plan_anew(
-        &self,
-        query: &Query<'_>,
-        deadline: &Deadline<'_>,
-        optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
-    ) -> Result<Arc<CachedPlan>, Error> {
-        let go_on = || deadline.check().is_ok();
-        let take = |bytes| query.memory.is_none_or(|memory| memory.grow_to(bytes).is_ok());
-        let limits = &PlanLimits::new(self.options.query_memory_bytes, &go_on).taking(&take);
-        let (language, text) = (query.language, query.text);
-        let compiled = match language {
-            Language::Gremlin => tidegraph_gremlin::compile_within(text, limits),
-            Language::OpenCypher => {
-                tidegraph_opencypher::compile_within(text, &self.options.procedures, limits)
-            }
-        };
-        let plan = match compiled {
-            Err(FrontEndError::Stopped(stopped)) => return Err(deadline.error_of(stopped)),
-            compiled => compiled?,
-        };
-        let cached = Arc::new(self.optimized(plan, limits, deadline, optimize)?);
-        if text.len() <= LONGEST_CACHED_TEXT_BYTES {
-            self.plans.insert((language, text.into()), cached.clone());
-        }
-        Ok(cached)
-    }
-
-    /// Optimises the plan of a front end.
-    pub(crate) fn optimized(
-        &self,
-        plan: Plan,
-        limits: &PlanLimits<'_>,
-        deadline: &Deadline<'_>,
-        optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
-    ) -> Result<CachedPlan, Error> {
-        let statistics = self.backend.statistics();
-        let asked =
-            StoreInstances { apl: self.backend.reader(deadline.options()), at: self.backend.snapshot(None)? };
-        let catalog = self.backend.catalog();
-        let knowledge = Knowledge { statistics: &statistics, catalog, instances: Some(&asked), limits };
-        let plan = optimize(plan, &knowledge).map_err(|stopped| deadline.error_of(stopped))?;
-        drop(asked);
-        tracing::debug!(%plan, "planned");
-        Ok(CachedPlan {
-            columns: plan.columns.iter().map(|column| column.name.clone()).collect(),
-            writes: plan.root.writes(),
-            reads_files: plan.root.reads_files(),
-            splits: helpers::splits(&plan.root, self),
-            keeps_handles: false,
-            plan,
-            planned_for: (statistics.vertices, statistics.edges),
-            inline: Backoff::default(),
-            applied: Backoff::default(),
-        })
     }
 
     /// Runs a request up to its commit.
@@ -787,13 +671,4 @@ pub(crate) fn command(language: Language, text: &str) -> Result<Option<Command>,
         Language::Gremlin => Ok(None),
         Language::OpenCypher => Ok(tidegraph_opencypher::command(text)?),
     }
-}
-
-/// Whether the graph has changed so much that another plan may be better: by a factor of 4, above 1,000 elements.
-fn has_drifted(then: (u64, u64), now: (u64, u64)) -> bool {
-    let far = |a: u64, b: u64| {
-        let (low, high) = (a.min(b), a.max(b));
-        high > 1_000 && high / 4 > low
-    };
-    far(then.0, now.0) || far(then.1, now.1)
 }

@@ -4,11 +4,13 @@
 //! ([`Query::running`]).
 
 use crate::deadline::Deadline;
-use crate::query::Query;
+use crate::plans::CachedPlan;
+use crate::query::{Answer, Query};
 use crate::{Database, Error, Principal};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tidegraph_opencypher::TransactionCommand;
 use tidegraph_plan::Plan;
 use tidegraph_types::temporal::Duration;
 use tidegraph_types::{ErrorCode, Temporal, Value};
@@ -60,11 +62,19 @@ impl Database {
         query: &Query<'_>,
         deadline: &Deadline<'_>,
     ) -> Result<Vec<Vec<Value>>, Error> {
-        let running = running(query)?;
         let ids = ids.map(|plan| self.transaction_ids(plan, query, deadline)).transpose()?;
+        self.shown_transactions(ids.as_deref(), query)
+    }
+
+    fn shown_transactions(
+        &self,
+        ids: Option<&[String]>,
+        query: &Query<'_>,
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        let running = running(query)?;
         let now = self.now();
         let mut all = running.visible_to(query.principal);
-        all.retain(|one| ids.as_ref().is_none_or(|ids| ids.contains(&one.id)));
+        all.retain(|one| ids.is_none_or(|ids| ids.contains(&one.id)));
         all.sort_by(|a, b| (a.started, &a.id).cmp(&(b.started, &b.id)));
         Ok(all.iter().map(|one| row(one, now)).collect())
     }
@@ -76,16 +86,53 @@ impl Database {
         query: &Query<'_>,
         deadline: &Deadline<'_>,
     ) -> Result<Vec<Vec<Value>>, Error> {
-        let running = running(query)?;
-        let ids = self.transaction_ids(ids, query, deadline)?;
-        let end = |id: String| {
-            let (name, message) = match running.terminate(&id, query.principal) {
-                Some(principal) => (Value::from(&*principal.to_string()), "Transaction terminated."),
-                None => (Value::Null, "Transaction not found."),
-            };
-            vec![Value::from(&*id), name, message.into()]
-        };
-        Ok(ids.into_iter().map(end).collect())
+        terminated(self.transaction_ids(ids, query, deadline)?, query)
+    }
+
+    /// Runs several such commands: each for every row of the one before.
+    pub(crate) fn run_composed(
+        &self,
+        commands: &[TransactionCommand],
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Error> {
+        let mut answer: Option<Answer> = None;
+        for TransactionCommand { terminates, ids, yields, over_rows } in commands {
+            let plan = |plan: &Plan| self.planned_part(plan.clone(), false, query, deadline);
+            let (ids, over_rows) = (ids.as_deref().map(plan).transpose()?, plan(over_rows)?);
+            let before = answer.map_or_else(|| vec![vec![]], |answer| answer.rows);
+            let (mut rows, mut bytes) = (vec![], 0);
+            for row in before {
+                deadline.ensure()?;
+                let ids = ids.as_ref().map(|ids| self.ids_over(ids, row.clone(), query, deadline));
+                let found = match ids.transpose()? {
+                    Some(ids) if *terminates => terminated(ids, query)?,
+                    ids => self.shown_transactions(ids.as_deref(), query)?,
+                };
+                for own in found {
+                    let yielded = yields.iter().filter_map(|at| own.get(*at)).cloned();
+                    let joined = Value::list(row.iter().cloned().chain(yielded).collect());
+                    bytes += (size_of::<Value>() + joined.heap_bytes()) as u64;
+                    self.ensure_room(bytes, query)?;
+                    rows.push(joined);
+                }
+            }
+            answer = Some(self.run_part(&over_rows, &rows, query, deadline)?);
+        }
+        answer.ok_or_else(|| Error::new(ErrorCode::MalformedQuery, "no command"))
+    }
+
+    /// Refuses rows of commands that take more memory than a query may.
+    fn ensure_room(&self, bytes: u64, query: &Query<'_>) -> Result<(), Error> {
+        let limit = self.options.query_memory_bytes;
+        if bytes > limit {
+            let message =
+                format!("the rows of the commands need more than the memory limit of {limit} bytes");
+            return Err(Error::new(ErrorCode::QueryLimitExceeded, message));
+        }
+        query
+            .memory
+            .map_or(Ok(()), |memory| Ok(memory.grow_to(bytes).map_err(tidegraph_exec::Error::from)?))
     }
 
     /// Evaluates the ids that a command names.
@@ -96,7 +143,18 @@ impl Database {
         deadline: &Deadline<'_>,
     ) -> Result<Vec<String>, Error> {
         let planned = self.planned_part(plan.clone(), false, query, deadline)?;
-        let answer = self.run_part(&planned, &[Value::list(vec![])], query, deadline)?;
+        self.ids_over(&planned, vec![], query, deadline)
+    }
+
+    /// Evaluates ids over a row.
+    fn ids_over(
+        &self,
+        planned: &CachedPlan,
+        row: Vec<Value>,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Vec<String>, Error> {
+        let answer = self.run_part(planned, &[Value::list(row)], query, deadline)?;
         let mut ids = vec![];
         for value in answer.rows.into_iter().flatten() {
             match &value {
@@ -106,6 +164,19 @@ impl Database {
         }
         Ok(ids)
     }
+}
+
+/// Ends transactions, and returns a row for each id.
+fn terminated(ids: Vec<String>, query: &Query<'_>) -> Result<Vec<Vec<Value>>, Error> {
+    let running = running(query)?;
+    let end = |id: String| {
+        let (name, message) = match running.terminate(&id, query.principal) {
+            Some(principal) => (Value::from(&*principal.to_string()), "Transaction terminated."),
+            None => (Value::Null, "Transaction not found."),
+        };
+        vec![Value::from(&*id), name, message.into()]
+    };
+    Ok(ids.into_iter().map(end).collect())
 }
 
 fn running<'a>(query: &Query<'a>) -> Result<&'a dyn Running, Error> {

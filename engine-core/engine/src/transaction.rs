@@ -12,15 +12,15 @@
 
 use crate::backend::Snapshot;
 use crate::deadline::Deadline;
-use crate::query::{
-    Answer, CachedPlan, MAX_REPLICA_RETRIES, PlatformEntropy, Query, command, prefix, with_deep_stack,
-};
+use crate::explain::{profile_columns, profile_rows};
+use crate::plans::CachedPlan;
+use crate::query::{Answer, MAX_REPLICA_RETRIES, PlatformEntropy, Query, command, prefix, with_deep_stack};
 use crate::stream::{Head, RowSink, Rows};
 use crate::{Database, Error, Explain, Retry};
 use std::fmt;
 use std::sync::Arc;
 use tidegraph_exec::view::{Carried, Counters, View};
-use tidegraph_exec::{Execution, Reservation};
+use tidegraph_exec::{Execution, Profile, Reservation};
 use tidegraph_opencypher::Command;
 use tidegraph_types::{ErrorCode, Version};
 
@@ -95,6 +95,14 @@ impl Transaction {
     }
 }
 
+/// What to answer about a request.
+enum Output<'r, 's> {
+    /// Its rows.
+    Rows(&'r mut Rows<'s>),
+    /// What the operators of its plan did.
+    Profile,
+}
+
 /// A request of a transaction that failed.
 struct Failed {
     error: Error,
@@ -159,18 +167,19 @@ impl Database {
             return Err(failed_before());
         }
         let deadline = self.deadline_of(query);
-        match prefix(query) {
+        let (query, profiles) = match prefix(query) {
             Some((Explain::Plan, text)) => return self.answer_plan(&Query { text, ..*query }),
-            Some((Explain::Profile, _)) => {
-                transaction.carried = None;
-                let message = "PROFILE cannot be part of a transaction: send it on its own";
-                return Err(Error::new(ErrorCode::UnsupportedOperation, message));
-            }
-            None => {}
-        }
+            Some((Explain::Profile, text)) => (Query { text, ..*query }, true),
+            None => (*query, false),
+        };
+        let query = &query;
         // Put back only after success.
         let mut carried = transaction.carried.take().ok_or_else(failed_before)?;
         if let Some(command) = command(query.language, query.text)? {
+            if profiles {
+                transaction.carried = Some(carried);
+                return self.answer_plan(query);
+            }
             let query = Query { read_only: query.read_only || transaction.read_only, ..*query };
             let answer = self.command_within(transaction, &carried, &command, &query, &deadline)?;
             transaction.carried = Some(carried);
@@ -201,7 +210,7 @@ impl Database {
                 snapshot,
                 carried,
                 transaction.counters,
-                rows,
+                if profiles { Output::Profile } else { Output::Rows(&mut *rows) },
             ) {
                 Ok((answer, kept)) => {
                     transaction.keep(kept, planned.writes)?;
@@ -259,17 +268,21 @@ impl Database {
         snapshot: &Snapshot,
         carried: Carried,
         earlier: Counters,
-        rows: &mut Rows<'_>,
+        output: Output<'_, '_>,
     ) -> Result<(Answer, Carried), Failed> {
         let apl = self.backend.reader(deadline.options());
         let (carried_bytes, generation) = (carried.bytes(), carried.generation());
         let view =
             View::resume(&*apl, self.backend.catalog(), snapshot.at, carried).streaming(self.options.streams);
         let entropy = PlatformEntropy(&*self.random);
-        let context = self.context(view, query, deadline, self.limits(), &entropy);
+        let mut context = self.context(view, query, deadline, self.limits(), &entropy);
         context.memory.charge(carried_bytes)?;
+        let now = || self.clock.now();
+        if let Output::Profile = output {
+            context.profile = Some(Profile::new(&now));
+        }
         let mut execution = Execution::new(&planned.plan, context)?;
-        let mut make = || {
+        let make = || {
             execution.perform_writes()?;
             let view = &execution.context().view;
             view.check_request()?;
@@ -277,8 +290,13 @@ impl Database {
             let counters = if planned.writes { view.counters().since(&earlier) } else { Counters::default() };
             let (columns, version) = (planned.columns.clone(), snapshot.at.version);
             let head = Head { columns, version, wrote, counters };
-            let rows = rows.take_all(&mut execution, &head, false, deadline)?;
-            let Head { columns, .. } = head;
+            let (columns, rows) = match output {
+                Output::Rows(rows) => {
+                    let rows = rows.take_all(&mut execution, &head, false, deadline)?;
+                    (head.columns, rows)
+                }
+                Output::Profile => (profile_columns(), profile_rows(&planned.plan, &mut execution)?),
+            };
             Ok(Answer { columns, rows, version, wrote, counters, repeated: false })
         };
         match make() {

@@ -4,9 +4,12 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use support::{ask, empty, open, refused, run};
-use tidegraph_engine::Parameters;
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
+use tidegraph_engine::plan::{Procedure, Procedures, Signature};
+use tidegraph_engine::{Database, InlineLimits, Language, Options, Parameters, Query};
 
 const CONSTRAINT: &str = "CREATE CONSTRAINT one_email FOR (n:User) REQUIRE n.email IS UNIQUE";
 const CODE: &str = "UniqueConstraintViolationException";
@@ -231,4 +234,60 @@ fn numbers_that_are_equal_are_not_unique() {
         let text = format!("UNWIND [{whole}, {float}] AS x RETURN count(DISTINCT x)");
         assert_eq!(run(&database, &text), ["1"], "{text}");
     }
+}
+
+/// A database with the procedure `test.meanwhile`, whose first call runs `texts` as requests of their own. Returns the
+/// number of its calls, too.
+fn with_meanwhile(texts: &'static [&'static str]) -> (Arc<Database>, Arc<AtomicU64>) {
+    let (database, calls) = (Arc::new(OnceLock::<Weak<Database>>::new()), Arc::new(AtomicU64::new(0)));
+    let (inner, counted) = (database.clone(), calls.clone());
+    let meanwhile = Procedure::new(Signature::new("test.meanwhile"), move |_, _| {
+        if counted.fetch_add(1, Ordering::Relaxed) == 0 {
+            let database = inner.get().and_then(Weak::upgrade).expect("it is open");
+            texts.iter().for_each(|text| drop(run(&database, text)));
+        }
+        Ok(())
+    });
+    let procedures = Procedures::default().with(meanwhile).expect("a procedure");
+    let opened = Database::open(Options { procedures, ..Options::default() }).expect("opens");
+    database.set(Arc::downgrade(&opened)).expect("set once");
+    (opened, calls)
+}
+
+/// The request reads a version at which the value has a holder, but no constraint. When it is checked there is a
+/// constraint, but no holder.
+#[test]
+fn a_value_that_breaks_the_constraint_at_no_version_is_not_refused() {
+    let (database, calls) = with_meanwhile(&["MATCH (n:User {email: 'a'}) DELETE n", CONSTRAINT]);
+    run(&database, "CREATE (:User {email: 'a'})");
+    run(&database, "CALL test.meanwhile() CREATE (:User {email: 'a'})");
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    assert_eq!(run(&database, "MATCH (n:User) RETURN n.email"), ["a"]);
+    // There is nothing newer to look at now.
+    assert!(refused(&database, "CALL test.meanwhile() CREATE (:User {email: 'a'})").starts_with(CODE));
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_request_on_the_short_path_is_not_refused_either() {
+    let (database, calls) = with_meanwhile(&["MATCH (n:User {email: 'a'}) DELETE n", CONSTRAINT]);
+    run(&database, "CREATE (:User {email: 'a'})");
+    let (text, none) = ("CALL test.meanwhile() CREATE (:User {email: 'a'})", Parameters::default());
+    let query = Query::new(Language::OpenCypher, text, &none);
+    // The short path takes texts that were planned.
+    database.explain(Language::OpenCypher, text).expect("a plan");
+    let limits = InlineLimits { time: std::time::Duration::from_secs(60), memory_bytes: 1 << 20, rows: 10 };
+    assert!(database.query_inline(&query, limits).is_none());
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    database.query(&query).expect("no vertex has the value");
+}
+
+/// What is refused at the newest version, too, is refused with that version's reason.
+#[test]
+fn a_value_that_breaks_the_constraint_at_the_newest_version_is_refused() {
+    let (database, calls) = with_meanwhile(&["CREATE (:Other)", CONSTRAINT]);
+    run(&database, "CREATE (:User {`~id`: 'x', email: 'a'})");
+    let message = refused(&database, "CALL test.meanwhile() CREATE (:User {email: 'a'})");
+    assert!(message.starts_with(CODE) && message.contains("\"x\""), "{message}");
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
 }

@@ -98,6 +98,22 @@ fn procedures_are_called_with_their_arguments() {
 }
 
 #[test]
+fn functions_are_listed() {
+    let database = open(&Arc::default());
+    let text = "CALL dbms.functions() YIELD name, signature, category, aggregating \
+                WHERE name IN ['toUpper', 'count'] RETURN name, signature, aggregating ORDER BY name";
+    let row = |name: &str, aggregates: bool| {
+        vec![name.into(), Value::string(format!("{name}()")), Value::Bool(aggregates)]
+    };
+    assert_eq!(ask(&database, text), [row("count", true), row("toUpper", false)]);
+    let counts =
+        "CALL dbms.functions() YIELD name, description RETURN count(DISTINCT name), count(description)";
+    let listed = ask(&database, "SHOW FUNCTIONS").len() as i64;
+    assert_eq!(ask(&database, counts), [[Value::Long(listed), Value::Long(listed)]]);
+    assert_eq!(ask(&database, "SHOW PROCEDURES YIELD name WHERE name = 'dbms.functions'").len(), 1);
+}
+
+#[test]
 fn parameters_are_arguments_of_a_call_without_parentheses() {
     let database = open(&Arc::default());
     let answer = with(&database, "CALL test.countdown", &[("from", 2.into())]).unwrap();

@@ -33,6 +33,41 @@ impl Graph {
     }
 }
 
+/// Neo4j's drivers send each text of `execute_query` in a transaction.
+#[test]
+fn a_profile_is_a_request_of_a_transaction() {
+    let graph = Graph::new();
+    graph.rows("CREATE (:P {n: 1})");
+    let mut transaction = begin();
+    graph.within(&mut transaction, "CREATE (:P {n: 2})");
+    let none = Parameters::default();
+    let profile = cypher("PROFILE MATCH (p:P) SET p.n = p.n + 10 RETURN p.n", &none);
+    let answer = graph.database.query_within(&mut transaction, &profile).expect("a profile");
+    assert_eq!(&*answer.columns[0], "operator");
+    assert!(answer.wrote && answer.counters.properties_written == 2, "{:?}", answer.counters);
+    let scans = |row: &&Vec<Value>| row[0].as_str().is_some_and(|line| line.contains("scan vertices"));
+    let scan = answer.rows.iter().find(scans).expect("a scan");
+    assert_eq!(scan[2], Value::Long(2), "{:?}", answer.rows);
+    let explained = graph.within(&mut transaction, "EXPLAIN MATCH (p:P) DELETE p");
+    assert!(explained.len() > 1 && explained[0].len() == 1);
+    // A command has no operators.
+    assert_eq!(graph.within(&mut transaction, "PROFILE SHOW INDEXES"), [["SHOW INDEXES".into()]]);
+    let read = "MATCH (p:P) RETURN p.n ORDER BY p.n";
+    assert_eq!(graph.within(&mut transaction, read), [[Value::Long(11)], [Value::Long(12)]]);
+    graph.database.commit_transaction(transaction).expect("it is committed");
+    assert_eq!(graph.rows(read), [[Value::Long(11)], [Value::Long(12)]]);
+}
+
+#[test]
+fn a_profile_of_a_transaction_keeps_its_rules() {
+    let graph = Graph::new();
+    let mut reads = Transaction::new(None, None, true);
+    assert_eq!(graph.refused(&mut reads, "PROFILE CREATE (:P)"), ErrorCode::MethodNotAllowed);
+    let mut failed = begin();
+    assert_eq!(graph.refused(&mut failed, "PROFILE RETURN 1 + {}"), ErrorCode::InvalidArgument);
+    assert_eq!(graph.refused(&mut failed, "RETURN 1"), ErrorCode::BadRequest);
+}
+
 const INDEX: &str = "CREATE INDEX names FOR (p:P) ON (p.name)";
 
 fn begin() -> Transaction {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::time::Duration;
-use tidegraph_plan::{Arithmetic, Comparison, Length, Quantifier, Shortest, TypeTest};
+use tidegraph_plan::{Arithmetic, Comparison, Function, Length, Quantifier, Shortest, TypeTest};
 use tidegraph_types::{Direction, Str};
 
 /// A byte offset into the text. All places are equal, as the module explains.
@@ -289,6 +289,10 @@ impl LabelTest {
 pub struct PathPattern {
     /// `p`.
     pub variable: Option<Name>,
+    /// Whether `p = ` is inside the parentheses around the path, whose `WHERE` then sees it.
+    pub named_inside: bool,
+    /// `REPEATABLE ELEMENTS`: whether a relationship may match what another one of the clause matches.
+    pub repeats: bool,
     /// `shortestPath` or `allShortestPaths` around it, or a selector before it.
     pub shortest: Option<Shortest>,
     /// `SHORTEST k` and its kin before a path of one quantified path pattern.
@@ -307,7 +311,7 @@ pub struct PathPattern {
     pub place: Place,
 }
 
-/// Elements that a path may repeat; no relationship occurs twice in one MATCH in any case.
+/// Elements that a path may repeat; without `REPEATABLE ELEMENTS` no relationship occurs twice in one MATCH in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathMode {
     /// Nodes and relationships.
@@ -316,6 +320,24 @@ pub enum PathMode {
     Trail,
     /// None.
     Acyclic,
+    /// None, except that the last node may be the first.
+    Simple,
+}
+
+impl PathMode {
+    /// Whether a path has no relationship twice.
+    pub(crate) fn is_trail(self) -> bool {
+        self != Self::Walk
+    }
+
+    /// Returns the test that a path of the mode passes.
+    pub(crate) fn test(self) -> Option<Function> {
+        match self {
+            Self::Walk | Self::Trail => None,
+            Self::Acyclic => Some(Function::PathIsSimple),
+            Self::Simple => Some(Function::PathIsSimpleOrCycle),
+        }
+    }
 }
 
 /// The number of paths, or of their lengths (`groups`), that a selector chooses between two vertices.

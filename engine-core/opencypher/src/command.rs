@@ -40,6 +40,8 @@ pub enum Command {
         /// `None`: the rows are the answer.
         over_rows: Option<Box<Plan>>,
     },
+    /// Several of `SHOW TRANSACTIONS …` and `TERMINATE TRANSACTIONS …`, each run for every row of the one before.
+    Composed(Vec<TransactionCommand>),
     /// `TERMINATE TRANSACTIONS …`
     Terminate {
         /// A plan over one row without columns, whose values are ids or lists of ids.
@@ -47,6 +49,21 @@ pub enum Command {
         /// As that of `Show`.
         over_rows: Option<Box<Plan>>,
     },
+}
+
+/// A command about transactions among several.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TransactionCommand {
+    /// Whether it ends the transactions; otherwise it shows them.
+    pub terminates: bool,
+    /// A plan over one row with the columns of the commands before, whose values are ids or lists of ids. `None`: all
+    /// transactions are shown.
+    pub ids: Option<Box<Plan>>,
+    /// `YIELD`: positions in the command's own columns.
+    pub yields: Vec<usize>,
+    /// A plan over rows, as that of `Show`: the columns of the commands before, then the yielded ones. Its columns are those
+    /// of the next command's rows, or of the answer.
+    pub over_rows: Box<Plan>,
 }
 
 /// Columns of `TERMINATE TRANSACTIONS`.
@@ -110,7 +127,7 @@ impl Command {
     pub fn writes(&self) -> bool {
         match self {
             Self::Create { .. } | Self::Drop { .. } => true,
-            Self::Show { .. } | Self::Terminate { .. } => false,
+            Self::Show { .. } | Self::Terminate { .. } | Self::Composed(_) => false,
         }
     }
 }
@@ -149,6 +166,15 @@ impl fmt::Display for Command {
                     write!(f, "\n{ids}")?;
                 }
                 over_rows.as_ref().map_or(Ok(()), |plan| write!(f, "\n{plan}"))
+            }
+            Self::Composed(parts) => {
+                for (at, TransactionCommand { terminates, ids, over_rows, .. }) in parts.iter().enumerate() {
+                    let verb = if *terminates { "TERMINATE" } else { "SHOW" };
+                    write!(f, "{}{verb} TRANSACTIONS", if at > 0 { "\n" } else { "" })?;
+                    ids.as_ref().map_or(Ok(()), |ids| write!(f, "\n{ids}"))?;
+                    write!(f, "\n{over_rows}")?;
+                }
+                Ok(())
             }
             Self::Terminate { ids, over_rows } => {
                 write!(f, "TERMINATE TRANSACTIONS\n{ids}")?;

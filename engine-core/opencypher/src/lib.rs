@@ -22,7 +22,7 @@ mod parser;
 mod prefix;
 mod token;
 
-pub use command::{Command, Show, TERMINATED_COLUMNS};
+pub use command::{Command, Show, TERMINATED_COLUMNS, TransactionCommand};
 pub use prefix::Prefix;
 use tidegraph_plan::{BatchedPlan, FrontEndError, Limits, Plan, Procedures};
 

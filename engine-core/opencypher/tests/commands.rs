@@ -67,6 +67,41 @@ fn commands_about_transactions() {
 }
 
 #[test]
+fn commands_about_transactions_are_composed() {
+    for (text, parts, columns) in [
+        (
+            "SHOW TRANSACTIONS YIELD transactionId AS id, username WHERE username <> 'a' \
+             TERMINATE TRANSACTIONS id YIELD message",
+            vec![(false, false, vec![1, 4]), (true, true, vec![2])],
+            vec!["id", "message", "username"],
+        ),
+        (
+            "terminate transaction 'a' yield transactionId as t show transactions t yield status \
+             order by t limit 3 return status, t;",
+            vec![(true, true, vec![0]), (false, true, vec![7])],
+            vec!["status", "t"],
+        ),
+        (
+            "SHOW TRANSACTIONS YIELD transactionId AS a SHOW TRANSACTIONS YIELD transactionId AS b \
+             TERMINATE TRANSACTIONS [a, b] YIELD * RETURN count(*) AS n",
+            vec![(false, false, vec![1]), (false, false, vec![1]), (true, true, vec![0, 1, 2])],
+            vec!["n"],
+        ),
+    ] {
+        let Ok(Some(Command::Composed(found))) = command(text) else { panic!("{text}: {:?}", command(text)) };
+        let shown: Vec<_> =
+            found.iter().map(|part| (part.terminates, part.ids.is_some(), part.yields.clone())).collect();
+        assert_eq!(shown, parts, "{text}");
+        let last = found.last().expect("a part");
+        let mut names: Vec<&str> = last.over_rows.columns.iter().map(|column| &*column.name).collect();
+        if !text.contains("return") {
+            names.sort_unstable();
+        }
+        assert_eq!(names, columns, "{text}");
+    }
+}
+
+#[test]
 fn queries_are_none() {
     for text in [
         "CREATE (n)",
@@ -138,7 +173,31 @@ fn refused() {
         ("SHOW TRANSACTIONS 'a' WHERE protocol = 'x'", "variable `protocol` is not defined at 1:29"),
         (
             "SHOW TRANSACTIONS YIELD transactionId AS id TERMINATE TRANSACTIONS id",
-            "not supported yet: TERMINATE after SHOW (send the ids in a second command) at 1:45",
+            "unexpected end of the query, expected YIELD at 1:70",
+        ),
+        (
+            "SHOW TRANSACTIONS WHERE status = 'Running' TERMINATE TRANSACTIONS 'a' YIELD message",
+            "unexpected 'WHERE', expected YIELD at 1:19",
+        ),
+        (
+            "SHOW TRANSACTIONS YIELD transactionId TERMINATE TRANSACTIONS transactionId YIELD transactionId",
+            "variable `transactionId` is already declared at 1:82",
+        ),
+        (
+            "SHOW TRANSACTIONS YIELD username TERMINATE TRANSACTIONS transactionId YIELD message",
+            "variable `transactionId` is not defined at 1:57",
+        ),
+        (
+            "SHOW TRANSACTIONS YIELD transactionId AS a TERMINATE TRANSACTIONS a YIELD status",
+            "variable `status` is not defined at 1:75",
+        ),
+        (
+            "SHOW TRANSACTIONS YIELD transactionId + '' AS a TERMINATE TRANSACTIONS a YIELD message",
+            "YIELD of several commands takes names of columns at 1:39",
+        ),
+        (
+            "SHOW TRANSACTIONS YIELD transactionId AS a RETURN a TERMINATE TRANSACTIONS a YIELD message",
+            "unexpected 'TERMINATE', expected the end of the command at 1:53",
         ),
         ("SHOW INDEXES YIELD nothing", "variable `nothing` is not defined at 1:20"),
         ("SHOW INDEXES WHERE x", "variable `x` is not defined at 1:20"),

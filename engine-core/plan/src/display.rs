@@ -261,6 +261,7 @@ fn describe(op: &Op) -> String {
             edges,
             groups,
             exclude,
+            repeats: may_repeat,
             selection,
             ..
         } => {
@@ -279,6 +280,9 @@ fn describe(op: &Op) -> String {
             }
             if !exclude.is_empty() {
                 let _ = write!(text, " without [{}]", slots(exclude));
+            }
+            if *may_repeat {
+                text.push_str(" with edges again");
             }
             describe_selection(&mut text, selection.as_ref());
             text

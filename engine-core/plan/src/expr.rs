@@ -211,6 +211,8 @@ pub enum Function {
     PathLabel,
     /// Whether no object occurs in the path twice.
     PathIsSimple,
+    /// Whether no object occurs in the path twice, except that its last vertex may be its first.
+    PathIsSimpleOrCycle,
     /// Makes an openCypher path. Args alternate between a vertex and an edge, or a list of edges of a variable length
     /// pattern, whose inner vertices are derived.
     MakePath,

@@ -340,7 +340,7 @@ pub enum Op {
         /// then, and the least length at most 1.
         ends_only: bool,
     },
-    /// A row for each walk from `from` that repeats `body`, and repeats no edge.
+    /// A row for each walk from `from` that repeats `body`.
     QuantifiedPath {
         /// The input.
         input: Box<Op>,
@@ -368,6 +368,8 @@ pub enum Op {
         groups: Vec<(Slot, Slot)>,
         /// Slots of edges, or of lists of edges, that the walk must not use.
         exclude: Vec<Slot>,
+        /// Whether a walk may have an edge twice.
+        repeats: bool,
         /// Which of the walks between two vertices are yielded; `None`: all.
         selection: Option<Selection>,
         /// Input slots that the body uses, as a pass finds; `None`: all slots.

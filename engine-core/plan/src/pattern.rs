@@ -11,7 +11,8 @@ pub struct MatchPattern {
     pub nodes: Vec<PatternNode>,
     /// Edges. Two of them never match the same edge, unless they are of different clauses.
     pub edges: Vec<PatternEdge>,
-    /// The clause of each edge, if there are several; edges beyond the end are of clause 0.
+    /// The clause of each edge, if there are several; edges beyond the end are of clause 0. An edge that may match what
+    /// another one of its clause matches has a number of its own.
     pub clauses: Vec<u32>,
     /// `p = (…)-[…]-(…)`.
     pub paths: Vec<NamedPath>,
@@ -92,6 +93,8 @@ pub struct PatternBody {
     pub groups: Vec<(Slot, Slot)>,
     /// Which of the paths between two vertices match; `None`: all.
     pub selection: Option<Selection>,
+    /// Whether an edge may occur in several repetitions.
+    pub repeats: bool,
 }
 
 /// Chooses some of the paths between two vertices, the shortest first.

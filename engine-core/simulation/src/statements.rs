@@ -116,8 +116,8 @@ impl History {
         (from..=to.min(last)).any(|version| holds(self.at(Version(version)), &self.indexes[version as usize]))
     }
 
-    /// Whether items at some version of a range break the constraint of that version or of a later one. Who checks them at
-    /// an older version reads the newest constraints.
+    /// Whether items at some version of a range break the constraint of that version or of a later one. A load reads the
+    /// values of the version at which it began, and the newest constraints.
     pub fn some_under_constraint(
         &self,
         versions: RangeInclusive<u64>,
@@ -210,9 +210,10 @@ impl FinishedStatement {
             return Err(self.wrong(Invariant::Flt2, &format!("the log has it at {tagged:?}")));
         }
         let expected = match (code, &self.statement) {
-            (ErrorCode::UniqueViolation, Statement::Put { id, key, .. }) => {
-                history.some_under_constraint(self.versions(), |items| items.has_other(id, KEY, *key))
-            }
+            (ErrorCode::UniqueViolation, Statement::Put { id, key, .. }) => history
+                .some(self.versions(), |items, indexes| {
+                    indexes.contains_key(CONSTRAINT) && items.has_other(id, KEY, *key)
+                }),
             (ErrorCode::UniqueViolation, Statement::CreateConstraint) => {
                 history.some(self.versions(), |items, _| items.duplicate(KEY).is_some())
             }

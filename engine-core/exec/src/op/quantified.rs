@@ -1,4 +1,4 @@
-//! Quantified path patterns: walks that repeat a subplan, in which no edge occurs twice.
+//! Quantified path patterns: walks that repeat a subplan, in which no edge occurs twice unless the pattern allows it.
 //!
 //! The search is depth first, by pieces, as in `var_expand`. Level 0 is the input batch. Level n holds a piece of the
 //! walks of n repetitions, and the subplan that extends them, which stops after each piece until the walks of that piece
@@ -9,7 +9,8 @@
 //! order of their lengths; all levels are kept, charged to the query.
 //!
 //! Walks end, because each repetition has an edge and no edge occurs twice; but their number grows exponentially with
-//! the edges. Each step looks at the time limit.
+//! the edges. Each step looks at the time limit. Where edges may occur again, a bound of the length ends walks, or a
+//! selection that follows each vertex only once.
 
 mod selection;
 
@@ -48,6 +49,7 @@ pub(super) struct QuantifiedPath<'p> {
     edges: Option<Slot>,
     groups: &'p [(Slot, Slot)],
     exclude: &'p [Slot],
+    repeats: bool,
     uses: Option<&'p [Slot]>,
     chosen: Option<Chosen<'p>>,
     batch: Option<Batch>,
@@ -134,6 +136,7 @@ impl<'p> QuantifiedPath<'p> {
             edges,
             groups,
             exclude,
+            repeats,
             selection,
             uses,
             ..
@@ -160,8 +163,11 @@ impl<'p> QuantifiedPath<'p> {
             edges: *edges,
             groups,
             exclude,
+            repeats: *repeats,
             uses: uses.as_deref(),
-            chosen: selection.as_ref().map(|selection| Chosen::new(selection, *length, steps.len())),
+            chosen: selection
+                .as_ref()
+                .map(|selection| Chosen::new(selection, *length, steps.len(), *repeats)),
             batch: None,
             levels: vec![],
             waiting: vec![],
@@ -300,7 +306,8 @@ impl<'p> QuantifiedPath<'p> {
     fn is_used(&self, found: &Batch, at: usize, parent: u32, row: u32) -> bool {
         self.steps.iter().filter_map(|slot| found.column(*slot)?.edge(at)).any(|edge| {
             let mut walk = parent as usize;
-            for level in self.levels[1..].iter().rev() {
+            let before = if self.repeats { &[] } else { &self.levels[1..] };
+            for level in before.iter().rev() {
                 if level.steps.iter().any(|step| step.edge(walk).is_some_and(|e| e.sid == edge.sid)) {
                     return true;
                 }

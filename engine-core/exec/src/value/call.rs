@@ -12,6 +12,7 @@ fn takes_null(function: Function) -> bool {
         function,
         Function::PathAppend
             | Function::PathIsSimple
+            | Function::PathIsSimpleOrCycle
             | Function::PathSelectAll
             | Function::MapGet
             | Function::MakeMap
@@ -67,7 +68,11 @@ pub(crate) fn call(
             // An empty path.
             Value::Unbound => Value::Bool(true),
             Value::Null => Value::Null,
-            other => path::is_simple(name, other)?,
+            other => path::is_simple(name, other, false)?,
+        },
+        F::PathIsSimpleOrCycle => match first {
+            Value::Unbound | Value::Null => first.clone(),
+            other => path::is_simple(name, other, true)?,
         },
         F::MakePath => path::make(name, &args)?,
         F::PathSelectAll => path::select_all(name, first, &args[1])?,

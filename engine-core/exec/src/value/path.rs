@@ -80,9 +80,16 @@ pub(crate) fn add_labels(name: &'static str, args: Vec<Value>) -> Result<Value, 
     Ok(Value::Path(labelled))
 }
 
-/// Whether a path holds no object twice.
-pub(crate) fn is_simple(name: &'static str, value: &Value) -> Result<Value, Error> {
-    let objects = &path(name, value)?.objects;
+/// Whether a path holds no object twice; with `may_close` its last object may be its first.
+pub(crate) fn is_simple(name: &'static str, value: &Value, may_close: bool) -> Result<Value, Error> {
+    let mut objects = &path(name, value)?.objects[..];
+    if let [first, others @ .., last] = objects
+        && may_close
+        && first == last
+        && !others.is_empty()
+    {
+        objects = &objects[1..];
+    }
     // Most paths are short: comparing is cheaper than hashing.
     let simple = if objects.len() <= 12 {
         objects.iter().enumerate().all(|(at, object)| !objects[..at].contains(object))

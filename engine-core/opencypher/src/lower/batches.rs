@@ -163,7 +163,7 @@ fn rest<'a>(
 }
 
 /// Lowers a query over rows from the parameter, which have these columns.
-pub(crate) fn over_rows(query: &Query, columns: &[&'static str], limits: &Limits<'_>) -> Result<Plan> {
+pub(crate) fn over_rows(query: &Query, columns: &[&str], limits: &Limits<'_>) -> Result<Plan> {
     let Some(part) = query.parts.first() else { return Err(Fault::syntax(0, "no query")) };
     clause_order::check(&part.clauses, Role::Query)?;
     let carried: Vec<Carried<'_>> = columns.iter().map(|name| Carried::variable(name, Types::DATA)).collect();

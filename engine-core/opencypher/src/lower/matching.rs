@@ -86,10 +86,12 @@ impl<'a> Lowering<'a> {
         patterns: &'a [PathPattern],
         mut matched: Matched,
     ) -> Result<Op> {
-        let chooses = |path: &&PathPattern| path.choice.is_some();
+        // GQL: whether two paths share a relationship would depend on the choice, and the choice on that.
+        let chooses = |path: &&PathPattern| path.choice.is_some() && !path.repeats;
         if let Some(path) = patterns.iter().find(chooses).filter(|_| patterns.len() > 1) {
-            let construct = "SHORTEST or ANY beside other paths of the same MATCH";
-            return Err(Fault::unsupported(path.place.0, construct));
+            let message = "a selector beside other paths of the same MATCH is not allowed, expected \
+                           MATCH REPEATABLE ELEMENTS, or a MATCH for each path";
+            return Err(Fault::syntax(path.place.0, message));
         }
         if let Some(place) = patterns.iter().find(|path| path.shortest.is_some()).map(|path| path.place.0) {
             return self.shortest_rows(input, matched, place);

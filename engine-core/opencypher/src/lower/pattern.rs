@@ -132,7 +132,7 @@ impl<'a> Lowering<'a> {
         let mut edges = 0;
         for path in paths {
             match &path.filter {
-                Some(filter) if path.choice.is_some() => self.accept(filter, edges, &mut matched.pattern)?,
+                _ if path.choice.is_some() => self.accept(path, edges, &mut matched.pattern)?,
                 Some(filter) => self.add_conditions(filter, &mut matched.conditions)?,
                 None => {}
             }
@@ -141,26 +141,52 @@ impl<'a> Lowering<'a> {
         Ok(matched)
     }
 
-    /// Lowers the WHERE of the parentheses behind a selector, whose pattern has one edge.
-    fn accept(&mut self, filter: &'a Tree, edge: usize, pattern: &mut MatchPattern) -> Result<()> {
+    /// Lowers what a path behind a selector has to be, whose pattern has one edge: its mode, and the WHERE of its
+    /// parentheses.
+    fn accept(&mut self, path: &'a PathPattern, edge: usize, pattern: &mut MatchPattern) -> Result<()> {
+        let Some(found) = pattern.edges.get(edge) else { return Ok(()) };
+        let ends = [found.left, found.right].map(|end| pattern.nodes.get(end).map(|node| node.slot));
+        let slots = [ends[0], Some(found.slot), ends[1]];
+        let whole = Expr::Call(Function::MakePath, slots.into_iter().flatten().map(Expr::Slot).collect());
+        let of_mode = path.mode.and_then(PathMode::test).map(|test| Expr::Call(test, vec![whole.clone()]));
+        let of_filter = path.filter.as_ref().map(|filter| self.accepted(filter, path, whole, pattern));
+        let conditions = of_mode.into_iter().chain(of_filter.transpose()?);
+        let body = pattern.edges.get_mut(edge).and_then(|edge| edge.body.as_mut());
+        if let Some(selection) = body.and_then(|body| body.selection.as_mut()) {
+            selection.accept = conditions.reduce(Expr::and);
+        }
+        Ok(())
+    }
+
+    /// Lowers the WHERE of the parentheses behind a selector. `whole`: makes the path.
+    fn accepted(
+        &mut self,
+        filter: &'a Tree,
+        path: &PathPattern,
+        whole: Expr,
+        pattern: &MatchPattern,
+    ) -> Result<Expr> {
         let before = std::mem::take(&mut self.pending);
         let condition = self.boolean(filter)?;
         if !std::mem::replace(&mut self.pending, before).is_empty() {
             let construct = "subquery inside the WHERE of a path behind a selector";
             return Err(Fault::unsupported(filter.place.0, construct));
         }
-        let mut names_path = false;
-        condition.for_each_slot(&mut |slot| names_path |= pattern.paths.iter().any(|path| path.slot == slot));
-        if names_path {
-            let message =
-                "the WHERE of a path behind a selector does not see the path, expected its variables";
-            return Err(Fault::syntax(filter.place.0, message));
+        let mut named = None;
+        condition.for_each_slot(&mut |slot| {
+            named = named.or(pattern.paths.iter().map(|path| path.slot).find(|path| *path == slot));
+        });
+        let own = path.variable.as_ref().filter(|_| path.named_inside);
+        let own = own.and_then(|name| self.find(&name.text)).map(|variable| variable.slot);
+        match named {
+            None => Ok(condition),
+            Some(slot) if Some(slot) == own => Ok(replaced(condition, slot, &whole)),
+            Some(_) => {
+                let message = "the WHERE of a path behind a selector does not see the path, expected its \
+                               variables, or the name inside the parentheses";
+                Err(Fault::syntax(filter.place.0, message))
+            }
         }
-        let body = pattern.edges.get_mut(edge).and_then(|edge| edge.body.as_mut());
-        if let Some(selection) = body.and_then(|body| body.selection.as_mut()) {
-            selection.accept = Some(condition);
-        }
-        Ok(())
     }
 
     /// Lowers the WHERE of a quantified relationship, in which its name means each relationship. Returns the local slot of
@@ -218,18 +244,23 @@ impl<'a> Lowering<'a> {
                 let message = "shortestPath() takes a pattern of one relationship";
                 return Err(Fault::syntax(path.place.0, message));
             }
+            // A selector chooses among the paths that pass.
+            let test = path.mode.and_then(PathMode::test).filter(|_| path.choice.is_none());
             let named = match &path.variable {
                 Some(name) => {
                     let slot = self.declare_new(name, Types::PATH)?;
                     shape.matched.new.push(slot);
                     Some(slot)
                 }
-                None => (path.mode == Some(PathMode::Acyclic)).then(|| self.slot()),
+                None => test.map(|_| self.slot()),
             };
+            if path.repeats {
+                let all = shape.matched.pattern.edges.len();
+                shape.repeat_elements(first_edge..all, path.mode.is_some_and(PathMode::is_trail));
+            }
             if let Some(slot) = named {
-                if path.mode == Some(PathMode::Acyclic) {
-                    let is_simple = Expr::Call(Function::PathIsSimple, vec![Expr::Slot(slot)]);
-                    require(&mut shape.matched.pattern, is_simple);
+                if let Some(test) = test {
+                    require(&mut shape.matched.pattern, Expr::Call(test, vec![Expr::Slot(slot)]));
                 }
                 let edges = (first_edge..shape.matched.pattern.edges.len()).map(|e| (e, true)).collect();
                 shape.matched.pattern.paths.push(NamedPath { slot, start, edges });
@@ -340,7 +371,7 @@ impl<'a> Lowering<'a> {
             let message = "shortestPath() takes a pattern of one relationship";
             return Err(Fault::syntax(tree.place.0, message));
         }
-        let names = group.nodes.iter().map(|node| &node.variable);
+        let names = group.nodes.iter().map(|node| &node.variable).chain([&group.variable]);
         for name in names.chain(group.edges.iter().map(|edge| &edge.variable)).flatten() {
             if self.find(&name.text).is_some() {
                 return Err(already_declared(name));
@@ -393,7 +424,15 @@ impl<'a> Lowering<'a> {
             filter: None,
             length: tree.length,
             shortest: None,
-            body: Some(Box::new(PatternBody { plan, first, last, steps, groups, selection })),
+            body: Some(Box::new(PatternBody {
+                plan,
+                first,
+                last,
+                steps,
+                groups,
+                selection,
+                repeats: group.repeats,
+            })),
         })
     }
 
@@ -418,6 +457,16 @@ struct Shape {
     first_variable: usize,
     names: Names,
     matched: Matched,
+}
+
+impl Shape {
+    /// Lets each of these edges match what others match, or keeps them apart from the others only (`is_trail`).
+    fn repeat_elements(&mut self, edges: std::ops::Range<usize>, is_trail: bool) {
+        let clauses = &mut self.matched.pattern.clauses;
+        let next = clauses.iter().max().map_or(0, |last| last + 1);
+        let own = edges.len() as u32;
+        clauses.extend((0..own).map(|edge| if is_trail { next } else { next + edge }));
+    }
 }
 
 /// Returns the error that a variable is not of the type that its place needs.
@@ -463,6 +512,19 @@ pub(super) fn renamed(mut expr: Expr, from: Slot, to: Slot) -> Expr {
         expr.children_mut().into_iter().for_each(|child| rename(child, from, to));
     }
     rename(&mut expr, from, to);
+    expr
+}
+
+/// Returns an expression with another one in place of a slot.
+fn replaced(mut expr: Expr, slot: Slot, by: &Expr) -> Expr {
+    fn replace(expr: &mut Expr, slot: Slot, by: &Expr) {
+        if *expr == Expr::Slot(slot) {
+            *expr = by.clone();
+        } else {
+            expr.children_mut().into_iter().for_each(|child| replace(child, slot, by));
+        }
+    }
+    replace(&mut expr, slot, by);
     expr
 }
 

@@ -509,6 +509,12 @@ fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
     if path.mode.is_some() {
         return fault(path.place, format!("a path mode is not allowed in {clause}"));
     }
+    if path.named_inside {
+        return fault(
+            path.place,
+            format!("the name of a path inside parentheses is not allowed in {clause}"),
+        );
+    }
     if path.selector {
         return fault(path.place, format!("SHORTEST or ANY is not allowed in {clause}"));
     }

@@ -284,26 +284,38 @@ impl Parser<'_> {
 
     fn match_clause(&mut self, optional: bool) -> Result<ClauseKind> {
         self.expect_keyword(Keyword::Match)?;
-        self.match_mode()?;
-        let patterns = self.list_of(Self::path_pattern)?;
+        let repeats = self.match_mode()?;
+        let mut patterns = self.list_of(Self::path_pattern)?;
+        if repeats {
+            patterns.iter_mut().try_for_each(|path| self.repeat_elements(path))?;
+        }
         while self.at_word("USING") {
             self.match_hint()?;
         }
         Ok(ClauseKind::Match { optional, patterns, predicate: self.where_clause()? })
     }
 
-    /// `DIFFERENT RELATIONSHIPS`, the default, after `MATCH`.
-    fn match_mode(&mut self) -> Result<()> {
+    /// `DIFFERENT RELATIONSHIPS`, the default, or `REPEATABLE ELEMENTS` (`true`) after `MATCH`.
+    fn match_mode(&mut self) -> Result<bool> {
         if self.peek_at(1) != TokenKind::Word {
-            return Ok(());
+            return Ok(false);
         }
-        if self.at_word("REPEATABLE") {
-            return Err(Fault::unsupported(self.place().0, "match mode REPEATABLE ELEMENTS"));
+        for (mode, [several, one], repeats) in [
+            ("DIFFERENT", ["RELATIONSHIPS", "RELATIONSHIP"], false),
+            ("REPEATABLE", ["ELEMENTS", "ELEMENT"], true),
+        ] {
+            if self.accept_word(mode) {
+                // GQL's long form: `REPEATABLE ELEMENT BINDINGS`.
+                return match self.accept_word(several) || self.accept_word(one) {
+                    true => {
+                        self.accept_word("BINDINGS");
+                        Ok(repeats)
+                    }
+                    false => Err(self.unexpected(several)),
+                };
+            }
         }
-        if self.accept_word("DIFFERENT") && !self.accept_word("RELATIONSHIPS") {
-            return Err(self.unexpected("RELATIONSHIPS"));
-        }
-        Ok(())
+        Ok(false)
     }
 
     /// `USING INDEX n:Label(key)`, `USING SCAN n:Label`, `USING JOIN ON n`: the planner chooses by its statistics instead.

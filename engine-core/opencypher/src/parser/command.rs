@@ -1,8 +1,8 @@
 //! Commands: `CREATE INDEX …`, `DROP CONSTRAINT …`, `SHOW INDEXES`, `TERMINATE TRANSACTIONS …` …
 
 use super::Parser;
-use crate::ast::{Clause, ClauseKind, Place, Projection, Query, SingleQuery};
-use crate::command::{Command, Show, TERMINATED_COLUMNS};
+use crate::ast::{Clause, ClauseKind, ExprKind, Place, Projection, Query, SingleQuery};
+use crate::command::{Command, Show, TERMINATED_COLUMNS, TransactionCommand};
 use crate::fault::{Fault, Result};
 use crate::lower;
 use crate::token::{Keyword, TokenKind};
@@ -190,6 +190,7 @@ impl Parser<'_> {
     }
 
     fn show(&mut self) -> Result<Option<Command>> {
+        let start = self.at - 1;
         self.accept_keyword(Keyword::All);
         let names = [
             ("INDEXES", Show::Indexes),
@@ -217,26 +218,75 @@ impl Parser<'_> {
             return Ok(None);
         };
         let what = match what {
-            Show::Transactions(_) if !self.ends_ids() => Show::Transactions(Some(self.transaction_ids()?)),
+            Show::Transactions(_) if !self.ends_ids() => Show::Transactions(Some(self.transaction_ids(&[])?)),
             other => other,
         };
         let columns = if self.at_word("YIELD") { what.columns() } else { what.brief_columns() };
         let over_rows = self.over_rows(columns)?;
-        if self.at_word("TERMINATE") {
-            return Err(self.unsupported("TERMINATE after SHOW (send the ids in a second command)"));
+        if matches!(what, Show::Transactions(_)) && self.transactions_ahead() {
+            return self.composed(start).map(Some);
         }
         Ok(Some(Command::Show { what, over_rows }))
     }
 
     fn terminate(&mut self) -> Result<Option<Command>> {
+        let start = self.at - 1;
         if !self.accept_word("TRANSACTIONS") && !self.accept_word("TRANSACTION") {
             return Ok(None);
         }
         if self.ends_ids() {
             return Err(self.unexpected("the id of a transaction"));
         }
-        let ids = self.transaction_ids()?;
-        Ok(Some(Command::Terminate { ids, over_rows: self.over_rows(TERMINATED_COLUMNS)? }))
+        let ids = self.transaction_ids(&[])?;
+        let over_rows = self.over_rows(TERMINATED_COLUMNS)?;
+        if self.transactions_ahead() {
+            return self.composed(start).map(Some);
+        }
+        Ok(Some(Command::Terminate { ids, over_rows }))
+    }
+
+    /// Whether another command about transactions follows.
+    fn transactions_ahead(&self) -> bool {
+        self.at_word("SHOW") || self.at_word("TERMINATE")
+    }
+
+    /// `SHOW TRANSACTIONS YIELD … TERMINATE TRANSACTIONS … YIELD … RETURN …`, from the token `start` on. Each command sees
+    /// the names that those before it yield.
+    fn composed(&mut self, start: usize) -> Result<Command> {
+        self.at = start;
+        let (mut parts, mut names): (Vec<TransactionCommand>, Vec<Str>) = (vec![], vec![]);
+        loop {
+            let terminates = self.accept_word("TERMINATE");
+            if !terminates {
+                self.expect_word("SHOW")?;
+            }
+            if !self.accept_word("TRANSACTION") {
+                self.expect_word("TRANSACTIONS")?;
+            }
+            let ids = match self.ends_ids() {
+                true if terminates => return Err(self.unexpected("the id of a transaction")),
+                true => None,
+                false => Some(self.transaction_ids(&names)?),
+            };
+            let place = self.place();
+            self.expect_word("YIELD")?;
+            let mut yielded = self.projection()?;
+            let all = Show::Transactions(None);
+            let columns = if terminates { TERMINATED_COLUMNS } else { all.columns() };
+            let yields = yielded_columns(&mut yielded, columns, &mut names, place)?;
+            yielded.predicate = self.where_clause()?;
+            let mut clauses = vec![Clause { kind: ClauseKind::With(Box::new(yielded)), place }];
+            let (ends, place) = (!self.transactions_ahead(), self.place());
+            let returns = ends && self.accept_keyword(Keyword::Return);
+            let last = if returns { self.projection()? } else { Projection::star() };
+            clauses.push(Clause { kind: ClauseKind::Return(Box::new(last)), place });
+            let over_rows = self.plan_over(clauses, &borrowed(&names), place)?;
+            names = over_rows.columns.iter().map(|column| column.name.clone()).collect();
+            parts.push(TransactionCommand { terminates, ids, yields, over_rows });
+            if ends {
+                return Ok(Command::Composed(parts));
+            }
+        }
     }
 
     /// Whether no ids of transactions follow.
@@ -248,22 +298,22 @@ impl Parser<'_> {
             )
     }
 
-    /// Ids of transactions: expressions without variables.
-    fn transaction_ids(&mut self) -> Result<Box<Plan>> {
+    /// Ids of transactions: expressions over these names.
+    fn transaction_ids(&mut self, names: &[Str]) -> Result<Box<Plan>> {
         let place = self.place();
         let items = self.list_of(Self::item)?;
         let ids = ClauseKind::Return(Box::new(Projection { star: false, items, ..Projection::star() }));
-        self.plan_over(vec![Clause { kind: ids, place }], &[], place)
+        self.plan_over(vec![Clause { kind: ids, place }], &borrowed(names), place)
     }
 
     /// A plan over the rows of a command; `None` if no clause follows it.
-    fn over_rows(&mut self, columns: &[&'static str]) -> Result<Option<Box<Plan>>> {
+    fn over_rows(&mut self, columns: &[&str]) -> Result<Option<Box<Plan>>> {
         let place = self.place();
         let clauses = self.show_clauses(place)?;
         if clauses.is_empty() { Ok(None) } else { self.plan_over(clauses, columns, place).map(Some) }
     }
 
-    fn plan_over(&self, clauses: Vec<Clause>, columns: &[&'static str], place: Place) -> Result<Box<Plan>> {
+    fn plan_over(&self, clauses: Vec<Clause>, columns: &[&str], place: Place) -> Result<Box<Plan>> {
         let query = Query { parts: vec![SingleQuery { clauses, place }], union_all: false, timeout: None };
         lower::batches::over_rows(&query, columns, self.limits).map(Box::new)
     }
@@ -286,4 +336,40 @@ impl Parser<'_> {
         clauses.push(Clause { kind: ClauseKind::Return(Box::new(last)), place });
         Ok(clauses)
     }
+}
+
+/// Replaces the items of a YIELD by `*`, and returns the positions of the columns that they name. Adds their new names.
+fn yielded_columns(
+    yielded: &mut Projection,
+    columns: &[&str],
+    names: &mut Vec<Str>,
+    place: Place,
+) -> Result<Vec<usize>> {
+    let mut found: Vec<(usize, Str, Place)> = vec![];
+    if yielded.star {
+        found.extend(columns.iter().enumerate().map(|(at, name)| (at, Str::from(*name), place)));
+    }
+    for item in &yielded.items {
+        let place = item.expr.place;
+        let ExprKind::Variable(name) = &item.expr.kind else {
+            return Err(Fault::syntax(place.0, "YIELD of several commands takes names of columns"));
+        };
+        let Some(at) = columns.iter().position(|column| *column == &**name) else {
+            return Err(Fault::syntax(place.0, format!("variable `{name}` is not defined")));
+        };
+        found.push((at, item.alias.as_ref().map_or_else(|| name.clone(), |alias| alias.text.clone()), place));
+    }
+    (yielded.star, yielded.items) = (true, vec![]);
+    let add = |(at, name, place): (usize, Str, Place)| {
+        if names.contains(&name) {
+            return Err(Fault::syntax(place.0, format!("variable `{name}` is already declared")));
+        }
+        names.push(name);
+        Ok(at)
+    };
+    found.into_iter().map(add).collect()
+}
+
+fn borrowed(names: &[Str]) -> Vec<&str> {
+    names.iter().map(|name| &**name).collect()
 }

@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
         let shortest = self.shortest_ahead();
         let selector = self.selector()?;
-        let mode = self.path_mode(selector.is_some())?;
+        let mode = self.path_mode()?;
         let mut path = match (shortest, selector) {
             (Some(shortest), None) => self.shortest_path(shortest)?,
             (_, None) => self.path_chain()?,
@@ -29,8 +29,11 @@ impl Parser<'_> {
                 if !edge.quantified {
                     return Err(not_one_quantified(place));
                 }
+                // The search for a shortest path knows neither conditions of modes nor least lengths.
+                let is_tested = mode.and_then(PathMode::test).is_some();
+                let is_search = edge.group.is_none() && edge.length.is_some_and(|length| length.min <= 1);
                 match choice {
-                    Choice { count: 1, groups } if edge.group.is_none() => {
+                    Choice { count: 1, groups } if is_search && !is_tested => {
                         path.shortest = Some(if groups { Shortest::All } else { Shortest::One });
                     }
                     _ => {
@@ -42,7 +45,14 @@ impl Parser<'_> {
                 path
             }
         };
-        path.variable = variable;
+        match (variable, &path.variable) {
+            (Some(_), Some(inner)) => {
+                let message = format!("path `{}` has a name outside of its parentheses already", inner.text);
+                return Err(Fault::syntax(inner.place.0, message));
+            }
+            (None, inner) => path.named_inside = inner.is_some(),
+            (outer, None) => path.variable = outer,
+        }
         path.mode = mode;
         path.place = place;
         Ok(path)
@@ -89,9 +99,41 @@ impl Parser<'_> {
         Ok(Some(Choice { count, groups: groups || is_all }))
     }
 
-    /// `WALK`, `TRAIL`, `ACYCLIC`, perhaps with `PATHS`, before a pattern.
-    fn path_mode(&mut self, after_selector: bool) -> Result<Option<PathMode>> {
-        let place = self.place();
+    /// Makes a path of a clause with `REPEATABLE ELEMENTS`. Its quantifiers need a bound unless something else ends the
+    /// search: a mode without repeated relationships, or the first arrival at each node.
+    pub(super) fn repeat_elements(&self, path: &mut PathPattern) -> Result<()> {
+        path.repeats = true;
+        if path.mode.is_some_and(PathMode::is_trail) {
+            return Ok(());
+        }
+        if path.shortest.is_some() && !path.selector {
+            let message = "shortestPath() under REPEATABLE ELEMENTS is not allowed, expected ANY SHORTEST";
+            return Err(Fault::syntax(path.place.0, message));
+        }
+        if let Some(which) = path.shortest.take() {
+            path.choice = Some(Choice { count: 1, groups: which == Shortest::All });
+        }
+        let first_arrivals = path.choice.is_some_and(|choice| choice.count == 1) && path.filter.is_none();
+        for edge in path.edges.iter_mut().filter(|edge| edge.length.is_some()) {
+            let is_step = edge.group.as_ref().is_none_or(|group| group.edges.len() == 1);
+            let ends = edge
+                .length
+                .is_some_and(|Length { min, max }| max.is_some() || first_arrivals && is_step && min <= 1);
+            if !ends {
+                let message = "a quantifier without an upper bound under REPEATABLE ELEMENTS is not allowed, \
+                               expected an upper bound, or TRAIL, ACYCLIC, SIMPLE, ANY SHORTEST or ALL SHORTEST";
+                return Err(Fault::syntax(edge.place.0, message));
+            }
+            self.wrap_in_group(edge)?;
+            if let Some(group) = &mut edge.group {
+                group.repeats = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// `WALK`, `TRAIL`, `ACYCLIC`, `SIMPLE`, perhaps with `PATHS`, before a pattern.
+    fn path_mode(&mut self) -> Result<Option<PathMode>> {
         let has_noun = matches!(self.peek_at(1), TokenKind::Word) && self.peek_at(2) == TokenKind::LeftParen;
         if !has_noun && self.peek_at(1) != TokenKind::LeftParen {
             return Ok(None);
@@ -103,13 +145,10 @@ impl Parser<'_> {
         } else if self.at_word("ACYCLIC") {
             PathMode::Acyclic
         } else if self.at_word("SIMPLE") {
-            return Err(Fault::unsupported(place.0, "path mode SIMPLE"));
+            PathMode::Simple
         } else {
             return Ok(None);
         };
-        if after_selector && mode == PathMode::Acyclic {
-            return Err(Fault::unsupported(place.0, "ACYCLIC after SHORTEST or ANY"));
-        }
         self.at += 1;
         if has_noun && !self.accept_word("PATHS") && !self.accept_word("PATH") {
             return Err(self.unexpected("'(', PATH or PATHS"));
@@ -206,11 +245,17 @@ impl Parser<'_> {
     fn parenthesized(&mut self) -> Result<PathPattern> {
         self.enter()?;
         self.expect(TokenKind::LeftParen, "'('")?;
+        let mut name = None;
         if self.peek() != TokenKind::LeftParen {
-            let construct = "path variable inside a parenthesized path pattern";
-            return Err(Fault::unsupported(self.place().0, construct));
+            name = Some(self.variable()?);
+            self.expect(TokenKind::Equal, "'='")?;
         }
         let mut path = self.path_chain()?;
+        if let (Some(_), Some(inner)) = (&name, &path.variable) {
+            let message = format!("path `{}` has a name outside of its parentheses already", inner.text);
+            return Err(Fault::syntax(inner.place.0, message));
+        }
+        path.variable = name.or(path.variable);
         let place = self.place();
         if let Some(filter) = self.bracketed(false, Self::where_clause)? {
             if path.filter.is_some() {
@@ -416,7 +461,20 @@ fn not_one_quantified(place: Place) -> Fault {
 fn empty_path(place: Place) -> PathPattern {
     let (nodes, edges) = (vec![], vec![]);
     let (variable, shortest, choice, mode, filter) = (None, None, None, None, None);
-    PathPattern { variable, shortest, choice, mode, selector: false, nodes, edges, filter, place }
+    let (named_inside, repeats, selector) = (false, false, false);
+    PathPattern {
+        variable,
+        named_inside,
+        repeats,
+        shortest,
+        choice,
+        mode,
+        selector,
+        nodes,
+        edges,
+        filter,
+        place,
+    }
 }
 
 /// Makes a quantified path pattern.

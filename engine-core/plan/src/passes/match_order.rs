@@ -548,7 +548,7 @@ impl<'a> Lowering<'a> {
         edges: Slot,
         exclude: Vec<Slot>,
     ) -> Result<(), Stopped> {
-        let PatternBody { mut plan, first, last, steps, groups, selection } = body;
+        let PatternBody { mut plan, first, last, steps, groups, selection, repeats } = body;
         let (first, last) = if from_left { (first, last) } else { (last, first) };
         let ends = bind_start(&mut plan, first, last);
         walk(&mut plan, self.knowledge, self.slots, None)?;
@@ -568,6 +568,7 @@ impl<'a> Lowering<'a> {
             edges: Some(edges),
             groups,
             exclude,
+            repeats,
             selection,
             uses: None,
         });

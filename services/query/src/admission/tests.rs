@@ -161,6 +161,29 @@ async fn a_transaction_is_listed_and_ends_when_its_owner_terminates_it() {
 }
 
 #[tokio::test]
+async fn commands_about_transactions_are_composed() {
+    let admission = admission(Limits::default());
+    let who = request("", "").principal;
+    let begin = || admission.begin(&who, Source::default(), None, false).unwrap();
+    let (mut first, second) = (begin(), begin());
+    (_, first) = admission.run_within(first, request("one", "CREATE (:T)"), write).await.unwrap();
+    // The text lists itself too: it has a query, and the open transactions have none now.
+    let text = "SHOW TRANSACTIONS YIELD transactionId AS id, currentQuery ORDER BY id WHERE currentQuery = '' \
+                TERMINATE TRANSACTIONS id YIELD message, transactionId AS ended \
+                SHOW TRANSACTIONS ended YIELD status \
+                RETURN id = ended AS same, message, status";
+    let ended = r#"Bool(true);String("Transaction terminated.");String("Terminated with reason: a client asked for it");"#;
+    assert_eq!(ask(&admission, &who, text).await.unwrap(), ended.repeat(2));
+    for transaction in [first, second] {
+        let refused = admission.commit_transaction(transaction, &who, Source::default()).await;
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::Cancelled);
+    }
+    let unknown = "TERMINATE TRANSACTION 'none' YIELD transactionId AS id, message \
+                   SHOW TRANSACTIONS id YIELD status RETURN message, status";
+    assert_eq!(ask(&admission, &who, unknown).await.unwrap(), "", "nothing is shown for it");
+}
+
+#[tokio::test]
 async fn a_running_query_of_a_transaction_ends_with_it() {
     let (admission, slot) = full(8);
     let who = request("", "").principal;

@@ -90,6 +90,38 @@ Feature: Paths
       | MATCH p = ANY SHORTEST TRAIL (:A)-->+(:D) RETURN length(p) AS v | 2 |
       | MATCH (x:A) RETURN COUNT { MATCH ACYCLIC (x)-->+(:D) } AS v | 2 |
       | MATCH (x:A)-->+(y) WHERE y.n = 4 RETURN count(*) AS v | 4 |
+      | MATCH REPEATABLE ELEMENTS (:A)-->{1,4}(:D) RETURN count(*) AS v | 5 |
+      | MATCH REPEATABLE ELEMENTS (:A)-[*1..4]->(:D) RETURN count(*) AS v | 5 |
+      | MATCH (:A)-->{1,4}(:D) RETURN count(*) AS v | 4 |
+      | MATCH REPEATABLE ELEMENTS p = (:A)-[:T]->(b)<-[:T]-(c) RETURN [n IN nodes(p) \| n.n] AS v | [1, 2, 1] |
+      | MATCH (:A)-[:T]->(b)<-[:T]-(c) RETURN count(*) AS v | 0 |
+      | MATCH REPEATABLE ELEMENTS TRAIL (:A)-[:T]->(b)<-[:T]-(c) RETURN count(*) AS v | 0 |
+      | MATCH REPEATABLE ELEMENTS (:A)-[r]->(b), (c)-[s]->(b) RETURN r = s AS v | true |
+      | MATCH REPEATABLE ELEMENTS TRAIL (:A)-[r]->(b), (c)-[s]->(b) RETURN count(*) AS v | 1 |
+      | MATCH REPEATABLE ELEMENTS (x)-[:T]->(y), (z)-[:T]->(u) RETURN count(*) AS v | 9 |
+      | MATCH REPEATABLE ELEMENTS (:A) ((x)-[r]-(y)-[s]-(z)){1} (e) RETURN count(*) AS v | 7 |
+      | MATCH (:A) ((x)-[r]-(y)-[s]-(z)){1} (e) RETURN count(*) AS v | 5 |
+      | MATCH REPEATABLE ELEMENTS (:A)-[r*2..2]-(b) RETURN count(*) AS v | 7 |
+      | MATCH REPEATABLE ELEMENTS TRAIL (:A)-[r]-{2}(b) RETURN count(*) AS v | 5 |
+      | MATCH REPEATABLE ELEMENT BINDINGS WALK (:A)-->{4}(:D) RETURN count(*) AS v | 2 |
+      | MATCH REPEATABLE ELEMENTS ACYCLIC (:A)-->+(:D) RETURN count(*) AS v | 2 |
+      | MATCH REPEATABLE ELEMENTS (:A)-[r WHERE r.w > 5 OR r.w < 2 OR r.w = 5]->{4}(:D) RETURN [e IN r \| e.w] AS v | [1, 5, 6, 6] |
+      | MATCH REPEATABLE ELEMENTS p = ANY SHORTEST (a:A)-->+(d:D), q = SHORTEST 2 (d)-->{1,4}(:C) WITH length(p) AS l, length(q) AS m ORDER BY m RETURN collect([l, m]) AS v | [[2, 3], [2, 4]] |
+      | MATCH REPEATABLE ELEMENTS p = ALL SHORTEST (a:A)--+(a) RETURN collect(length(p)) AS v | [2, 2] |
+      | MATCH REPEATABLE ELEMENTS p = ANY SHORTEST (a:A)-->+(d:D), (d)-[:S]->(b) WHERE length(p) = 2 AND b = a RETURN count(*) AS v | 1 |
+      | MATCH p = SIMPLE (:A)-->+(b) RETURN count(*) AS v | 6 |
+      | MATCH SIMPLE (x)-[:L]->(y) RETURN count(*) AS v | 1 |
+      | MATCH REPEATABLE ELEMENTS SIMPLE PATHS (:A)-->+(:D) RETURN count(*) AS v | 2 |
+      | MATCH p = SHORTEST 3 ACYCLIC (:A)-->+(:D) WITH length(p) AS l ORDER BY l RETURN collect(l) AS v | [2, 3] |
+      | MATCH ALL SHORTEST ACYCLIC (:A)-->+(:D) RETURN count(*) AS v | 1 |
+      | MATCH p = ANY SHORTEST SIMPLE (a:A)-->+(a) RETURN length(p) AS v | 3 |
+      | MATCH p = ANY SHORTEST ACYCLIC PATHS (a:A)-->+(a) RETURN count(*) AS v | 0 |
+      | MATCH SHORTEST 2 (p = (:A)-->+(:D) WHERE length(p) > 2) RETURN collect(length(p)) AS v | [3, 3] |
+      | MATCH ANY SHORTEST (p = (:A)-->+(:D) WHERE length(p) > 3) RETURN length(p) AS v | 4 |
+      | MATCH ANY (p = (:A)-->{3,4}(:D)) RETURN length(p) AS v | 3 |
+      | MATCH (p = (:A)-->+(:D) WHERE length(p) > 2) RETURN count(p) AS v | 3 |
+      | MATCH (:A) (p = (x)-[:T]->(y)){2} (z) RETURN [q IN p \| [n IN nodes(q) \| n.n]] AS v | [[1, 2], [2, 3]] |
+      | MATCH (:A) (p = (x)-[r]->(y) WHERE all(e IN relationships(p) WHERE e.w < 3)){1,3} (z) RETURN max(size(p)) AS v | 2 |
 
   Scenario Outline: [2] A query that is refused
     When executing query:
@@ -120,6 +152,18 @@ Feature: Paths
       | MATCH ((a)-->(b))+-->(c) RETURN 1 |
       | MATCH ((a)-->(b) RETURN 1 |
       | MATCH p = shortestPath(((a)-->(b))+) RETURN 1 |
+      | MATCH REPEATABLE ELEMENTS (a)-->+(b) RETURN 1 |
+      | MATCH REPEATABLE ELEMENTS (a)-[*]->(b) RETURN 1 |
+      | MATCH REPEATABLE ELEMENTS SHORTEST 2 (a)-->+(b) RETURN 1 |
+      | MATCH REPEATABLE ELEMENTS ANY SHORTEST ((a)-[r]->+(b) WHERE size(r) > 2) RETURN 1 |
+      | MATCH REPEATABLE ELEMENTS p = shortestPath((a)-[*]->(b)) RETURN 1 |
+      | MATCH REPEATABLE NODES (a)-->(b) RETURN 1 |
+      | MATCH SHORTEST 2 (a)-->+(b), (c)-->(d) RETURN 1 |
+      | MATCH p = (q = (a)-->(b)) RETURN 1 |
+      | MATCH (p) (p = (a)-->(b)){2} RETURN 1 |
+      | MATCH (p = (a)-->(p)){2} RETURN 1 |
+      | MATCH q = SHORTEST 2 ((a)-->+(b) WHERE length(q) > 1) RETURN 1 |
+      | CREATE (p = (a)-[:T]->(b)) |
       | CREATE ((a)-[:T]->(b)){2} |
       | MERGE ((a)-[:T]->(b)){2} |
       | CREATE ((a)-[:T]->(b) WHERE true) |

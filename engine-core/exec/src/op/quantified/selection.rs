@@ -17,6 +17,8 @@ pub(super) struct Chosen<'p> {
     pub(super) selection: &'p Selection,
     /// Whether only walks that reach each vertex first can be chosen, if they do not return to their start.
     first_only: bool,
+    /// Whether walks may have an edge twice.
+    repeats: bool,
     /// For each end of walks: the number of walks or lengths chosen, and the last length.
     ends: FxHashMap<Key, (u32, u32)>,
     /// The number of repetitions that first reached a vertex.
@@ -26,10 +28,10 @@ pub(super) struct Chosen<'p> {
 
 impl<'p> Chosen<'p> {
     /// `steps`: edges of a repetition.
-    pub(super) fn new(selection: &'p Selection, length: Length, steps: usize) -> Self {
+    pub(super) fn new(selection: &'p Selection, length: Length, steps: usize, repeats: bool) -> Self {
         let first_only = selection.count == 1 && selection.accept.is_none() && steps == 1 && length.min <= 1;
         let (ends, reached) = (FxHashMap::default(), FxHashMap::default());
-        Self { selection, first_only, ends, reached, charged: 0 }
+        Self { selection, first_only, repeats, ends, reached, charged: 0 }
     }
 
     /// Whether no further walk of this length, or a longer one, to this end is chosen.
@@ -70,8 +72,9 @@ impl<'p> Chosen<'p> {
         leaves: bool,
         ctx: &Context<'_>,
     ) -> Result<bool> {
-        // A walk without direction back to its start is closed by two walks that meet at a vertex.
-        if !self.first_only || !(leaves || self.selection.directed) {
+        // A walk without direction back to its start is closed by two walks that meet at a vertex, unless it may take an
+        // edge back.
+        if !self.first_only || !(leaves || self.selection.directed || self.repeats) {
             return Ok(true);
         }
         match self.reached.entry(vertex) {

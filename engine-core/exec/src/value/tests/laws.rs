@@ -152,6 +152,7 @@ const FUNCTIONS: &[F] = &[
     F::PathAppend,
     F::PathLabel,
     F::PathIsSimple,
+    F::PathIsSimpleOrCycle,
     F::MakePath,
     F::PathSelectAll,
     F::MapGet,

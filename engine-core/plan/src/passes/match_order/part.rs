@@ -110,6 +110,7 @@ impl Lowering<'_> {
             chance: estimate.chance(edge, fan) * EDGE_CONDITION.powi(conditions.min(3) as i32),
             spread: [true, false].map(|at_left| estimate.spread(edge, at_left, &self.nodes)),
             labels: edge.labels.clone(),
+            is_plain: edge.length.is_none() && edge.body.is_none() && edge.shortest.is_none() && !edge.bound,
         }
     }
 

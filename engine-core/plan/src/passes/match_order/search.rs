@@ -6,6 +6,9 @@
 //! from the mean degrees of both of its ends. Where two edges of the same kind meet at a vertex, a hub brings more pairs
 //! than the mean tells; [`Edge::spread`] is that factor for one of the two.
 //!
+//! Edges between a new vertex and several that are bound are followed together, too: the executor intersects their lists
+//! (`passes/cycles.rs`), so that the rows of the first of them alone are never made.
+//!
 //! If the matches are only counted, edges at the rim of the pattern need no rows if they come last
 //! ([`Graph::order_for_count`]).
 //!
@@ -16,6 +19,11 @@ use tidegraph_types::Str;
 
 /// Largest number of edges for which all sets are tried: 1,024 sets.
 pub(super) const MOST_EDGES: usize = 10;
+
+/// Cost of an edge of two lists that are intersected, by that of an edge that becomes a row.
+const MERGED: f64 = 0.25;
+/// A list that is this many times as long as another one is searched instead of read.
+const SEARCHED: f64 = 8.0;
 
 /// A vertex of the pattern.
 #[derive(Clone, Debug)]
@@ -44,6 +52,8 @@ pub(super) struct Edge {
     pub spread: [f64; 2],
     /// Labels; two edges with the same labels are of one kind.
     pub labels: Vec<Str>,
+    /// Whether it is one edge of the graph, so that its list can be intersected with others.
+    pub is_plain: bool,
 }
 
 /// A condition over two vertices.
@@ -74,8 +84,11 @@ pub(super) struct Order {
 struct Way {
     cost: f64,
     rows: f64,
-    /// The edge that was followed last, and the vertex where the way started.
+    /// The edges that were followed last, as a set.
     last: usize,
+    /// The vertex where these meet, if they are several.
+    meeting: Option<usize>,
+    /// The vertex where the way started.
     start: Option<usize>,
 }
 
@@ -95,7 +108,7 @@ impl Graph {
             (0..self.nodes.len()).map(of).collect()
         };
         for (bound, rows, cost, start) in starts {
-            self.extend(&mut ways, 0, &bound, Way { cost, rows, last: usize::MAX, start });
+            self.extend(&mut ways, 0, &bound, Way { cost, rows, last: 0, meeting: None, start });
         }
         for set in 1..ways.len() {
             if let Some(way) = ways[set] {
@@ -109,9 +122,9 @@ impl Graph {
         let (mut set, mut edges) = (ways.len() - 1, vec![]);
         let start = ways[set]?.start;
         while set != 0 {
-            let last = ways[set]?.last;
-            edges.push(last);
-            set &= !(1 << last);
+            let Way { last, meeting, .. } = ways[set]?;
+            edges.extend(self.in_order(last, meeting).into_iter().rev());
+            set &= !last;
         }
         edges.reverse();
         Some(Order { start, edges })
@@ -141,18 +154,84 @@ impl Graph {
         let (mut rows, mut cost) =
             order.start.map_or((1.0, 0.0), |at| (self.nodes[at].rows, self.nodes[at].work));
         let (mut bound, mut set) = (self.bound(order.start), 0);
-        for (at, &index) in order.edges.iter().enumerate() {
-            if at + counted >= order.edges.len() {
-                cost += rows;
-                continue;
-            }
-            let (after, looked_at) = self.follow(index, set, &bound, rows);
+        let (mut left, last) = order.edges.split_at(order.edges.len().saturating_sub(counted));
+        while let [index, others @ ..] = left {
+            let (steps, vertex) = self.meeting(*index, others, &bound);
+            let (after, looked_at) = match vertex {
+                Some(vertex) => self.meet(steps, vertex, set, &bound, rows),
+                None => self.follow(*index, set, &bound, rows),
+            };
             cost += rows + looked_at;
             rows = after;
-            set |= 1 << index;
-            self.edges[index].ends.iter().for_each(|end| bound[*end] = true);
+            set |= steps;
+            self.edges[*index].ends.iter().for_each(|end| bound[*end] = true);
+            left = left.get(steps.count_ones() as usize..).unwrap_or_default();
         }
-        cost
+        cost + rows * last.len() as f64
+    }
+
+    /// Returns the set of an edge and those after it that end at its new vertex, and this vertex if there are any.
+    fn meeting(&self, index: usize, after: &[usize], bound: &[bool]) -> (usize, Option<usize>) {
+        let vertex = match self.edges[index].ends {
+            [left, right] if bound[left] && !bound[right] => right,
+            [left, right] if bound[right] && !bound[left] => left,
+            _ => return (1 << index, None),
+        };
+        let arms = self.arms(vertex, bound);
+        if arms & 1 << index == 0 {
+            return (1 << index, None);
+        }
+        let others = after.iter().take_while(|edge| arms & 1 << **edge != 0);
+        let steps = others.fold(1 << index, |steps, edge| steps | 1 << edge);
+        (steps, (steps != 1 << index).then_some(vertex))
+    }
+
+    /// Returns the set of the edges between a vertex and bound ones whose lists can be intersected.
+    fn arms(&self, vertex: usize, bound: &[bool]) -> usize {
+        let is_arm = |edge: &Edge| {
+            let [left, right] = edge.ends;
+            edge.is_plain && (left == vertex && bound[right] || right == vertex && bound[left])
+        };
+        (0..self.edges.len()).filter(|edge| is_arm(&self.edges[*edge])).fold(0, |arms, edge| arms | 1 << edge)
+    }
+
+    /// Returns the edges of a set, in the order in which they are followed to the vertex where they meet: the one with the
+    /// fewest edges first.
+    fn in_order(&self, set: usize, vertex: Option<usize>) -> Vec<usize> {
+        let mut edges: Vec<usize> = (0..self.edges.len()).filter(|edge| set & 1 << edge != 0).collect();
+        if let Some(vertex) = vertex {
+            let fan = |edge: &usize| self.edges[*edge].fan[self.far_end(*edge, vertex)];
+            edges.sort_by(|a, b| fan(a).total_cmp(&fan(b)));
+        }
+        edges
+    }
+
+    /// Returns which end of an edge, 0 or 1, is not this vertex.
+    fn far_end(&self, edge: usize, vertex: usize) -> usize {
+        usize::from(self.edges[edge].ends[0] == vertex)
+    }
+
+    /// Returns the rows after edges to a new vertex are followed together, and the edges looked at. Each list is read once
+    /// and then kept; a row costs the merge of its lists.
+    fn meet(&self, arms: usize, vertex: usize, set: usize, bound: &[bool], rows: f64) -> (f64, f64) {
+        let (mut after, mut seen, mut now) = (rows, set, bound.to_vec());
+        let (mut read, mut all, mut least) = (0.0, 0.0, f64::INFINITY);
+        let edges = self.in_order(arms, Some(vertex));
+        for &index in &edges {
+            let edge = &self.edges[index];
+            let far = self.far_end(index, vertex);
+            let list = edge.fan[far] * self.pairs(edge, far, set);
+            let node = &self.nodes[edge.ends[far]];
+            read += list * if node.is_bound { rows } else { rows.min(node.rows) };
+            all += list;
+            least = least.min(list);
+            (after, _) = self.follow(index, seen, &now, after);
+            seen |= 1 << index;
+            now[vertex] = true;
+        }
+        let merged = all.min(SEARCHED * least * edges.len() as f64);
+        let tested = if self.nodes[vertex].is_tested { after } else { 0.0 };
+        (after, read + MERGED * rows * merged + tested)
     }
 
     fn bound(&self, start: Option<usize>) -> Vec<bool> {
@@ -180,17 +259,25 @@ impl Graph {
         (after, looked_at)
     }
 
-    /// Follows each other edge with a bound end after a set of edges.
+    /// Follows each other edge with a bound end after a set of edges, and all edges to each new vertex together.
     fn extend(&self, ways: &mut [Option<Way>], set: usize, bound: &[bool], way: Way) {
+        let mut offer = |last: usize, meeting, (rows, looked_at): (f64, f64)| {
+            let cost = way.cost + way.rows + looked_at;
+            let into = &mut ways[set | last];
+            if into.is_none_or(|known| cost < known.cost) {
+                *into = Some(Way { cost, rows, last, meeting, start: way.start });
+            }
+        };
         for (index, edge) in self.edges.iter().enumerate() {
             if set & 1 << index != 0 || !edge.ends.iter().any(|end| bound[*end]) {
                 continue;
             }
-            let (rows, looked_at) = self.follow(index, set, bound, way.rows);
-            let cost = way.cost + way.rows + looked_at;
-            let into = &mut ways[set | 1 << index];
-            if into.is_none_or(|known| cost < known.cost) {
-                *into = Some(Way { cost, rows, last: index, start: way.start });
+            offer(1 << index, None, self.follow(index, set, bound, way.rows));
+        }
+        for vertex in (0..self.nodes.len()).filter(|vertex| !bound[*vertex]) {
+            let arms = self.arms(vertex, bound) & !set;
+            if arms.count_ones() > 1 {
+                offer(arms, Some(vertex), self.meet(arms, vertex, set, bound, way.rows));
             }
         }
     }
@@ -236,6 +323,7 @@ mod tests {
             chance: total / rows[0] / rows[1],
             spread: [1.0; 2],
             labels: vec![format!("{total}").into()],
+            is_plain: true,
         }
     }
 
@@ -263,6 +351,31 @@ mod tests {
         let graph = graph(&[1e4, 1e4, 1e4, 1e4], &[(2, 3, 1e6), (0, 1, 1e5), (1, 2, 1e5), (2, 0, 1e5)]);
         let order = graph.order().expect("an order");
         assert_eq!(order.edges.last(), Some(&0), "{order:?}");
+    }
+
+    #[test]
+    fn lists_that_are_intersected_make_no_rows_of_one_of_them() {
+        // A thousand buyers and sellers, who know few of each other; each has bought from, or sold to, many shops.
+        let edges = [(0, 1, 2e3), (0, 2, 1e5), (1, 2, 1e5)];
+        let mut shops = graph(&[1e3, 1e3, 1e4], &edges);
+        let intersected = shops.order().expect("an order");
+        assert_eq!(intersected.edges[0], 0, "{intersected:?}");
+        assert!(shops.cost(&intersected, 0) < 3.5e5);
+        // Step by step, the rows of the second step cost more than the lists.
+        shops.edges.iter_mut().for_each(|edge| edge.is_plain = false);
+        assert!(shops.cost(&intersected, 0) > 7e5);
+    }
+
+    #[test]
+    fn an_order_whose_last_steps_meet_is_preferred() {
+        // Two chains from a to d over b and c: `a` has many edges to both. Followed one by one, the cheapest order goes
+        // around the cycle; intersected, the two far ends come first.
+        let edges = [(0, 1, 1e6), (0, 2, 1e6), (1, 3, 3e4), (2, 3, 3e4)];
+        let cycle = graph(&[1e4, 1e4, 1e4, 1e4], &edges);
+        let order = cycle.order().expect("an order");
+        let mut last = order.edges[2..].to_vec();
+        last.sort_unstable();
+        assert_eq!(last, [0, 1], "{order:?}");
     }
 
     #[test]
