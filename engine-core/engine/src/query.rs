@@ -661,7 +661,9 @@ impl Database {
         let asked =
             StoreInstances { apl: self.backend.reader(deadline.options()), at: self.backend.snapshot(None)? };
         let catalog = self.backend.catalog();
-        let knowledge = Knowledge { statistics: &statistics, catalog, instances: Some(&asked), limits };
+        let is_far = asked.apl.is_far();
+        let knowledge =
+            Knowledge { statistics: &statistics, catalog, instances: Some(&asked), limits, is_far };
         let plan = optimize(plan, &knowledge).map_err(|stopped| deadline.error_of(stopped))?;
         drop(asked);
         tracing::debug!(%plan, "planned");
