@@ -3,6 +3,7 @@
 //! A group is partial: other partitions may answer with the same group, and one answer may hold it several times. The
 //! caller combines what it gets: numbers of rows and of values are added, and so are sums.
 
+use crate::top::listed;
 use crate::{Expand, ScannedValues};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -30,7 +31,8 @@ pub enum GroupItem {
     /// The sum of the values: a long or a double. A vertex with another value is a group of its own, whose sum is that
     /// value. Null without values.
     Sum(Token),
-    /// The first value in openCypher's order; null without values.
+    /// The first value in openCypher's order; null without values. Several values of a vertex are
+    /// ordered as a list.
     Min(Token),
     /// The last value in openCypher's order; null without values.
     Max(Token),
@@ -240,7 +242,7 @@ fn combine(item: GroupItem, so_far: &mut Value, cell: Value, sum: Value, bytes: 
         GroupItem::Min(_) => Ordering::Less,
         GroupItem::Max(_) => Ordering::Greater,
     };
-    if !cell.is_null() && (so_far.is_null() || order(&cell, so_far) == wanted) {
+    if !cell.is_null() && (so_far.is_null() || order(&listed(&cell), &listed(so_far)) == wanted) {
         *bytes += cell.heap_bytes();
         *so_far = cell;
     }

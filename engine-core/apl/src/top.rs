@@ -155,7 +155,7 @@ impl TopVertices {
 }
 
 /// Returns several values as a list.
-fn listed(value: &Value) -> Value {
+pub(crate) fn listed(value: &Value) -> Value {
     match value {
         Value::Set(several) => Value::List(Arc::clone(several)),
         other => other.clone(),

@@ -86,14 +86,20 @@ impl Op {
             return None;
         }
         let mut exprs: Vec<&Expr> = keys.iter().map(|key| &key.expr).collect();
-        let mut op = &**input;
+        let (mut op, mut elements) = (&**input, vec![]);
         loop {
             match op {
                 Op::Keep { input, .. } => op = input,
                 Op::Let { input, bindings } => {
                     for (slot, bound) in bindings.iter().rev() {
-                        if !cannot_fail(bound) {
-                            return None;
+                        // Of a vertex these cannot fail either.
+                        match bound {
+                            Expr::Call(Function::Id | Function::Labels, args) => match &args[..] {
+                                [Expr::Slot(element)] => elements.push(*element),
+                                _ => return None,
+                            },
+                            other if !cannot_fail(other) => return None,
+                            _ => {}
                         }
                         for expr in &mut exprs {
                             if **expr == Expr::Slot(*slot) {
@@ -103,7 +109,10 @@ impl Op {
                     }
                     op = input;
                 }
-                Op::ScanVertices { input, columns, .. } if matches!(**input, Op::Argument) => {
+                Op::ScanVertices { input, out, columns, .. } if matches!(**input, Op::Argument) => {
+                    if elements.iter().any(|element| element != out) {
+                        return None;
+                    }
                     let property = |expr: &Expr| {
                         let column = columns.iter().find(|column| *expr == Expr::Slot(column.slot))?;
                         (!column.each).then_some(&column.key)

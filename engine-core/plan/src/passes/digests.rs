@@ -37,7 +37,7 @@ pub fn run(plan: &mut Plan) {
 fn count_semi_joins(op: &mut Op, slots: &mut u32) {
     if let Op::Apply { input, plan, kind: ApplyKind::Semi } = op
         && let Op::Expand { input: of_plan, from, direction, labels, into: false, loops_once, .. } = &**plan
-        && matches!(**of_plan, Op::Argument)
+        && is_outer_row(of_plan, *from)
     {
         let (direction, labels, loops_once) = (*direction, labels.clone(), *loops_once);
         let step =
@@ -70,6 +70,18 @@ fn walk(op: &mut Op, slots: &mut u32) {
     }
     if let Some(input) = op.children_mut().into_iter().next() {
         walk(input, slots);
+    }
+}
+
+/// Whether an operator yields the outer rows, perhaps without those in which a vertex is null: these have no edges.
+fn is_outer_row(op: &Op, vertex: Slot) -> bool {
+    let is_null = || Expr::IsNull(Box::new(Expr::Slot(vertex)));
+    match op {
+        Op::Argument => true,
+        Op::Filter { input, predicate } => {
+            matches!(**input, Op::Argument) && *predicate == Expr::Not(Box::new(is_null()))
+        }
+        _ => false,
     }
 }
 

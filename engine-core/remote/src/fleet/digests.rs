@@ -5,6 +5,7 @@
 //! A node of an earlier release does not know these requests. Then the answers are composed of those to the basic
 //! requests until the query ends.
 
+use super::hedge::DIGEST;
 use super::{FleetApl, unfitting};
 use std::sync::atomic::Ordering;
 use tidegraph_apl::{
@@ -110,7 +111,7 @@ impl FleetApl {
         }
         let window = self.digest_window.load(Ordering::Relaxed);
         let mut is_cut = false;
-        let answered = self.scan(at, from, usize::MAX, window, ask, &mut |(digest, next)| {
+        let answered = self.scan(at, from, DIGEST, window, ask, &mut |(digest, next)| {
             is_cut |= next.is_some();
             take(digest)?;
             Ok((next, false))

@@ -232,7 +232,12 @@ fn of_chain(pattern: &Pattern<'_>, slots: &mut u32) -> Option<Digested> {
             if let ([one], Some(edge)) = (&except[..], edge)
                 && one == edge
             {
-                let is_plain = counted.condition.is_none() && counted.then.is_empty() && !counted.optional;
+                // The edge of the row, followed again, ends at the vertex of the scan.
+                let passes = counted.condition.as_ref().is_none_or(|(slot, condition)| {
+                    let tested = label_groups(condition, *slot);
+                    tested.is_some_and(|all| all.iter().all(|group| filter.labels.contains(group)))
+                });
+                let is_plain = passes && counted.then.is_empty() && !counted.optional;
                 if !is_plain || taken_off.is_some() || *from != *to {
                     return None;
                 }

@@ -44,9 +44,15 @@ struct Counter<'p> {
 
 /// Returns the vertices that may be grouped.
 fn centers<'p>(chain: &Chain<'p>) -> Vec<Center<'p>> {
-    let mut counted = vec![];
+    let (mut counted, mut labels) = (vec![], vec![]);
+    let end = chain.expand.as_ref().and_then(|expand| expand.to);
     for op in &chain.above {
         match op {
+            // The other end has these labels.
+            Op::Filter { predicate, .. } => match end.and_then(|end| label_groups(predicate, end)) {
+                Some(more) => labels.extend(more),
+                None => return vec![],
+            },
             Op::CountEdges { from, step, except, except_ends, .. } if except_ends.is_empty() => {
                 counted.push(Counter { from: *from, step, except });
             }
@@ -82,7 +88,7 @@ fn centers<'p>(chain: &Chain<'p>) -> Vec<Center<'p>> {
         loops_once: expand.loops_once,
     };
     let mut found = vec![];
-    if all_from(chain.vertex) {
+    if all_from(chain.vertex) && labels.is_empty() {
         let steps = std::iter::once(first.clone()).chain(others.clone()).collect();
         let bound = expand.edge.into_iter().chain(expand.to).collect();
         found.push(Center { bound, ..own(chain, steps, distinct) });
@@ -96,7 +102,7 @@ fn centers<'p>(chain: &Chain<'p>) -> Vec<Center<'p>> {
             vertex: to,
             bound: expand.edge.into_iter().chain([chain.vertex]).collect(),
             columns: &[],
-            filter: ScanFilter::default(),
+            filter: ScanFilter { labels, ..ScanFilter::default() },
             steps: std::iter::once(first).chain(others).collect(),
             distinct,
         });

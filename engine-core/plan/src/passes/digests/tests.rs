@@ -89,6 +89,16 @@ fn two_steps_of_a_vertex_between_are_counted_there() {
     let back = count(testing::expand(scan(labelled(), &[]), 0, 1, 2, false), 2, step(Direction::In), &[1]);
     let text = sum_of_counter(back);
     assert!(text.contains("- $20"), "{text}");
+    // A label of the last vertex is that of the first, if both are one.
+    let to_label = |label: &str| {
+        let test = Expr::HasLabels(Box::new(Expr::Slot(Slot(12))), vec![label.into()]);
+        let tested = CountStep { condition: Some((Slot(12), Box::new(test))), ..step(Direction::Out) };
+        let input = testing::expand(scan(labelled(), &[]), 0, 1, 2, false);
+        sum_of_counter(count(input, 2, tested, &[1]))
+    };
+    let text = to_label("A");
+    assert!(text.contains("count edges $10 of $2 -[X]-> ($12:A)\n") && text.contains("- $21"), "{text}");
+    assert!(!to_label("B").contains("in storage"));
     // Which of the edges of an undirected step come back is not known.
     let both = count(testing::expand(scan(labelled(), &[]), 0, 1, 2, false), 2, step(Direction::Both), &[1]);
     assert!(!sum_of_counter(both).contains("in storage"));
