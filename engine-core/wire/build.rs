@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ".tidegraph.v1.ScannedVertices",
         ".tidegraph.v1.ScannedValues",
         ".tidegraph.v1.ScannedEdges",
+        ".tidegraph.v1.EndCounts",
     ];
     prost_build::Config::new().bytes(columns).compile_fds(descriptors)?;
     Ok(())

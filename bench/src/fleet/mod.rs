@@ -37,11 +37,20 @@ pub const BYTES: usize = 200;
 /// Targets.
 const POINT_READ_US: f64 = 150.0;
 const TWO_HOPS: f64 = 2.5;
+const TWO_HOPS_COUNTED: f64 = 1.5;
 const COMMIT: f64 = 1.5;
 const COLD_START_MS: f64 = 50.0;
 
 const POINT: &str = "MATCH (n:Person) WHERE id(n) = $id RETURN n.age AS age";
 const TWO: &str = "UNWIND $ids AS id MATCH (a:Person) WHERE id(a) = id MATCH (a)-[:KNOWS]->(b)-[:KNOWS]->(c) RETURN count(c) AS n";
+/// Two hops from everywhere, which the nodes count.
+const TWO_COUNTED: [(&str, &str); 2] = [
+    ("two hops counted, remote", "MATCH (a)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*) AS n"),
+    (
+        "two hops counted from a label, remote",
+        "MATCH (a:Person)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*) AS n",
+    ),
+];
 
 /// Runs the workload.
 pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
@@ -58,6 +67,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     }
     reads(flags, report, &embedded, &remote, vertices)?;
     two_hops(flags, report, &embedded, &remote, vertices)?;
+    two_hops_counted(flags, report, &embedded, &remote)?;
     commits(flags, report, &cluster, &remote)?;
     function::cold_starts(flags, report, &cluster, vertices)?;
     embedded.close();
@@ -176,6 +186,36 @@ fn two_hops(
     let (here, there) = (median(here).context("no rounds")?, median(there).context("no rounds")?);
     let figure = Figure::cost("two hops of 1,000 starts, remote", "ms", there).beside("embedded", here);
     report.add(figure.target(TWO_HOPS * here));
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods, reason = "this measures the world")]
+fn two_hops_counted(
+    flags: &Flags,
+    report: &mut Report,
+    embedded: &Database,
+    remote: &Database,
+) -> anyhow::Result<()> {
+    for (name, text) in TWO_COUNTED {
+        let call = Call::cypher(text, vec![]);
+        let timed = |database: &Database| {
+            let start = Instant::now();
+            let rows = call.embedded(database)?;
+            anyhow::Ok((rows, start.elapsed().as_secs_f64() * 1e3))
+        };
+        let (mut here, mut there) = (vec![], vec![]);
+        for round in 0..=3 * flags.rounds() {
+            let ((mine, short), (theirs, long)) = (timed(embedded)?, timed(remote)?);
+            ensure!(mine == theirs, "{text} finds {mine:?} embedded and {theirs:?} in the cluster");
+            if round > 0 {
+                here.push(short);
+                there.push(long);
+            }
+        }
+        let (here, there) = (median(here).context("no rounds")?, median(there).context("no rounds")?);
+        let figure = Figure::cost(name, "ms", there).beside("embedded", here);
+        report.add(figure.target(TWO_HOPS_COUNTED * here));
+    }
     Ok(())
 }
 

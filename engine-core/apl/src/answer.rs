@@ -309,6 +309,14 @@ impl ScannedValues {
         self.columns.resize_with(keys, Vec::new);
     }
 
+    /// Appends another answer with the same keys.
+    pub fn extend(&mut self, more: Self) {
+        self.vertices.extend(more.vertices);
+        for (column, more) in self.columns.iter_mut().zip(more.columns) {
+            column.extend(more);
+        }
+    }
+
     /// Appends the values of rows that were read with exactly these keys.
     pub fn append(&mut self, vertices: &[Gui], rows: &VertexRows, keys: &[Token]) {
         for (column, key) in self.columns.iter_mut().zip(keys) {

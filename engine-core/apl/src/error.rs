@@ -24,6 +24,9 @@ pub enum Error {
     /// Storage cannot answer now. Run the query again.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),
+    /// A node does not know the request, because it runs an earlier release. Compose the answer of more basic requests.
+    #[error("a node does not serve the request: {0}")]
+    NotServed(String),
     /// Stored bytes are damaged.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
@@ -67,6 +70,7 @@ impl Error {
             Self::Behind { .. }
             | Self::TooOld { .. }
             | Self::Unavailable(_)
+            | Self::NotServed(_)
             | Self::NotHere { .. }
             | Self::WrongEpoch { .. } => ErrorCode::Unavailable,
             Self::Corrupt(_) => ErrorCode::Corrupt,

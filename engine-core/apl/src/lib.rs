@@ -38,8 +38,10 @@
 //! ```
 
 mod answer;
+mod ends;
 mod error;
 pub mod fallback;
+mod groups;
 mod request;
 mod sample;
 #[cfg(feature = "searches")]
@@ -53,13 +55,15 @@ pub use answer::{
     KeyStatistics, LookedUp, PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows,
     value_of,
 };
+pub use ends::EndCounts;
 pub use error::Error;
+pub use groups::{GroupItem, Grouping, Groups, Weight};
 pub use request::{
     At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, LookUp, Projection, PropertyPredicate, ScanCursor,
-    Test, VertexRead, VertexScan,
+    Test, Traffic, VertexRead, VertexScan,
 };
 pub use sample::{Draw, Reservoir, Sample};
-pub use top::{Best, TopEdges};
+pub use top::{Best, TopEdges, TopVertices};
 
 use std::ops::Range;
 use tidegraph_types::{Edge, Gui, Str, Token};
@@ -78,6 +82,9 @@ pub trait Apl: Send + Sync {
     /// Returns whether each request goes to another machine. If so, callers combine requests, even at the cost of
     /// answers that they may not need.
     fn is_far(&self) -> bool;
+
+    /// Returns what the requests of this caller have moved between processes so far. Nothing if storage is in this process.
+    fn traffic(&self) -> Traffic;
 
     /// Resolves vertex ids: appends one GUI for each id, or `None` if no vertex has the id at the version.
     ///
@@ -229,6 +236,22 @@ pub trait Apl: Send + Sync {
         out: &mut ScannedValues,
     ) -> Result<Option<ScanCursor>, Error>;
 
+    /// Scans like [`Self::scan_values`], but of the vertices that one call looks at answers only those that come first.
+    /// The first vertices of all are among the answers of all calls. `keys` contains the keys of the order.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [every request](Apl#errors).
+    fn top_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        top: &TopVertices,
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error>;
+
     /// Adds the number of vertices that pass a scan to `count`, each counted once over all calls. Ignores `max_rows`.
     ///
     /// # Errors
@@ -253,6 +276,37 @@ pub trait Apl: Send + Sync {
         scan: &VertexScan,
         from: ScanCursor,
         sample: &mut Reservoir<Gui>,
+    ) -> Result<Option<ScanCursor>, Error>;
+
+    /// Adds the vertices that pass a scan to groups, each once over all calls. Ignores `max_rows`, but one call looks at
+    /// a bounded number of vertices.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [every request](Apl#errors).
+    fn group_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        grouping: &Grouping,
+        from: ScanCursor,
+        out: &mut Groups,
+    ) -> Result<Option<ScanCursor>, Error>;
+
+    /// Adds the other ends of the edges that [`Self::expand`] would answer for the vertices that pass a scan, with the
+    /// numbers of edges; each vertex of the scan once over all calls. Ignores `max_rows` of both.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [every request](Apl#errors); [`Error::TooLarge`] if one call would answer more than
+    /// [`EndCounts::MOST`] ends. Then scan and expand the vertices from that cursor on.
+    fn count_ends(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        expand: &Expand,
+        from: ScanCursor,
+        out: &mut EndCounts,
     ) -> Result<Option<ScanCursor>, Error>;
 
     /// Appends the edges that pass a scan, each once over all calls; those of one source and label mostly together.

@@ -12,6 +12,40 @@ pub struct At {
     pub epoch: Epoch,
 }
 
+/// Messages between processes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Number of messages to other processes. Each asks for data of one or more partitions.
+    pub requests: u64,
+    /// Bytes of these messages and of their answers.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// Returns what was moved since an earlier reading.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(earlier.requests),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+        }
+    }
+}
+
+impl std::ops::Add for Traffic {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { requests: self.requests + other.requests, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl std::ops::AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
 /// Which properties an answer holds.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Projection {

@@ -1,10 +1,12 @@
-//! The best few items by a value.
+//! The best few items by a value, and the first vertices of a scan by several.
 //!
 //! Order is the total order of `types::order` (openCypher's ORDER BY). A missing value is null, which is the largest:
 //! last in ascending order, first in descending order. Of equal items those that were offered first are kept.
 
+use crate::ScannedValues;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use tidegraph_types::order::order;
 use tidegraph_types::{Token, Value};
 
@@ -115,6 +117,51 @@ impl<T> Best<T> {
     }
 }
 
+/// Selects the vertices of a scan that come first by properties. Several values of a property are ordered as a list.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TopVertices {
+    /// Property keys, each with whether the largest value comes first. A later key decides between vertices whose values
+    /// of the earlier ones are equal.
+    pub order: Vec<(Token, bool)>,
+    /// Number of vertices to select; all vertices if there are fewer.
+    pub count: u32,
+}
+
+impl TopVertices {
+    /// Keeps the first of some vertices, in their order. `keys`: those of the columns.
+    pub fn select(&self, keys: &[Token], found: &mut ScannedValues) {
+        let places: Vec<(usize, bool)> = self
+            .order
+            .iter()
+            .filter_map(|(key, descending)| Some((keys.iter().position(|k| k == key)?, *descending)))
+            .collect();
+        let columns = &found.columns;
+        let compare = |a: &usize, b: &usize| {
+            let by_key = places.iter().map(|(column, descending)| {
+                let (a, b) = (listed(&columns[*column][*a]), listed(&columns[*column][*b]));
+                ranked(&a, &b, *descending)
+            });
+            by_key.fold(Ordering::Equal, Ordering::then)
+        };
+        let mut rows: Vec<usize> = (0..found.vertices.len()).collect();
+        // Equal vertices stay in their order.
+        rows.sort_by(compare);
+        rows.truncate(self.count as usize);
+        found.vertices = rows.iter().map(|row| found.vertices[*row]).collect();
+        for column in &mut found.columns {
+            *column = rows.iter().map(|row| std::mem::take(&mut column[*row])).collect();
+        }
+    }
+}
+
+/// Returns several values as a list.
+pub(crate) fn listed(value: &Value) -> Value {
+    match value {
+        Value::Set(several) => Value::List(Arc::clone(several)),
+        other => other.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +172,19 @@ mod tests {
             best.offer(*row, value.map_or(Value::Null, Value::Long), || index);
         }
         best.finish()
+    }
+
+    #[test]
+    fn the_first_vertices_are_those_of_all_keys() {
+        let long = |numbers: [i64; 4]| numbers.map(Value::Long).to_vec();
+        let mut found = ScannedValues {
+            vertices: (0..4).map(tidegraph_types::Gui).collect(),
+            columns: vec![long([1, 2, 2, 1]), long([5, 6, 7, 4])],
+        };
+        let top = TopVertices { order: vec![(Token(1), true), (Token(2), false)], count: 3 };
+        top.select(&[Token(1), Token(2)], &mut found);
+        assert_eq!(found.vertices, [1, 2, 3].map(tidegraph_types::Gui));
+        assert_eq!(found.columns[1], [6, 7, 4].map(Value::Long));
     }
 
     #[test]

@@ -66,8 +66,13 @@ fn print_times() -> Result<(), Box<dyn Error>> {
     let clock = RealClock::new();
     let ms = |from: Duration| (clock.now() - from).as_secs_f64() * 1e3;
     let (statistics, limits) = (Statistics::default(), Limits::none());
-    let knowledge =
-        Knowledge { statistics: &statistics, catalog: &NoNames, instances: None, limits: &limits };
+    let knowledge = Knowledge {
+        statistics: &statistics,
+        catalog: &NoNames,
+        instances: None,
+        limits: &limits,
+        is_far: false,
+    };
     for (name, compile, text) in texts() {
         let begun = clock.now();
         let lowered = compile(&text)?;

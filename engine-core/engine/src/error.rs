@@ -111,7 +111,7 @@ impl std::error::Error for Error {
 fn retry_of_read(error: &tidegraph_apl::Error) -> Retry {
     match error {
         tidegraph_apl::Error::Behind { .. } => Retry::Wait,
-        tidegraph_apl::Error::Unavailable(_) => Retry::OtherReplica,
+        tidegraph_apl::Error::Unavailable(_) | tidegraph_apl::Error::NotServed(_) => Retry::OtherReplica,
         _ => Retry::Never,
     }
 }

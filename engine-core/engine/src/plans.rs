@@ -128,11 +128,11 @@ impl Database {
         deadline: &Deadline<'_>,
         optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
     ) -> Result<CachedPlan, Error> {
-        let statistics = self.backend.statistics();
+        let statistics = &self.backend.statistics();
         let asked =
             StoreInstances { apl: self.backend.reader(deadline.options()), at: self.backend.snapshot(None)? };
-        let catalog = self.backend.catalog();
-        let knowledge = Knowledge { statistics: &statistics, catalog, instances: Some(&asked), limits };
+        let (catalog, is_far) = (self.backend.catalog(), asked.apl.is_far());
+        let knowledge = Knowledge { statistics, catalog, instances: Some(&asked), limits, is_far };
         let plan = optimize(plan, &knowledge).map_err(|stopped| deadline.error_of(stopped))?;
         drop(asked);
         tracing::debug!(%plan, "planned");

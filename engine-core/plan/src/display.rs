@@ -2,8 +2,9 @@
 
 use crate::op::ScanTest;
 use crate::{
-    ApplyKind, Arithmetic, Arm, BindKind, Comparison, CountStep, Expr, Length, Op, Plan, PropertyAssignment,
-    Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection, Shortest, Signature, Slot, SortKey,
+    ApplyKind, Arithmetic, Arm, BindKind, Comparison, CountStep, Digest, DigestItem, EdgeStep, Expr, Length,
+    Op, Plan, PropertyAssignment, Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection, Shortest,
+    Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
@@ -127,6 +128,7 @@ fn add_lines<'p>(op: &'p Op, depth: usize, lines: &mut Vec<(String, Option<&'p O
         Op::Apply { plan, .. } | Op::Bind { plan, .. } => add_lines(plan, depth + 1, lines),
         Op::QuantifiedPath { body, .. } => add_lines(body, depth + 1, lines),
         Op::Intersect { steps, .. } => sub("or step by step", steps),
+        Op::DigestScan { rows, .. } => sub("or vertex by vertex", rows),
         Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
             for branch in branches {
                 sub("branch", branch);
@@ -156,6 +158,37 @@ fn add_lines<'p>(op: &'p Op, depth: usize, lines: &mut Vec<(String, Option<&'p O
     }
 }
 
+fn edge_step(step: &EdgeStep) -> String {
+    let once = if step.loops_once && step.direction == Direction::Both { " loops once" } else { "" };
+    format!("{}{once}", arrow(step.direction, &step.labels, None))
+}
+
+fn describe_digest(filter: &ScanFilter, digest: &Digest) -> String {
+    match digest {
+        Digest::Groups { keys, items, steps, distinct } => {
+            let keys = list(keys.iter().map(|(slot, key)| format!("{slot} = {key}")));
+            let items = list(items.iter().map(|(slot, item)| match item {
+                DigestItem::Rows => format!("{slot} = rows"),
+                DigestItem::Values(key) => format!("{slot} = values of {key}"),
+                DigestItem::Sum(key) => format!("{slot} = sum of {key}"),
+                DigestItem::Min(key) => format!("{slot} = least {key}"),
+                DigestItem::Max(key) => format!("{slot} = greatest {key}"),
+            }));
+            let mut text = format!("group vertices in storage{filter}");
+            if !steps.is_empty() {
+                let distinct = if *distinct { " (distinct edges)" } else { "" };
+                let _ = write!(text, " with {}{distinct}", list(steps.iter().map(edge_step)));
+            }
+            let _ = write!(text, " by [{keys}] to [{items}]");
+            text
+        }
+        Digest::Ends { step, to, edges, loops } => {
+            let step = edge_step(step);
+            format!("count ends in storage{filter} {step} {to} to [{edges} = edges, {loops} = loops]")
+        }
+    }
+}
+
 fn describe(op: &Op) -> String {
     match op {
         Op::Argument => "argument".into(),
@@ -167,6 +200,7 @@ fn describe(op: &Op) -> String {
             }
             text
         }
+        Op::DigestScan { filter, digest, .. } => describe_digest(filter, digest),
         Op::ScanEdges { out, labels, .. } => format!("scan edges {out} [{}]", list(labels.iter())),
         Op::LookupVertices { ids, out, .. } => format!("look up vertices {out} of {ids}"),
         Op::LookupEdges { ids, out, .. } => format!("look up edges {out} of {ids}"),

@@ -425,6 +425,8 @@ pub enum AggregateKind {
     Sum,
     /// The mean, a double.
     Average,
+    /// The mean of values that were added before: args their sum, their number.
+    AverageOfSums,
     /// The smallest value of the total order.
     Min,
     /// The largest value of the total order.

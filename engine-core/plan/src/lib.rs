@@ -34,9 +34,9 @@ pub use error::FrontEndError;
 pub use expr::{AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType};
 pub use limits::{Limits, Stopped};
 pub use op::{
-    AggregateItem, ApplyKind, Arm, BindKind, Branch, Column, CountChoices, CountStep, Op, Plan,
-    PropertyAssignment, RepeatTest, ScanColumn, ScanCondition, ScanFilter, ScanTest, Slot, SortKey,
-    TotalOrder,
+    AggregateItem, ApplyKind, Arm, BindKind, Branch, Column, CountChoices, CountStep, Digest, DigestItem,
+    EdgeStep, Op, Plan, PropertyAssignment, RepeatTest, ScanColumn, ScanCondition, ScanFilter, ScanTest,
+    Slot, SortKey, TotalOrder,
 };
 pub use pattern::{
     Length, MatchPattern, NamedPath, PatternBody, PatternEdge, PatternNode, Selection, Shortest,
@@ -45,5 +45,5 @@ pub use procedure::{
     Argument, BadProcedure, Body, Builtin, CallError, CallRows, Field, Function as ProcedureFunction,
     Procedure, Procedures, Signature,
 };
-pub use top::TopEdges;
+pub use top::{TopEdges, TopVertices};
 pub use types::{TypeTest, ValueType};

@@ -159,7 +159,7 @@ pub struct AggregateItem {
     pub out: Slot,
     /// The function.
     pub kind: AggregateKind,
-    /// Arguments: none for `CountRows`, two for `CollectMap` and percentiles, else one.
+    /// Arguments: none for `CountRows`, two for `CollectMap`, `AverageOfSums` and percentiles, else one.
     pub args: Vec<Expr>,
     /// Whether equal values count once.
     pub distinct: bool,
@@ -233,6 +233,59 @@ pub struct CountStep {
     pub optional: bool,
 }
 
+/// The edges of one step from a vertex.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EdgeStep {
+    /// The direction of the edges.
+    pub direction: Direction,
+    /// Labels of edges; empty: any label.
+    pub labels: Vec<Str>,
+    /// Whether a self-loop counts once (openCypher) or twice (Gremlin) in the direction `Both`.
+    pub loops_once: bool,
+}
+
+/// What storage makes of the vertices of an [`Op::DigestScan`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum Digest {
+    /// Rows that are groups. Several may be the same group: what they hold is to be combined.
+    Groups {
+        /// The slots of the groups' keys, and the properties of the vertex that they are.
+        keys: Vec<(Slot, Str)>,
+        /// The slots of the results.
+        items: Vec<(Slot, DigestItem)>,
+        /// A vertex stands for a row for each choice of one edge of each step.
+        steps: Vec<EdgeStep>,
+        /// Whether the steps, which are two, must not choose the same edge.
+        distinct: bool,
+    },
+    /// A row for each vertex at the other ends of their edges. Several rows may have the same vertex.
+    Ends {
+        /// The edges.
+        step: EdgeStep,
+        /// The slot of the vertex at the other end.
+        to: Slot,
+        /// The slot of the number of edges that end there.
+        edges: Slot,
+        /// The slot of the number of those that begin there, too.
+        loops: Slot,
+    },
+}
+
+/// What is computed of a group of vertices. Vertices without the property are skipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DigestItem {
+    /// The number of rows.
+    Rows,
+    /// The number of rows with the property.
+    Values(Str),
+    /// The sum of the property's values; null without any.
+    Sum(Str),
+    /// Their least value.
+    Min(Str),
+    /// Their greatest value.
+    Max(Str),
+}
+
 /// What an [`Op::Intersect`] counts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CountChoices {
@@ -253,6 +306,18 @@ pub enum Op {
     /// For each input row, a row for each vertex that passes. `columns`, which a pass sets: properties of the vertex to
     /// bind too.
     ScanVertices { input: Box<Op>, out: Slot, filter: ScanFilter, columns: Vec<ScanColumn> },
+    /// Fewer rows than the vertices that pass a scan, made where the vertices are stored. It begins a plan.
+    DigestScan {
+        /// `Op::Argument`.
+        input: Box<Op>,
+        /// Selects the vertices.
+        filter: ScanFilter,
+        /// What the rows are.
+        digest: Digest,
+        /// Rows with the same slots that say the same, made of every vertex in turn. The executor takes them if the request
+        /// has changed the graph or records what it reads, if storage cannot test all conditions, or if memory is short.
+        rows: Box<Op>,
+    },
     /// For each input row, a row for each edge with one of the labels. No labels: any edge.
     ScanEdges { input: Box<Op>, out: Slot, labels: Vec<Str> },
     /// For each input row, a row for each vertex of `ids`: an id, a vertex, or a list of them. A number stands for its

@@ -64,6 +64,70 @@ impl Op {
     }
 }
 
+/// A scan of vertices of which only the first by properties are used.
+#[derive(Clone, Debug)]
+pub struct TopVertices<'p> {
+    /// The properties by which vertices are sorted, in openCypher's order, each with whether the largest comes first.
+    pub order: Vec<(&'p Str, bool)>,
+    /// Number of leading vertices to drop.
+    pub skip: Option<&'p Expr>,
+    /// Number of vertices to use after those.
+    pub limit: &'p Expr,
+}
+
+impl Op {
+    /// For a slice above a sort: returns the vertices that it needs of the plan's first scan. `None`: a sort key is no
+    /// property of the scan's vertex, or operators between them may drop rows or fail.
+    #[must_use]
+    pub fn top_vertices(&self) -> Option<TopVertices<'_>> {
+        let Op::Slice { input, skip, limit: Some(limit) } = self else { return None };
+        let Op::Sort { input, keys } = &**input else { return None };
+        if keys.iter().any(|key| key.order != TotalOrder::OpenCypher) {
+            return None;
+        }
+        let mut exprs: Vec<&Expr> = keys.iter().map(|key| &key.expr).collect();
+        let (mut op, mut elements) = (&**input, vec![]);
+        loop {
+            match op {
+                Op::Keep { input, .. } => op = input,
+                Op::Let { input, bindings } => {
+                    for (slot, bound) in bindings.iter().rev() {
+                        // Of a vertex these cannot fail either.
+                        match bound {
+                            Expr::Call(Function::Id | Function::Labels, args) => match &args[..] {
+                                [Expr::Slot(element)] => elements.push(*element),
+                                _ => return None,
+                            },
+                            other if !cannot_fail(other) => return None,
+                            _ => {}
+                        }
+                        for expr in &mut exprs {
+                            if **expr == Expr::Slot(*slot) {
+                                *expr = bound;
+                            }
+                        }
+                    }
+                    op = input;
+                }
+                Op::ScanVertices { input, out, columns, .. } if matches!(**input, Op::Argument) => {
+                    if elements.iter().any(|element| element != out) {
+                        return None;
+                    }
+                    let property = |expr: &Expr| {
+                        let column = columns.iter().find(|column| *expr == Expr::Slot(column.slot))?;
+                        (!column.each).then_some(&column.key)
+                    };
+                    let order = exprs.into_iter().zip(keys);
+                    let order = order.map(|(expr, key)| Some((property(expr)?, key.descending)));
+                    let order = order.collect::<Option<Vec<_>>>()?;
+                    return Some(TopVertices { order, skip: skip.as_ref(), limit });
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
 impl Op {
     /// For a `Top`: returns the scan of which it takes a uniform sample. `None`: the `Top` does not take one.
     #[must_use]

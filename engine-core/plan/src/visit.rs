@@ -42,6 +42,7 @@ macro_rules! children {
                 vec![&$($mut)? **input, &$($mut)? **plan]
             }
             Op::Intersect { input, steps, .. } => vec![&$($mut)? **input, &$($mut)? **steps],
+            Op::DigestScan { input, rows, .. } => vec![&$($mut)? **input, &$($mut)? **rows],
             Op::QuantifiedPath { input, body, .. } => vec![&$($mut)? **input, &$($mut)? **body],
             Op::Union { input, branches } | Op::Coalesce { input, branches } => {
                 std::iter::once(&$($mut)? **input).chain(branches.$iter()).collect()
@@ -89,7 +90,7 @@ impl Op {
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Op::ScanVertices { filter, .. } => filter.exprs(),
+            Op::ScanVertices { filter, .. } | Op::DigestScan { filter, .. } => filter.exprs(),
             Op::LookupVertices { ids, .. } | Op::LookupEdges { ids, .. } => vec![ids],
             Op::QuantifiedPath { selection, .. } => {
                 selection.iter().filter_map(|selection| selection.accept.as_ref()).collect()

@@ -3,6 +3,7 @@
 //! Flow: for each seed, draw a graph and create it in an empty engine; then draw queries, some of which write. After a
 //! write the evaluator's graph is replaced by what the engine has, so that both know the ids of new elements.
 
+use crate::concurrent::Fleet;
 use crate::graph::{Graph, show_answer};
 use crate::value::Val;
 use crate::{Stop, cypher, gremlin};
@@ -256,17 +257,40 @@ pub(crate) fn in_text(rows: &[String]) -> String {
     format!("{} rows: {}{more}", rows.len(), rows[..rows.len().min(SHOWN)].join("; "))
 }
 
-/// Runs the queries of one seed.
+/// Makes the engine that has a graph.
+type Create<'c> = &'c dyn Fn(&Graph) -> Result<Arc<Database>, Error>;
+
+/// Runs the queries of one seed on embedded engines.
 ///
 /// # Errors
 ///
 /// The engine does not create the graph.
 pub fn run_seed(seed: u64, queries: u64, languages: Languages) -> Result<Outcome, Error> {
+    run_seed_on(&create, true, seed, queries, languages)
+}
+
+/// Runs the queries of one seed at a worker of a fleet.
+///
+/// # Errors
+///
+/// The fleet does not create the graph.
+pub fn run_seed_in(fleet: &Fleet, seed: u64, queries: u64, languages: Languages) -> Result<Outcome, Error> {
+    // Indexes would stay for the next seed.
+    run_seed_on(&|graph| fleet.create(graph), false, seed, queries, languages)
+}
+
+fn run_seed_on(
+    create: Create<'_>,
+    may_index: bool,
+    seed: u64,
+    queries: u64,
+    languages: Languages,
+) -> Result<Outcome, Error> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (nodes, edges) = [(3, 3), (6, 8), (9, 12)][rng.random_range(0..3)];
     let mut graph = Graph::random(&mut rng, nodes, edges);
     let database = create(&graph)?;
-    if rng.random_bool(0.3) {
+    if rng.random_bool(0.3) && may_index {
         let command = "CREATE INDEX FOR (n:A) ON (n.a)";
         ask(&database, Language::OpenCypher, command)?;
         ask(&database, Language::OpenCypher, "CREATE INDEX FOR (n:B) ON (n.s)")?;
@@ -290,7 +314,7 @@ pub fn run_seed(seed: u64, queries: u64, languages: Languages) -> Result<Outcome
                 outcome.wrong.push(format!("seed {seed}: {reason}: {query}"));
             }
             Compared::Different { got, expected } => {
-                outcome.differences.push(shrink(seed, &graph, &query, (got, expected)));
+                outcome.differences.push(shrink(create, seed, &graph, &query, (got, expected)));
                 // The graphs may differ from here on.
                 return Ok(outcome);
             }
@@ -320,7 +344,7 @@ pub(crate) fn draw(rng: &mut ChaCha8Rng, languages: Languages, graph: &Graph, wr
 
 /// Compares on a new engine. Returns the answers if they differ in the same way as before: both are rows, or the engine
 /// refuses with the same code.
-fn still_fails(graph: &Graph, query: &Drawn, before: &str) -> Option<(String, String)> {
+fn still_fails(create: Create<'_>, graph: &Graph, query: &Drawn, before: &str) -> Option<(String, String)> {
     let database = create(graph).ok()?;
     // Names and places in a message change with the query.
     let kind = |text: &str| -> String {
@@ -340,25 +364,31 @@ fn still_fails(graph: &Graph, query: &Drawn, before: &str) -> Option<(String, St
 }
 
 /// Makes a failing query and its graph smaller while they still fail.
-fn shrink(seed: u64, graph: &Graph, query: &Drawn, answers: (String, String)) -> Difference {
+fn shrink(
+    create: Create<'_>,
+    seed: u64,
+    graph: &Graph,
+    query: &Drawn,
+    answers: (String, String),
+) -> Difference {
     const MAX_TRIES: usize = 3_000;
     let (mut graph, mut smallest, mut answers) = (graph.clone(), query.clone(), answers);
     let mut tries = 0;
-    if still_fails(&graph, &smallest, &answers.0).is_none() {
+    if still_fails(create, &graph, &smallest, &answers.0).is_none() {
         // It depends on what happened before, so the smaller ones would not fail either.
         tries = MAX_TRIES;
     }
     'again: while tries < MAX_TRIES {
         for candidate in smallest.smaller() {
             tries += 1;
-            if let Some(found) = still_fails(&graph, &candidate, &answers.0) {
+            if let Some(found) = still_fails(create, &graph, &candidate, &answers.0) {
                 (smallest, answers) = (candidate, found);
                 continue 'again;
             }
         }
         for candidate in smaller_graphs(&graph) {
             tries += 1;
-            if let Some(found) = still_fails(&candidate, &smallest, &answers.0) {
+            if let Some(found) = still_fails(create, &candidate, &smallest, &answers.0) {
                 (graph, answers) = (candidate, found);
                 continue 'again;
             }

@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed};
+use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed, run_seed_in};
 use tidegraph_query_fuzz::concurrent::{self, Fleet, Forced};
 use tidegraph_query_fuzz::metamorphic;
 
@@ -33,8 +33,8 @@ struct Arguments {
     /// With `--concurrent`: every statement is tried at hand first, as the service does. Without it a part of them is.
     #[arg(long, requires = "concurrent", conflicts_with = "fleet")]
     at_hand: bool,
-    /// With `--concurrent`: the statements run at two workers of a fleet.
-    #[arg(long, requires = "concurrent")]
+    /// The queries run at a worker of a fleet of three nodes; with `--concurrent`, the statements run at two workers.
+    #[arg(long, conflicts_with = "metamorphic")]
     fleet: bool,
     /// Number of threads.
     #[arg(long, default_value_t = 1)]
@@ -65,6 +65,7 @@ fn main() -> ExitCode {
     let next = AtomicU64::new(arguments.seed);
     let work = || {
         let mut outcome = Outcome::default();
+        let fleet = arguments.fleet.then(Fleet::start);
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= last || outcome.differences.len() >= arguments.differences {
@@ -73,6 +74,8 @@ fn main() -> ExitCode {
             let queries = QUERIES_PER_SEED.min(arguments.queries);
             let found = if arguments.metamorphic {
                 metamorphic::run_seed(seed, queries)
+            } else if let Some(fleet) = &fleet {
+                run_seed_in(fleet, seed, queries, languages)
             } else {
                 run_seed(seed, queries, languages)
             };

@@ -2,7 +2,7 @@
 //! each other.
 
 use tidegraph_engine::Error;
-use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed};
+use tidegraph_query_fuzz::campaign::{Languages, Outcome, QUERIES_PER_SEED, run_seed, run_seed_in};
 use tidegraph_query_fuzz::concurrent::{self, Fleet, Forced};
 use tidegraph_query_fuzz::metamorphic;
 
@@ -34,6 +34,21 @@ fn languages(languages: Languages) {
 #[test]
 fn opencypher_answers_as_the_reference_evaluator() {
     languages(Languages::Cypher);
+}
+
+/// Nodes make a part of the answers.
+#[test]
+fn a_fleet_answers_as_the_reference_evaluator() {
+    const SEEDS_OF_FLEET: u64 = 24;
+    let (fleet, mut all) = (Fleet::start(), Outcome::default());
+    for seed in 0..SEEDS_OF_FLEET {
+        let run = run_seed_in(&fleet, seed, QUERIES_PER_SEED, Languages::Both);
+        all.add(run.expect("the graph is created"));
+    }
+    let differences: Vec<String> = all.differences.iter().map(ToString::to_string).collect();
+    let replay = "replay with: npm run fuzz-queries -- --fleet --queries 50 --seed N";
+    assert!(differences.is_empty(), "{replay}\n{}", differences.join("\n\n"));
+    assert!(all.compared > SEEDS_OF_FLEET * QUERIES_PER_SEED * 8 / 10, "only {} compared", all.compared);
 }
 
 #[test]

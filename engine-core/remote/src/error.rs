@@ -179,6 +179,7 @@ impl From<Error> for tidegraph_apl::Error {
             Error::Overdue => Self::Overdue,
             Error::Cancelled => Self::Cancelled,
             Error::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
+            Error::Unknown(text) => Self::NotServed(text),
             other => Self::Unavailable(other.to_string()),
         }
     }

@@ -15,11 +15,12 @@ use tidegraph_apl::{
 };
 use tidegraph_platform::{Clock, RealClock, RealRandom, SeededRandom};
 use tidegraph_remote::{
-    ClientConfig, FleetClient, FleetConfig, Node, RouteMap, Routes, Security, ServedPartition, Server,
-    ServerConfig, Services,
+    Answer, ClientConfig, FleetClient, FleetConfig, Network, Node, RouteMap, Routes, Security,
+    ServedPartition, Server, ServerConfig, Services, answer_once,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
 use tidegraph_types::{Direction, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Version};
+use tidegraph_wire::{Message, proto};
 
 const PARTITIONS: u16 = 8;
 const LONG: Duration = Duration::from_secs(120);
@@ -213,6 +214,56 @@ fn a_fleet_answers_what_one_store_answers() {
             agree(&test.whole, &test.fleet.query(Some(LONG), None), at, &test.graph);
         }
     }
+}
+
+/// Nodes of a release that does not know the requests for groups and ends. A message of an unknown kind has no kind there.
+struct EarlierRelease {
+    held: Vec<Arc<Held>>,
+    clock: RealClock,
+    refused: AtomicU64,
+}
+
+impl Network for EarlierRelease {
+    fn send(&self, address: &str, call: Vec<u8>, answer: Answer) -> Result<u64, tidegraph_remote::Error> {
+        use proto::apl_request::Kind::{CountEnds, GroupVertices, TopVertices};
+        let mut call = proto::Call::decode(call.as_slice()).unwrap();
+        let Some(proto::call::Kind::Apl(apl)) = &mut call.kind else { panic!("{call:?}") };
+        for request in apl.parts.iter_mut().filter_map(|part| part.request.as_mut()) {
+            if matches!(request.kind, Some(GroupVertices(_) | CountEnds(_) | TopVertices(_))) {
+                request.kind = None;
+                self.refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let held = &self.held[address.parse::<usize>().unwrap()];
+        let services = Services { node: Some(held.clone()), ..Services::default() };
+        let reply = answer_once(&services, &call.encode_to_vec(), &self.clock, true);
+        answer.give(reply.map(|reply| reply.unwrap().into()));
+        Ok(1)
+    }
+
+    fn sleep(&self, _: Duration) {}
+}
+
+#[test]
+fn rows_come_from_nodes_that_know_no_groups() {
+    let (hasher, clock) = (GuiHasher::default(), Arc::new(RealClock::new()));
+    let graph = TestGraph::new(11, hasher, 60, 200);
+    let whole = Store::new(config(hasher));
+    fill(&whole, &graph, usize::MAX);
+    let held = (0..3).map(|node| Arc::new(hold(node, hasher, &graph))).collect();
+    let earlier = Arc::new(EarlierRelease { held, clock: RealClock::new(), refused: AtomicU64::new(0) });
+    let replicas = count()
+        .all()
+        .map(|partition| places(partition).map(|node| node.to_string().into()).into_iter().collect());
+    let current = RouteMap { epoch: Epoch(1), count: count(), replicas: replicas.collect() };
+    let map = Arc::new(Map { current: ArcSwap::from_pointee(current), prepared: Mutex::default() });
+    let random = Arc::new(SeededRandom::new(11));
+    let network = Some(earlier.clone() as Arc<dyn Network>);
+    let fleet = FleetClient::over(network, quick(), Security::none(), map, hasher, clock, random);
+    let at = At { version: Version(graph.transactions.len() as u64), epoch: Epoch(0) };
+    agree(&whole, &fleet.query(Some(LONG), None), at, &graph);
+    let refused = earlier.refused.load(Ordering::Relaxed);
+    assert!((1..=u64::from(PARTITIONS)).contains(&refused), "{refused} requests were refused, not one scan");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use super::TestGraph;
 use crate::{
-    Apl, At, CellMeta, Cursor, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion,
-    ExpansionRow, LookUp, LookedUp, Projection, PropertyCell, PropertyPredicate, Reservoir, Sample,
-    ScanCursor, ScannedValues, Test, TopEdges, VertexRead, VertexRows, VertexScan,
+    Apl, At, CellMeta, Cursor, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, EndCounts, Expand,
+    Expansion, ExpansionRow, GroupItem, Grouping, Groups, LookUp, LookedUp, Projection, PropertyCell,
+    PropertyPredicate, Reservoir, Sample, ScanCursor, ScannedValues, Test, TopEdges, TopVertices, VertexRead,
+    VertexRows, VertexScan, Weight,
 };
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -34,6 +35,7 @@ pub fn agree(expected: &dyn Apl, found: &dyn Apl, at: At, graph: &TestGraph) {
     both.expansions();
     both.some_edges();
     both.vertex_scans();
+    both.digests();
     both.edge_scans();
     both.counts();
 }
@@ -284,6 +286,80 @@ impl Both<'_> {
                 rows.sort_by_key(|(gui, _)| *gui);
                 Ok(rows)
             });
+        }
+    }
+
+    fn groupings() -> Vec<Grouping> {
+        let [first, second, _] = TestGraph::KEYS;
+        let numbers = vec![GroupItem::Rows, GroupItem::Values(first)];
+        let sums =
+            vec![GroupItem::Sum(first), GroupItem::Min(first), GroupItem::Max(second), GroupItem::Rows];
+        let of = |keys, items: &Vec<GroupItem>, weight| Grouping { keys, items: items.clone(), weight };
+        let mut all = vec![
+            of(vec![], &sums, Weight::default()),
+            of(vec![second], &sums, Weight::default()),
+            of(vec![second, first], &numbers, Weight::default()),
+        ];
+        let directions = [Direction::Out, Direction::In, Direction::Both];
+        for first in directions {
+            for second in directions {
+                let step = |direction| Expand { loops_once: true, ..Expand::all(direction) };
+                let labelled = Expand { labels: Some(TestGraph::EDGE_LABELS[..2].into()), ..step(second) };
+                for distinct in [false, true] {
+                    let steps = vec![step(first), labelled.clone()];
+                    all.push(of(vec![TestGraph::KEYS[0]], &numbers, Weight { steps, distinct }));
+                }
+            }
+        }
+        all
+    }
+
+    fn digests(&self) {
+        let at = self.at;
+        for scan in Self::scans().into_iter().step_by(5) {
+            for grouping in Self::groupings() {
+                self.each(&format!("{grouping:?} of {scan:?}"), |apl| {
+                    let (mut out, mut cursor) = (Groups::default(), Some(ScanCursor::default()));
+                    while let Some(from) = cursor {
+                        cursor = apl.group_vertices(at, &scan, &grouping, from, &mut out)?;
+                    }
+                    let row = |at: usize| {
+                        let columns = out.keys.iter().chain(&out.items);
+                        Value::list(columns.map(|column| column[at].clone()).collect())
+                    };
+                    let mut rows: Vec<Value> = (0..out.len()).map(row).collect();
+                    rows.sort_by(tidegraph_types::order::order);
+                    Ok(rows)
+                });
+            }
+            let [first, second, _] = TestGraph::KEYS;
+            for (order, count) in [(vec![(first, true)], 3), (vec![(second, false), (first, true)], 9)] {
+                let top = TopVertices { order, count };
+                self.each(&format!("{top:?} of {scan:?}"), |apl| {
+                    let keys = [first, second];
+                    let (mut out, mut cursor) = (ScannedValues::default(), Some(ScanCursor::default()));
+                    out.begin(keys.len());
+                    while let Some(from) = cursor {
+                        cursor = apl.top_vertices(at, &scan, &keys, &top, from, &mut out)?;
+                    }
+                    // Which of several equal vertices are answered does not matter.
+                    top.select(&keys, &mut out);
+                    let keys = top.order.iter().map(|(key, _)| usize::from(*key != first));
+                    Ok(keys.map(|column| out.columns[column].clone()).collect::<Vec<_>>())
+                });
+            }
+            for request in Self::requests() {
+                self.each(&format!("ends of {request:?} of {scan:?}"), |apl| {
+                    let (mut out, mut cursor) = (EndCounts::default(), Some(ScanCursor::default()));
+                    while let Some(from) = cursor {
+                        cursor = apl.count_ends(at, &scan, &request, from, &mut out)?;
+                    }
+                    let ends = out.ends.iter().zip(&out.edges).zip(&out.loops);
+                    let mut ends: Vec<(Gui, u64, u64)> = ends.map(|((end, n), l)| (*end, *n, *l)).collect();
+                    ends.sort_unstable();
+                    Ok(ends)
+                });
+            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! An implementation that composes every answer that can be composed from basic requests.
 
 use crate::{
-    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,
-    Expansion, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges,
-    VertexRead, VertexRows, VertexScan, fallback,
+    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, EndCounts, Error,
+    Expand, Expansion, Grouping, Groups, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues,
+    Statistics, TopEdges, TopVertices, Traffic, VertexRead, VertexRows, VertexScan, fallback,
 };
 use tidegraph_types::{Edge, Gui, Str, Token};
 
@@ -19,6 +19,10 @@ impl std::fmt::Debug for FallbacksOnly<'_> {
 impl Apl for FallbacksOnly<'_> {
     fn is_far(&self) -> bool {
         self.0.is_far()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.0.traffic()
     }
 
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
@@ -118,6 +122,18 @@ impl Apl for FallbacksOnly<'_> {
         fallback::scan_values(self, at, scan, keys, from, out)
     }
 
+    fn top_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        top: &TopVertices,
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::top_vertices(self, at, scan, keys, top, from, out)
+    }
+
     fn count_vertices(
         &self,
         at: At,
@@ -136,6 +152,28 @@ impl Apl for FallbacksOnly<'_> {
         sample: &mut Reservoir<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
         fallback::sample_vertices(self, at, scan, from, sample)
+    }
+
+    fn group_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        grouping: &Grouping,
+        from: ScanCursor,
+        out: &mut Groups,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::group_vertices(self, at, scan, grouping, from, out)
+    }
+
+    fn count_ends(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        expand: &Expand,
+        from: ScanCursor,
+        out: &mut EndCounts,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::count_ends(self, at, scan, expand, from, out)
     }
 
     fn scan_edges(

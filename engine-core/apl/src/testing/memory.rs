@@ -8,8 +8,9 @@
 
 use crate::{
     Apl, At, Catalog, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan,
-    Error, Expand, Expansion, LookUp, LookedUp, Projection, PropertyCell, Reservoir, Sample, ScanCursor,
-    ScannedValues, Statistics, TopEdges, VertexRead, VertexRows, VertexScan, fallback,
+    EndCounts, Error, Expand, Expansion, Grouping, Groups, LookUp, LookedUp, Projection, PropertyCell,
+    Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, TopVertices, Traffic, VertexRead,
+    VertexRows, VertexScan, fallback,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -286,6 +287,10 @@ impl Apl for MemoryGraph {
         false
     }
 
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+
     fn look_up(&self, at: At, ids: &[Str], wish: &LookUp, out: &mut LookedUp) -> Result<(), Error> {
         fallback::look_up(self, at, ids, wish, out)
     }
@@ -445,6 +450,28 @@ impl Apl for MemoryGraph {
         Ok(None)
     }
 
+    fn group_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        grouping: &Grouping,
+        from: ScanCursor,
+        out: &mut Groups,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::group_vertices(self, at, scan, grouping, from, out)
+    }
+
+    fn count_ends(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        expand: &Expand,
+        from: ScanCursor,
+        out: &mut EndCounts,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::count_ends(self, at, scan, expand, from, out)
+    }
+
     fn scan_edges(
         &self,
         _: At,
@@ -497,6 +524,18 @@ impl Apl for MemoryGraph {
         out: &mut ScannedValues,
     ) -> Result<Option<ScanCursor>, Error> {
         fallback::scan_values(self, at, scan, keys, from, out)
+    }
+
+    fn top_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        top: &TopVertices,
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::top_vertices(self, at, scan, keys, top, from, out)
     }
 
     fn count_vertices(

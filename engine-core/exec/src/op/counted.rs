@@ -47,7 +47,7 @@ impl<'p> Counted<'p> {
     pub fn new(step: &'p CountStep) -> Self {
         let CountStep { direction, labels, loops_once, condition, then, optional } = step;
         Self {
-            follow: Follow::new(*direction, labels, *loops_once),
+            follow: Follow::new(*direction, labels, *loops_once).neighbours_only(),
             condition: condition.as_ref().map(|(slot, test)| match LabelTest::of(test) {
                 Some(test) => Condition::Labels(test),
                 None => Condition::Other(*slot, test),

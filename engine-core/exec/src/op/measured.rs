@@ -21,10 +21,10 @@ impl<'p> Measured<'p> {
 impl Operator for Measured<'_> {
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
         let Some(profile) = &ctx.profile else { return self.operator.next(ctx, want) };
-        let begun = profile.begin();
+        let begun = profile.begin(ctx.view.traffic());
         let batch = self.operator.next(ctx, want);
         let rows = batch.as_ref().map_or(0, |batch| batch.as_ref().map_or(0, |batch| batch.len));
-        profile.end(begun, self.key, rows as u64);
+        profile.end(begun, self.key, rows as u64, ctx.view.traffic());
         batch
     }
 

@@ -20,6 +20,7 @@ mod buffer;
 mod compute;
 mod count_edges;
 mod counted;
+mod digest;
 mod expand;
 mod expand_into;
 mod held;
@@ -53,7 +54,7 @@ pub(crate) use buffer::{Buffer, Pieces};
 use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
 use crate::{Context, Error, Result};
 use measured::Measured;
-use tidegraph_plan::{BindKind, Expr, Op, TopEdges};
+use tidegraph_plan::{BindKind, Expr, Op, TopEdges, TopVertices};
 
 /// What the caller of an operator can use.
 #[derive(Clone, Copy)]
@@ -187,13 +188,27 @@ impl Operator for Argument {
     }
 }
 
-/// Makes operators as [`build`] does, down to an expand that needs only the first edges by a property.
-fn build_top<'p>(op: &'p Op, top: TopEdges<'p>, measured: bool) -> Result<Boxed<'p>> {
-    let operator: Boxed<'p> = match op {
-        Op::Let { input, bindings } => Box::new(row::Let::new(build_top(input, top, measured)?, bindings)),
-        Op::Keep { input, slots } => Box::new(row::Keep::new(build_top(input, top, measured)?, slots)),
-        Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input, measured)?, op)?.only_top(top)),
-        other => return build(other, measured),
+/// What a sorted slice needs of the operator that reads from storage.
+enum Top<'p> {
+    Edges(TopEdges<'p>),
+    Vertices(TopVertices<'p>),
+}
+
+/// Makes operators as [`build`] does, down to one that needs only the first edges or vertices by properties.
+fn build_top<'p>(op: &'p Op, top: Top<'p>, measured: bool) -> Result<Boxed<'p>> {
+    let operator: Boxed<'p> = match (op, top) {
+        (Op::Let { input, bindings }, top) => {
+            Box::new(row::Let::new(build_top(input, top, measured)?, bindings))
+        }
+        (Op::Keep { input, slots }, top) => Box::new(row::Keep::new(build_top(input, top, measured)?, slots)),
+        (Op::Expand { input, .. }, Top::Edges(top)) => {
+            Box::new(expand::Expand::new(build(input, measured)?, op)?.only_top(top))
+        }
+        (Op::ScanVertices { input, out, filter, columns }, Top::Vertices(top)) => {
+            let input = build(input, measured)?;
+            Box::new(scan_values::ScanValues::new(input, *out, filter, columns, true).only_top(top))
+        }
+        (other, _) => return build(other, measured),
     };
     Ok(if measured { Measured::around(operator, op) } else { operator })
 }
@@ -212,6 +227,7 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
                 Box::new(scan_values::ScanValues::new(input, *out, filter, columns, is_first))
             }
         }
+        Op::DigestScan { rows, .. } => Box::new(digest::DigestScan::new(build(rows, measured)?, op)?),
         Op::ScanEdges { input, out, labels } => {
             Box::new(scan::ScanEdges::new(build(input, measured)?, *out, labels))
         }
@@ -262,7 +278,8 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
             let below = match &**input {
                 // The sort keeps only the rows that the slice needs.
                 Op::Sort { input, keys } if limit.is_some() => {
-                    let below = match op.top_edges() {
+                    let edges = op.top_edges().map(Top::Edges);
+                    let below = match edges.or_else(|| op.top_vertices().map(Top::Vertices)) {
                         Some(top) => build_top(input, top, measured)?,
                         None => build(input, measured)?,
                     };

@@ -9,8 +9,8 @@ use crate::view::ScanState;
 use crate::{Batch, Column, Context, Result};
 use std::sync::Arc;
 use tidegraph_apl::ScannedValues;
-use tidegraph_plan::{ScanColumn, ScanFilter, Slot};
-use tidegraph_types::{Token, Value};
+use tidegraph_plan::{ScanColumn, ScanFilter, Slot, TopVertices};
+use tidegraph_types::{Str, Token, Value};
 
 pub(super) struct ScanValues<'p> {
     input: Boxed<'p>,
@@ -24,7 +24,14 @@ pub(super) struct ScanValues<'p> {
     /// Whether it is the first scan of its plan, which may be limited to a partition.
     is_first: bool,
     partition: Option<u16>,
+    /// Set if only the first vertices by properties are used.
+    top: Option<TopVertices<'p>>,
+    /// What storage is asked for then, once it is computed.
+    wanted: Option<tidegraph_apl::TopVertices>,
 }
+
+/// Largest number of first vertices for which storage selects them.
+const MAX_TOP: u64 = BATCH_ROWS as u64;
 
 /// The input row that is answered now.
 struct Current {
@@ -44,7 +51,25 @@ impl<'p> ScanValues<'p> {
     ) -> Self {
         let source = Vertices::new(filter);
         let (tokens, keys) = (vec![], vec![]);
-        Self { input, out, source, columns, tokens, keys, current: None, is_first, partition: None }
+        let (current, partition, top, wanted) = (None, None, None, None);
+        Self { input, out, source, columns, tokens, keys, current, is_first, partition, top, wanted }
+    }
+
+    /// Restricts the scan to the first vertices by properties; it may still yield others.
+    pub(super) fn only_top(self, top: TopVertices<'p>) -> Self {
+        Self { top: Some(top), ..self }
+    }
+
+    /// Returns which first vertices to ask storage for; `None` for all vertices, if too many are wanted.
+    fn wanted(&self, ctx: &Context<'_>) -> Result<Option<tidegraph_apl::TopVertices>> {
+        let Some(TopVertices { order, skip, limit }) = &self.top else { return Ok(None) };
+        let skip = skip.map_or(Ok(0), |skip| compute::count("skip", skip, ctx))?;
+        let count = compute::count("limit", limit, ctx)?.saturating_add(skip);
+        // A property that the graph never had is null in all vertices.
+        let known = |(key, descending): &(&Str, bool)| Some((ctx.view.catalog().token(key)?, *descending));
+        let order: Vec<_> = order.iter().filter_map(known).collect();
+        let count = u32::try_from(count).ok().filter(|count| u64::from(*count) <= MAX_TOP);
+        Ok(count.filter(|_| !order.is_empty()).map(|count| tidegraph_apl::TopVertices { order, count }))
     }
 
     fn resolve(&mut self, ctx: &Context<'_>) {
@@ -71,7 +96,7 @@ impl<'p> ScanValues<'p> {
 
 /// Makes of a value of a scan what its column holds ([`ScanColumn`]).
 #[inline]
-fn of_scan(value: &mut Value, each: bool) {
+pub(super) fn of_scan(value: &mut Value, each: bool) {
     match value {
         Value::Set(several) => *value = Value::List(Arc::clone(several)),
         Value::List(_) if each => *value = Value::list(vec![std::mem::take(value)]),
@@ -86,6 +111,9 @@ impl Operator for ScanValues<'_> {
             let Some(mut current) = self.current.take() else {
                 let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
                 self.resolve(ctx);
+                // The slice above applies to each origin by itself.
+                let is_sole = batch.len == 1 && batch.origin.is_none();
+                self.wanted = if is_sole && ctx.view.may_digest() { self.wanted(ctx)? } else { None };
                 self.current = Some(Current { batch, row: 0, state: None });
                 continue;
             };
@@ -104,7 +132,11 @@ impl Operator for ScanValues<'_> {
             self.source.scan.max_rows = want.rows.clamp(64, BATCH_ROWS) as u32;
             let mut found = ScannedValues::default();
             found.begin(self.keys.len());
-            let more = ctx.view.scan_values(&self.source.scan, &self.keys, state, &mut found)?;
+            let (scan, keys) = (&self.source.scan, &self.keys);
+            let more = match self.wanted.as_ref().filter(|_| self.source.unchecked.is_empty()) {
+                Some(top) => ctx.view.top_vertices(scan, keys, top, state, &mut found)?,
+                None => ctx.view.scan_values(scan, keys, state, &mut found)?,
+            };
             let mut out = (!found.vertices.is_empty()).then(|| self.batch(&current, found));
             for condition in &self.source.unchecked {
                 let Some(batch) = out else { break };

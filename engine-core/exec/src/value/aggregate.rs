@@ -53,7 +53,7 @@ impl Accumulator {
         let state = match kind {
             AggregateKind::CountRows | AggregateKind::Count => State::Count,
             AggregateKind::Sum => State::Sum(Value::Null),
-            AggregateKind::Average => State::Average(0.0),
+            AggregateKind::Average | AggregateKind::AverageOfSums => State::Average(0.0),
             AggregateKind::Min => State::Extreme(Value::Null, Ordering::Less),
             AggregateKind::Max => State::Extreme(Value::Null, Ordering::Greater),
             AggregateKind::Collect | AggregateKind::CollectAll => State::List(vec![]),
@@ -81,7 +81,7 @@ impl Accumulator {
         self.count == 0
     }
 
-    /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, one argument otherwise.
+    /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, sum and number for `AverageOfSums`, one argument otherwise.
     ///
     /// # Errors
     ///
@@ -94,6 +94,7 @@ impl Accumulator {
                 Ok(())
             }
             (AggregateKind::CollectMap, [key, value]) => self.add_pair(key, value, ctx),
+            (AggregateKind::AverageOfSums, [sum, values]) => self.add_sum(sum, values),
             (AggregateKind::PercentileCont | AggregateKind::PercentileDisc, [value, part]) => {
                 self.set_part(value, part)?;
                 self.add_value(value, ctx)
@@ -119,6 +120,11 @@ impl Accumulator {
             (AggregateKind::CollectMap, [keys, values]) => {
                 for row in 0..rows {
                     self.add_pair(&keys.get(row), &values.get(row), ctx)?;
+                }
+            }
+            (AggregateKind::AverageOfSums, [sums, numbers]) => {
+                for row in 0..rows {
+                    self.add_sum(&sums.get(row), &numbers.get(row))?;
                 }
             }
             (AggregateKind::PercentileCont | AggregateKind::PercentileDisc, [values, parts]) => {
@@ -253,6 +259,22 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Adds values to a mean, given their sum and their number.
+    fn add_sum(&mut self, sum: &Value, values: &Value) -> Result<()> {
+        let values = values.as_i64().and_then(|values| u64::try_from(values).ok()).unwrap_or(0);
+        match (&mut self.state, sum) {
+            (_, sum) if sum.is_null() => {}
+            // A sum of durations is that of one.
+            (_, Value::Temporal(Temporal::Duration(length))) => return self.add_length(length),
+            (State::Average(so_far), sum) => {
+                *so_far += number("avg()", sum)?;
+                self.count += values;
+            }
+            (_, sum) => return Err(Error::of_type("a sum of durations", "durations", sum).into()),
+        }
+        Ok(())
+    }
+
     fn add_length(&mut self, length: &Duration) -> Result<()> {
         let value = || Value::Temporal(Temporal::Duration(Arc::new(*length)));
         let sum = match &self.state {
@@ -364,7 +386,8 @@ impl Accumulator {
             State::Sum(sum) => sum.as_i64().map_or(sum, Value::Long),
             State::Lengths(sum) => {
                 // The average is not longer than the sum.
-                let length = if self.kind == AggregateKind::Average { sum.divided(count) } else { Some(sum) };
+                let averages = matches!(self.kind, AggregateKind::Average | AggregateKind::AverageOfSums);
+                let length = if averages { sum.divided(count) } else { Some(sum) };
                 Value::Temporal(Temporal::Duration(Arc::new(length.unwrap_or(sum))))
             }
             State::Average(sum) if self.count > 0 => Value::Double(sum / count),

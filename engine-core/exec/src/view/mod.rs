@@ -33,8 +33,8 @@ use keys::ReadKeys;
 use pending::Pending;
 use std::cell::{Cell, RefCell};
 use tidegraph_apl::{
-    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, LookUp, LookedUp, TopEdges, VertexRead,
-    VertexRows,
+    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, LookUp, LookedUp, TopEdges, Traffic,
+    VertexRead, VertexRows,
 };
 use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
 use unique::Holders;
@@ -179,6 +179,11 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn is_far(&self) -> bool {
         self.ahead.is_some()
+    }
+
+    /// Returns what the requests of this view have moved between processes so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.apl.traffic()
     }
 
     /// Bytes of the answers that were read ahead.

@@ -7,7 +7,8 @@
 use super::View;
 use crate::Result;
 use tidegraph_apl::{
-    EdgeScan, Projection, Reservoir, ScanCursor, ScannedValues, VertexRead, VertexRows, VertexScan,
+    EdgeScan, EndCounts, Expand, Grouping, Groups, Projection, Reservoir, ScanCursor, ScannedValues,
+    TopVertices, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::{Edge, Gui, Key, Token};
 
@@ -91,6 +92,60 @@ impl View<'_> {
         }
         out.append(&found, &rows, keys);
         Ok(more)
+    }
+
+    /// Whether storage may answer scans by less than rows. It must be on other machines, because rows cost nothing in one
+    /// process. And such an answer shows no pending writes, and what it depends on is not recorded.
+    pub(crate) fn may_digest(&self) -> bool {
+        self.is_far() && !self.is_dirty() && self.keys.is_none()
+    }
+
+    /// Adds vertices that pass to groups; returns where to continue. Only if the view [may](View::may_digest).
+    pub(crate) fn group_vertices(
+        &self,
+        scan: &VertexScan,
+        grouping: &Grouping,
+        from: ScanCursor,
+        out: &mut Groups,
+    ) -> Result<Option<ScanCursor>> {
+        Ok(self.apl.group_vertices(self.at, scan, grouping, from, out)?)
+    }
+
+    /// Adds the ends of the edges of vertices that pass; returns where to continue. Only if the view
+    /// [may](View::may_digest).
+    pub(crate) fn count_ends(
+        &self,
+        scan: &VertexScan,
+        expand: &Expand,
+        from: ScanCursor,
+        out: &mut EndCounts,
+    ) -> Result<Option<ScanCursor>> {
+        Ok(self.apl.count_ends(self.at, scan, expand, from, out)?)
+    }
+
+    /// Scans as [`View::scan_values`] does, but needs to return only the vertices that come first. Only if the view
+    /// [may](View::may_digest).
+    pub(crate) fn top_vertices(
+        &self,
+        scan: &VertexScan,
+        keys: &[Token],
+        top: &TopVertices,
+        state: &mut ScanState,
+        out: &mut ScannedValues,
+    ) -> Result<bool> {
+        state.started = true;
+        let next = self.apl.top_vertices(self.at, scan, keys, top, state.cursor, out)?;
+        Ok(self.advance(state, next))
+    }
+
+    /// Appends the vertices that such a scan goes on with; returns where to continue.
+    pub(crate) fn digested_vertices(
+        &self,
+        scan: &VertexScan,
+        from: ScanCursor,
+        out: &mut Vec<Gui>,
+    ) -> Result<Option<ScanCursor>> {
+        Ok(self.apl.scan_vertices(self.at, scan, from, out)?)
     }
 
     fn record_scan(&self, scan: &VertexScan) {

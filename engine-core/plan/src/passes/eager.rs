@@ -184,6 +184,7 @@ fn reads(op: &Op) -> bool {
             | Op::Expand { .. }
             | Op::CountEdges { .. }
             | Op::Intersect { .. }
+            | Op::DigestScan { .. }
             | Op::VarExpand { .. }
             | Op::ShortestPath { .. }
             | Op::Match { .. }

@@ -86,6 +86,8 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
             except.iter().chain(&*except_ends).for_each(|slot| before.insert(*slot));
         }
         Op::Intersect { .. } => intersect(op, &mut before, set),
+        // It begins a plan.
+        Op::DigestScan { rows, .. } => return walk(rows, before, set),
         Op::VarExpand { from, to, into, edges, exclude, .. } => {
             if set && edges.is_some_and(|edges| !before.contains(edges)) {
                 *edges = None;

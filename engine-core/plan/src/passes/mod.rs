@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod counts;
 pub mod cycles;
+pub mod digests;
 pub mod eager;
 pub mod ends;
 mod estimate;
@@ -28,6 +29,8 @@ pub struct Knowledge<'a> {
     pub instances: Option<&'a dyn Instances>,
     /// Limits of time and memory.
     pub limits: &'a Limits<'a>,
+    /// Whether storage is on other machines, so that rows cost more than work.
+    pub is_far: bool,
 }
 
 /// Tells the planner about single vertices: the few whose ids a query names. The mean degree says nothing about a hub.
@@ -44,7 +47,7 @@ struct Pass {
 }
 
 /// All passes in their order. Patterns become operators first, because the other passes look at operators.
-const PASSES: [Pass; 7] = [
+const PASSES: [Pass; 8] = [
     Pass { name: "match_order", run: match_order::run },
     Pass {
         name: "eager",
@@ -71,6 +74,15 @@ const PASSES: [Pass; 7] = [
         name: "counts",
         run: |plan, _| {
             counts::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
+        name: "digests",
+        run: |plan, knowledge| {
+            if knowledge.is_far {
+                digests::run(plan);
+            }
             Ok(())
         },
     },
@@ -125,7 +137,7 @@ const PASSES: [Pass; 7] = [
 /// };
 /// let (statistics, limits) = (Statistics::default(), Limits::none());
 /// let knowledge =
-///     Knowledge { statistics: &statistics, catalog: &Empty, instances: None, limits: &limits };
+///     Knowledge { statistics: &statistics, catalog: &Empty, instances: None, limits: &limits, is_far: false };
 /// // The scan reads the property beside the vertex.
 /// assert_eq!(
 ///     optimize(plan, &knowledge, |_, _| {})?.to_string(),

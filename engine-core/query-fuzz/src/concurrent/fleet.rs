@@ -7,6 +7,7 @@ mod support;
 use super::Place;
 use super::round::{Round, Schema};
 use super::run::Sites;
+use crate::graph::Graph;
 use std::sync::Arc;
 use support::TestFleet;
 use tidegraph_engine::{Backend, Database, Error, Language, Parameters, Query};
@@ -40,6 +41,19 @@ impl Fleet {
         let none = Parameters::default();
         let query = Query { at_least: Some(at_least), ..Query::new(Language::OpenCypher, text, &none) };
         Ok(self.workers[worker].0.query(&query)?.version)
+    }
+
+    /// Replaces the graph of the fleet, and returns the database of a worker.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub fn create(&self, graph: &Graph) -> Result<Arc<Database>, Error> {
+        self.ask(0, self.newest(), "MATCH (n) DETACH DELETE n")?;
+        if let Some(text) = graph.to_cypher() {
+            self.ask(0, self.newest(), &text)?;
+        }
+        Ok(self.workers[0].0.clone())
     }
 
     /// Returns the newest version that a worker knows.

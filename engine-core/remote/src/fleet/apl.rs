@@ -6,9 +6,9 @@
 
 use super::{FleetApl, unfitting};
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,
-    Expansion, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges,
-    VertexRead, VertexRows, VertexScan, fallback,
+    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, EndCounts, Error,
+    Expand, Expansion, Grouping, Groups, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues,
+    Statistics, TopEdges, TopVertices, Traffic, VertexRead, VertexRows, VertexScan, fallback,
 };
 use tidegraph_types::{Direction, Edge, Gui, Str, Token};
 use tidegraph_wire::apl::request;
@@ -16,6 +16,10 @@ use tidegraph_wire::apl::request;
 impl Apl for FleetApl {
     fn is_far(&self) -> bool {
         true
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.moved()
     }
 
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
@@ -142,6 +146,18 @@ impl Apl for FleetApl {
         })
     }
 
+    fn top_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        top: &TopVertices,
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.gather_top(at, scan, keys, top, from, out)
+    }
+
     fn count_vertices(
         &self,
         at: At,
@@ -175,6 +191,28 @@ impl Apl for FleetApl {
             *sample = more;
             Ok((next, false))
         })
+    }
+
+    fn group_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        grouping: &Grouping,
+        from: ScanCursor,
+        out: &mut Groups,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.gather_groups(at, scan, grouping, from, out)
+    }
+
+    fn count_ends(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        expand: &Expand,
+        from: ScanCursor,
+        out: &mut EndCounts,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.gather_ends(at, scan, expand, from, out)
     }
 
     fn scan_edges(

@@ -20,6 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
 use tidegraph_types::{PartitionId, Version};
+use tidegraph_wire::Message;
 use tidegraph_wire::apl::{AnyAnswer, AnyRequest, Request};
 use tidegraph_wire::proto::{self, call, reply};
 
@@ -266,6 +267,8 @@ impl<'q> Gather<'q> {
         let sent = self.shared.clock.now();
         match node.start(&call, &self.mailbox, tag, timeout) {
             Ok(ticket) => {
+                self.query.requests.fetch_add(1, Ordering::Relaxed);
+                self.query.bytes.fetch_add(call.encoded_len() as u64, Ordering::Relaxed);
                 let pin = Pin { address: node.address().into(), run: ticket.run(), store: 0 };
                 let is_other = |part: &usize| {
                     self.parts[*part].pin.as_ref().is_some_and(|wanted| !wanted.is_of_same_run(&pin))
@@ -288,6 +291,8 @@ impl<'q> Gather<'q> {
         let now = self.shared.clock.now();
         let Some(request) = self.node_requests.get_mut(number) else { return Ok(()) };
         request.ticket = None;
+        let answered_bytes = content.as_ref().map_or(0, bytes::Bytes::len);
+        self.query.bytes.fetch_add(answered_bytes as u64, Ordering::Relaxed);
         let (parts, took) = (std::mem::take(&mut request.parts), now.saturating_sub(request.sent));
         let by = request.pin.clone();
         for part in &parts {
@@ -342,6 +347,7 @@ impl<'q> Gather<'q> {
                 }
                 AplError::Behind { .. }
                 | AplError::Unavailable(_)
+                | AplError::NotServed(_)
                 | AplError::Corrupt(_)
                 | AplError::TooOld { .. } => {
                     part.failure = Some(error);

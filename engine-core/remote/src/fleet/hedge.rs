@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Number of classes of requests, whose answers take different times.
-const CLASSES: usize = 4;
+const CLASSES: usize = 5;
+/// Stands for the rows of a scan that answers less than rows: it takes long, however short its answer is.
+pub(super) const DIGEST: usize = usize::MAX - 1;
 /// Number of answers after which the percentile is computed anew.
 const WINDOW: u64 = 256;
 /// Number of answers after which the percentile is first computed.
@@ -51,6 +53,7 @@ impl Hedges {
             0..=16 => 0,
             17..=256 => 1,
             257..=4096 => 2,
+            DIGEST => 4,
             _ => 3,
         }
     }

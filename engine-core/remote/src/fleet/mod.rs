@@ -12,6 +12,7 @@
 //! replica, unnoticed by the caller.
 
 mod apl;
+mod digests;
 mod expand;
 mod gather;
 mod hedge;
@@ -35,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{At, Error, Statistics};
+use tidegraph_apl::{At, Error, Statistics, Traffic};
 use tidegraph_platform::{Clock, Random};
 use tidegraph_types::{Gui, GuiHasher, PartitionCount, PartitionId, Version};
 use tidegraph_wire::apl::{AnyRequest, Request};
@@ -167,7 +168,11 @@ impl FleetClient {
             cancelled,
             degree: AtomicU32::new(0),
             window: AtomicU32::new(1),
+            digest_window: AtomicU32::new(digests::WINDOW),
+            lacks_digests: AtomicBool::new(false),
             pins: Mutex::default(),
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
         }
     }
 
@@ -248,8 +253,16 @@ pub struct FleetApl {
     degree: AtomicU32,
     /// Number of partitions that a scan asks at once.
     window: AtomicU32,
+    /// Number of partitions that a scan asks at once if nodes answer less than rows.
+    digest_window: AtomicU32,
+    /// Whether a node of an earlier release refused such a scan.
+    lacks_digests: AtomicBool,
     /// The replicas that cursors name. A cursor holds the index plus one.
     pins: Mutex<Vec<Pin>>,
+    /// Number of messages to nodes.
+    requests: AtomicU64,
+    /// Bytes of these messages and of their answers.
+    bytes: AtomicU64,
 }
 
 impl std::fmt::Debug for FleetApl {
@@ -262,6 +275,12 @@ impl FleetApl {
     /// Sets a new deadline, from now on. Cursors that the view gave stay valid, which those of another view are not.
     pub fn renew(&mut self, within: Option<Duration>) {
         self.deadline = self.shared.deadline(within);
+    }
+
+    /// Returns what the query's requests have moved so far.
+    fn moved(&self) -> Traffic {
+        let requests = self.requests.load(Ordering::Relaxed);
+        Traffic { requests, bytes: self.bytes.load(Ordering::Relaxed) }
     }
 
     /// Fails if the query was cancelled or its deadline passed.

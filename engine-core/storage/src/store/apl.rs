@@ -2,15 +2,19 @@
 
 use super::Store;
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,
-    Expansion, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges,
-    VertexRead, VertexRows, VertexScan,
+    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, EndCounts, Error,
+    Expand, Expansion, Grouping, Groups, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues,
+    Statistics, TopEdges, TopVertices, Traffic, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::{Edge, Gui, Str, Token};
 
 impl Apl for Store {
     fn is_far(&self) -> bool {
         false
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
 
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
@@ -111,6 +115,18 @@ impl Apl for Store {
         self.of_version(at.version).scan_values(at, scan, keys, from, out)
     }
 
+    fn top_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        top: &TopVertices,
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.of_version(at.version).top_vertices(at, scan, keys, top, from, out)
+    }
+
     fn count_vertices(
         &self,
         at: At,
@@ -129,6 +145,28 @@ impl Apl for Store {
         sample: &mut Reservoir<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
         self.of_version(at.version).sample_vertices(at, scan, from, sample)
+    }
+
+    fn group_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        grouping: &Grouping,
+        from: ScanCursor,
+        out: &mut Groups,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.of_version(at.version).group_vertices(at, scan, grouping, from, out)
+    }
+
+    fn count_ends(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        expand: &Expand,
+        from: ScanCursor,
+        out: &mut EndCounts,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.of_version(at.version).count_ends(at, scan, expand, from, out)
     }
 
     fn scan_edges(

@@ -9,9 +9,10 @@ use crate::partition::{EdgeIdEntry, EdgePosition, ExpandRequest, Filter, Partiti
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{
-    Apl, At, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error,
-    Expand, Expansion, LookUp, LookedUp, Projection, PropertyCell, Reservoir, Sample, ScanCursor,
-    ScannedValues, Statistics, TopEdges, VertexRead, VertexRows, VertexScan, fallback,
+    Apl, At, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, EndCounts,
+    Error, Expand, Expansion, Grouping, Groups, LookUp, LookedUp, Projection, PropertyCell, Reservoir,
+    Sample, ScanCursor, ScannedValues, Statistics, TopEdges, TopVertices, Traffic, VertexRead, VertexRows,
+    VertexScan, fallback,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
@@ -85,6 +86,10 @@ impl Generation {
 impl Apl for Generation {
     fn is_far(&self) -> bool {
         false
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
 
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
@@ -390,6 +395,18 @@ impl Apl for Generation {
         self.find_vertices(at, scan, from, &mut Listed { out, limit })
     }
 
+    fn top_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        top: &TopVertices,
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::top_vertices(self, at, scan, keys, top, from, out)
+    }
+
     fn count_vertices(
         &self,
         at: At,
@@ -445,6 +462,28 @@ impl Apl for Generation {
         out: &mut ScannedValues,
     ) -> Result<Option<ScanCursor>, Error> {
         self.find_values(at, scan, keys, from, out)
+    }
+
+    fn group_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        grouping: &Grouping,
+        from: ScanCursor,
+        out: &mut Groups,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::group_vertices(self, at, scan, grouping, from, out)
+    }
+
+    fn count_ends(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        expand: &Expand,
+        from: ScanCursor,
+        out: &mut EndCounts,
+    ) -> Result<Option<ScanCursor>, Error> {
+        fallback::count_ends(self, at, scan, expand, from, out)
     }
 
     fn scan_edges(

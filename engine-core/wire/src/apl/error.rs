@@ -13,7 +13,8 @@ pub(super) fn encode(error: &AplError) -> proto::AplError {
         AplError::TooOld { oldest, asked } => {
             Kind::TooOld(proto::TooOldError { oldest: oldest.0, asked: asked.0 })
         }
-        AplError::Unavailable(reason) => Kind::Unavailable(reason.clone()),
+        // A node never answers that it does not know a request that it has decoded.
+        AplError::Unavailable(reason) | AplError::NotServed(reason) => Kind::Unavailable(reason.clone()),
         AplError::Corrupt(reason) => Kind::Corrupt(reason.clone()),
         AplError::NotHere { partition, epoch } => {
             Kind::NotHere(proto::NotHereError { partition: u32::from(partition.0), epoch: epoch.0 })

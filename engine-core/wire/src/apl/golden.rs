@@ -5,9 +5,9 @@ use super::{AnyAnswer, AnyRequest};
 use crate::Message;
 use tidegraph_apl::{
     At, CellMeta, Cursor, DegreeStatistics, Draw, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns,
-    EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell, PropertyPredicate, Reservoir,
-    Sample, ScanCursor, ScannedValues, SetKey, SetStatistics, Statistics, Test, TopEdges, VertexRead,
-    VertexRows, VertexScan,
+    EdgeScan, EndCounts, Expand, Expansion, GroupItem, Grouping, Groups, KeyStatistics, Projection,
+    PropertyCell, PropertyPredicate, Reservoir, Sample, ScanCursor, ScannedValues, SetKey, SetStatistics,
+    Statistics, Test, TopEdges, TopVertices, VertexRead, VertexRows, VertexScan, Weight,
 };
 use tidegraph_types::{
     Cardinality, Direction, Edge, Epoch, Gui, PartitionId, Sid, Str, Token, Value, Version,
@@ -90,6 +90,19 @@ fn requests() -> Vec<(&'static str, AnyRequest)> {
     let edge_scan = EdgeScan { labels: Some(vec![Token(1)]), predicates: scan().predicates, max_rows: 9 };
     let top = TopEdges { key: Token(8), descending: true, count: 5, each: true };
     let (frontier, from) = (guis(), scan_cursor());
+    let key = Token(6);
+    let values = r::ScanValues { scan: scan(), keys: vec![key, Token(7)], from };
+    let first = TopVertices { order: vec![(Token(7), true), (key, false)], count: 300 };
+    let sums = Grouping {
+        keys: vec![Token(7)],
+        items: vec![GroupItem::Sum(key), GroupItem::Min(key), GroupItem::Max(key)],
+        weight: Weight::default(),
+    };
+    let steps = Grouping {
+        keys: vec![],
+        items: vec![GroupItem::Rows, GroupItem::Values(key)],
+        weight: Weight { steps: vec![expand(), Expand::all(Direction::In)], distinct: true },
+    };
     let edges = vec![edge(1), edge(2)];
     vec![
         ("ResolveVertices", r::ResolveVertices { ids: ids() }.into()),
@@ -117,6 +130,10 @@ fn requests() -> Vec<(&'static str, AnyRequest)> {
         ("EdgeCandidates", r::EdgeCandidates { ids: ids() }.into()),
         ("FindEdges", r::FindEdges { places: vec![place(Some("e")), place(None)] }.into()),
         ("UniqueKeys", r::UniqueKeys.into()),
+        ("GroupVertices", r::GroupVertices { scan: scan(), grouping: sums, from }.into()),
+        ("GroupVertices by steps", r::GroupVertices { scan: scan(), grouping: steps, from }.into()),
+        ("CountEnds", r::CountEnds { scan: scan(), expand: expand(), from }.into()),
+        ("TopVertices", r::TopVertices { scan: values, top: first }.into()),
     ]
 }
 
@@ -177,6 +194,12 @@ fn answers() -> Vec<(&'static str, AnyAnswer)> {
     };
     let candidates =
         EdgeCandidates { ends: vec![1, 1, 2], source: vec![Gui(1), Gui(2)], sid: vec![Sid(3), Sid(4)] };
+    let groups = Groups::of_columns(
+        vec![vec![Value::Null, Value::string("x")]],
+        vec![vec![Value::Long(3), Value::Long(300)], vec![Value::Double(0.5), Value::Null]],
+    );
+    let first = ScannedValues { vertices: vec![Gui(3)], columns: vec![vec![Value::Long(4)]] };
+    let ends = EndCounts::of_columns(vec![Gui(1), Gui(u64::MAX)], vec![300, 2], vec![0, 1]);
     let neighbours = Expansion { row: vec![0, 0], neighbour: vec![Gui(1), Gui(2)], ..Expansion::default() };
     vec![
         ("Behind", AnyAnswer::Failed(Apl::Behind { applied: Version(4), asked: Version(5) })),
@@ -207,6 +230,9 @@ fn answers() -> Vec<(&'static str, AnyAnswer)> {
         ("EdgeCandidates", AnyAnswer::EdgeCandidates(candidates)),
         ("FindEdges", AnyAnswer::FindEdges(vec![Some(edge(2)), None])),
         ("UniqueKeys", AnyAnswer::UniqueKeys(vec![(Token(1), Token(2))])),
+        ("GroupVertices", AnyAnswer::GroupVertices((groups, Some(scan_cursor())))),
+        ("CountEnds", AnyAnswer::CountEnds((ends, None))),
+        ("TopVertices", AnyAnswer::TopVertices((first, None))),
     ]
 }
 

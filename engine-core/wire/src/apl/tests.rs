@@ -10,9 +10,9 @@ use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
     At, CellMeta, Cursor, DegreeStatistics, Draw, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns,
-    EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell, PropertyPredicate, Reservoir,
-    Sample, ScanCursor, ScannedValues, SetKey, SetStatistics, Statistics, Test, TopEdges, VertexRead,
-    VertexRows, VertexScan,
+    EdgeScan, EndCounts, Expand, Expansion, GroupItem, Grouping, Groups, KeyStatistics, Projection,
+    PropertyCell, PropertyPredicate, Reservoir, Sample, ScanCursor, ScannedValues, SetKey, SetStatistics,
+    Statistics, Test, TopEdges, TopVertices, VertexRead, VertexRows, VertexScan, Weight,
 };
 use tidegraph_types::{Cardinality, Direction, Epoch, Gui, PartitionId, Sid, Token, Value, Version};
 
@@ -74,6 +74,27 @@ fn any_predicate() -> impl Strategy<Value = PropertyPredicate> {
     (any_token(), test, any::<bool>()).prop_map(|(key, test, sole)| PropertyPredicate { key, test, sole })
 }
 
+fn any_grouping() -> impl Strategy<Value = Grouping> {
+    let item = || {
+        prop_oneof![
+            Just(GroupItem::Rows),
+            any_token().prop_map(GroupItem::Values),
+            any_token().prop_map(GroupItem::Min),
+            any_token().prop_map(GroupItem::Max),
+        ]
+    };
+    let steps = prop_oneof![
+        vec(any_expand()).prop_map(|steps| Weight { steps, distinct: false }),
+        prop::collection::vec(any_expand(), 2).prop_map(|steps| Weight { steps, distinct: true }),
+    ];
+    let items = prop::collection::vec(item(), 1..4);
+    (any_tokens(), items, option::of(any_token()), steps).prop_map(|(keys, mut items, sum, weight)| {
+        let sums = sum.filter(|_| weight.steps.is_empty());
+        items.extend(sums.map(GroupItem::Sum));
+        Grouping { keys, items, weight }
+    })
+}
+
 fn any_request() -> impl Strategy<Value = AnyRequest> {
     let ids = || vec(any_str());
     let guis = || vec(any_gui());
@@ -126,6 +147,29 @@ fn any_request() -> impl Strategy<Value = AnyRequest> {
                 r::ScanEdges { scan: EdgeScan { labels, predicates, max_rows }, from }.into()
             }
         ),
+        (any_scan(), any_grouping(), any_scan_cursor()).prop_map(|(scan, grouping, from)| r::GroupVertices {
+            scan,
+            grouping,
+            from
+        }
+        .into()),
+        (any_scan(), any_expand(), any_scan_cursor()).prop_map(|(scan, expand, from)| r::CountEnds {
+            scan,
+            expand,
+            from
+        }
+        .into()),
+        (
+            any_scan(),
+            prop::collection::vec((any_token(), any::<bool>()), 1..4),
+            any::<u32>(),
+            any_scan_cursor()
+        )
+            .prop_map(|(scan, order, count, from)| {
+                let keys = order.iter().map(|(key, _)| *key).collect();
+                let scan = r::ScanValues { scan, keys, from };
+                r::TopVertices { scan, top: TopVertices { order, count } }.into()
+            }),
         Just(r::Statistics.into()),
         Just(r::UniqueKeys.into()),
     ]
@@ -276,6 +320,23 @@ fn any_answer() -> impl Strategy<Value = AnyAnswer> {
         (any_expansion(), option::of(any_cursor())).prop_map(AnyAnswer::TopEdges),
         (vec(any_gui()), option::of(any_scan_cursor())).prop_map(AnyAnswer::ScanVertices),
         (any_scanned_values(), option::of(any_scan_cursor())).prop_map(AnyAnswer::ScanValues),
+        (any_scanned_values(), option::of(any_scan_cursor())).prop_map(AnyAnswer::TopVertices),
+        (any_scanned_values(), any::<bool>(), option::of(any_scan_cursor())).prop_map(
+            |(found, has_keys, next)| {
+                let mut items = found.columns;
+                let keys = if has_keys { vec![items.remove(0)] } else { vec![] };
+                AnyAnswer::GroupVertices((Groups::of_columns(keys, items), next))
+            }
+        ),
+        (vec((any_gui(), any::<u64>(), 0..3_u64)), option::of(any_scan_cursor())).prop_map(|(rows, next)| {
+            let (mut ends, mut edges, mut loops) = (vec![], vec![], vec![]);
+            for (end, count, of_loops) in rows {
+                ends.push(end);
+                edges.push(count);
+                loops.push(of_loops);
+            }
+            AnyAnswer::CountEnds((EndCounts::of_columns(ends, edges, loops), next))
+        }),
         (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(edges, next)| {
             let mut runs = EdgeRuns::default();
             edges.into_iter().for_each(|edge| runs.push(edge));
@@ -385,7 +446,13 @@ fn columns_that_do_not_fit_are_errors() {
             next: None,
         }));
     }
+    let ends = || proto::EndCounts { ends: wide(&[1, 2]), edges: vec![1, 1], ..Default::default() };
+    is_misaligned(Kind::CountEnds(proto::EndCounts { edges: vec![1], ..ends() }));
+    is_misaligned(Kind::CountEnds(proto::EndCounts { loop_rows: vec![1], ..ends() }));
+    is_misaligned(Kind::CountEnds(proto::EndCounts { loop_rows: vec![2], loops: vec![1], ..ends() }));
     let column = |ends| proto::ValueColumn { ends, ..Default::default() };
+    let (keys, items) = (vec![column(vec![0])], vec![column(vec![0, 0])]);
+    is_misaligned(Kind::GroupVertices(proto::VertexGroups { keys, items, next: None }));
     let columns = vec![column(vec![0])];
     is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: wide(&[1, 2]), columns, next: None }));
     let columns = vec![column(vec![1])];
@@ -405,6 +472,25 @@ fn a_request_for_no_rows_is_refused() {
     let scan = r::ScanVertices { scan: VertexScan::default(), from: ScanCursor::default() };
     let message = AnyRequest::from(scan).encode(At::default()).unwrap();
     assert!(matches!(AnyRequest::decode(message), Err(Error::OutOfRange { field: "max_rows", .. })));
+}
+
+#[test]
+fn what_cannot_be_made_is_refused() {
+    let scan = || VertexScan { max_rows: 1, ..VertexScan::default() };
+    let decoded = |items: Vec<GroupItem>, steps: usize, distinct| {
+        let weight = Weight { steps: vec![Expand::all(Direction::Out); steps], distinct };
+        let grouping = Grouping { keys: vec![], items, weight };
+        let request = r::GroupVertices { scan: scan(), grouping, from: ScanCursor::default() };
+        AnyRequest::decode(AnyRequest::from(request).encode(At::default()).unwrap())
+    };
+    assert!(decoded(vec![GroupItem::Rows], 2, true).is_ok());
+    assert!(matches!(decoded(vec![], 0, false), Err(Error::Missing { field: "items", .. })));
+    assert!(matches!(decoded(vec![GroupItem::Rows], 3, true), Err(Error::Invalid { .. })));
+    assert!(matches!(decoded(vec![GroupItem::Sum(Token(1))], 1, false), Err(Error::Invalid { .. })));
+    let of_scan = r::ScanValues { scan: scan(), keys: vec![Token(1)], from: ScanCursor::default() };
+    let top = TopVertices { order: vec![(Token(2), false)], count: 1 };
+    let message = AnyRequest::from(r::TopVertices { scan: of_scan, top }).encode(At::default()).unwrap();
+    assert!(matches!(AnyRequest::decode(message), Err(Error::Invalid { .. })), "a key that is not read");
 }
 
 proptest! {

@@ -47,7 +47,13 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
     };
     optimize(
         plan,
-        &Knowledge { statistics: &statistics, catalog: &catalog, instances: None, limits: &Limits::none() },
+        &Knowledge {
+            statistics: &statistics,
+            catalog: &catalog,
+            instances: None,
+            limits: &Limits::none(),
+            is_far: false,
+        },
         |_, _| {},
     )
     .expect("no limit")
@@ -182,6 +188,7 @@ fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
             catalog: &catalog,
             instances: Some(&instances),
             limits: &Limits::none(),
+            is_far: false,
         };
         optimize(plan, &knowledge, |_, _| {}).expect("no limit").to_string()
     };
@@ -335,8 +342,13 @@ fn estimates_follow_sets_values_and_degrees() {
         ..Statistics::default()
     };
     let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN", "age"]);
-    let knowledge =
-        Knowledge { statistics: &statistics, catalog: &catalog, instances: None, limits: &Limits::none() };
+    let knowledge = Knowledge {
+        statistics: &statistics,
+        catalog: &catalog,
+        instances: None,
+        limits: &Limits::none(),
+        is_far: false,
+    };
     let estimate = Estimate::new(&knowledge);
     let near =
         |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.01, "{found}, {expected}");

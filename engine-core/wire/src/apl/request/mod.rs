@@ -4,12 +4,14 @@
 //! a file beside this one, and its line to the table below. The crate does not compile until all of them exist.
 
 mod counts;
+mod digests;
 mod elements;
 mod expansions;
 mod ids;
 mod scans;
 
 pub use counts::{Statistics, UniqueKeys};
+pub use digests::{CountEnds, GroupVertices, TopVertices};
 pub use elements::{Edges, Vertices};
 pub use expansions::{Degrees, Expand, SampleEdges, TopEdges};
 pub use ids::{EdgeCandidates, FindEdges, Place, ResolveEdges, ResolveVertices};
@@ -245,4 +247,7 @@ requests! {
     SampleVertices -> (apl::Reservoir<Gui>, Option<apl::ScanCursor>),
     Statistics -> apl::Statistics,
     UniqueKeys -> Vec<(Token, Token)>,
+    GroupVertices -> (apl::Groups, Option<apl::ScanCursor>),
+    CountEnds -> (apl::EndCounts, Option<apl::ScanCursor>),
+    TopVertices -> (apl::ScannedValues, Option<apl::ScanCursor>),
 }

@@ -17,7 +17,7 @@ use tidegraph_types::{Gui, Sid, Token, Value};
 /// Work of a scan for a single vertex, in rows.
 const ONE_VERTEX: usize = 32;
 
-fn next_from(next: Option<proto::ScanCursor>) -> Result<Option<ScanCursor>, Error> {
+pub(super) fn next_from(next: Option<proto::ScanCursor>) -> Result<Option<ScanCursor>, Error> {
     next.map(scan_cursor_from).transpose()
 }
 
@@ -322,7 +322,7 @@ fn edge_runs_from(
     Ok(EdgeRuns { runs: sources.into_iter().zip(labels).zip(ends).map(run).collect(), target, sid })
 }
 
-fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
+pub(super) fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
     let (mut values, mut ends) = (values::Writer::default(), Vec::with_capacity(column.len()));
     for row in column {
         match row {
@@ -336,7 +336,7 @@ fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
     Ok(proto::ValueColumn { ends, values, kinds, numbers })
 }
 
-fn column_from(m: proto::ValueColumn, rows: usize) -> Result<Vec<Value>, Error> {
+pub(super) fn column_from(m: proto::ValueColumn, rows: usize) -> Result<Vec<Value>, Error> {
     const MESSAGE: &str = "ValueColumn";
     let values = values::read(MESSAGE, m.values, &m.kinds, &m.numbers)?;
     same(MESSAGE, "ends", m.ends.len(), rows)?;

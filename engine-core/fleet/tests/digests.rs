@@ -1,0 +1,373 @@
+//! Aggregations in a fleet: nodes answer groups and ends of edges instead of rows. Answers are those of an embedded
+//! database, and few messages and bytes move.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+use support::{TestFleet, ask, rows};
+use tidegraph_engine::Language::OpenCypher;
+use tidegraph_engine::{Database, Explain, Options, Parameters, Query, Transaction};
+use tidegraph_fleet::NodeConfig;
+use tidegraph_types::{Cardinality, CommitRequest, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Value};
+
+const VERTICES: usize = 240;
+
+/// Creates vertices with values of several types, and edges among which are loops, parallel ones and hubs.
+const GRAPH: [&str; 7] = [
+    "UNWIND range(0, 199) AS n CREATE (:Person {`~id`: 'p' + toString(n), age: n % 37, \
+     city: CASE WHEN n % 5 = 0 THEN null ELSE 'c' + toString(n % 7) END, \
+     x: CASE n % 4 WHEN 0 THEN n WHEN 1 THEN n / 2.0 WHEN 2 THEN -n END, \
+     odd: CASE n % 9 WHEN 0 THEN 'text' WHEN 1 THEN [1, n] ELSE n END})",
+    "UNWIND range(200, 239) AS n CREATE (:Robot {`~id`: 'p' + toString(n), age: 1.0 * (n % 37), city: n % 7})",
+    "MATCH (p:Person) WHERE p.age % 3 = 0 SET p:Old",
+    "UNWIND range(0, 999) AS n MATCH (a) WHERE id(a) = 'p' + toString(n * 7 % 240) \
+     MATCH (b) WHERE id(b) = 'p' + toString((n * n + 3 * n) % 240) CREATE (a)-[:KNOWS]->(b)",
+    "UNWIND range(0, 299) AS n MATCH (a) WHERE id(a) = 'p' + toString(n % 11) \
+     MATCH (b) WHERE id(b) = 'p' + toString(n * 13 % 240) CREATE (a)-[:LIKES]->(b)",
+    "UNWIND range(0, 39) AS n MATCH (a) WHERE id(a) = 'p' + toString(n) CREATE (a)-[:KNOWS]->(a)",
+    "UNWIND range(0, 9) AS n MATCH (a) WHERE id(a) = 'p' + toString(n) CREATE (a)-[:LIKES]->(a)",
+];
+
+const GROUPS: &str = "group vertices in storage";
+const ENDS: &str = "count ends in storage";
+const ROWS: &str = "";
+
+/// Queries, and what storage does for each.
+const QUERIES: [(&str, &str); 50] = [
+    ("MATCH (p:Person) RETURN p.city, count(*)", GROUPS),
+    ("MATCH (p:Person) WHERE p.age > 30 RETURN p.city, count(*), sum(p.age)", GROUPS),
+    ("MATCH (p:Person) RETURN p.city, sum(p.x), avg(p.x), min(p.x), max(p.x), count(p.x)", GROUPS),
+    ("MATCH (p) RETURN p.age, count(*), min(p.city), max(p.odd)", GROUPS),
+    ("MATCH (p) RETURN p.age AS age, p.city AS city, count(p)", GROUPS),
+    ("MATCH (p:Person) RETURN sum(p.age), avg(p.age), count(p.city)", GROUPS),
+    ("MATCH (p:Nobody) RETURN sum(p.age), avg(p.age), count(p.city), min(p.age)", GROUPS),
+    ("MATCH (p:Person) RETURN p.nothing, count(p.nowhere), sum(p.nowhere), avg(p.nowhere)", GROUPS),
+    ("MATCH (p:Person) RETURN count(DISTINCT p.city), count(*), sum(DISTINCT p.age)", GROUPS),
+    ("MATCH (p:Person) RETURN p.city, count(DISTINCT p.age), max(DISTINCT p.x)", GROUPS),
+    ("MATCH (p:Person) WITH p.city AS city, p.age AS age RETURN city, max(age), count(*)", GROUPS),
+    ("MATCH (p:Person) WHERE p.age > $none RETURN p.city, count(*)", GROUPS),
+    ("MATCH (p:Person) RETURN p.odd, count(*)", GROUPS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN a.age, count(*)", GROUPS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN count(*)", GROUPS),
+    ("MATCH (a)-->()-->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)-[:KNOWS]->()-[:LIKES]->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)-[:KNOWS]->()<-[:KNOWS]-(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)<-[:KNOWS]-()-[:KNOWS]->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)--()--(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)--()-->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)-->(b:Person)-->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)-->(b)-->(c) RETURN b.age, count(*)", GROUPS),
+    ("MATCH (a)-[:KNOWS]->(b) MATCH (b)-[:KNOWS]->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a)-[:MISSING]->()-->(c) RETURN count(*)", GROUPS),
+    ("MATCH (a:Person)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->()-[:LIKES]->(c) RETURN count(*)", ENDS),
+    ("MATCH (a:Robot)-->()<--(c) RETURN count(*)", ENDS),
+    ("MATCH (a:Robot)--()--(c) RETURN count(*)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->(b:Person)-[:LIKES]->(c:Robot) RETURN count(*)", ENDS),
+    ("MATCH (a:Old)-[:KNOWS]->(b:Person) RETURN count(*)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->(b:Person)-[:KNOWS]->(c:Person) RETURN count(*)", ENDS),
+    ("MATCH (a:Old)-[:KNOWS]->(b)<-[:KNOWS]-(c:Old) RETURN count(*)", ENDS),
+    ("MATCH (a:Old)-[:KNOWS]-(b)-[:KNOWS]-(c:Old) RETURN count(*)", ENDS),
+    ("MATCH (a:Old)-[:KNOWS]->(b)-[:KNOWS]->(c:Robot) RETURN count(*)", ROWS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN b.age, count(*)", ENDS),
+    ("MATCH (a:Old)-[:KNOWS]->(b:Person) RETURN b.city, count(*), min(b.age), count(DISTINCT b.age)", ENDS),
+    ("MATCH (a:Old)-[:KNOWS]-(b:Person) RETURN b.age % 5, count(b), count(b.x)", ENDS),
+    ("MATCH (a:Robot)-[:KNOWS]->(b) WHERE b.age > 10 RETURN b, count(*)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->(b)-[:LIKES]->(c) RETURN b.age, count(*)", ENDS),
+    ("MATCH (a:Person {age: 3})-[:KNOWS]->()-[:KNOWS]->()-[:KNOWS]->(d) RETURN count(*)", ROWS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN a.age, b.age, count(*)", ROWS),
+    ("MATCH (a:Person)-[k:KNOWS]->(b) RETURN k.since, count(*)", ROWS),
+    ("MATCH (a:Robot)-[:KNOWS]->(b) RETURN b.age, sum(b.x)", ROWS),
+    ("MATCH (p:Person) RETURN p.city, collect(p.age)[0..0], count(*)", ROWS),
+    ("MATCH (p:Person) WHERE p.age % 2 = 0 RETURN p.city, count(*)", ROWS),
+    ("MATCH (p:Person) RETURN stDev(p.age) > 1", ROWS),
+    ("MATCH (a:Person)-[:KNOWS]->(b)-[:KNOWS]->(a) RETURN count(*)", ROWS),
+    ("MATCH (p:Person) RETURN count(*)", ROWS),
+];
+
+/// An embedded database and a fleet with the same graph.
+struct Both {
+    embedded: Arc<Database>,
+    worker: Arc<Database>,
+    _fleet: TestFleet,
+}
+
+impl Both {
+    fn new() -> Self {
+        let fleet = TestFleet::start(8, 3, 2, 64, NodeConfig::default());
+        let (worker, _) = fleet.worker();
+        let embedded = Database::open(Options::default()).unwrap();
+        for database in [&embedded, &worker] {
+            GRAPH.iter().for_each(|text| drop(ask(database, OpenCypher, text).unwrap()));
+        }
+        Self { embedded, worker, _fleet: fleet }
+    }
+
+    fn agree(&self, text: &str) {
+        assert_eq!(answer(&self.worker, text), answer(&self.embedded, text), "{text}");
+    }
+}
+
+/// Returns a row as text. Numbers that are equal are shown alike, whatever vertex gave the key of a group.
+fn shown(row: &Vec<Value>) -> String {
+    let value = |value: &Value| match value.as_f64() {
+        Some(number) => format!("{number:.6}"),
+        None => format!("{value:?}"),
+    };
+    row.iter().map(value).collect::<Vec<_>>().join(" | ")
+}
+
+/// Returns the rows of a query as sorted text, or its error.
+fn answer(database: &Database, text: &str) -> Vec<String> {
+    let parameters: Parameters = [("none".into(), Value::Null)].into_iter().collect();
+    match database.query(&Query::new(OpenCypher, text, &parameters)) {
+        Ok(answer) => {
+            let mut rows: Vec<String> = answer.rows.iter().map(shown).collect();
+            rows.sort();
+            rows
+        }
+        Err(error) => vec![format!("{}: {error}", error.code())],
+    }
+}
+
+#[test]
+fn digests_answer_what_rows_answer() {
+    let both = Both::new();
+    for (text, by) in QUERIES {
+        both.agree(text);
+        let plan = both.worker.explain(OpenCypher, text).unwrap();
+        let last = plan.rsplit("\n\n").next().unwrap_or_default();
+        let is_digested = last.contains("in storage") && !last.contains("counted in storage");
+        assert!(if by.is_empty() { !is_digested } else { last.contains(by) }, "{text}\n{plan}");
+        assert!(!both.embedded.explain(OpenCypher, text).unwrap().contains("vertices in storage"), "{text}");
+    }
+}
+
+#[test]
+fn the_first_vertices_are_those_of_all_nodes() {
+    let both = Both::new();
+    for text in [
+        "MATCH (p:Person) RETURN p.age, p.x ORDER BY p.age DESC, p.x LIMIT 7",
+        "MATCH (p) RETURN p.city AS city, p.age ORDER BY city, p.age DESC SKIP 3 LIMIT 20",
+        "MATCH (p:Person) WHERE p.age > 9 RETURN p.odd ORDER BY p.odd LIMIT 33",
+        "MATCH (p:Person) WITH p ORDER BY p.age, p.x DESC LIMIT 5 MATCH (p)-[:KNOWS]->(q) RETURN p.age, count(*)",
+        "MATCH (p) RETURN p.nothing, p.age ORDER BY p.nothing, p.age LIMIT 4",
+        "MATCH (p) RETURN p.age ORDER BY p.age LIMIT 0",
+        "MATCH (p) RETURN p.age ORDER BY p.age SKIP 235 LIMIT 5000",
+    ] {
+        both.agree(text);
+    }
+    let (of_first, of_all) =
+        ("MATCH (p) RETURN p.age ORDER BY p.age LIMIT 5", "MATCH (p) RETURN p.age ORDER BY p.age");
+    let [(first, few), (_, many)] = [of_first, of_all].map(|text| {
+        moved(&both.worker, text);
+        moved(&both.worker, text)
+    });
+    assert!(first <= 3 && few < many / 3, "{first} messages, {few} bytes of {many}");
+}
+
+#[test]
+fn semi_joins_move_numbers() {
+    let both = Both::new();
+    let text = "MATCH (p:Person) WHERE (p)-[:LIKES]->() RETURN p.age, p.city";
+    let plan = both.worker.explain(OpenCypher, text).unwrap();
+    assert!(plan.rsplit("\n\n").next().unwrap().contains("count edges"), "{plan}");
+    for text in [
+        text,
+        "MATCH (p:Person) WHERE (p)-[:LIKES]->() RETURN p.city, count(*)",
+        "MATCH (p) WHERE EXISTS { (p)<-[:LIKES]-() } AND NOT (p)-[:LIKES]->() RETURN p.age",
+        "MATCH (p)-[:LIKES]->(q) WHERE (q)--() RETURN p.age, count(q)",
+        "MATCH (p:Person) WHERE (p)-[:MISSING]->() RETURN p.age",
+    ] {
+        both.agree(text);
+    }
+}
+
+#[test]
+fn what_cannot_be_added_is_the_same_error() {
+    let both = Both::new();
+    for text in ["MATCH (p:Person) RETURN sum(p.odd)", "MATCH (p:Person) RETURN p.age % 2, avg(p.city)"] {
+        both.agree(text);
+        assert!(
+            answer(&both.worker, text)[0].contains("sum") || answer(&both.worker, text)[0].contains("avg")
+        );
+    }
+    // Durations can be added, but not by nodes.
+    for database in [&both.embedded, &both.worker] {
+        let text = "MATCH (p:Person) WHERE p.age < 9 SET p.time = duration({minutes: p.age})";
+        ask(database, OpenCypher, text).unwrap();
+    }
+    both.agree("MATCH (p:Person) RETURN p.city, toString(sum(p.time)), toString(avg(p.time)), count(p.time)");
+    // The sum of the parts is too large, and so is a part.
+    for database in [&both.embedded, &both.worker] {
+        let text = "UNWIND range(0, 99) AS n CREATE (:Huge {n: 9223372036854775807})";
+        ask(database, OpenCypher, text).unwrap();
+    }
+    both.agree("MATCH (h:Huge) RETURN sum(h.n)");
+    both.agree("MATCH (h:Huge) RETURN avg(h.n) > 9e18, count(h.n), max(h.n)");
+}
+
+#[test]
+fn a_transaction_sees_what_it_wrote() {
+    let both = Both::new();
+    let none = Parameters::default();
+    let mut answers = vec![];
+    for database in [&both.embedded, &both.worker] {
+        let mut transaction = Transaction::new(None, None, false);
+        let mut within = |text: &str| {
+            let query = Query::new(OpenCypher, text, &none);
+            let mut rows: Vec<String> =
+                database.query_within(&mut transaction, &query).unwrap().rows.iter().map(shown).collect();
+            rows.sort();
+            rows
+        };
+        let mut found = vec![];
+        for write in [
+            "RETURN 1",
+            "MATCH (p:Person) WHERE p.age < 5 SET p.age = 50",
+            "MATCH (p:Person {age: 7}) DETACH DELETE p",
+            "MATCH (a:Robot), (b:Person {age: 50}) CREATE (a)-[:KNOWS]->(b)",
+        ] {
+            within(write);
+            for (text, _) in QUERIES.iter().filter(|(text, by)| !by.is_empty() && !text.contains('$')) {
+                // Sums of floats depend on their order.
+                if !text.contains("avg") && !text.contains("sum(p.x)") {
+                    found.push((*text, within(text)));
+                }
+            }
+        }
+        answers.push(found);
+    }
+    assert_eq!(answers[0], answers[1]);
+    // In one statement, too.
+    both.agree("MATCH (p:Person {age: 3}) SET p.age = 60 WITH count(*) AS n MATCH (q:Person) RETURN n, q.age, count(*)");
+}
+
+/// Returns the messages and the bytes of a query, as its profile shows them.
+fn moved(database: &Database, text: &str) -> (i64, i64) {
+    let none = Parameters::default();
+    let query = Query { explain: Some(Explain::Profile), ..Query::new(OpenCypher, text, &none) };
+    let answer = database.query(&query).unwrap();
+    let columns: Vec<&str> = answer.columns.iter().map(|column| column.as_str()).collect();
+    assert_eq!(columns, ["operator", "calls", "rows", "milliseconds", "requests", "bytes"]);
+    let sum = |at: usize| answer.rows.iter().filter_map(|row| row[at].as_i64()).sum();
+    (sum(4), sum(5))
+}
+
+#[test]
+fn a_profile_shows_messages_and_bytes() {
+    let both = Both::new();
+    let text = "MATCH (p:Person) RETURN p";
+    assert_eq!(moved(&both.embedded, text), (0, 0));
+    let (requests, bytes) = moved(&both.worker, text);
+    // Ids alone have several bytes each.
+    assert!(requests >= 3 && bytes > 200 * 8, "{requests} messages, {bytes} bytes");
+}
+
+/// A regression to rows would move at least 8 bytes for each vertex or edge.
+#[test]
+fn counts_and_groups_move_few_bytes() {
+    let both = Both::new();
+    for (text, most_requests, most_bytes) in [
+        ("MATCH (a)-->()-->(c) RETURN count(*)", 3, 900),
+        ("MATCH (a:Person)-[:KNOWS]->(b) RETURN count(*)", 3, 900),
+        ("MATCH (p:Person) WHERE p.age > 30 RETURN count(p.city), sum(p.age)", 3, 900),
+        ("MATCH (p:Person) RETURN p.city, count(*), sum(p.age)", 3, 2_500),
+        // Ends of six partitions, and the degrees of at most all vertices.
+        ("MATCH (a:Person)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*)", 6, 14_000),
+    ] {
+        // The first run may learn of the graph what the others know.
+        moved(&both.worker, text);
+        let (requests, bytes) = moved(&both.worker, text);
+        assert!(requests <= most_requests, "{text}: {requests} messages");
+        assert!(bytes <= most_bytes, "{text}: {bytes} bytes");
+        let plan = both.worker.explain(OpenCypher, text).unwrap();
+        assert!(plan.contains("in storage"), "{plan}");
+    }
+    let all = moved(&both.worker, "MATCH (p) RETURN id(p)");
+    assert!(all.1 > 8 * VERTICES as i64, "{all:?}");
+    assert_eq!(rows(&both.worker, OpenCypher, "MATCH (p) RETURN count(p)"), ["[Long(240)]"]);
+}
+
+/// Creates the graph of the fleet workload of the benchmarks: vertices with ten edges each.
+fn fill(database: &Database, vertices: u64) {
+    const DEGREE: u64 = 10;
+    let tokens = database.catalog().intern(&["Person".into(), "age".into(), "KNOWS".into()]).unwrap();
+    let id = |number: u64| Str::from(format!("person-{number}"));
+    let guis: Vec<Gui> = (0..vertices).map(|number| database.plain_gui(&id(number))).collect();
+    let sids = database.catalog().allocate_sids(vertices * DEGREE).unwrap();
+    let vertex = |number: u64| {
+        let value = Value::Long((number % 100) as i64);
+        let properties = vec![PropertyWrite { key: tokens[1], cardinality: Cardinality::Single, value }];
+        let (gui, labels) = (guis[number as usize], vec![tokens[0]]);
+        Mutation::CreateVertex { gui, id: id(number), labels, properties }
+    };
+    // A linear congruential generator, so that both graphs are the same.
+    let mut state = 1_u64;
+    let edge = |(number, sid): (u64, u64)| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (source, target) = (guis[(number / DEGREE) as usize], guis[(state >> 33) as usize % guis.len()]);
+        let edge = Edge { sid: Sid(sid), source, target, label: tokens[2] };
+        Mutation::CreateEdge { edge, id: None, properties: vec![] }
+    };
+    let all: Vec<Mutation> = (0..vertices).map(vertex).chain((0..).zip(sids).map(edge)).collect();
+    for mutations in all.chunks(1_000) {
+        let request = CommitRequest { mutations: mutations.to_vec(), ..CommitRequest::default() };
+        database.commit(request).unwrap();
+    }
+}
+
+/// Prints times of a fleet of three nodes in this process, over sockets, beside those of an embedded database (ADR 0028):
+/// `cargo nextest run -p tidegraph-fleet --test digests --run-ignored all --no-capture figures`.
+#[test]
+#[ignore = "a measurement"]
+fn figures() {
+    let fleet = TestFleet::start(16, 3, 2, 64, NodeConfig::default());
+    let (worker, _) = fleet.worker();
+    let embedded = Database::open(Options::default()).unwrap();
+    [&embedded, &worker].into_iter().for_each(|database| fill(database, 20_000));
+    let parameters: Parameters = {
+        let ids = (0..1_000).map(|number| Value::string(format!("person-{}", number * 17))).collect();
+        [("ids".into(), Value::list(ids))].into_iter().collect()
+    };
+    println!("query | embedded ms | fleet ms | ratio | row by row ms | messages | bytes");
+    for text in [
+        "MATCH (a)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*)",
+        "MATCH (a:Person)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*)",
+        "MATCH (a:Person)-[:KNOWS]->(b:Person)-[:KNOWS]->(c:Person) RETURN count(*)",
+        "UNWIND $ids AS id MATCH (a) WHERE id(a) = id MATCH (a)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*)",
+        "MATCH (a:Person)-[:KNOWS]->(b) RETURN b.age, count(*)",
+        "MATCH (p:Person) RETURN p.age, count(*), sum(p.age)",
+        "MATCH (p:Person) WHERE p.age > 30 RETURN sum(p.age), count(*)",
+        "MATCH (p:Person) RETURN id(p), p.age ORDER BY p.age DESC LIMIT 10",
+    ] {
+        let query = Query::new(OpenCypher, text, &parameters);
+        let median = |run: &mut dyn FnMut() -> usize| {
+            let mut times: Vec<f64> = (0..11)
+                .map(|_| {
+                    let start = fleet.clock.now();
+                    assert!(run() > 0);
+                    (fleet.clock.now() - start).as_secs_f64() * 1e3
+                })
+                .collect();
+            times.sort_by(f64::total_cmp);
+            times[times.len() / 2]
+        };
+        let here = median(&mut || embedded.query(&query).unwrap().rows.len());
+        let there = median(&mut || worker.query(&query).unwrap().rows.len());
+        // A transaction that wrote takes rows.
+        let mut transaction = Transaction::new(None, None, false);
+        let write = Query::new(OpenCypher, "CREATE (:Other)", &parameters);
+        worker.query_within(&mut transaction, &write).unwrap();
+        let by_row = median(&mut || worker.query_within(&mut transaction, &query).unwrap().rows.len());
+        let profile = Query { explain: Some(Explain::Profile), ..query };
+        let profile = worker.query(&profile).unwrap().rows;
+        let sum = |at: usize| profile.iter().filter_map(|row| row[at].as_i64()).sum::<i64>();
+        let ratio = there / here;
+        println!("{text} | {here:.2} | {there:.2} | {ratio:.2} | {by_row:.2} | {} | {}", sum(4), sum(5));
+    }
+}
