@@ -22,7 +22,9 @@ mod branch;
 mod by;
 mod filter;
 mod has;
+mod lists;
 mod local;
+mod math;
 mod merge;
 mod path;
 mod predicate;
@@ -33,6 +35,8 @@ mod select;
 mod side_effect;
 mod start;
 mod step;
+mod text;
+mod typed;
 mod walk;
 mod write;
 
@@ -484,6 +488,7 @@ impl Compiler {
             ArgKind::Vertex(_) => Err(Fault::unsupported(arg.at, "Vertex() as a value")),
             ArgKind::Other(name) => Err(Fault::unsupported(arg.at, name.to_string())),
             ArgKind::Constant(name) => Err(Fault::unsupported(arg.at, format!("{name} as a value"))),
+            ArgKind::Type(_) => Err(Fault::unsupported(arg.at, "a type as a value")),
             ArgKind::Predicate(_) | ArgKind::Cardinality(..) => {
                 Err(Fault::syntax(arg.at, format!("expected a value, found {}", arg.describe())))
             }
