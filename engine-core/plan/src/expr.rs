@@ -172,8 +172,8 @@ pub enum Function {
     PropertyValues,
     /// Gremlin `properties(keys…)`: the same as `PropertyValues` with `Value::Property` items.
     Properties,
-    /// Gremlin `valueMap`: args element, bool whether to include id and label, then keys. Values of vertices are lists,
-    /// values of edges single.
+    /// Gremlin `valueMap`: args element, the tokens to include (a bool for all or none, or one symbol), then keys. Values
+    /// of vertices are lists, values of edges single.
     ValueMap,
     /// Gremlin `elementMap`: args element, then keys. Values are single (the last of several). The map also has id and
     /// label, and for edges the maps IN and OUT.

@@ -36,22 +36,22 @@ pub(crate) fn has_type(kind: GremlinType, value: &Value) -> bool {
     }
 }
 
-/// `asBool()`: null for NaN.
+/// `asBool()`: NaN and zero are false.
 pub(crate) fn to_bool(name: &'static str, value: &Value) -> Result<Value, Error> {
     let expected = "a boolean, a number, or 'true' or 'false'";
     match value {
         Value::Bool(_) => Ok(value.clone()),
-        Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(Value::Bool(true)),
-        Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(Value::Bool(false)),
+        Value::String(text) if text.trim().eq_ignore_ascii_case("true") => Ok(Value::Bool(true)),
+        Value::String(text) if text.trim().eq_ignore_ascii_case("false") => Ok(Value::Bool(false)),
         other => match other.as_f64() {
-            Some(number) if number.is_nan() => Ok(Value::Null),
-            Some(number) => Ok(Value::Bool(number != 0.0)),
+            Some(number) => Ok(Value::Bool(number != 0.0 && !number.is_nan())),
             None => Err(Error::of_type(name, expected, value)),
         },
     }
 }
 
-/// `asNumber()`: parses a text; converts to a type, which must hold the number. A fraction is cut off.
+/// `asNumber()`: parses a text, or takes the milliseconds since 1970 of a date; converts to a type, which must hold the
+/// number. A fraction is cut off.
 pub(crate) fn to_number(
     kind: Option<GremlinType>,
     name: &'static str,
@@ -63,8 +63,12 @@ pub(crate) fn to_number(
             parsed = parse(name, text, value)?;
             &parsed
         }
+        Value::DateTime(_) | Value::Temporal(Temporal::DateTime(_)) => {
+            parsed = super::temporal::component(value, "epochMillis")?;
+            &parsed
+        }
         other if other.as_f64().is_some() => other,
-        other => return Err(Error::of_type(name, "a number or a string", other)),
+        other => return Err(Error::of_type(name, "a number, a string or a date", other)),
     };
     match kind {
         None => Ok(number.clone()),
@@ -95,7 +99,11 @@ fn convert(kind: GremlinType, number: &Value) -> Option<Value> {
             let narrow = float as f32;
             (narrow.is_finite() || !float.is_finite()).then_some(Value::Float(narrow))
         }
-        GremlinType::Double | GremlinType::BigDecimal => Some(Value::Double(float)),
+        GremlinType::Double | GremlinType::BigDecimal => Some(Value::Double(match number {
+            // The double with the same decimal text, not the one with the same bits.
+            Value::Float(narrow) => narrow.to_string().parse().unwrap_or(float),
+            _ => float,
+        })),
         _ => None,
     }
 }

@@ -244,8 +244,10 @@ impl<'e> Record<'e> {
 
     fn value_map(&self, elements: &Elements<'_, '_>, args: &[Value]) -> Value {
         let mut map = Map::new();
-        if args.first() == Some(&Value::Bool(true)) {
+        if has_token(args, Symbol::Id) {
             map.insert(Value::Symbol(Symbol::Id), self.id());
+        }
+        if has_token(args, Symbol::Label) {
             map.insert(Value::Symbol(Symbol::Label), Value::String(self.label(elements)));
         }
         for (key, cells) in self.groups(elements, args.get(1..).unwrap_or_default()) {
@@ -277,6 +279,15 @@ impl<'e> Record<'e> {
             }
         }
         Ok(Value::map(map))
+    }
+}
+
+/// Whether the first argument of `ValueMap` asks for a token: true for all of them, or the token itself.
+pub(super) fn has_token(args: &[Value], token: Symbol) -> bool {
+    match args.first() {
+        Some(Value::Bool(all)) => *all,
+        Some(Value::Symbol(one)) => *one == token,
+        _ => false,
     }
 }
 

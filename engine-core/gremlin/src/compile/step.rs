@@ -160,9 +160,9 @@ impl Compiler {
             StepName::DateAdd => self.date_add(flow, step, dest),
             StepName::DateDiff => self.date_diff(flow, step, dest),
             StepName::Math => self.math(flow, cursor, step, dest),
+            StepName::Call => self.service(flow, cursor, step, dest),
             // Not supported yet.
             StepName::Branch
-            | StepName::Call
             | StepName::ConnectedComponent
             | StepName::Discard
             | StepName::Io

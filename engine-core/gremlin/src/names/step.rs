@@ -199,7 +199,7 @@ super::words! {
         BothV = "bothV" => goes_to(End::At(Direction::Both)),
         Branch = "branch" => KEEPS,
         By = "by" => KEEPS.between_ends(),
-        Call = "call" => KEEPS.after_g(),
+        Call = "call" => MAKES.after_g(),
         Cap = "cap" => MAKES,
         Choose = "choose" => MAKES.children(Children::Streamed),
         Coalesce = "coalesce" => MAKES,
