@@ -3,7 +3,7 @@
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
-use crate::compile::predicate::Operands;
+use crate::compile::predicate::{Operands, negated};
 use crate::compile::reduce::item;
 use crate::fault::Fault;
 use tidegraph_plan::{
@@ -17,13 +17,14 @@ impl Compiler {
         let [Arg { kind: ArgKind::Predicate(predicate), .. }] = step.args.as_slice() else {
             return Err(wrong_arguments(step));
         };
-        let quantifier = match step.name {
-            StepName::All => Quantifier::All,
-            StepName::Any => Quantifier::Any,
-            _ => Quantifier::None,
-        };
         let variable = self.fresh();
         let test = self.predicate_expr(predicate, &Expr::Slot(variable), &mut Operands::Value)?;
+        let (quantifier, test) = match step.name {
+            StepName::All => (Quantifier::All, test),
+            StepName::Any => (Quantifier::Any, test),
+            // Values that are not equal differ; values without an order are neither above nor not above each other.
+            _ => (Quantifier::All, negated(test)),
+        };
         let is_list = call(Function::TypeOf(GremlinType::Collection), vec![cur.clone()]);
         let (list, predicate) = (Box::new(cur), Box::new(test));
         let holds = Expr::Quantified { quantifier, variable, list, predicate };

@@ -203,3 +203,26 @@ Feature: steps over two lists, and tests of all items
     Then the result should be unordered
       | result |
       | m[{"person":"d[35].i"}] |
+
+  Scenario: a null is not equal to a value, and none passes it
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject([null, "b"], [null], ["a"]).none(eq("a"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | l[null,b] |
+      | l[null] |
+
+  Scenario: none passes a list by a test of types
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject([1, "b"], [null, 1]).none(typeOf(GType.STRING))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | l[null,d[1].i] |
