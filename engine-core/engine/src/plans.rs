@@ -103,11 +103,10 @@ impl Database {
         let take = |bytes| query.memory.is_none_or(|memory| memory.grow_to(bytes).is_ok());
         let limits = &PlanLimits::new(self.options.query_memory_bytes, &go_on).taking(&take);
         let (language, text) = (query.language, query.text);
+        let procedures = &self.options.procedures;
         let compiled = match language {
-            Language::Gremlin => tidegraph_gremlin::compile_within(text, limits),
-            Language::OpenCypher => {
-                tidegraph_opencypher::compile_within(text, &self.options.procedures, limits)
-            }
+            Language::Gremlin => tidegraph_gremlin::compile_within(text, procedures, limits),
+            Language::OpenCypher => tidegraph_opencypher::compile_within(text, procedures, limits),
         };
         let plan = match compiled {
             Err(FrontEndError::Stopped(stopped)) => return Err(deadline.error_of(stopped)),

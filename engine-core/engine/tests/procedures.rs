@@ -186,6 +186,43 @@ fn wrong_calls_say_what_is_wrong() {
 }
 
 #[test]
+fn traversals_call_procedures_of_the_program() {
+    let marks = Arc::default();
+    let database = open(&marks);
+    let ask = |text: &str| {
+        let parameters = Parameters::from_iter([("m".into(), Value::map(Default::default()))]);
+        database.query(&Query::new(Language::Gremlin, text, &parameters))
+    };
+    let values = |text: &str| -> Vec<Value> {
+        let answer = ask(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        answer.rows.into_iter().flatten().collect()
+    };
+    let integers = |all: &[i64]| all.iter().map(|n| Value::Long(*n)).collect::<Vec<_>>();
+    for (text, expected) in [
+        ("g.call('test.countdown', ['from': 3])", &[3, 2, 1][..]),
+        ("g.call('test.countdown', m).with('from', 3).with('step', 2)", &[3, 1]),
+        ("g.call('test.countdown', ['from': 1], project('from').by(constant(2)))", &[2, 1]),
+        ("g.inject(1, 2).as('n').call('test.countdown').with('from', select('n'))", &[1, 2, 1]),
+        ("g.call('Test.Countdown').with('from', 2).is(gt(1))", &[2]),
+    ] {
+        assert_eq!(values(text), integers(expected), "{text}");
+    }
+    assert_eq!(values("g.inject(5, 6).call('test.mark').with('what', 1)"), [Value::Int(5), Value::Int(6)]);
+    assert_eq!(marks.load(Ordering::Relaxed), 2);
+    let names = values("g.call('--list')");
+    assert!(names.contains(&"test.half".into()) && !names.contains(&"db.labels".into()), "{names:?}");
+    assert_eq!(values("g.call('--list').with('service', 'test.half')"), ["test.half".into()]);
+    for (text, expected) in [
+        ("g.call('test.countdown')", "call() of test.countdown lacks the parameter 'from'"),
+        ("g.call('db.labels')", "no service is named 'db.labels' at 1:3"),
+        ("g.call('test.mark').with('what', 1)", "call() of a procedure without columns after g at 1:3"),
+    ] {
+        let error = ask(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
 fn a_long_call_ends_at_the_time_limit() {
     let database = open(&Arc::default());
     let parameters = Parameters::default();

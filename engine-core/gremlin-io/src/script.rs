@@ -517,6 +517,34 @@ mod tests {
     }
 
     #[test]
+    fn tokens_and_types_keep_their_enum() {
+        let constant = |owner, name: &str| Argument::Constant(owner, name.into());
+        let is_int = Argument::Predicate(Predicate {
+            is_of_text: false,
+            name: "typeOf".into(),
+            operands: vec![constant(ConstantOwner::GType, "INT")],
+        });
+        let date = Argument::Value(Value::DateTime("2023-08-02T00:00:00Z".parse().unwrap()));
+        let (text, parameters) = of(vec![
+            step("inject", vec![date]),
+            step("dateAdd", vec![constant(ConstantOwner::Dt, "hour"), Argument::Value(2.into())]),
+            step("asString", vec![constant(ConstantOwner::Scope, "local")]),
+            step("asNumber", vec![constant(ConstantOwner::GType, "LONG")]),
+            step("fold", vec![Argument::Value(0.into()), constant(ConstantOwner::Operator, "sum")]),
+            step("has", vec![text("age"), is_int]),
+            step("combine", vec![Argument::Set(vec![text("a")])]),
+            step("index", vec![]),
+            step("with", vec![text("~tinkerpop.index.indexer"), Argument::Value(1.into())]),
+        ])
+        .unwrap();
+        let expected = "g.inject(datetime('2023-08-02T00:00:00Z')).dateAdd(DT.hour,2).asString(Scope.local)\
+                        .asNumber(GType.LONG).fold(0,Operator.sum).has('age',P.typeOf(GType.INT))\
+                        .combine({'a'}).index().with(WithOptions.indexer,WithOptions.map)";
+        assert_eq!(text, expected);
+        assert!(parameters.is_empty());
+    }
+
+    #[test]
     fn a_name_is_never_more_than_a_name() {
         for name in ["", "V().drop().V", "V(", "out'", "1a", "näme", "__.drop"] {
             assert_eq!(of(vec![step(name, vec![])]), Err(ScriptError::Name(name.into())), "{name:?}");

@@ -5,6 +5,7 @@
 pub use crate::names::{Constant, PredicateName, SourceCall, StepName, Terminal};
 
 use std::borrow::Cow;
+use tidegraph_plan::GremlinType;
 use tidegraph_types::{Cardinality, Str, Value};
 
 /// A statement of a request: `g` with its configuration, its steps and the call that ends it.
@@ -65,6 +66,8 @@ pub enum ArgKind<'t> {
     Vertex(Box<Arg<'t>>),
     /// `single(value)`, `set(value)` or `list(value)` in a map of properties: cardinality and value.
     Cardinality(Cardinality, Box<Arg<'t>>),
+    /// A type: `GType.INT`.
+    Type(GremlinType),
     /// The name of a part of gremlin-lang that the compiler does not support.
     Other(Cow<'t, str>),
 }
@@ -101,6 +104,7 @@ impl<'t> Arg<'t> {
             ArgKind::Traversal(_) => "a traversal".into(),
             ArgKind::Vertex(_) => "a vertex".into(),
             ArgKind::Cardinality(..) => "a cardinality".into(),
+            ArgKind::Type(_) => "a type".into(),
             ArgKind::Other(name) => name.to_string(),
         }
     }

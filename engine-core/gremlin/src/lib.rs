@@ -21,7 +21,7 @@ mod parser;
 pub use parser::{MAX_DEPTH, MAX_STEPS};
 pub use tidegraph_plan::FrontEndError;
 
-use tidegraph_plan::{Limits, Plan};
+use tidegraph_plan::{Limits, Plan, Procedures};
 
 /// Translates a traversal to a plan, or several, which run one after the other and answer as the last does. A name outside the vocabulary of the language is a parameter of the plan.
 ///
@@ -37,21 +37,27 @@ use tidegraph_plan::{Limits, Plan};
 ///     "look up vertices $0 of '1'\nexpand $0 -[knows]-> $1\nslice limit @n\nanswer result=$1\n"
 /// );
 ///
-/// let refused = tidegraph_gremlin::compile("g.V().math('_ + 1')").unwrap_err();
-/// assert_eq!(refused.to_string(), "not supported yet: math() at 1:7");
+/// let refused = tidegraph_gremlin::compile("g.V().pageRank()").unwrap_err();
+/// assert_eq!(refused.to_string(), "not supported yet: pageRank() at 1:7");
 /// # Ok::<(), tidegraph_gremlin::FrontEndError>(())
 /// ```
 pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
-    compile_within(text, &Limits::none())
+    compile_within(text, Procedures::builtin(), &Limits::none())
 }
 
-/// Translates a traversal of a client, within limits.
+/// Translates a traversal of a client, within limits. It may call the services that a program added to the registry.
 ///
 /// # Errors
 /// As [`compile`], and [`FrontEndError::Stopped`] if a limit was reached.
-pub fn compile_within(text: &str, limits: &Limits<'_>) -> Result<Plan, FrontEndError> {
+pub fn compile_within(
+    text: &str,
+    procedures: &Procedures,
+    limits: &Limits<'_>,
+) -> Result<Plan, FrontEndError> {
     let statements = parser::parse(text, limits);
-    statements.and_then(|statements| compile::compile(&statements, limits)).map_err(|e| e.locate(text))
+    statements
+        .and_then(|statements| compile::compile(&statements, procedures, limits))
+        .map_err(|e| e.locate(text))
 }
 
 /// Parses the statements of a text; there is at least one.

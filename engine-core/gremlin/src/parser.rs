@@ -9,9 +9,9 @@ use crate::ast::{
 };
 use crate::fault::Fault;
 use crate::lexer::{Lexer, Token, TokenKind, shorten};
-use crate::names::{Arguments, EnumName, Members};
-use jiff::Timestamp;
+use crate::names::{Arguments, EnumName, Members, TypeName};
 use tidegraph_plan::Limits;
+use tidegraph_types::temporal::parse_instant;
 use tidegraph_types::{Str, Value};
 
 /// Largest depth to which traversals, lists, maps and predicates nest.
@@ -438,6 +438,11 @@ impl<'t> Parser<'t, '_> {
         }
         let (_, name) = self.name("a constant")?;
         let constant = match members {
+            Members::Types => {
+                let found = TypeName::of(name).map(|name| ArgKind::Type(*name.properties()));
+                return found
+                    .ok_or_else(|| Fault::syntax(at, format!("{owner} has no constant {}", shorten(name))));
+            }
             Members::Unsupported => return Ok(ArgKind::Other(format!("{owner}.{}", shorten(name)).into())),
             Members::Cardinalities | Members::CardinalityEnum if self.is_sign('(') => {
                 return self.cardinality(at, name);
@@ -538,7 +543,7 @@ impl<'t> Parser<'t, '_> {
         let args = self.args("datetime")?;
         match args.as_slice() {
             [] => Ok(ArgKind::Now),
-            [Arg { kind: ArgKind::Text(text), at }] => match timestamp(text) {
+            [Arg { kind: ArgKind::Text(text), at }] => match parse_instant(text) {
                 Some(time) => Ok(ArgKind::Value(Value::DateTime(time))),
                 None => Err(Fault::syntax(*at, format!("invalid date '{}'", shorten(text)))),
             },
@@ -555,21 +560,4 @@ fn bare(name: &str) -> Option<Constant> {
 
 fn unknown_step(at: usize, name: &str) -> Fault {
     Fault::syntax(at, format!("unknown step {}()", shorten(name)))
-}
-
-/// Parses an ISO 8601 date, with or without time and offset. Without an offset it is UTC.
-fn timestamp(text: &str) -> Option<Timestamp> {
-    if let Ok(time) = text.parse() {
-        return Some(time);
-    }
-    let civil = text
-        .parse::<jiff::civil::DateTime>()
-        .or_else(|_| text.parse::<jiff::civil::Date>().map(|date| date.at(0, 0, 0, 0)))
-        .ok()?;
-    // The formats above would ignore an offset or zone that the first attempt refused.
-    let after_date = text.get(10..).unwrap_or("");
-    if after_date.contains(['Z', 'z', '+', '-', '[']) {
-        return None;
-    }
-    civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }

@@ -194,3 +194,19 @@ golden!(
         r#"g.V("1").as("a").mergeE([(T.id):"e",(from):outV,(to):"2"]).option(outV,select("a"))"#,
     ]
 );
+
+golden!(
+    values,
+    [
+        r#"g.V().values("name").toUpper().substring(1,-1)"#,
+        r#"g.V().values("name").fold().trim(local)"#,
+        r#"g.V().values("name").concat(" ",constant("x"))"#,
+        r#"g.V().hasLabel("a").as("a").out().format("%{a} %{name} %{_}").by("age")"#,
+        r#"g.V().values("age").fold().all(gt(3)).intersect([1,2])"#,
+        r#"g.V().values("age").fold().conjoin(",")"#,
+        r#"g.V().values("age").fold(0,sum)"#,
+        r#"g.V().as("a").out().math("(_ - a) / 2").by("age")"#,
+        r#"g.V().has("age",typeOf(GType.INT)).values("age").asNumber(GType.LONG)"#,
+        r#"g.inject("2020-01-01").asDate().dateAdd(day,1).dateDiff(datetime("2020-01-01"))"#,
+    ]
+);

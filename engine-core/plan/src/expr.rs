@@ -1,7 +1,7 @@
 //! Expressions, which are computed for each row from its slots. They contain no plans: a subquery is bound to a slot
 //! before ([`crate::Op::Bind`]).
 
-use crate::{Slot, TypeTest};
+use crate::{GremlinType, Slot, TypeTest};
 use tidegraph_types::{Str, Value};
 
 /// An expression.
@@ -172,8 +172,8 @@ pub enum Function {
     PropertyValues,
     /// Gremlin `properties(keys…)`: the same as `PropertyValues` with `Value::Property` items.
     Properties,
-    /// Gremlin `valueMap`: args element, bool whether to include id and label, then keys. Values of vertices are lists,
-    /// values of edges single.
+    /// Gremlin `valueMap`: args element, the tokens to include (a bool for all or none, or one symbol), then keys. Values
+    /// of vertices are lists, values of edges single.
     ValueMap,
     /// Gremlin `elementMap`: args element, then keys. Values are single (the last of several). The map also has id and
     /// label, and for edges the maps IN and OUT.
@@ -382,6 +382,106 @@ pub enum Function {
     Distance,
     /// Args point, lower left corner, upper right corner: whether the point is inside.
     WithinBox,
+
+    // ---- Gremlin's steps over strings, lists, numbers and dates
+    /// Gremlin `asString()`: the text of any value, as TinkerPop shows it (`v[1]`, `[a, b]`, `{k=v}`).
+    AsText,
+    /// Gremlin `concat()`: the strings as one. Nulls are skipped; of nulls alone it is null.
+    Concat,
+    /// Gremlin `length()`: the number of characters of a string, a 32-bit integer.
+    TextLength,
+    /// Gremlin `substring()`: args text, start, end (the end of the text if absent). A negative position counts from the
+    /// end.
+    TextPart,
+    /// Gremlin `split()`: args text, separator. Adjacent separators count as one. A null separator is white space.
+    SplitWhole,
+    /// Gremlin `reverse()`: a reversed string or list; any other value as it is.
+    ReverseItems,
+    /// Gremlin's steps over lists.
+    Lists(ListFunction),
+    /// Gremlin's `Operator`: args value so far, next value.
+    Operate(Operator),
+    /// Gremlin `asNumber()`: a number of the type, or without a type of the narrowest one that has the value.
+    AsNumber(Option<GremlinType>),
+    /// Gremlin `asBool()`.
+    AsBool,
+    /// Gremlin `P.typeOf()`: whether a value, which may be null, has the type. Never null.
+    TypeOf(GremlinType),
+    /// Gremlin `asDate()`: a point in time of an ISO 8601 text, of milliseconds since 1970 or of a temporal value.
+    AsDate,
+    /// Gremlin `dateAdd()`: args point in time, integer.
+    DateAdd(DateUnit),
+    /// Gremlin `dateDiff()`: the whole seconds from the second point in time to the first one. Null is 1970.
+    DateDiff,
+    /// A number as an operand of Gremlin `math()`: a double.
+    MathOperand,
+    /// A double as a divisor of Gremlin `math()`. Zero is an error.
+    MathDivisor,
+    Cbrt,
+    /// `ln(1 + x)`
+    Log1p,
+    /// `exp(x) - 1`
+    Expm1,
+}
+
+/// Gremlin's steps over a list, set or path, and over another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ListFunction {
+    /// `combine`: a list of all items of both.
+    Combine,
+    /// `difference`: the set of the items that the other one does not have.
+    Difference,
+    /// `disjunct`: the set of the items that only one of both has.
+    Disjunct,
+    /// `intersect`: the set of the items that both have.
+    Intersect,
+    /// `merge`: the set of the items of both; of two maps, one map.
+    Merge,
+    /// `product`: a list of all pairs.
+    Product,
+    /// The items of one list, set or path as a list, for `conjoin`.
+    Items,
+    /// `index`: a list of pairs of item and position. A value that is no collection is its only item.
+    Index,
+    /// `index` with maps: a map from position to item.
+    IndexMap,
+}
+
+/// Gremlin's operators, which join a value with the next one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operator {
+    /// The sum of two numbers. Here and in the next three a null leaves the first number as it is.
+    Sum,
+    /// The sum of two integers as a 64-bit integer.
+    SumLong,
+    /// The difference.
+    Minus,
+    /// The product.
+    Mult,
+    /// The quotient; of two integers it is one.
+    Div,
+    /// The smaller one; a null is left out.
+    Min,
+    /// The larger one; a null is left out.
+    Max,
+    /// The next value.
+    Assign,
+    /// Whether both are true.
+    And,
+    /// Whether one is true.
+    Or,
+    /// The items of both lists, of both sets, or the entries of both maps.
+    AddAll,
+}
+
+/// Units of Gremlin `dateAdd()`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum DateUnit {
+    Second,
+    Minute,
+    Hour,
+    Day,
 }
 
 /// Types with a constructor in openCypher.

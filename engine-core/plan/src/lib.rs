@@ -31,7 +31,10 @@ pub mod visit;
 
 pub use batches::{BatchedPlan, DEFAULT_BATCH_ROWS, DEFAULT_RETRY_S, OnError, ROWS_PARAMETER};
 pub use error::FrontEndError;
-pub use expr::{AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType};
+pub use expr::{
+    AggregateKind, Arithmetic, Between, Comparison, DateUnit, Expr, Function, ListFunction, Operator,
+    Quantifier, TemporalType,
+};
 pub use limits::{Limits, Stopped};
 pub use op::{
     AggregateItem, ApplyKind, Arm, BindKind, Branch, Column, CountChoices, CountStep, Digest, DigestItem,
@@ -46,4 +49,4 @@ pub use procedure::{
     Procedure, Procedures, Signature,
 };
 pub use top::{TopEdges, TopVertices};
-pub use types::{TypeTest, ValueType};
+pub use types::{GremlinType, TypeTest, ValueType};

@@ -1,4 +1,5 @@
-//! Types of values as openCypher names them, for `IS :: TYPE` and `valueType()`.
+//! Types of values as the languages name them: openCypher for `IS :: TYPE` and `valueType()`, Gremlin for `P.typeOf()` and
+//! `asNumber()`.
 
 use std::fmt;
 
@@ -43,6 +44,52 @@ pub enum ValueType {
     /// Anything that a property can hold.
     PropertyValue,
     Any,
+}
+
+/// A type of Gremlin's `GType`, and the two groups of types that steps tell apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum GremlinType {
+    /// No value has it: decimals of any length are doubles.
+    BigDecimal,
+    /// No value has it: integers of any length are 64-bit integers.
+    BigInt,
+    /// No value has it.
+    Binary,
+    Boolean,
+    Byte,
+    /// No value has it.
+    Char,
+    DateTime,
+    Double,
+    Duration,
+    Edge,
+    Float,
+    /// No value has it.
+    Graph,
+    Int,
+    List,
+    Long,
+    Map,
+    Null,
+    /// Any number.
+    Number,
+    Path,
+    /// A property of a vertex, of an edge or of a property.
+    Property,
+    Set,
+    Short,
+    String,
+    /// No value has it.
+    Tree,
+    /// No value has it: ids are strings.
+    Uuid,
+    Vertex,
+    VertexProperty,
+    /// A list or a set; no type of the language.
+    Collection,
+    /// A vertex, an edge or a property; no type of the language.
+    Element,
 }
 
 impl TypeTest {

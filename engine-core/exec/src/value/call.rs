@@ -1,7 +1,10 @@
 //! Calls functions with computed arguments: applies the rules for null, then calls the module of the function's kind.
 
 use super::error::Error;
-use super::{collection, convert, list, local, number, path, point, temporal, text, types};
+use super::{
+    cast, collection, convert, gremlin_text, list, local, number, operate, path, point, temporal, text,
+    two_lists, types,
+};
 use crate::{Context, Result};
 use tidegraph_plan::Function;
 use tidegraph_types::{Value, order};
@@ -21,6 +24,15 @@ fn takes_null(function: Function) -> bool {
             | Function::RequireNotNull
             | Function::NullIf
             | Function::ValueType
+            | Function::Concat
+            | Function::SplitWhole
+            | Function::Lists(_)
+            | Function::Operate(_)
+            | Function::AsBool
+            | Function::TypeOf(_)
+            | Function::AsDate
+            | Function::DateAdd(_)
+            | Function::DateDiff
     )
 }
 
@@ -38,6 +50,12 @@ pub(crate) fn call(
         return Ok(if unbound { Value::Unbound } else { Value::Null });
     }
     let first = args.first().unwrap_or(&Value::Null);
+    if matches!(first, Value::Unbound)
+        && matches!(function, F::AsBool | F::AsDate | F::DateAdd(_) | F::DateDiff | F::SplitWhole)
+    {
+        // These refuse a null, or take one as another argument; without a value they have none.
+        return Ok(Value::Unbound);
+    }
     Ok(match function {
         F::PropertyKey => match first {
             Value::Property(property) => Value::String(property.key.clone()),
@@ -157,6 +175,20 @@ pub(crate) fn call(
         F::ToSet => collection::distinct(name, first)?,
         F::Subtract | F::Intersect => collection::members(name, first, &args[1], function == F::Intersect)?,
         F::SortBy => collection::sort_by(name, &args)?,
+        F::Concat => gremlin_text::concat(name, &args)?,
+        F::TextLength => gremlin_text::length(name, first)?,
+        F::TextPart => gremlin_text::part(name, &args)?,
+        F::SplitWhole => gremlin_text::split(name, first, &args[1])?,
+        F::ReverseItems => gremlin_text::reversed(first),
+        F::Lists(function) => two_lists::call(function, name, first, args.get(1))?,
+        F::Operate(operator) => operate::call(ctx, operator, first, &args[1])?,
+        F::AsNumber(kind) => cast::to_number(kind, name, first)?,
+        F::AsBool => cast::to_bool(name, first)?,
+        F::TypeOf(kind) => Value::Bool(cast::has_type(kind, first)),
+        F::AsDate => temporal::as_date(name, first)?,
+        F::DateAdd(unit) => temporal::date_add(unit, name, first, &args[1])?,
+        F::DateDiff => temporal::date_diff(name, first, &args[1])?,
+        F::MathOperand | F::MathDivisor => number::of_math(function, name, first)?,
         F::Substring
         | F::Left
         | F::Right
@@ -187,6 +219,9 @@ pub(crate) fn call(
         | F::Cosh
         | F::Tanh
         | F::Coth
+        | F::Cbrt
+        | F::Log1p
+        | F::Expm1
         | F::Degrees
         | F::Radians => number::call(function, name, &args)?,
         F::Id
@@ -200,6 +235,7 @@ pub(crate) fn call(
         | F::ValueMap
         | F::ElementMap
         | F::GremlinPropertyMap
+        | F::AsText
         | F::HasProperty => return Err(Error::of_type(name, "a vertex or edge", first).into()),
     })
 }

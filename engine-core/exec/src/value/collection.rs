@@ -49,10 +49,14 @@ pub(crate) fn distinct(name: &'static str, list: &Value) -> Result<Value, Error>
 
 /// Returns the distinct items of a list that are, or are not, items of another.
 pub(crate) fn members(name: &'static str, list: &Value, other: &Value, wanted: bool) -> Result<Value, Error> {
-    let other: FxHashSet<&Value> = items(name, other)?.iter().collect();
+    Ok(Value::list(chosen(items(name, list)?, items(name, other)?, wanted)))
+}
+
+/// Returns the distinct items that are, or are not, among others.
+pub(crate) fn chosen(items: &[Value], others: &[Value], wanted: bool) -> Vec<Value> {
+    let others: FxHashSet<&Value> = others.iter().collect();
     let mut seen = FxHashSet::default();
-    let kept = items(name, list)?.iter().filter(|item| other.contains(item) == wanted && seen.insert(*item));
-    Ok(Value::list(kept.cloned().collect()))
+    items.iter().filter(|item| others.contains(item) == wanted && seen.insert(*item)).cloned().collect()
 }
 
 /// Sorts the items of a list by the keys of each. Args list, keys, orders, skip, limit; the sort is stable.

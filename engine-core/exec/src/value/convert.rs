@@ -34,7 +34,7 @@ fn truncate(float: f64) -> Value {
 }
 
 /// Parses decimal text only: `inf`, `nan` and the like, which Rust accepts, are no numbers in a query.
-fn parse_float(text: &str) -> Option<f64> {
+pub(super) fn parse_float(text: &str) -> Option<f64> {
     let numeric = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     if numeric { text.parse().ok() } else { None }
 }

@@ -192,6 +192,11 @@ impl<'p, 'a> Elements<'p, 'a> {
         }
     }
 
+    /// Returns the request's context.
+    pub fn ctx(&self) -> &'p Context<'a> {
+        self.ctx
+    }
+
     /// Reads ids and labels of the vertices at the ends of edges.
     fn read_ends(&self, edges: &[Edge]) -> Result<()> {
         let mut missing: Vec<Gui> = edges.iter().flat_map(|e| [e.source, e.target]).collect();

@@ -546,6 +546,7 @@ fn is_element_function(function: Function) -> bool {
             | Function::ValueMap
             | Function::ElementMap
             | Function::GremlinPropertyMap
+            | Function::AsText
             | Function::HasProperty
     )
 }

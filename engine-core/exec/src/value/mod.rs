@@ -6,8 +6,8 @@
 //! [`materialize`] replaces handles in result rows by data.
 //!
 //! Flow: `need` (which elements, which properties) → `elements` (read them) → `eval` (expressions) → `call` and
-//! the modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `collection`, `local`,
-//! `path`, `record`, `temporal`, `point`).
+//! the modules of each kind of function (`arithmetic`, `text`, `gremlin_text`, `text_of`, `number`, `convert`, `cast`,
+//! `list`, `collection`, `local`, `operate`, `two_lists`, `path`, `record`, `temporal`, `point`).
 //!
 //! What must never happen: a call to storage for each row of a slot; a panic, whatever the expression and its values;
 //! a rounded or wrapped integer; a value larger than the request's memory limit that is made before it is charged.
@@ -16,6 +16,7 @@ mod aggregate;
 mod ahead;
 mod arithmetic;
 mod call;
+mod cast;
 mod collection;
 mod column;
 mod compare;
@@ -23,11 +24,13 @@ mod convert;
 mod elements;
 mod error;
 mod eval;
+mod gremlin_text;
 mod list;
 mod local;
 mod materialize;
 mod need;
 mod number;
+mod operate;
 mod path;
 mod pattern;
 mod point;
@@ -40,6 +43,8 @@ mod temporal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod text_of;
+mod two_lists;
 mod types;
 
 pub use aggregate::Accumulator;

@@ -193,6 +193,7 @@ pub(crate) fn of_element(expr: &Expr) -> Option<(&Expr, Need)> {
                     Need { ids: tokens, labels: tokens, ..keys(args.get(2..).unwrap_or_default()) }
                 }
                 Function::ElementMap => Need { ids: true, labels: true, ends: true, ..keys(&args[1..]) },
+                Function::AsText => Need { ids: true, ends: true, ..Need::default() },
                 Function::HasProperty => match args.get(1) {
                     Some(Expr::Literal(Value::String(key))) => Need::key(key),
                     _ => Need::everything(),

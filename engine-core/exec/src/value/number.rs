@@ -45,10 +45,22 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
         Function::Tanh => x.tanh(),
         Function::Coth if x == 0.0 => f64::NAN,
         Function::Coth => 1.0 / x.tanh(),
+        Function::Cbrt => x.cbrt(),
+        Function::Log1p => x.ln_1p(),
+        Function::Expm1 => x.exp_m1(),
         Function::Degrees => x.to_degrees(),
         _ => x.to_radians(),
     };
     Ok(Value::Double(result))
+}
+
+/// Returns an operand of `math()` as a double; a divisor must not be zero.
+pub(crate) fn of_math(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {
+    let x = number(name, value)?;
+    if function == Function::MathDivisor && x == 0.0 {
+        return Err(Error::DivisionByZero(name.to_owned()));
+    }
+    Ok(Value::Double(x))
 }
 
 fn absolute(value: &Value) -> Result<Value, Error> {

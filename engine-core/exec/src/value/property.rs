@@ -3,6 +3,7 @@
 
 use super::elements::Elements;
 use super::error::Error;
+use super::record::has_token;
 use crate::Result;
 use std::sync::Arc;
 use tidegraph_plan::Function;
@@ -80,9 +81,8 @@ pub(crate) fn call(
         },
         Function::ValueMap => {
             let mut map = Map::new();
-            if args.first() == Some(&Value::Bool(true)) {
-                statement(&mut map)?;
-            }
+            statement(&mut map)?;
+            map.retain(|key, _| matches!(key, Value::Symbol(token) if has_token(args, *token)));
             map.extend(meta(elements, property, args.get(1..).unwrap_or_default())?.into_iter().map(entry));
             Value::map(map)
         }

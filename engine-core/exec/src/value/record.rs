@@ -194,6 +194,7 @@ impl<'e> Record<'e> {
                 });
                 Value::map(entries.collect())
             }
+            Function::AsText => Value::string(self.text(elements)?),
             // `HasProperty` is the only one left.
             _ => match args.first() {
                 Some(Value::String(key)) => {
@@ -204,6 +205,20 @@ impl<'e> Record<'e> {
                 Some(other) => return Err(Error::of_type(name, "a string as key", other).into()),
             },
         })
+    }
+
+    /// Returns the element as TinkerPop writes it: `v[id]`, or `e[id][source-label->target]`.
+    pub(super) fn text(&self, elements: &Elements<'_, '_>) -> Result<String> {
+        let id = self.id();
+        let id = id.as_str().unwrap_or_default();
+        match self.handle {
+            Handle::Vertex(..) => Ok(format!("v[{id}]")),
+            Handle::Edge(edge) => {
+                let ((source, _), (target, _)) =
+                    (elements.end(edge, edge.source)?, elements.end(edge, edge.target)?);
+                Ok(format!("e[{id}][{source}-{}->{target}]", elements.name(edge.label)))
+            }
+        }
     }
 
     /// Returns property keys with their values: the requested keys in that order, or all in stored order.
@@ -229,8 +244,10 @@ impl<'e> Record<'e> {
 
     fn value_map(&self, elements: &Elements<'_, '_>, args: &[Value]) -> Value {
         let mut map = Map::new();
-        if args.first() == Some(&Value::Bool(true)) {
+        if has_token(args, Symbol::Id) {
             map.insert(Value::Symbol(Symbol::Id), self.id());
+        }
+        if has_token(args, Symbol::Label) {
             map.insert(Value::Symbol(Symbol::Label), Value::String(self.label(elements)));
         }
         for (key, cells) in self.groups(elements, args.get(1..).unwrap_or_default()) {
@@ -262,6 +279,15 @@ impl<'e> Record<'e> {
             }
         }
         Ok(Value::map(map))
+    }
+}
+
+/// Whether the first argument of `ValueMap` asks for a token: true for all of them, or the token itself.
+pub(super) fn has_token(args: &[Value], token: Symbol) -> bool {
+    match args.first() {
+        Some(Value::Bool(all)) => *all,
+        Some(Value::Symbol(one)) => *one == token,
+        _ => false,
     }
 }
 
@@ -301,6 +327,7 @@ pub(crate) fn call_other(
         (Function::HasProperty, other) if other.is_null() => Ok(Value::Bool(false)),
         (_, Value::Unbound) => Ok(Value::Unbound),
         (_, Value::Null) => Ok(Value::Null),
+        (Function::AsText, other) => super::text_of::text(elements, other),
         (Function::Keys, Value::Map(map)) => Ok(Value::list(map.keys().cloned().collect())),
         (Function::PropertyMap, Value::Map(_)) => Ok(value.clone()),
         (Function::HasProperty, Value::Map(map)) => {

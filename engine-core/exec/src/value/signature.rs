@@ -1,7 +1,7 @@
 //! Names of functions as their language writes them, for errors, and how many arguments they take.
 
 use super::error::Error;
-use tidegraph_plan::{Between, Function, TemporalType};
+use tidegraph_plan::{Between, Function, ListFunction, TemporalType};
 
 /// Returns the name of a function for errors.
 pub(crate) fn name(function: Function) -> &'static str {
@@ -165,6 +165,41 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::Point => ("point()", 1, 1),
         F::Distance => ("point.distance()", 2, 2),
         F::WithinBox => ("point.withinBBox()", 3, 3),
+        F::AsText => ("asString()", 1, 1),
+        F::Concat => ("concat()", 1, ANY),
+        F::TextLength => ("length()", 1, 1),
+        F::TextPart => ("substring()", 2, 3),
+        F::SplitWhole => ("split()", 2, 2),
+        F::ReverseItems => ("reverse()", 1, 1),
+        F::Lists(function @ (ListFunction::Items | ListFunction::Index | ListFunction::IndexMap)) => {
+            (list_name(function), 1, 1)
+        }
+        F::Lists(function) => (list_name(function), 2, 2),
+        F::Operate(_) => ("an operator", 2, 2),
+        F::AsNumber(_) => ("asNumber()", 1, 1),
+        F::AsBool => ("asBool()", 1, 1),
+        F::TypeOf(_) => ("typeOf()", 1, 1),
+        F::AsDate => ("asDate()", 1, 1),
+        F::DateAdd(_) => ("dateAdd()", 2, 2),
+        F::DateDiff => ("dateDiff()", 2, 2),
+        F::MathOperand | F::MathDivisor => ("math()", 1, 1),
+        F::Cbrt => ("cbrt()", 1, 1),
+        F::Log1p => ("log1p()", 1, 1),
+        F::Expm1 => ("expm1()", 1, 1),
+    }
+}
+
+/// Returns the name of the step that uses a function.
+fn list_name(function: ListFunction) -> &'static str {
+    match function {
+        ListFunction::Combine => "combine()",
+        ListFunction::Difference => "difference()",
+        ListFunction::Disjunct => "disjunct()",
+        ListFunction::Intersect => "intersect()",
+        ListFunction::Merge => "merge()",
+        ListFunction::Product => "product()",
+        ListFunction::Items => "conjoin()",
+        ListFunction::Index | ListFunction::IndexMap => "index()",
     }
 }
 

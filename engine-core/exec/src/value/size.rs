@@ -6,7 +6,7 @@
 //! bound the time of walks as well.
 
 use super::error::Error;
-use tidegraph_plan::Function;
+use tidegraph_plan::{Function, ListFunction};
 use tidegraph_types::Value;
 
 /// Largest depth to which lists and maps nest. Values are compared, written and dropped by recursion.
@@ -109,12 +109,21 @@ pub(crate) fn steps(function: Function, args: &[Value]) -> usize {
         Function::DedupLocal | Function::OrderLocal | Function::IdTexts => bytes,
         Function::ToSet | Function::Subtract | Function::Intersect | Function::SortBy => bytes,
         Function::Normalize | Function::IsNormalized => bytes,
+        Function::Lists(ListFunction::Product) => pairs(args),
+        Function::Lists(ListFunction::Combine | ListFunction::Items) => bytes / 16,
+        Function::Lists(_) | Function::Operate(_) => bytes,
         Function::Split if matches!(args.get(1), Some(Value::List(_))) => {
             let delimiters = args.get(1).and_then(Value::as_slice).unwrap_or_default();
             bytes.saturating_mul(1 + delimiters.iter().map(own_bytes).sum::<usize>().min(1_000) / 8)
         }
         _ => bytes / 16,
     }
+}
+
+/// Returns the number of pairs of items of two lists.
+fn pairs(args: &[Value]) -> usize {
+    let items = |at: usize| args.get(at).map_or(0, own_bytes) / size_of::<Value>();
+    items(0).saturating_mul(items(1))
 }
 
 /// Returns about how many bytes the result of a function holds that grows with its arguments; 0 for other functions.
@@ -153,6 +162,24 @@ pub(crate) fn result_bytes(function: Function, args: &[Value]) -> usize {
         F::Subtract | F::Intersect => own(0).saturating_mul(3).saturating_add(own(1).saturating_mul(2)),
         F::SortBy => own(0).saturating_mul(3),
         F::RemoveKey => own(0),
+        F::Concat | F::Operate(_) => args.iter().map(own_bytes).sum(),
+        F::TextPart | F::ReverseItems => own(0),
+        F::SplitWhole => {
+            // At most every second character begins a part, unless every character is one.
+            let parts = match args.get(1).and_then(Value::as_str) {
+                Some("") => text(0).chars().count(),
+                Some(separator) => text(0).matches(separator).count() + 1,
+                None => text(0).len() / 2 + 1,
+            };
+            parts.saturating_mul(size_of::<Value>()).saturating_add(text(0).len())
+        }
+        F::Lists(ListFunction::Items) => own(0),
+        F::Lists(ListFunction::Combine) => own(0).saturating_add(own(1)),
+        // Each pair is a list of two.
+        F::Lists(ListFunction::Product) => pairs(args).saturating_mul(3 * size_of::<Value>() + 40),
+        F::Lists(ListFunction::Index | ListFunction::IndexMap) => own(0).saturating_mul(4),
+        // The result, and the table of the items that were seen.
+        F::Lists(_) => own(0).saturating_add(own(1)).saturating_mul(3),
         F::MergeMaps => args.iter().map(own_bytes).sum(),
         F::Join => match args.first().and_then(Value::as_slice) {
             Some(items) => items.iter().map(|item| own_bytes(item).saturating_add(text(1).len())).sum(),

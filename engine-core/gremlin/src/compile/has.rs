@@ -25,6 +25,8 @@ pub(super) enum Has<'a, 't> {
     Missing(Str),
     Property(Str, Operand<'a, 't>),
     Child(Str, &'a Step<'t>, &'a [Step<'t>]),
+    /// A token and a traversal that tests its value.
+    Token(Constant, &'a Step<'t>, &'a [Step<'t>]),
     Label(Operand<'a, 't>),
     Id(Operand<'a, 't>),
     Key(Operand<'a, 't>),
@@ -71,8 +73,8 @@ pub(super) fn has_tests<'a, 't>(step: &'a Step<'t>) -> Result<Vec<Has<'a, 't>>> 
         },
         (StepName::Has, [k]) => one(exists(key(k)?)),
         (StepName::Has, [Arg { kind: ArgKind::Constant(token), .. }, value]) => {
-            if value.steps().is_some() {
-                return Err(Fault::unsupported(value.at, format!("has({token}, traversal)")));
+            if let Some(steps) = value.steps() {
+                return one(Has::Token(*token, step, steps));
             }
             let operand = operand(&args[1..]);
             one(match *token {
@@ -122,11 +124,22 @@ impl Compiler {
             }
             Has::Child(key, step, steps) => {
                 let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
-                self.any(list, |c, item| {
-                    let at = Subject { expr: item.clone(), kind: ObjectKind::Scalar, near: None };
-                    c.test_expr(steps, &at, flow)?
-                        .ok_or_else(|| Fault::unsupported(step.at, "has(key, traversal) of this form"))
-                })?
+                self.any(list, |c, item| c.child_test(step, steps, item.clone(), flow))?
+            }
+            Has::Token(token, step, steps) => {
+                let value = |function| call(function, vec![cur.clone()]);
+                match token {
+                    Constant::Label if matches!(kind, ObjectKind::Vertex | ObjectKind::Unknown) => {
+                        // A vertex may have several labels. One must pass.
+                        let labels = call(Function::Split, vec![value(Function::Label), Expr::literal("::")]);
+                        self.any(labels, |c, item| c.child_test(step, steps, item.clone(), flow))?
+                    }
+                    Constant::Label => self.child_test(step, steps, value(Function::Label), flow)?,
+                    Constant::Id => self.child_test(step, steps, value(Function::Id), flow)?,
+                    Constant::Key => self.child_test(step, steps, value(Function::PropertyKey), flow)?,
+                    Constant::Value => self.child_test(step, steps, value(Function::PropertyValue), flow)?,
+                    _ => return Err(wrong_arguments(step)),
+                }
             }
             Has::Label(operand) => self.label_expr(test, operand, cur, kind)?,
             Has::Id(operand) => {
@@ -155,6 +168,13 @@ impl Compiler {
                 self.operand_expr(operand, &value, &mut Operands::Value)?
             }
         })
+    }
+
+    /// Returns the test that a traversal makes of a value.
+    fn child_test(&mut self, step: &Step<'_>, steps: &[Step<'_>], value: Expr, flow: &Flow) -> Result<Expr> {
+        let at = Subject { expr: value, kind: ObjectKind::Scalar, near: None };
+        self.test_expr(steps, &at, flow)?
+            .ok_or_else(|| Fault::unsupported(step.at, "has(key, traversal) of this form"))
     }
 
     fn label_expr(

@@ -22,7 +22,9 @@ mod branch;
 mod by;
 mod filter;
 mod has;
+mod lists;
 mod local;
+mod math;
 mod merge;
 mod path;
 mod predicate;
@@ -30,9 +32,12 @@ mod property;
 mod reduce;
 mod repeat;
 mod select;
+mod service;
 mod side_effect;
 mod start;
 mod step;
+mod text;
+mod typed;
 mod walk;
 mod write;
 
@@ -42,7 +47,9 @@ use crate::names::{End, Pop};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
-use tidegraph_plan::{AggregateKind, Column, Expr, Function, Limits, Op, Plan, Slot, TemporalType};
+use tidegraph_plan::{
+    AggregateKind, Column, Expr, Function, Limits, Op, Plan, Procedures, Slot, TemporalType,
+};
 use tidegraph_types::{Str, Value};
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -231,6 +238,8 @@ impl<'a, 't> Cursor<'a, 't> {
 
 /// Facts about the whole request.
 struct Compiler {
+    /// The registry, which has the services that `call()` may name.
+    procedures: Procedures,
     slots: u32,
     /// The slot of the path, if any step needs paths.
     path: Option<Slot>,
@@ -246,10 +255,15 @@ struct Compiler {
 }
 
 /// Translates the statements of a request. Each one runs when the one before it has ended; the last one answers.
-pub(crate) fn compile(statements: &[Request<'_>], limits: &Limits<'_>) -> Result<Plan> {
+pub(crate) fn compile(
+    statements: &[Request<'_>],
+    procedures: &Procedures,
+    limits: &Limits<'_>,
+) -> Result<Plan> {
     // The number of steps bounds the rest.
     limits.spend(usize::MAX)?;
     let mut compiler = Compiler {
+        procedures: procedures.clone(),
         slots: 0,
         path: None,
         labels: BTreeMap::new(),
@@ -484,6 +498,7 @@ impl Compiler {
             ArgKind::Vertex(_) => Err(Fault::unsupported(arg.at, "Vertex() as a value")),
             ArgKind::Other(name) => Err(Fault::unsupported(arg.at, name.to_string())),
             ArgKind::Constant(name) => Err(Fault::unsupported(arg.at, format!("{name} as a value"))),
+            ArgKind::Type(_) => Err(Fault::unsupported(arg.at, "a type as a value")),
             ArgKind::Predicate(_) | ArgKind::Cardinality(..) => {
                 Err(Fault::syntax(arg.at, format!("expected a value, found {}", arg.describe())))
             }

@@ -7,8 +7,9 @@ use super::{Compiler, Result, call, is_null, literal, not, text};
 use crate::ast::{Arg, ArgKind, Predicate, PredicateName};
 use crate::compile::start::list;
 use crate::fault::Fault;
+use crate::names::TypeName;
 use std::collections::VecDeque;
-use tidegraph_plan::{Comparison, Expr, Function, Quantifier};
+use tidegraph_plan::{Comparison, Expr, Function, GremlinType, Quantifier};
 use tidegraph_types::{Str, Value};
 
 /// The meaning of a predicate's operands.
@@ -105,7 +106,7 @@ impl Compiler {
             PredicateName::NotEndingWith => not(self.text_test(Function::EndsWith, args, left, operands)?),
             PredicateName::NotContaining => not(self.text_test(Function::Contains, args, left, operands)?),
             PredicateName::NotRegex => not(self.text_test(Function::Regex, args, left, operands)?),
-            PredicateName::TypeOf => return Err(Fault::unsupported(at, format!("P.{name}()"))),
+            PredicateName::TypeOf => type_test(args, at, left)?,
         })
     }
 
@@ -228,6 +229,27 @@ impl Compiler {
     }
 }
 
+/// `P.typeOf()`, of a type or of its name.
+fn type_test(args: &[Arg<'_>], at: usize, left: &Expr) -> Result<Expr> {
+    let kind = match args {
+        [Arg { kind: ArgKind::Type(kind), .. }] => *kind,
+        [Arg { kind: ArgKind::Text(name), .. }] => match TypeName::of(name) {
+            Some(name) => *name.properties(),
+            None => {
+                let message = format!("{} is not the name of a type", crate::lexer::shorten(name));
+                return Err(Fault::syntax(at, message));
+            }
+        },
+        [Arg { kind: ArgKind::Other(name), .. }] => return Err(Fault::unsupported(at, name.to_string())),
+        _ => return Err(Fault::syntax(at, "typeOf() takes a GType or the name of a type".into())),
+    };
+    // A missing property is read as a null, but has no type.
+    if kind == GremlinType::Null && matches!(left, Expr::Property(..)) {
+        return Ok(Expr::literal(false));
+    }
+    Ok(call(Function::TypeOf(kind), vec![left.clone()]))
+}
+
 /// Negates a test as TinkerPop's ternary logic does: true where the test is false, and no answer where the test has
 /// none. The negation moves inwards to the comparisons: two values without an order (of two types, NaN) are neither
 /// above, nor below, nor not above each other. Only orders have no answer; values that do not compare are not equal.
@@ -299,7 +321,7 @@ fn is_known(test: &Expr) -> bool {
     match test {
         Expr::HasAnyLabel(..) | Expr::IsNull(_) | Expr::IsBound(_) => true,
         Expr::Literal(value) => !value.is_null(),
-        Expr::Call(Function::HasProperty, _) => true,
+        Expr::Call(Function::HasProperty | Function::TypeOf(_), _) => true,
         Expr::Call(Function::Coalesce, args) => args.last().is_some_and(is_known),
         Expr::Not(inner) => is_known(inner),
         Expr::And(all) | Expr::Or(all) => all.iter().all(is_known),

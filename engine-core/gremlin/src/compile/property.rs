@@ -2,9 +2,13 @@
 
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
+use crate::compile::by::By;
 use crate::fault::Fault;
-use tidegraph_plan::{AggregateItem, AggregateKind, BindKind, Expr, Function, Op, Slot};
-use tidegraph_types::{Str, Value};
+use tidegraph_plan::{
+    AggregateItem, AggregateKind, Arithmetic, BindKind, Comparison, Expr, Function, ListFunction, Op, Slot,
+    SortKey, TotalOrder,
+};
+use tidegraph_types::{Str, Symbol, Value};
 
 impl Compiler {
     /// `values`, `properties`
@@ -42,8 +46,11 @@ impl Compiler {
             _ => (false, step.args.as_slice()),
         };
         let keys = self.map_keys(step, args)?;
-        let tokens = self.tokens(cursor.take_all(StepName::With))? || tokens;
-        let mut args = vec![Expr::Slot(cur), Expr::literal(tokens)];
+        let tokens = match self.tokens(cursor.take_all(StepName::With))? {
+            Value::Bool(false) => Value::Bool(tokens),
+            chosen => chosen,
+        };
+        let mut args = vec![Expr::Slot(cur), Expr::Literal(tokens)];
         args.extend(keys.iter().map(text));
         self.map_step(flow, cursor, call(Function::ValueMap, args), dest)
     }
@@ -75,9 +82,9 @@ impl Compiler {
         Ok(keys)
     }
 
-    /// `with(WithOptions.tokens)`: returns whether the map has id and label too.
-    fn tokens(&mut self, withs: &[Step<'_>]) -> Result<bool> {
-        let mut tokens = false;
+    /// `with(WithOptions.tokens)`: returns whether the map has all tokens, or the one that it has.
+    fn tokens(&mut self, withs: &[Step<'_>]) -> Result<Value> {
+        let mut tokens = Value::Bool(false);
         for with in withs {
             let is_tokens = |arg: &Arg<'_>| {
                 arg.constant() == Some(Constant::Tokens)
@@ -86,10 +93,19 @@ impl Compiler {
             let option = |arg: &Arg<'_>| arg.constant().or_else(|| Constant::of(arg.text()?));
             match with.args.as_slice() {
                 [arg] if is_tokens(arg) || arg.text().is_some_and(|t| t == "~tinkerpop.valueMap.tokens") => {
-                    tokens = true;
+                    tokens = Value::Bool(true);
                 }
-                [arg, which] if is_tokens(arg) && option(which) == Some(Constant::All) => tokens = true,
-                [arg, which] if is_tokens(arg) && option(which) == Some(Constant::None) => tokens = false,
+                [arg, which] if is_tokens(arg) => {
+                    tokens = match option(which) {
+                        Some(Constant::All) => Value::Bool(true),
+                        Some(Constant::None) => Value::Bool(false),
+                        Some(Constant::Ids) => Value::Symbol(Symbol::Id),
+                        Some(Constant::Labels) => Value::Symbol(Symbol::Label),
+                        Some(Constant::Keys) => Value::Symbol(Symbol::Key),
+                        Some(Constant::Values) => Value::Symbol(Symbol::Value),
+                        _ => return Err(Fault::unsupported(with.at, "with() of these options")),
+                    }
+                }
                 _ => return Err(Fault::unsupported(with.at, "with() of these options")),
             }
         }
@@ -130,11 +146,59 @@ impl Compiler {
                 let plan = Box::new(child.op);
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(all) });
             }
-            [_, second, ..] => {
-                return Err(Fault::unsupported(second.at, "several by() of a map of properties"));
+            several => {
+                let tokens = matches!(&map, Expr::Call(Function::ElementMap, _))
+                    || matches!(&map, Expr::Call(Function::ValueMap, args)
+                        if args.get(1) != Some(&Expr::literal(false)));
+                if tokens {
+                    // Tokens have no `by()`, so that the positions of properties would be others.
+                    let name = "several by() of a map with tokens";
+                    return Err(Fault::unsupported(several[0].at, name));
+                }
+                let bys = self.bys(several)?;
+                self.map_in_turn(flow, &bys, map, out)?;
             }
         }
         flow.set_current(out, ObjectKind::Map);
+        Ok(())
+    }
+}
+
+impl Compiler {
+    /// Makes a map whose values several `by()` transform in turn. Each entry runs only its own `by()`.
+    fn map_in_turn(&mut self, flow: &mut Flow, bys: &[By<'_, '_>], map: Expr, out: Slot) -> Result<()> {
+        let (pair, entry, position) = (self.fresh(), self.fresh(), self.fresh());
+        let (value, result) = (self.fresh(), self.fresh());
+        let mut child = flow.child();
+        let numbered = call(Function::Lists(ListFunction::Index), vec![map]);
+        child.op = Op::Unwind { input: Box::new(Op::Argument), list: numbered, out: pair };
+        let part = |at: i64| Expr::Index(Box::new(Expr::Slot(pair)), Box::new(Expr::literal(at)));
+        child.bind(entry, part(0));
+        child.bind(position, part(1));
+        child.bind(value, call(Function::MapValues, vec![Expr::Slot(entry)]));
+        let count = i64::try_from(bys.len()).unwrap_or(i64::MAX);
+        let mut branches = vec![];
+        for (by, number) in bys.iter().zip(0_i64..) {
+            let mut branch = child.child();
+            let modulo = Box::new(Expr::literal(count));
+            let turn = Expr::Arithmetic(Arithmetic::Modulo, Box::new(Expr::Slot(position)), modulo);
+            branch.filter(Expr::compare(Comparison::Equal, turn, Expr::literal(number)));
+            let computed = self.by_value(&mut branch, by, Expr::Slot(value), ObjectKind::List)?;
+            branch.bind(result, computed.expr);
+            if !computed.productive {
+                branch.filter(not(is_null(Expr::Slot(result))));
+            }
+            branches.push(branch.op);
+        }
+        child.wrap(|input| Op::Union { input, branches });
+        let keys =
+            vec![SortKey { expr: Expr::Slot(position), order: TotalOrder::Gremlin, descending: false }];
+        child.wrap(|input| Op::Sort { input, keys });
+        let all = self.fresh();
+        let key = call(Function::MapKeys, vec![Expr::Slot(entry)]);
+        child.wrap(|input| collect_map(input, key, Expr::Slot(result), all));
+        let plan = Box::new(child.op);
+        flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(all) });
         Ok(())
     }
 }

@@ -47,7 +47,7 @@ impl Flow {
 impl Compiler {
     pub(super) fn reduce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
         if step.name == StepName::Fold && !step.args.is_empty() {
-            return Err(Fault::unsupported(step.at, "fold(seed, operator)"));
+            return self.fold_with(flow, step, dest);
         }
         if !global(step).is_empty() {
             return Err(wrong_arguments(step));

@@ -97,7 +97,12 @@ fn mentions(steps: &[Step<'_>], name: &str) -> bool {
             _ => false,
         }
     }
-    steps.iter().any(|step| step.args.iter().any(|arg| in_arg(arg, name)))
+    // The strings of these steps name what they read.
+    let in_text = |step: &Step<'_>| {
+        matches!(step.name, StepName::Format | StepName::Math)
+            && step.args.iter().filter_map(Arg::text).any(|text| text.contains(name))
+    };
+    steps.iter().any(|step| in_text(step) || step.args.iter().any(|arg| in_arg(arg, name)))
 }
 
 impl Compiler {

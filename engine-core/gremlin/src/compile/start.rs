@@ -188,9 +188,12 @@ impl Compiler {
             );
             injected = Op::Let { input: Box::new(injected), bindings: vec![(path, begun)] };
         }
+        // As the first step of a child, it passes the traverser of the outer step first.
+        let is_first = matches!(flow.op, Op::Argument) && !flow.scope.root;
         flow.bind(out, Expr::Slot(cur));
         let stream = std::mem::replace(&mut flow.op, Op::Argument);
-        flow.wrap(|input| Op::Union { input, branches: vec![injected, stream] });
+        let branches = if is_first { vec![stream, injected] } else { vec![injected, stream] };
+        flow.wrap(|input| Op::Union { input, branches });
         for (_, label) in &mut flow.scope.labels {
             label.certain = false;
         }

@@ -134,52 +134,48 @@ impl Compiler {
             StepName::By | StepName::From | StepName::To | StepName::Option => {
                 Err(Fault::syntax(step.at, format!("{}() modulates no step here", step.name)))
             }
-            // Not supported yet.
-            StepName::All
-            | StepName::Any
-            | StepName::AsBool
-            | StepName::AsDate
-            | StepName::AsNumber
-            | StepName::AsString
-            | StepName::Branch
-            | StepName::Call
-            | StepName::Combine
-            | StepName::Concat
-            | StepName::Conjoin
-            | StepName::ConnectedComponent
-            | StepName::DateAdd
-            | StepName::DateDiff
-            | StepName::Difference
-            | StepName::Discard
-            | StepName::Disjunct
-            | StepName::Format
-            | StepName::Index
-            | StepName::Intersect
-            | StepName::Io
+            StepName::All | StepName::Any | StepName::None => self.quantified(flow, step),
+            StepName::AsString
             | StepName::LTrim
             | StepName::Length
-            | StepName::Match
-            | StepName::Math
-            | StepName::Merge
-            | StepName::None
-            | StepName::PageRank
-            | StepName::PeerPressure
-            | StepName::Product
-            | StepName::Profile
             | StepName::RTrim
-            | StepName::Read
             | StepName::Replace
-            | StepName::Reverse
-            | StepName::Sack
-            | StepName::ShortestPath
             | StepName::Split
-            | StepName::Subgraph
             | StepName::Substring
-            | StepName::TimeLimit
             | StepName::ToLower
             | StepName::ToUpper
+            | StepName::Trim => self.text_step(flow, step, dest),
+            StepName::AsBool | StepName::AsDate | StepName::Reverse => self.function(flow, step, dest),
+            StepName::Concat => self.concat(flow, step, dest),
+            StepName::Format => self.format(flow, cursor, step, dest),
+            StepName::Combine
+            | StepName::Difference
+            | StepName::Disjunct
+            | StepName::Intersect
+            | StepName::Merge
+            | StepName::Product => self.list_step(flow, step, dest),
+            StepName::Conjoin => self.conjoin(flow, step, dest),
+            StepName::Index => self.index(flow, cursor, step, dest),
+            StepName::AsNumber => self.as_number(flow, step, dest),
+            StepName::DateAdd => self.date_add(flow, step, dest),
+            StepName::DateDiff => self.date_diff(flow, step, dest),
+            StepName::Math => self.math(flow, cursor, step, dest),
+            StepName::Call => self.service(flow, cursor, step, dest),
+            // Not supported yet.
+            StepName::Branch
+            | StepName::ConnectedComponent
+            | StepName::Discard
+            | StepName::Io
+            | StepName::Match
+            | StepName::PageRank
+            | StepName::PeerPressure
+            | StepName::Profile
+            | StepName::Read
+            | StepName::Sack
+            | StepName::ShortestPath
+            | StepName::Subgraph
+            | StepName::TimeLimit
             | StepName::Tree
-            | StepName::Trim
             | StepName::Write => Err(Fault::unsupported(step.at, format!("{}()", step.name))),
         }
     }
@@ -328,7 +324,10 @@ pub(super) fn applied(step: &Step<'_>) -> Option<Function> {
 /// Returns the kind of the objects that a function of [`applied`] makes.
 pub(super) fn kind_of(function: Function) -> ObjectKind {
     // The owner of a property is a vertex, an edge or a property.
-    if function == Function::PropertyOwner { ObjectKind::Unknown } else { ObjectKind::Scalar }
+    match function {
+        Function::PropertyOwner | Function::ReverseItems => ObjectKind::Unknown,
+        _ => ObjectKind::Scalar,
+    }
 }
 
 /// Returns `loops()` or `loops(name)` as an expression.

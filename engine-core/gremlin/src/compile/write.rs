@@ -286,11 +286,12 @@ impl Compiler {
             }
             ArgKind::Constant(Constant::Id) => written.id = Some(expr),
             ArgKind::Constant(Constant::Label) => written.label = Some(expr),
-            ArgKind::Text(_) | ArgKind::Variable(_) => {
-                let assignment = PropertyAssignment { key: self.expr(key)?, value: expr, cardinality, meta };
+            ArgKind::Text(_) | ArgKind::Variable(_) | ArgKind::Traversal(_) => {
+                // A key that a child computes is a string at run time, or an error.
+                let (key, _) = self.written_value(flow, step, key)?;
+                let assignment = PropertyAssignment { key, value: expr, cardinality, meta };
                 if always { written.properties.push(assignment) } else { written.maybe.push(assignment) }
             }
-            ArgKind::Traversal(_) => return Err(Fault::unsupported(key.at, "property(traversal, value)")),
             ArgKind::Other(name) => return Err(Fault::unsupported(key.at, name.to_string())),
             _ => return Err(wrong_arguments(step)),
         }

@@ -158,10 +158,12 @@ mod owner {
         CardinalityEnum,
         /// Options of `with()`.
         Options,
+        /// Types.
+        Types,
         /// Constants that the compiler has no use for.
         Unsupported,
     }
-    use Members::{Cardinalities, CardinalityEnum, Constants, Options, Unsupported};
+    use Members::{Cardinalities, CardinalityEnum, Constants, Options, Types, Unsupported};
 
     super::words! {
         /// Enums whose name may precede their constants.
@@ -172,9 +174,10 @@ mod owner {
             ConnectedComponent = "ConnectedComponent" => Unsupported,
             Dt = "DT" => Constants,
             Direction = "Direction" => Constants,
-            GType = "GType" => Unsupported,
+            GType = "GType" => Types,
             Io = "IO" => Unsupported,
             Merge = "Merge" => Constants,
+            N = "N" => Types,
             Operator = "Operator" => Constants,
             Order = "Order" => Constants,
             PageRank = "PageRank" => Unsupported,
@@ -190,3 +193,71 @@ mod owner {
     }
 }
 pub(crate) use owner::{EnumName, Members};
+
+mod kind {
+    use tidegraph_plan::GremlinType as T;
+
+    super::words! {
+        /// Types as `GType` names them, as `N` names numbers, and as `P.typeOf()` takes them in a string.
+        pub enum TypeName: T {
+            BigDecimal = "BIGDECIMAL" => T::BigDecimal,
+            BigInt = "BIGINT" => T::BigInt,
+            Binary = "BINARY" => T::Binary,
+            Boolean = "BOOLEAN" => T::Boolean,
+            Byte = "BYTE" => T::Byte,
+            BigDecimalClass = "BigDecimal" => T::BigDecimal,
+            BigIntegerClass = "BigInteger" => T::BigInt,
+            BooleanClass = "Boolean" => T::Boolean,
+            ByteClass = "Byte" => T::Byte,
+            Char = "CHAR" => T::Char,
+            CharacterClass = "Character" => T::Char,
+            DateTime = "DATETIME" => T::DateTime,
+            Double = "DOUBLE" => T::Double,
+            Duration = "DURATION" => T::Duration,
+            DoubleClass = "Double" => T::Double,
+            DurationClass = "Duration" => T::Duration,
+            Edge = "EDGE" => T::Edge,
+            EdgeClass = "Edge" => T::Edge,
+            Float = "FLOAT" => T::Float,
+            FloatClass = "Float" => T::Float,
+            Graph = "GRAPH" => T::Graph,
+            Int = "INT" => T::Int,
+            IntegerClass = "Integer" => T::Int,
+            List = "LIST" => T::List,
+            Long = "LONG" => T::Long,
+            ListClass = "List" => T::List,
+            LongClass = "Long" => T::Long,
+            Map = "MAP" => T::Map,
+            MapClass = "Map" => T::Map,
+            Null = "NULL" => T::Null,
+            Number = "NUMBER" => T::Number,
+            NumberClass = "Number" => T::Number,
+            OffsetDateTimeClass = "OffsetDateTime" => T::DateTime,
+            Path = "PATH" => T::Path,
+            Property = "PROPERTY" => T::Property,
+            PathClass = "Path" => T::Path,
+            PropertyClass = "Property" => T::Property,
+            Set = "SET" => T::Set,
+            Short = "SHORT" => T::Short,
+            String = "STRING" => T::String,
+            SetClass = "Set" => T::Set,
+            ShortClass = "Short" => T::Short,
+            StringClass = "String" => T::String,
+            Tree = "TREE" => T::Tree,
+            Uuid = "UUID" => T::Uuid,
+            Vertex = "VERTEX" => T::Vertex,
+            VertexProperty = "VPROPERTY" => T::VertexProperty,
+            VertexClass = "Vertex" => T::Vertex,
+            VertexPropertyClass = "VertexProperty" => T::VertexProperty,
+            NBigDecimal = "bigDecimal" => T::BigDecimal,
+            NBigInt = "bigInt" => T::BigInt,
+            NByte = "byte" => T::Byte,
+            NDouble = "double" => T::Double,
+            NFloat = "float" => T::Float,
+            NInt = "int" => T::Int,
+            NLong = "long" => T::Long,
+            NShort = "short" => T::Short,
+        }
+    }
+}
+pub(crate) use kind::TypeName;

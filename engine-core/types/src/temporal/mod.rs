@@ -10,9 +10,9 @@ mod write;
 
 pub use duration::{Duration, Part};
 pub use read::{
-    Malformed, ZonedText, day_of_quarter, offset_of_seconds, ordinal_date, parse_date, parse_local_date_time,
-    parse_local_time, parse_time, parse_zone, parse_zoned, quarter_date, timestamp_of, week_date, week_parts,
-    year_of, zoned_from_local,
+    Malformed, ZonedText, day_of_quarter, offset_of_seconds, ordinal_date, parse_date, parse_instant,
+    parse_local_date_time, parse_local_time, parse_time, parse_zone, parse_zoned, quarter_date, timestamp_of,
+    week_date, week_parts, year_of, zoned_from_local,
 };
 pub use write::{Iso, offset_text};
 

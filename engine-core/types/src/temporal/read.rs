@@ -507,3 +507,29 @@ pub fn timestamp_of(seconds: i64, nanos: i64) -> Result<Timestamp> {
     let nanos = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
     Ok(Timestamp::from_nanosecond(nanos)?)
 }
+
+/// Parses an ISO 8601 date as Gremlin does, with or without a time and an offset. Without an offset it is in UTC. `None`
+/// for any other text.
+///
+/// ```
+/// use tidegraph_types::temporal::parse_instant;
+///
+/// assert_eq!(parse_instant("2023-08-02"), parse_instant("2023-08-02T02:00:00+02:00"));
+/// assert_eq!(parse_instant("yesterday"), None);
+/// ```
+#[must_use]
+pub fn parse_instant(text: &str) -> Option<Timestamp> {
+    if let Ok(time) = text.parse() {
+        return Some(time);
+    }
+    let civil = text
+        .parse::<civil::DateTime>()
+        .or_else(|_| text.parse::<civil::Date>().map(|date| date.at(0, 0, 0, 0)))
+        .ok()?;
+    // The formats above would ignore an offset or zone that the first attempt refused.
+    let after_date = text.get(10..).unwrap_or("");
+    if after_date.contains(['Z', 'z', '+', '-', '[']) {
+        return None;
+    }
+    civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+}

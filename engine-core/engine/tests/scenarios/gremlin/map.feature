@@ -241,3 +241,49 @@ Feature: steps that map and reduce
     Then the result should be unordered
       | result |
       | m[{"k":[null,"d[1].i",null]}] |
+
+  Scenario: several by() transform the values of a map in turn
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name", "marko").valueMap("name", "age").by(unfold()).by(count(local))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"name":"marko","age":"d[1].l"}] |
+
+  Scenario: a by() without a result leaves its entries out
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name", "marko").valueMap("name", "age").by(unfold()).by(unfold().is("x"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"name":"marko"}] |
+
+  Scenario: valueMap with one token
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name", "lop").union(valueMap("lang").with(WithOptions.tokens, WithOptions.ids), valueMap("lang").with(WithOptions.tokens, WithOptions.labels))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"t[id]":"3","lang":["java"]}] |
+      | m[{"t[label]":"software","lang":["java"]}] |
+
+  Scenario: a traversal tests the label
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has(T.label, __.is(startingWith("soft"))).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | ripple |

@@ -1,15 +1,18 @@
-//! openCypher's dates, times and durations: constructors, components, truncation, arithmetic.
+//! Dates, times and durations: openCypher's constructors, components, truncation and arithmetic, and Gremlin's steps over
+//! points in time.
 
 mod arithmetic;
 mod between;
 mod components;
 mod fields;
+mod instant;
 mod make;
 mod truncate;
 
 pub(crate) use arithmetic::apply;
 pub(crate) use between::between;
 pub(crate) use components::component;
+pub(crate) use instant::{as_date, date_add, date_diff};
 pub(crate) use make::{from_epoch, from_epoch_millis, make, now};
 pub(crate) use truncate::truncate;
 

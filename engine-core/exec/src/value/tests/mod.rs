@@ -8,6 +8,7 @@ mod gremlin;
 mod interrupts;
 mod laws;
 mod numbers;
+mod steps;
 mod texts;
 
 use crate::context::{Entropy, Limits, NeverInterrupted, Parameters};

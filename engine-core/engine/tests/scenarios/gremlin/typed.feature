@@ -1,0 +1,372 @@
+Feature: numbers, types and dates
+
+  Scenario: math follows the rules of precedence
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(2).math("-_^2 + 2 ^ -_ ^ 2 * 8 % 3")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[-3.5].d |
+
+  Scenario: a function without parentheses takes the rest of its group
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(3).math("(abs 1 - _) * 2")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[4.0].d |
+
+  Scenario: math knows functions and constants
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(8).math("log2(_) + pow(_, cbrt(_)) + signum(-_) + floor(sqrt [_]) + cos(pi)")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[67.0].d |
+
+  Scenario: a label named like a constant is a variable
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(5).as("e").constant(1).math("e + 1")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[6.0].d |
+
+  Scenario: a division by zero is an error
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(0).math("1 / _")
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: math takes numbers only
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("1").math("_ + 1")
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: math drops traversers without a value
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().math("_ * 2").by("age")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[58.0].d |
+      | d[54.0].d |
+      | d[64.0].d |
+      | d[70.0].d |
+
+  Scenario: each variable of math has its by()
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").as("a").out("knows").math("(a - _) / a").by("age").by("age").order()
+      """
+    When iterated to list
+    Then the result should be ordered
+      | result |
+      | d[-0.10344827586206896].d |
+      | d[0.06896551724137931].d |
+
+  Scenario: asNumber reads strings
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("5", " -7 ", "3000000000", "0x1F", "1.5", "1e3").asNumber()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].i |
+      | d[-7].i |
+      | d[3000000000].l |
+      | d[31].i |
+      | d[1.5].d |
+      | d[1000.0].d |
+
+  Scenario: asNumber leaves numbers and nulls alone
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(5b, 5.5f, null).asNumber()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].b |
+      | d[5.5].f |
+      | null |
+
+  Scenario: asNumber converts to a type
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("5.75", 300).union(asNumber(GType.INT), asNumber(GType.DOUBLE), asNumber(GType.LONG), asNumber(N.short))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].i |
+      | d[300].i |
+      | d[5.75].d |
+      | d[300.0].d |
+      | d[5].l |
+      | d[300].l |
+      | d[5].s |
+      | d[300].s |
+
+  Scenario: a number has to fit its type
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(300).asNumber(GType.BYTE)
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: a number beyond 64 bits does not fit
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(1e19).asNumber(GType.LONG)
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asNumber refuses '1,000'
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("1,000").asNumber()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asNumber refuses 'abc'
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("abc").asNumber()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asNumber refuses ''
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("").asNumber()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asNumber refuses 'inf'
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("inf").asNumber()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asNumber refuses '99999999999999999999'
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("99999999999999999999").asNumber()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asNumber refuses [1]
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject([1]).asNumber()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asBool reads numbers and strings
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(1, 0, -0.5, "TRUE", "false", true).asBool()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | true |
+      | false |
+      | true |
+      | true |
+      | false |
+      | true |
+
+  Scenario: asBool refuses null
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(null).asBool()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asBool refuses 'yes'
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("yes").asBool()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asBool refuses [true]
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject([true]).asBool()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: typeOf tells numbers apart
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(1, 1L, 1.0, "1", [1], {1}, null).union(is(typeOf(GType.INT)), is(typeOf(GType.NUMBER)), is(P.typeOf(GType.NULL)), is(typeOf("List")))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].i |
+      | d[1].i |
+      | d[1].l |
+      | d[1.0].d |
+      | null |
+      | l[d[1].i] |
+
+  Scenario: typeOf of a property
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("age", typeOf(GType.INT)).has("name", P.typeOf("String")).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[4].l |
+
+  Scenario: not typeOf passes values of other types
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().values("age", "lang").is(not(typeOf(GType.INT)))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | java |
+      | java |
+
+  Scenario: a missing property has no type
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("software").outE().has("since", typeOf(GType.NULL)).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[0].l |
+
+  Scenario: typeOf tells elements apart
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","lop").union(identity(), inE(), properties("name")).union(is(typeOf(GType.VERTEX)), is(typeOf(GType.EDGE)), is(typeOf(GType.VPROPERTY))).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].l |
+
+  Scenario: dates are parsed, moved and compared
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("2024-02-28").asDate().dateAdd(DT.day, 1).dateAdd(hour, -1).dateDiff(datetime("2024-02-28"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[82800].l |
+
+  Scenario: a date with an offset is a point in time
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("2024-02-28T02:00:00+02:00").asDate()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | dt[2024-02-28T00:00:00Z] |
+
+  Scenario: dateDiff of a null is from 1970 on
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(datetime("1970-01-02")).dateDiff(null)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[86400].l |
+
+  Scenario: a date stays in the range of dates
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(datetime("2024-01-01")).dateAdd(day, 9223372036854775807)
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: dateAdd takes a date
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("2024-01-01").dateAdd(day, 1)
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: asDate takes no fractions
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(1.5).asDate()
+      """
+    When iterated to list
+    Then the traversal will raise an error
