@@ -32,6 +32,7 @@ macro_rules! children {
             | Op::Top { input, .. }
             | Op::Tail { input, .. }
             | Op::Eager { input }
+            | Op::Bulk { input, .. }
             | Op::CreateVertex { input, .. }
             | Op::CreateEdge { input, .. }
             | Op::SetProperties { input, .. }
@@ -147,6 +148,7 @@ impl Op {
             | Op::Intersect { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
+            | Op::Bulk { .. }
             | Op::Apply { .. }
             | Op::Bind { .. }
             | Op::Union { .. }
@@ -231,7 +233,7 @@ impl Op {
                 (crate::AggregateKind::Count, [Expr::Slot(slot)]) => Some(*slot),
                 _ => return false,
             };
-            !item.distinct && !item.empty_is_unbound && input.is_counted(slot)
+            !item.distinct && !item.empty_is_unbound && !item.weighted && input.is_counted(slot)
         };
         keys.is_empty() && !items.is_empty() && items.iter().all(counts)
     }
@@ -271,6 +273,7 @@ impl Op {
                 | Op::Let { input, .. }
                 | Op::Keep { input, .. }
                 | Op::Unwind { input, .. }
+                | Op::Bulk { input, .. }
                 | Op::Apply { input, .. }
                 | Op::Bind { input, .. } => input,
                 _ => return None,
@@ -289,7 +292,8 @@ impl Expr {
     /// Whether the expression has another value each time.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        matches!(self, Expr::Call(crate::Function::Rand | crate::Function::RandomUuid, _))
+        use crate::Function::{Rand, RandomUuid, SampleKey, SampleLocal};
+        matches!(self, Expr::Call(Rand | RandomUuid | SampleKey | SampleLocal, _))
             || self.children().into_iter().any(Expr::is_random)
     }
 }
