@@ -358,7 +358,11 @@ fn describe(op: &Op) -> String {
             let items = list(items.iter().map(|i| {
                 let distinct = if i.distinct { "distinct " } else { "" };
                 let empty = if i.empty_is_unbound { " or nothing" } else { "" };
-                format!("{} = {:?}({distinct}{}){empty}", i.out, i.kind, list(i.args.iter()))
+                let (args, weight) = match i.args.split_last() {
+                    Some((weight, args)) if i.weighted => (args, format!(" times {weight}")),
+                    _ => (&i.args[..], String::new()),
+                };
+                format!("{} = {:?}({distinct}{}){weight}{empty}", i.out, i.kind, list(args.iter()))
             }));
             let counted = if op.counts_in_storage() { " counted in storage" } else { "" };
             format!("aggregate by [{keys}] to [{items}]{counted}")
@@ -384,6 +388,11 @@ fn describe(op: &Op) -> String {
         }
         Op::Tail { count, .. } => format!("tail {count}"),
         Op::Eager { .. } => "eager".into(),
+        Op::Bulk { by, weight, over_rounds, .. } => {
+            let weight = weight.map(|weight| format!(" with weight {weight}")).unwrap_or_default();
+            let rounds = if *over_rounds { " over all rounds" } else { "" };
+            format!("bulk [{}]{weight}{rounds}", slots(by))
+        }
         Op::Apply { kind, .. } => match kind {
             ApplyKind::Cross => "apply".into(),
             ApplyKind::Optional(nulls) => format!("apply optional [{}]", slots(nulls)),

@@ -159,13 +159,16 @@ pub struct AggregateItem {
     pub out: Slot,
     /// The function.
     pub kind: AggregateKind,
-    /// Arguments: none for `CountRows`, two for `CollectMap`, `AverageOfSums` and percentiles, else one.
+    /// Arguments: none for `CountRows`, two for `CollectMap`, `AverageOfSums` and percentiles, else one; and then the weight,
+    /// if there is one.
     pub args: Vec<Expr>,
     /// Whether equal values count once.
     pub distinct: bool,
     /// Whether the aggregate yields no row without input (Gremlin `sum`, `min`, `max`, `mean`), or 0 or null
     /// (openCypher). This matters only without keys.
     pub empty_is_unbound: bool,
+    /// Whether a last argument says how many equal rows a row stands for ([`Op::Bulk`]); unbound means one.
+    pub weighted: bool,
 }
 
 /// A write of a property.
@@ -507,6 +510,18 @@ pub enum Op {
     Tail { input: Box<Op>, count: Expr },
     /// The rows, after all of them have been read.
     Eager { input: Box<Op> },
+    /// The first of the rows whose values in `by` are identical. Rows that nothing tells apart thus become one, with a weight.
+    /// It may yield several of them all the same: it holds a limited number of rows, and stops comparing where few are equal.
+    Bulk {
+        /// The input.
+        input: Box<Op>,
+        /// The slots that are compared.
+        by: Vec<Slot>,
+        /// The slot of the number of rows that a row stands for; unbound means one. `None`: nobody asks for it.
+        weight: Option<Slot>,
+        /// In the body of a repeat: whether rows of earlier rounds count too, so that each is walked on from once.
+        over_rounds: bool,
+    },
     /// Runs a subplan for each row, and yields rows as `kind` says.
     Apply { input: Box<Op>, plan: Box<Op>, kind: ApplyKind },
     /// Runs a subplan for each row, and binds its result as `kind` says.

@@ -32,6 +32,7 @@ macro_rules! children {
             | Op::Top { input, .. }
             | Op::Tail { input, .. }
             | Op::Eager { input }
+            | Op::Bulk { input, .. }
             | Op::CreateVertex { input, .. }
             | Op::CreateEdge { input, .. }
             | Op::SetProperties { input, .. }
@@ -148,6 +149,7 @@ impl Op {
             | Op::Intersect { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
+            | Op::Bulk { .. }
             | Op::Apply { .. }
             | Op::Bind { .. }
             | Op::Union { .. }
@@ -232,7 +234,7 @@ impl Op {
                 (crate::AggregateKind::Count, [Expr::Slot(slot)]) => Some(*slot),
                 _ => return false,
             };
-            !item.distinct && !item.empty_is_unbound && input.is_counted(slot)
+            !item.distinct && !item.empty_is_unbound && !item.weighted && input.is_counted(slot)
         };
         keys.is_empty() && !items.is_empty() && items.iter().all(counts)
     }
@@ -272,6 +274,7 @@ impl Op {
                 | Op::Let { input, .. }
                 | Op::Keep { input, .. }
                 | Op::Unwind { input, .. }
+                | Op::Bulk { input, .. }
                 | Op::Apply { input, .. }
                 | Op::Bind { input, .. } => input,
                 _ => return None,
@@ -290,7 +293,8 @@ impl Expr {
     /// Whether the expression has another value each time.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        matches!(self, Expr::Call(crate::Function::Rand | crate::Function::RandomUuid, _))
+        use crate::Function::{Rand, RandomUuid, SampleKey, SampleLocal};
+        matches!(self, Expr::Call(Rand | RandomUuid | SampleKey | SampleLocal, _))
             || self.children().into_iter().any(Expr::is_random)
     }
 }

@@ -212,7 +212,8 @@ impl<'p> Aggregate<'p> {
     }
 
     fn accumulators(&self) -> Accumulators {
-        self.items.iter().map(|item| Accumulator::new(item.kind, item.distinct)).collect()
+        let new = |item: &AggregateItem| Accumulator::new(item.kind, item.distinct).weighted(item.weighted);
+        self.items.iter().map(new).collect()
     }
 
     /// Returns the group of a row; makes it for the first row. `None`: there is no memory for it, and its rows go to files.

@@ -8,7 +8,7 @@ use super::expand::Frontier;
 use super::pairs::{EdgeFinder, Pair};
 use super::walk::{Follow, holds_edge};
 use super::{Boxed, Feed, Operator, Want};
-use crate::{Batch, Column, Context, Error, Result};
+use crate::{Batch, Column, Context, Error, Result, value};
 use smallvec::SmallVec;
 use tidegraph_apl::{Cursor, Expansion};
 use tidegraph_plan::{CountStep, Op, Slot};
@@ -234,9 +234,11 @@ impl<'p> CountEdges<'p> {
         if rows.is_empty() {
             return Ok(None);
         }
-        let long = |count: u64| Value::Long(i64::try_from(count).unwrap_or(i64::MAX));
+        // A sum or product that does not fit stays at the largest number.
+        let long = |count: u64| i64::try_from(count).map(Value::Long).map_err(|_| value::too_many_rows());
+        let counts = counts.into_iter().map(long).collect::<Result<_>>()?;
         let mut out = batch.select(&rows);
-        out.set(self.out, Column::Values(counts.into_iter().map(long).collect()));
+        out.set(self.out, Column::Values(counts));
         Ok(Some(out))
     }
 }

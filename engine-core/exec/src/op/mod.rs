@@ -17,6 +17,7 @@ mod aggregate;
 mod apply;
 mod branch;
 mod buffer;
+mod bulk;
 mod compute;
 mod count_edges;
 mod counted;
@@ -300,6 +301,7 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         }
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input, measured)?, count)),
         Op::Eager { input } => Box::new(buffer::Eager::new(build(input, measured)?)),
+        Op::Bulk { input, .. } => Box::new(bulk::Bulk::new(build(input, measured)?, op)?),
         Op::Apply { input, plan, kind } => {
             Box::new(apply::Apply::new(build(input, measured)?, plan, kind, measured)?)
         }

@@ -1,22 +1,35 @@
-//! Rounds of a body over a whole frontier.
+//! Rounds of a body.
 //!
-//! A round, in order: rows that meet `until` (if it is written before the body) leave; rows that meet `emit` (likewise)
-//! are also yielded; the body runs over the remaining rows at once; then the conditions written after the body are
-//! tested in the same way. The rows of a round are yielded before the next round begins.
+//! A row passes a round, in order: if it meets `until` (if that is written before the body) it leaves; if it meets `emit`
+//! (likewise) it is also yielded; the body runs; then the conditions written after the body are tested in the same way.
+//!
+//! *Lazy*: the body gets some of the waiting rows at a time, and only while the caller wants more rows. Rows wait in the order
+//! in which they came, so all rows of a round pass before those of the next: breadth first. What does not fit into memory
+//! waits in a file.
 //!
 //! If the body needs all rows of a round (a sample, a sort, an aggregate, a slice), the first round begins after all input was
-//! read: the division of the input into batches must not change the result.
+//! read: the division of the input into batches must not change the result. If it merges equal rows, it gets as many rows of a
+//! round as an eighth of the memory holds.
 //!
 //! The rows of the body keep the repeat's own origins, so a distinct inside the body holds over rounds and input batches. A
 //! condition is a subplan whose origins are the rows that it tests.
+//!
+//! What must never happen: rows of two rounds in one batch, because they share the number of the round.
 
 use super::apply::Subplan;
 use super::buffer::Buffer;
-use super::{Boxed, Feed, Operator, Want, build};
+use super::{Boxed, Feed, Growth, Operator, Want, build};
+use crate::batch::BATCH_ROWS;
+use crate::spill::Queue;
 use crate::value::Evaluator;
 use crate::{Batch, Column, Context, Error, Result};
 use tidegraph_plan::{Expr, Op, RepeatTest, Slot};
 use tidegraph_types::Value;
+
+/// Rows that the body gets at a time, if the caller wants all rows: enough to ask other machines seldom.
+const ROUND_ROWS: usize = 16 * BATCH_ROWS;
+/// The part of the memory that is left that the rows of a round may take, if the body merges them.
+const PART: u64 = 8;
 
 /// Runs a body repeatedly.
 pub(super) struct Repeat<'p> {
@@ -29,31 +42,55 @@ pub(super) struct Repeat<'p> {
     loops: Slot,
     /// The value of `times`, once it is computed.
     most: Option<i64>,
-    /// Rows before a round, and how many rounds they have passed.
-    frontier: Option<(Batch, i32)>,
-    frontier_bytes: usize,
+    /// Rows that wait for the round `rounds`, and those for the round after it.
+    now: Queue,
+    later: Queue,
+    /// The number of rounds that the rows in `now` have passed.
+    rounds: i32,
+    /// Whether the body has rows of round `rounds`.
+    is_running: bool,
+    /// Bytes that are charged for what the body got.
+    fed_bytes: usize,
     ready: Buffer,
     origins: usize,
     /// Whether the body was fed since the repeat was.
     body_is_fresh: bool,
-    /// Whether the body needs all rows of a round.
-    gathers: bool,
+    gathers: Gathers,
+    /// Whether the body writes, so that it must be read to its end.
+    body_writes: bool,
+    growth: Growth,
 }
 
-/// Whether an operator of a body, without its subplans, needs all rows together.
-fn gathers(body: &Op) -> bool {
-    let mut op = Some(body);
-    while let Some(now) = op {
-        let needs_all = matches!(
-            now,
-            Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Slice { .. }
-        );
-        if needs_all {
-            return true;
+/// How many rows of a round the body gets.
+#[derive(Clone, Copy, PartialEq)]
+enum Gathers {
+    /// Some.
+    Some,
+    /// Many, because it merges them.
+    Many,
+    /// All, because the result depends on it.
+    All,
+}
+
+impl Gathers {
+    /// Looks at the operators of a body, without its subplans.
+    fn of(body: &Op) -> Self {
+        let (mut op, mut gathers) = (Some(body), Self::Some);
+        while let Some(now) = op {
+            let needs_all = matches!(
+                now,
+                Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Slice { .. }
+            );
+            if needs_all {
+                return Self::All;
+            }
+            if matches!(now, Op::Bulk { over_rounds: false, .. }) {
+                gathers = Self::Many;
+            }
+            op = now.input();
         }
-        op = now.input();
+        gathers
     }
-    false
 }
 
 /// A condition on rows.
@@ -90,6 +127,7 @@ impl<'p> Repeat<'p> {
             return Err(Error::Plan("not a repeat".to_owned()));
         };
         let test = |test| Test::new(test, measured);
+        let body_writes = body.writes();
         Ok(Self {
             input,
             body: build(body, measured)?,
@@ -99,12 +137,18 @@ impl<'p> Repeat<'p> {
             times_before: *times_before,
             loops: *loops,
             most: None,
-            frontier: None,
-            frontier_bytes: 0,
+            now: Queue::default(),
+            later: Queue::default(),
+            rounds: 0,
+            is_running: false,
+            fed_bytes: 0,
             ready: Buffer::default(),
             origins: 1,
             body_is_fresh: true,
-            gathers: gathers(body),
+            // What is written must not depend on where batches end.
+            gathers: if body_writes { Gathers::All } else { Gathers::of(body) },
+            body_writes,
+            growth: Growth::default(),
         })
     }
 
@@ -151,37 +195,79 @@ impl<'p> Repeat<'p> {
         Ok(Some(batch))
     }
 
-    /// Reads the remaining input and returns all of it as one batch.
-    fn with_the_rest(&mut self, first: Batch, ctx: &Context<'_>) -> Result<Batch> {
-        let mut all = Buffer::default();
-        all.push(first, ctx)?;
-        while let Some(batch) = self.input.next(ctx, Want::ALL)? {
+    /// Removes rows that wait for the same round, as many as the body is to get; `None` if none wait for it.
+    fn take(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        let (most_rows, most_bytes) = match self.gathers {
+            Gathers::All => (usize::MAX, usize::MAX),
+            Gathers::Many => (usize::MAX, usize::try_from(ctx.memory.left() / PART).unwrap_or(usize::MAX)),
+            Gathers::Some if want.rows < BATCH_ROWS => (self.growth.next(), usize::MAX),
+            Gathers::Some => (ROUND_ROWS, usize::MAX),
+        };
+        let mut taken = Buffer::default();
+        while taken.rows() < most_rows && taken.bytes() < most_bytes {
             ctx.check()?;
-            all.push(batch, ctx)?;
-        }
-        Ok(all.take(ctx))
-    }
-
-    fn round(&mut self, batch: Batch, rounds: i32, ctx: &Context<'_>) -> Result<()> {
-        let mut batch = batch;
-        batch.set(self.loops, Column::Constant(Value::Int(rounds), batch.len));
-        let Some(batch) = self.test(batch, true, rounds, ctx)? else { return Ok(()) };
-        let fresh = std::mem::take(&mut self.body_is_fresh);
-        self.body.feed(ctx, Feed { fresh, rounds: true, ..Feed::new(batch, self.origins) });
-        let mut next = Buffer::default();
-        let rounds = rounds.saturating_add(1);
-        while let Some(mut batch) = self.body.next(ctx, Want::ALL)? {
-            ctx.check()?;
-            batch.set(self.loops, Column::Constant(Value::Int(rounds), batch.len));
-            if let Some(batch) = self.test(batch, false, rounds, ctx)? {
-                next.push(batch, ctx)?;
+            let Some(batch) = self.now.pop(ctx)? else { break };
+            if self.body_writes || want.done.is_none() {
+                taken.push(batch, ctx)?;
+                continue;
+            }
+            let wanted: Vec<u32> =
+                (0..batch.len as u32).filter(|row| want.wants(batch.origin_of(*row as usize))).collect();
+            if !wanted.is_empty() {
+                taken.push(batch.select(&wanted), ctx)?;
             }
         }
-        if next.rows() > 0 {
-            let batch = next.take(ctx);
-            self.frontier_bytes = batch.bytes();
-            ctx.memory.charge(self.frontier_bytes)?;
-            self.frontier = Some((batch, rounds));
+        Ok((taken.rows() > 0).then(|| taken.take(ctx)))
+    }
+
+    /// Reads input rows, which wait for the first round. Returns whether there are any.
+    fn read(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<bool> {
+        self.rounds = 0;
+        let input_want = if self.gathers == Gathers::All { Want::ALL } else { want };
+        let limit = usize::try_from(ctx.memory.left() / PART).unwrap_or(usize::MAX);
+        let mut bytes = 0;
+        while let Some(batch) = self.input.next(ctx, input_want)? {
+            ctx.check()?;
+            bytes += batch.bytes();
+            self.now.push(batch, ctx)?;
+            let is_enough = match self.gathers {
+                Gathers::All => false,
+                Gathers::Many => bytes >= limit || want.rows < BATCH_ROWS,
+                Gathers::Some => true,
+            };
+            if is_enough {
+                break;
+            }
+        }
+        Ok(bytes > 0)
+    }
+
+    /// Gives the body rows that wait.
+    fn start(&mut self, batch: Batch, ctx: &Context<'_>) -> Result<()> {
+        let mut batch = batch;
+        batch.set(self.loops, Column::Constant(Value::Int(self.rounds), batch.len));
+        let Some(batch) = self.test(batch, true, self.rounds, ctx)? else { return Ok(()) };
+        let bytes = batch.bytes();
+        ctx.memory.charge(bytes)?;
+        self.fed_bytes = bytes;
+        let fresh = std::mem::take(&mut self.body_is_fresh);
+        self.body.feed(ctx, Feed { fresh, rounds: true, ..Feed::new(batch, self.origins) });
+        self.is_running = true;
+        Ok(())
+    }
+
+    /// Takes rows from the body.
+    fn run(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<()> {
+        let done = if self.body_writes { None } else { want.done };
+        let Some(mut batch) = self.body.next(ctx, Want { rows: BATCH_ROWS, done })? else {
+            self.is_running = false;
+            ctx.memory.release(std::mem::take(&mut self.fed_bytes));
+            return Ok(());
+        };
+        let rounds = self.rounds.saturating_add(1);
+        batch.set(self.loops, Column::Constant(Value::Int(rounds), batch.len));
+        if let Some(batch) = self.test(batch, false, rounds, ctx)? {
+            self.later.push(batch, ctx)?;
         }
         Ok(())
     }
@@ -194,23 +280,31 @@ impl Operator for Repeat<'_> {
             if let Some(batch) = self.ready.pop(ctx) {
                 return Ok(Some(batch));
             }
-            if let Some((batch, rounds)) = self.frontier.take() {
-                ctx.memory.release(std::mem::take(&mut self.frontier_bytes));
-                self.round(batch, rounds, ctx)?;
+            if self.is_running {
+                self.run(ctx, want)?;
                 continue;
             }
-            let Some(batch) = self.input.next(ctx, if self.gathers { Want::ALL } else { want })? else {
+            if let Some(batch) = self.take(ctx, want)? {
+                self.start(batch, ctx)?;
+                continue;
+            }
+            std::mem::swap(&mut self.now, &mut self.later);
+            self.rounds = self.rounds.saturating_add(1);
+            if let Some(batch) = self.take(ctx, want)? {
+                self.start(batch, ctx)?;
+            } else if !self.read(ctx, want)? {
                 return Ok(None);
-            };
-            let batch = if self.gathers { self.with_the_rest(batch, ctx)? } else { batch };
-            self.round(batch, 0, ctx)?;
+            }
         }
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        self.frontier = None;
-        ctx.memory.release(std::mem::take(&mut self.frontier_bytes));
+        self.now.clear(ctx);
+        self.later.clear(ctx);
+        ctx.memory.release(std::mem::take(&mut self.fed_bytes));
         self.ready.clear(ctx);
+        (self.rounds, self.is_running) = (0, false);
+        self.growth = Growth::default();
         self.origins = feed.origins;
         self.body_is_fresh |= feed.fresh;
         self.input.feed(ctx, feed);

@@ -1,7 +1,7 @@
 //! Aggregates: one [`Accumulator`] for each aggregate of each group.
 //!
 //! Null and unbound inputs are skipped. Exceptions: `count(*)` has no input, and the pairs of a map and the list that
-//! keeps nulls skip only unbound ones. An accumulator charges what it keeps to the request's memory as it grows;
+//! keeps nulls skip only unbound ones. A weight, if there is one, says how many equal rows a row stands for. An accumulator charges what it keeps to the request's memory as it grows;
 //! `finish` releases it.
 
 use super::arithmetic;
@@ -27,6 +27,8 @@ pub struct Accumulator {
     /// Number of inputs that were not skipped.
     count: u64,
     charged: usize,
+    /// Whether the last argument is a weight.
+    weighted: bool,
 }
 
 #[derive(Debug)]
@@ -72,7 +74,13 @@ impl Accumulator {
                 | AggregateKind::CollectMap
         );
         let distinct = (distinct && !idempotent).then(FxHashSet::default);
-        Self { kind, distinct, state, count: 0, charged: 0 }
+        Self { kind, distinct, state, count: 0, charged: 0, weighted: false }
+    }
+
+    /// Takes the last argument of each row as the number of rows that it stands for.
+    #[must_use]
+    pub fn weighted(self, weighted: bool) -> Self {
+        Self { weighted, ..self }
     }
 
     /// Whether all inputs were skipped; `AggregateItem::empty_is_unbound` needs this.
@@ -81,27 +89,36 @@ impl Accumulator {
         self.count == 0
     }
 
-    /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, sum and number for `AverageOfSums`, one argument otherwise.
+    /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, sum and number for `AverageOfSums`, one
+    /// argument otherwise; and then its weight, if rows have one.
     ///
     /// # Errors
     ///
     /// `Error::Memory` if what is kept exceeds the request's limit, `Error::Value` if the aggregate does not take the
     /// value's type.
     pub fn add(&mut self, args: &[Value], ctx: &Context<'_>) -> Result<()> {
+        let (args, rows) = match args.split_last() {
+            Some((weight, args)) if self.weighted => (args, times(weight)?),
+            _ => (args, 1),
+        };
         match (self.kind, args) {
-            (AggregateKind::CountRows, _) => {
-                self.count += 1;
-                Ok(())
-            }
+            (AggregateKind::CountRows, _) => self.count_rows(rows),
             (AggregateKind::CollectMap, [key, value]) => self.add_pair(key, value, ctx),
             (AggregateKind::AverageOfSums, [sum, values]) => self.add_sum(sum, values),
             (AggregateKind::PercentileCont | AggregateKind::PercentileDisc, [value, part]) => {
                 self.set_part(value, part)?;
-                self.add_value(value, ctx)
+                self.add_times(value, rows, ctx)
             }
-            (_, [value, ..]) => self.add_value(value, ctx),
+            (_, [value, ..]) => self.add_times(value, rows, ctx),
             (_, []) => Ok(()),
         }
+    }
+
+    /// Counts rows that are not skipped.
+    fn count_rows(&mut self, rows: i64) -> Result<()> {
+        let sum = self.count.checked_add(rows.unsigned_abs());
+        self.count = sum.filter(|sum| i64::try_from(*sum).is_ok()).ok_or_else(too_many_rows)?;
+        Ok(())
     }
 
     /// Adds rows of which only the number is known.
@@ -115,6 +132,15 @@ impl Accumulator {
     ///
     /// The same as [`Accumulator::add`].
     pub fn add_all(&mut self, args: &[Arc<Column>], rows: usize, ctx: &Context<'_>) -> Result<()> {
+        if self.weighted {
+            let mut values: Vec<Value> = Vec::with_capacity(args.len());
+            for row in 0..rows {
+                values.clear();
+                values.extend(args.iter().map(|column| column.get(row)));
+                self.add(&values, ctx)?;
+            }
+            return Ok(());
+        }
         match (self.kind, args) {
             (AggregateKind::CountRows, _) => self.count += rows as u64,
             (AggregateKind::CollectMap, [keys, values]) => {
@@ -193,6 +219,11 @@ impl Accumulator {
     ///
     /// The same as [`Accumulator::add`].
     pub fn add_value(&mut self, value: &Value, ctx: &Context<'_>) -> Result<()> {
+        self.add_times(value, 1, ctx)
+    }
+
+    /// Adds the argument of equal rows.
+    fn add_times(&mut self, value: &Value, rows: i64, ctx: &Context<'_>) -> Result<()> {
         let skipped = match self.kind {
             AggregateKind::CollectAll => matches!(value, Value::Unbound),
             _ => value.is_null(),
@@ -206,25 +237,30 @@ impl Accumulator {
             }
             self.charge(size_of::<Value>() + ENTRY_BYTES + held(value, ctx)?, ctx)?;
         }
+        let rows = if self.distinct.is_some() { 1 } else { rows };
         if let (AggregateKind::Sum | AggregateKind::Average, Value::Temporal(Temporal::Duration(length))) =
             (self.kind, value)
         {
-            return self.add_length(length);
+            return self.add_length(length, rows);
         }
         match &mut self.state {
             State::Count => {}
             State::Lengths(_) => return Err(Error::of_type("a sum of durations", "durations", value).into()),
             State::Sum(sum) => {
                 let number = number("sum()", value)?;
+                let many = match rows {
+                    1 => None,
+                    _ => Some(arithmetic::apply(Arithmetic::Multiply, value, &Value::Long(rows))?),
+                };
                 *sum = if self.count == 0 {
-                    value.clone()
+                    many.unwrap_or_else(|| value.clone())
                 } else if let Value::Double(so_far) = sum {
-                    Value::Double(*so_far + number)
+                    Value::Double(*so_far + number * rows as f64)
                 } else {
-                    arithmetic::apply(Arithmetic::Add, sum, value)?
+                    arithmetic::apply(Arithmetic::Add, sum, many.as_ref().unwrap_or(value))?
                 };
             }
-            State::Average(sum) => *sum += number("avg()", value)?,
+            State::Average(sum) => *sum += number("avg()", value)? * rows as f64,
             State::Extreme(extreme, wanted) => {
                 if self.count == 0 || order::order(value, extreme) == *wanted {
                     *extreme = value.clone();
@@ -233,8 +269,17 @@ impl Accumulator {
                 }
             }
             State::List(list) => {
-                list.push(value.clone());
-                self.charge(size_of::<Value>() + held(value, ctx)?, ctx)?;
+                let mut bytes = size_of::<Value>() + held(value, ctx)?;
+                for row in 0..rows {
+                    if row % 1024 == 1023 {
+                        ctx.check()?;
+                    }
+                    ctx.memory.charge(bytes)?;
+                    self.charged += bytes;
+                    list.push(value.clone());
+                    // The others share what it holds.
+                    bytes = size_of::<Value>();
+                }
             }
             State::Set(seen, list) => {
                 if seen.insert(value.clone()) {
@@ -245,18 +290,23 @@ impl Accumulator {
             State::Map(_) => {}
             State::Values(values, _) => {
                 number(percentile_name(self.kind), value)?;
-                values.push(value.clone());
-                self.charge(size_of::<Value>(), ctx)?;
+                for row in 0..rows {
+                    if row % 1024 == 1023 {
+                        ctx.check()?;
+                    }
+                    ctx.memory.charge(size_of::<Value>())?;
+                    self.charged += size_of::<Value>();
+                    values.push(value.clone());
+                }
             }
             State::Deviation(mean, squares) => {
                 let number = number("stDev()", value)?;
                 let distance = number - *mean;
-                *mean += distance / (self.count + 1) as f64;
-                *squares += distance * (number - *mean);
+                *mean += distance * rows as f64 / (self.count as f64 + rows as f64);
+                *squares += distance * (number - *mean) * rows as f64;
             }
         }
-        self.count += 1;
-        Ok(())
+        self.count_rows(rows)
     }
 
     /// Adds values to a mean, given their sum and their number.
@@ -265,7 +315,7 @@ impl Accumulator {
         match (&mut self.state, sum) {
             (_, sum) if sum.is_null() => {}
             // A sum of durations is that of one.
-            (_, Value::Temporal(Temporal::Duration(length))) => return self.add_length(length),
+            (_, Value::Temporal(Temporal::Duration(length))) => return self.add_length(length, 1),
             (State::Average(so_far), sum) => {
                 *so_far += number("avg()", sum)?;
                 self.count += values;
@@ -275,17 +325,31 @@ impl Accumulator {
         Ok(())
     }
 
-    fn add_length(&mut self, length: &Duration) -> Result<()> {
+    fn add_length(&mut self, length: &Duration, rows: i64) -> Result<()> {
         let value = || Value::Temporal(Temporal::Duration(Arc::new(*length)));
-        let sum = match &self.state {
-            State::Lengths(sum) => sum.checked_add(length),
-            _ if self.count == 0 => Some(*length),
+        let too_long = || Error::argument("a sum of durations", "is too long with", &value());
+        let mut sum = match &self.state {
+            State::Lengths(sum) => Some(*sum),
+            _ if self.count == 0 => None,
             _ => return Err(Error::of_type("a sum of numbers", "numbers", &value()).into()),
         };
-        let too_long = || Error::argument("a sum of durations", "is too long with", &value());
-        self.state = State::Lengths(sum.ok_or_else(too_long)?);
-        self.count += 1;
-        Ok(())
+        // The length as often as the bits of the number of rows say.
+        let (mut left, mut power) = (rows.unsigned_abs(), *length);
+        while left > 0 {
+            if left & 1 == 1 {
+                sum = Some(match sum {
+                    Some(sum) => sum.checked_add(&power).ok_or_else(too_long)?,
+                    None => power,
+                });
+            }
+            left >>= 1;
+            if left > 0 {
+                power = power.checked_add(&power).ok_or_else(too_long)?;
+            }
+        }
+        let Some(sum) = sum else { return Ok(()) };
+        self.state = State::Lengths(sum);
+        self.count_rows(rows)
     }
 
     /// Returns the bytes that are charged for it.
@@ -403,6 +467,20 @@ impl Accumulator {
             }
         }
     }
+}
+
+/// Returns the number of rows that a row stands for.
+pub(crate) fn times(weight: &Value) -> Result<i64> {
+    match weight {
+        Value::Unbound => Ok(1),
+        Value::Long(rows) if *rows > 0 => Ok(*rows),
+        other => Err(crate::Error::Plan(format!("a row stands for {other:?} rows"))),
+    }
+}
+
+/// The error of a number of rows that does not fit in 64 bits.
+pub(crate) fn too_many_rows() -> crate::Error {
+    Error::Overflow("the number of rows".to_owned()).into()
 }
 
 fn percentile_name(kind: AggregateKind) -> &'static str {

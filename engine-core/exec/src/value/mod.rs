@@ -48,6 +48,7 @@ mod two_lists;
 mod types;
 
 pub use aggregate::Accumulator;
+pub(crate) use aggregate::{times, too_many_rows};
 pub(crate) use ahead::ReadAhead;
 pub use column::{Evaluator, Prepared};
 pub use error::Error;

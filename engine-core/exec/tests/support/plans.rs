@@ -43,7 +43,7 @@ pub fn assign_as(key: &str, value: Expr, cardinality: Cardinality) -> PropertyAs
 }
 
 pub fn item(out: u32, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
-    AggregateItem { out: Slot(out), kind, args, distinct: false, empty_is_unbound: false }
+    AggregateItem { out: Slot(out), kind, args, distinct: false, empty_is_unbound: false, weighted: false }
 }
 
 fn names(names: &[&str]) -> Vec<Str> {

@@ -107,6 +107,7 @@ impl Compiler {
             args: vec![row],
             distinct: false,
             empty_is_unbound: false,
+            weighted: false,
         };
         flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
         // Without a traverser no branch runs, not even one that counts.

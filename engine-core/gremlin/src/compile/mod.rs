@@ -248,6 +248,8 @@ struct Compiler {
     /// The last place where `side_effect` cut the plan: the slot that its `Unwind` writes.
     last_cut: Option<Slot>,
     cuts: u32,
+    /// Number of steps that bodies of `repeat` became when they were written out.
+    written_out: u32,
     /// Whether the request has a `fail()` step.
     fails: bool,
     /// The time limit that the request sets for itself.
@@ -269,6 +271,7 @@ pub(crate) fn compile(
         labels: BTreeMap::new(),
         last_cut: None,
         cuts: 0,
+        written_out: 0,
         fails: false,
         timeout: None,
     };

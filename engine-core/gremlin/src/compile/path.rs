@@ -62,6 +62,7 @@ impl Compiler {
                         args: vec![pair],
                         distinct: false,
                         empty_is_unbound: false,
+                        weighted: false,
                     }],
                 });
                 let plan = Box::new(child.op);

@@ -211,6 +211,7 @@ pub(super) fn collect_map(input: Box<Op>, key: Expr, value: Expr, out: Slot) -> 
         args: vec![key, value],
         distinct: false,
         empty_is_unbound: false,
+        weighted: false,
     };
     Op::Aggregate { input, keys: vec![], items: vec![item] }
 }

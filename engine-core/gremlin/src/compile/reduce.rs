@@ -30,7 +30,7 @@ pub(super) fn is_reducing(step: &Step<'_>) -> bool {
 }
 
 pub(super) fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
-    AggregateItem { out, kind, args, distinct: false, empty_is_unbound: false }
+    AggregateItem { out, kind, args, distinct: false, empty_is_unbound: false, weighted: false }
 }
 
 impl Flow {

@@ -1,6 +1,9 @@
 //! `repeat` with `until`, `emit` and `times`, before it or after it.
 //!
 //! The body reads and writes one slot: that of the object before the loop, if nothing else uses it, otherwise a copy.
+//!
+//! A body of steps that treat each traverser by itself, with a number of rounds and no other condition, is written out: the
+//! optimiser then sees a chain of steps.
 
 use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, step, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Step, StepName};
@@ -10,6 +13,11 @@ use crate::compile::reduce::is_reducing;
 use crate::fault::Fault;
 use crate::names::Children;
 use tidegraph_plan::{Expr, Op, RepeatTest, Slot};
+
+/// Largest number of rounds that are written out. A chain of more steps costs more to count than rounds of merged rows.
+const MAX_ROUNDS: u32 = 8;
+/// Largest number of steps in one request that bodies become when they are written out.
+const MAX_WRITTEN_OUT: u32 = 128;
 
 /// The steps of one loop.
 #[derive(Default)]
@@ -78,6 +86,9 @@ impl Compiler {
         }
         let dest = cursor.dest_of(parts.index);
         let cur = flow.cur(repeat)?;
+        if let Some(rounds) = self.rounds_to_write_out(&parts, steps) {
+            return self.write_out(flow, steps, rounds, dest);
+        }
         let current = match dest {
             Some(slot) => slot,
             None if self.is_named(flow, cur) => self.fresh(),
@@ -112,6 +123,36 @@ impl Compiler {
         let body = Box::new(body.op);
         flow.wrap(|input| Op::Repeat { input, body, until, emit, times, times_before, loops });
         flow.scope.loops.pop();
+        Ok(())
+    }
+
+    /// Returns the number of rounds if the body can be written out as often.
+    fn rounds_to_write_out(&self, parts: &Loop<'_, '_>, steps: &[Step<'_>]) -> Option<u32> {
+        let (times, before) = parts.times.filter(|_| parts.until.is_none() && parts.emit.is_none())?;
+        let [Arg { kind: ArgKind::Value(count), .. }] = times.args.as_slice() else { return None };
+        // Behind the body, `times` is looked at after the first round.
+        let rounds = count.as_i64()?.max(i64::from(!before));
+        let rounds = u32::try_from(rounds.max(0)).ok().filter(|rounds| *rounds <= MAX_ROUNDS)?;
+        let made = rounds.checked_mul(u32::try_from(steps.len()).ok()?)?;
+        (self.written_out.checked_add(made)? <= MAX_WRITTEN_OUT && steps.iter().all(is_same_in_each_round))
+            .then_some(rounds)
+    }
+
+    fn write_out(
+        &mut self,
+        flow: &mut Flow,
+        steps: &[Step<'_>],
+        rounds: u32,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        for round in 1..=rounds {
+            self.written_out += u32::try_from(steps.len()).unwrap_or(MAX_WRITTEN_OUT);
+            self.steps(flow, steps, dest.filter(|_| round == rounds))?;
+        }
+        if let (Some(dest), Some(cur), 0) = (dest, flow.scope.cur, rounds) {
+            flow.bind(dest, Expr::Slot(cur));
+            flow.scope.cur = Some(dest);
+        }
         Ok(())
     }
 
@@ -191,4 +232,66 @@ fn loop_kind(kind: ObjectKind, steps: &[Step<'_>]) -> ObjectKind {
 
 fn stateful_end(steps: &[Step<'_>]) -> bool {
     stateful(steps) && steps.iter().any(is_reducing)
+}
+
+/// Whether a step of a body does the same in each round, with each traverser by itself.
+fn is_same_in_each_round(step: &Step<'_>) -> bool {
+    let walks = matches!(
+        step.name,
+        StepName::Out
+            | StepName::In
+            | StepName::Both
+            | StepName::OutE
+            | StepName::InE
+            | StepName::BothE
+            | StepName::InV
+            | StepName::OutV
+            | StepName::BothV
+            | StepName::OtherV
+            | StepName::ToE
+            | StepName::ToV
+            | StepName::To
+    );
+    let tests = matches!(
+        step.name,
+        StepName::Is
+            | StepName::And
+            | StepName::Or
+            | StepName::Not
+            | StepName::Filter
+            | StepName::Where
+            | StepName::SimplePath
+            | StepName::CyclicPath
+            | StepName::Identity
+            | StepName::Barrier
+            | StepName::By
+    ) || step.name.properties().has;
+    let mut children = step.args.iter().filter_map(Arg::steps);
+    match step.name {
+        StepName::Repeat | StepName::Times => children.all(|steps| steps.iter().all(is_same_in_each_round)),
+        _ => (walks || tests) && children.all(is_pure),
+    }
+}
+
+/// Whether steps of a child do not know the round, and neither name nor write anything.
+fn is_pure(steps: &[Step<'_>]) -> bool {
+    steps.iter().all(|step| {
+        !matches!(
+            step.name,
+            StepName::As
+                | StepName::Loops
+                | StepName::SideEffect
+                | StepName::Aggregate
+                | StepName::Store
+                | StepName::Subgraph
+                | StepName::Tree
+                | StepName::Sack
+                | StepName::AddV
+                | StepName::AddE
+                | StepName::MergeV
+                | StepName::MergeE
+                | StepName::Property
+                | StepName::Drop
+        ) && step.args.iter().filter_map(Arg::steps).all(is_pure)
+    })
 }

@@ -60,8 +60,14 @@ pub(super) fn not_allowed(tree: &Tree) -> Fault {
 impl<'a> Lowering<'a> {
     /// Lowers an aggregate in the scope before the grouping.
     pub(super) fn aggregate(&mut self, tree: &'a Tree, out: Slot) -> Result<AggregateItem> {
-        let item =
-            |kind, args, distinct| AggregateItem { out, kind, args, distinct, empty_is_unbound: false };
+        let item = |kind, args, distinct| AggregateItem {
+            out,
+            kind,
+            args,
+            distinct,
+            empty_is_unbound: false,
+            weighted: false,
+        };
         let ExprKind::Call { name, distinct, args } = &tree.kind else {
             return Ok(item(AggregateKind::CountRows, vec![], false));
         };

@@ -173,6 +173,7 @@ mod tests {
             args: vec![property(0, "height")],
             distinct: false,
             empty_is_unbound: false,
+            weighted: false,
         };
         let keys = vec![(Slot(1), property(0, "age"))];
         let root = Op::Aggregate { input: Box::new(filter), keys, items: vec![count] };

@@ -421,7 +421,14 @@ mod tests {
     }
 
     fn count(input: Op, keys: &[u32], kind: AggregateKind, args: Vec<Expr>) -> String {
-        let item = AggregateItem { out: Slot(9), kind, args, distinct: false, empty_is_unbound: false };
+        let item = AggregateItem {
+            out: Slot(9),
+            kind,
+            args,
+            distinct: false,
+            empty_is_unbound: false,
+            weighted: false,
+        };
         let keys = keys.iter().map(|key| (Slot(*key), Expr::Slot(Slot(*key)))).collect();
         let root = Op::Aggregate { input: Box::new(input), keys, items: vec![item] };
         let columns = vec![Column { name: "n".into(), slot: Slot(9) }];

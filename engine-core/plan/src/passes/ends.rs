@@ -40,7 +40,8 @@ fn walk(op: &mut Op, once: bool) {
         | Op::Keep { .. }
         | Op::Unwind { .. }
         | Op::Sort { .. }
-        | Op::Eager { .. } => (once, false),
+        | Op::Eager { .. }
+        | Op::Bulk { .. } => (once, false),
         _ => (false, false),
     };
     let has_input = op.input().is_some();
@@ -51,7 +52,7 @@ fn walk(op: &mut Op, once: bool) {
 }
 
 /// Whether an aggregate is the same if rows come more often.
-fn ignores_repeats(item: &AggregateItem) -> bool {
+pub(super) fn ignores_repeats(item: &AggregateItem) -> bool {
     item.distinct || matches!(item.kind, AggregateKind::Min | AggregateKind::Max | AggregateKind::CollectSet)
 }
 
@@ -127,6 +128,7 @@ mod tests {
                 args: vec![Expr::Slot(Slot(1))],
                 distinct,
                 empty_is_unbound: false,
+                weighted: false,
             }],
         };
         assert!(text(count(AggregateKind::Count, false)).starts_with("walk $0"));

@@ -16,39 +16,44 @@ pub fn run(plan: &mut Plan) {
 
 /// Returns the slots that a subplan needs of its `Argument`, if no slot is used after it.
 pub(super) fn needs(plan: &Op) -> Vec<Slot> {
-    walk(&mut plan.clone(), Live::default(), false).slots()
+    needs_before(plan, Live::default()).slots()
+}
+
+/// Returns the slots that a subplan needs of its `Argument`, given the slots that are used after it.
+pub(super) fn needs_before(plan: &Op, after: Live) -> Live {
+    walk(&mut plan.clone(), after, false)
 }
 
 /// A set of slots.
 #[derive(Clone, Default)]
-struct Live(FixedBitSet);
+pub(super) struct Live(FixedBitSet);
 
 impl Live {
-    fn of(slots: impl IntoIterator<Item = Slot>) -> Self {
+    pub(super) fn of(slots: impl IntoIterator<Item = Slot>) -> Self {
         let mut live = Self::default();
         slots.into_iter().for_each(|slot| live.insert(slot));
         live
     }
 
-    fn insert(&mut self, slot: Slot) {
+    pub(super) fn insert(&mut self, slot: Slot) {
         self.0.grow_and_insert(slot.0 as usize);
     }
 
-    fn remove(&mut self, slot: Slot) {
+    pub(super) fn remove(&mut self, slot: Slot) {
         if (slot.0 as usize) < self.0.len() {
             self.0.remove(slot.0 as usize);
         }
     }
 
-    fn contains(&self, slot: Slot) -> bool {
+    pub(super) fn contains(&self, slot: Slot) -> bool {
         self.0.contains(slot.0 as usize)
     }
 
-    fn extend(&mut self, other: &Self) {
+    pub(super) fn extend(&mut self, other: &Self) {
         self.0.union_with(&other.0);
     }
 
-    fn slots(&self) -> Vec<Slot> {
+    pub(super) fn slots(&self) -> Vec<Slot> {
         self.0.ones().map(|slot| Slot(slot as u32)).collect()
     }
 
@@ -62,9 +67,19 @@ impl Live {
 /// Returns the slots that `op` and the operators below it need of their `Argument`, given the slots that are used after
 /// `op`. `set`: also sets `keep` in them.
 fn walk(op: &mut Op, after: Live, set: bool) -> Live {
+    let before = step(op, after, set);
+    match op.children_mut().into_iter().next() {
+        Some(input) => walk(input, before, set),
+        None => before,
+    }
+}
+
+/// Returns the slots that `op` and its subplans need of its input, given the slots that are used after `op`. `set`: also sets
+/// `keep` in it.
+pub(super) fn step(op: &mut Op, after: Live, set: bool) -> Live {
     let mut before = after;
     match op {
-        Op::Argument => return before,
+        Op::Argument => {}
         Op::Expand { from, edge, to, into, keep, .. } => {
             if let Some(edge) = edge {
                 before.remove(*edge);
@@ -123,6 +138,7 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
             before.add_exprs(op);
         }
         Op::Keep { slots, .. } => before.0.intersect_with(&Live::of(slots.iter().copied()).0),
+        Op::Bulk { by, weight, .. } => by.iter().chain(&*weight).for_each(|slot| before.insert(*slot)),
         Op::Let { bindings, .. } => {
             for (slot, expr) in bindings.iter().rev() {
                 before.remove(*slot);
@@ -139,10 +155,7 @@ fn walk(op: &mut Op, after: Live, set: bool) -> Live {
             before.add_exprs(op);
         }
     }
-    match op.children_mut().into_iter().next() {
-        Some(input) => walk(input, before, set),
-        None => before,
-    }
+    before
 }
 
 /// Adds the slots that an intersection needs, and sets what it and its steps keep.

@@ -1,5 +1,6 @@
 //! The optimiser: passes that rewrite a plan, a file each, in a fixed order.
 
+pub mod bulk;
 pub mod columns;
 pub mod counts;
 pub mod cycles;
@@ -47,7 +48,7 @@ struct Pass {
 }
 
 /// All passes in their order. Patterns become operators first, because the other passes look at operators.
-const PASSES: [Pass; 8] = [
+const PASSES: [Pass; 9] = [
     Pass { name: "match_order", run: match_order::run },
     Pass {
         name: "eager",
@@ -83,6 +84,13 @@ const PASSES: [Pass; 8] = [
             if knowledge.is_far {
                 digests::run(plan);
             }
+            Ok(())
+        },
+    },
+    Pass {
+        name: "bulk",
+        run: |plan, _| {
+            bulk::run(plan);
             Ok(())
         },
     },

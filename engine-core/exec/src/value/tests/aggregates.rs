@@ -3,6 +3,8 @@
 use super::*;
 use crate::value::Accumulator;
 use tidegraph_plan::AggregateKind as K;
+use tidegraph_types::Temporal;
+use tidegraph_types::temporal::Duration;
 
 fn aggregate(kind: K, distinct: bool, inputs: &[Value]) -> Result<String, String> {
     with_context(&Graph::default(), |ctx| {
@@ -138,5 +140,69 @@ fn what_is_kept_is_charged() {
         assert!(error.to_string().contains("over its limit of 1000:"), "{error}");
         let _ = list.finish(ctx);
         assert_eq!(ctx.memory.used(), 0);
+    });
+}
+
+#[test]
+fn a_row_with_a_weight_is_as_good_as_equal_rows() {
+    let day = || Value::Temporal(Temporal::Duration(Arc::new(Duration::new(0, 1, 0, 0).expect("a day"))));
+    let numbers = vec![(Value::Int(4), 3), (Value::Null, 2), (Value::Long(9), 1), (Value::Double(0.5), 4)];
+    let kinds = [
+        K::CountRows,
+        K::Count,
+        K::Sum,
+        K::Average,
+        K::Min,
+        K::Max,
+        K::Collect,
+        K::CollectAll,
+        K::CollectSet,
+    ];
+    let durations = [K::Sum, K::Average].map(|kind| (kind, vec![(day(), 5), (day(), 2)]));
+    let all = kinds.into_iter().map(|kind| (kind, numbers.clone())).chain(durations);
+    for (kind, inputs) in all {
+        with_context(&Graph::default(), |ctx| {
+            let mut one_by_one = Accumulator::new(kind, false);
+            let mut weighted = Accumulator::new(kind, false).weighted(true);
+            for (value, rows) in &inputs {
+                for _ in 0..*rows {
+                    one_by_one.add(std::slice::from_ref(value), ctx).expect("added");
+                }
+                weighted.add(&[value.clone(), Value::Long(*rows)], ctx).expect("added");
+            }
+            let columns: Vec<Arc<Column>> = vec![
+                Arc::new(Column::Values(inputs.iter().map(|(value, _)| value.clone()).collect())),
+                Arc::new(Column::Values(inputs.iter().map(|(_, rows)| Value::Long(*rows)).collect())),
+            ];
+            let mut by_column = Accumulator::new(kind, false).weighted(true);
+            by_column.add_all(&columns, inputs.len(), ctx).expect("added");
+            let expected = one_by_one.finish(ctx);
+            assert_eq!(weighted.finish(ctx), expected, "{kind:?}");
+            assert_eq!(by_column.finish(ctx), expected, "{kind:?}");
+            assert_eq!(ctx.memory.used(), 0, "{kind:?} gives memory back");
+        });
+    }
+}
+
+#[test]
+fn weights_deviate_as_equal_rows_and_do_not_overflow() {
+    with_context(&Graph::default(), |ctx| {
+        let mut one_by_one = Accumulator::new(K::StdDev, false);
+        let mut weighted = Accumulator::new(K::StdDev, false).weighted(true);
+        for (value, rows) in [(1_i64, 3_i64), (5, 2), (7, 6)] {
+            for _ in 0..rows {
+                one_by_one.add(&[value.into()], ctx).expect("added");
+            }
+            weighted.add(&[value.into(), rows.into()], ctx).expect("added");
+        }
+        let (a, b) = (
+            one_by_one.finish(ctx).as_f64().expect("a float"),
+            weighted.finish(ctx).as_f64().expect("a float"),
+        );
+        assert!((a - b).abs() < 1e-12, "{a} and {b}");
+        let mut count = Accumulator::new(K::CountRows, false).weighted(true);
+        count.add(&[i64::MAX.into()], ctx).expect("added");
+        assert!(count.add(&[1_i64.into()], ctx).expect_err("too many").to_string().contains("overflow"));
+        assert!(count.add(&[0_i64.into()], ctx).is_err());
     });
 }
