@@ -11,13 +11,16 @@ use crate::{
 use std::borrow::Cow;
 use tidegraph_types::{Direction, Str};
 
+/// A form in which the ends of a chain may be counted.
+type Attempt = fn(&Chain<'_>, &Aggregation<'_>, &mut u32) -> Option<Digested>;
+
 /// Returns an aggregation of ends, if it needs nothing else of the first step of a pattern.
 pub(super) fn digested(
     chain: &Chain<'_>,
     aggregation: &Aggregation<'_>,
     slots: &mut u32,
 ) -> Option<Digested> {
-    let attempts: [fn(&Chain<'_>, &Aggregation<'_>, &mut u32) -> Option<Digested>; 3] = [
+    let attempts: [Attempt; 3] = [
         |chain, aggregation, slots| of_chain(&Pattern::of(chain, aggregation, slots)?, slots),
         |chain, aggregation, slots| of_chain(&Pattern::unfolded(chain, aggregation, slots)?, slots),
         |chain, aggregation, slots| of_chain(&Pattern::flipped(chain, aggregation, slots)?, slots),
