@@ -9,7 +9,7 @@ mod support;
 use std::sync::Arc;
 use support::{TestFleet, ask, rows};
 use tidegraph_engine::Language::OpenCypher;
-use tidegraph_engine::{Database, Explain, Options, Parameters, Query, Transaction};
+use tidegraph_engine::{Backend, Database, Explain, Options, Parameters, Query, Transaction};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_types::{Cardinality, CommitRequest, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Value};
 
@@ -93,7 +93,7 @@ const QUERIES: [(&str, &str); 50] = [
 struct Both {
     embedded: Arc<Database>,
     worker: Arc<Database>,
-    _fleet: TestFleet,
+    fleet: TestFleet,
 }
 
 impl Both {
@@ -104,7 +104,7 @@ impl Both {
         for database in [&embedded, &worker] {
             GRAPH.iter().for_each(|text| drop(ask(database, OpenCypher, text).unwrap()));
         }
-        Self { embedded, worker, _fleet: fleet }
+        Self { embedded, worker, fleet }
     }
 
     fn agree(&self, text: &str) {
@@ -145,6 +145,24 @@ fn digests_answer_what_rows_answer() {
         assert!(if by.is_empty() { !is_digested } else { last.contains(by) }, "{text}\n{plan}");
         assert!(!both.embedded.explain(OpenCypher, text).unwrap().contains("vertices in storage"), "{text}");
     }
+}
+
+#[test]
+fn rows_are_taken_where_memory_is_short() {
+    let mut both = Both::new();
+    let (_, worker) = both.fleet.worker();
+    both.fleet.wait_until("the second worker knows the graph", |_| {
+        worker.status().version >= ask(&both.worker, OpenCypher, "RETURN 1").unwrap().version
+    });
+    let options = Options { query_memory_bytes: 4 << 20, ..Options::default() };
+    both.worker = both.fleet.database(options, &worker);
+    for (text, by) in QUERIES.iter().filter(|(_, by)| !by.is_empty()) {
+        both.agree(text);
+        assert!(both.worker.explain(OpenCypher, text).unwrap().contains(by), "{text}");
+    }
+    // Rows of all vertices, or of more.
+    let (_, bytes) = moved(&both.worker, "MATCH (p:Person) RETURN p.city, count(*)");
+    assert!(bytes > 8 * 200, "{bytes} bytes");
 }
 
 #[test]

@@ -29,8 +29,10 @@ const ENDS_KEPT: usize = 128 * BATCH_ROWS;
 const BATCH_ENDS: usize = 8 * BATCH_ROWS;
 /// Vertices whose edges are read one by one if they have too many ends.
 const CHUNK: u32 = 256;
-/// Bytes that are charged for the answers of all nodes to one request.
-const ANSWER_BYTES: usize = 48 << 20;
+/// Bytes that are charged for the answers of all nodes to one request: for groups...
+const GROUPS_BYTES: usize = 16 << 20;
+/// ...and for ends, of which an answer has more.
+const ENDS_BYTES: usize = 48 << 20;
 
 /// A scan whose rows storage makes.
 pub(super) struct DigestScan<'p> {
@@ -71,8 +73,12 @@ impl<'p> DigestScan<'p> {
             if !self.source.begin(&feed.batch, 0, ctx)? {
                 return Ok(State::Done);
             }
-            if self.source.unchecked.is_empty() && ctx.memory.charge(ANSWER_BYTES).is_ok() {
-                self.charged = ANSWER_BYTES;
+            let bytes = match self.digest {
+                Digest::Groups { .. } => GROUPS_BYTES,
+                Digest::Ends { .. } => ENDS_BYTES,
+            };
+            if self.source.unchecked.is_empty() && ctx.memory.charge(bytes).is_ok() {
+                self.charged = bytes;
                 let scan = self.source.scan.clone();
                 return Ok(match self.digest {
                     Digest::Groups { .. } => match GroupScan::new(scan, self.digest, ctx) {
