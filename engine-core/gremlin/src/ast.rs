@@ -65,6 +65,8 @@ pub enum ArgKind<'t> {
     Vertex(Box<Arg<'t>>),
     /// `single(value)`, `set(value)` or `list(value)` in a map of properties: cardinality and value.
     Cardinality(Cardinality, Box<Arg<'t>>),
+    /// A strategy with its settings: an argument of `withStrategies` and `withoutStrategies`.
+    Strategy(&'t str, Vec<(&'t str, Arg<'t>)>),
     /// The name of a part of gremlin-lang that the compiler does not support.
     Other(Cow<'t, str>),
 }
@@ -101,6 +103,7 @@ impl<'t> Arg<'t> {
             ArgKind::Traversal(_) => "a traversal".into(),
             ArgKind::Vertex(_) => "a vertex".into(),
             ArgKind::Cardinality(..) => "a cardinality".into(),
+            ArgKind::Strategy(name, _) => format!("the strategy {}", crate::lexer::shorten(name)),
             ArgKind::Other(name) => name.to_string(),
         }
     }

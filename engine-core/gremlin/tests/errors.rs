@@ -76,10 +76,15 @@ fn not_supported_yet() {
             "the side effect 'x' after a reducing step",
             40,
         ),
-        ("g.withSideEffect('x', 1, sum).V()", "withSideEffect() with an operator", 3),
         ("g.V().values('age').math('_ + 1')", "math()", 21),
-        ("g.withSack(1).V()", "withSack()", 3),
-        ("g.withStrategies(new ReadOnlyStrategy(a: 1), X).V()", "withStrategies()", 3),
+        ("g.withSack(1, sum).V()", "withSack() with an operator", 3),
+        ("g.withStrategies(new ReadOnlyStrategy(a: 1)).V()", "a of ReadOnlyStrategy", 42),
+        ("g.withStrategies(X).V()", "the strategy X", 18),
+        (
+            "g.withStrategies(new SubgraphStrategy(edges: __.has('a'))).addV()",
+            "addV() with this strategy",
+            60,
+        ),
         ("g.with('x', 1).V()", "with('x')", 3),
         ("g.tx().commit()", "tx()", 3),
         ("g", "g without a step", 2),
@@ -94,7 +99,6 @@ fn not_supported_yet() {
             16,
         ),
         ("g.V().has('a', typeOf(GType.INT))", "P.typeOf()", 23),
-        ("g.V().hasLabel('a').fold(0, sum)", "fold(seed, operator)", 21),
     ];
     for (text, name, column) in cases {
         let expected = FrontEndError::Unsupported { name: name.into(), line: 1, column };

@@ -380,6 +380,35 @@ pub enum Function {
     Distance,
     /// Args point, lower left corner, upper right corner: whether the point is inside.
     WithinBox,
+    /// Args value, value: one value of both (Gremlin `Operator`).
+    Operate(Operator),
+}
+
+/// Gremlin's operators, which make one value of the value so far and another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operator {
+    /// Items of both lists or sets, or entries of both maps.
+    AddAll,
+    /// Both are true.
+    And,
+    /// The other value.
+    Assign,
+    /// The quotient; truncates for integers.
+    Div,
+    /// The larger one.
+    Max,
+    /// The smaller one.
+    Min,
+    /// The difference.
+    Minus,
+    /// The product.
+    Mult,
+    /// One is true.
+    Or,
+    /// The sum.
+    Sum,
+    /// The sum as a 64-bit integer.
+    SumLong,
 }
 
 /// Types with a constructor in openCypher.

@@ -31,7 +31,9 @@ pub mod visit;
 
 pub use batches::{BatchedPlan, DEFAULT_BATCH_ROWS, DEFAULT_RETRY_S, OnError, ROWS_PARAMETER};
 pub use error::FrontEndError;
-pub use expr::{AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Quantifier, TemporalType};
+pub use expr::{
+    AggregateKind, Arithmetic, Between, Comparison, Expr, Function, Operator, Quantifier, TemporalType,
+};
 pub use limits::{Limits, Stopped};
 pub use op::{
     AggregateItem, ApplyKind, Arm, BindKind, Branch, Column, CountChoices, CountStep, Op, Plan,

@@ -1,7 +1,7 @@
 //! Calls functions with computed arguments: applies the rules for null, then calls the module of the function's kind.
 
 use super::error::Error;
-use super::{collection, convert, list, local, number, path, point, temporal, text, types};
+use super::{collection, convert, list, local, number, operator, path, point, temporal, text, types};
 use crate::{Context, Result};
 use tidegraph_plan::Function;
 use tidegraph_types::{Value, order};
@@ -20,6 +20,7 @@ fn takes_null(function: Function) -> bool {
             | Function::RequireNotNull
             | Function::NullIf
             | Function::ValueType
+            | Function::Operate(_)
     )
 }
 
@@ -134,6 +135,7 @@ pub(crate) fn call(
         },
         F::SampleLocal => local::sample(name, &args, || ctx.entropy.random_unit())?,
         F::RandomUuid => Value::String(ctx.entropy.uuid()),
+        F::Operate(operator) => operator::operate(operator, first, &args[1])?,
         F::Timestamp => Value::Long(ctx.now.as_millisecond()),
         F::Temporal(kind) => temporal::make(ctx.now, kind, name, first)?,
         F::Now(kind) => temporal::now(ctx.now, kind, name, args.first())?,

@@ -28,6 +28,7 @@ mod local;
 mod materialize;
 mod need;
 mod number;
+mod operator;
 mod path;
 mod pattern;
 mod point;

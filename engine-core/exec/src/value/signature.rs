@@ -164,6 +164,7 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::Point => ("point()", 1, 1),
         F::Distance => ("point.distance()", 2, 2),
         F::WithinBox => ("point.withinBBox()", 3, 3),
+        F::Operate(operator) => (super::operator::name(operator), 2, 2),
     }
 }
 

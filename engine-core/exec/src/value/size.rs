@@ -153,7 +153,7 @@ pub(crate) fn result_bytes(function: Function, args: &[Value]) -> usize {
         F::Subtract | F::Intersect => own(0).saturating_mul(3).saturating_add(own(1).saturating_mul(2)),
         F::SortBy => own(0).saturating_mul(3),
         F::RemoveKey => own(0),
-        F::MergeMaps => args.iter().map(own_bytes).sum(),
+        F::MergeMaps | F::Operate(_) => args.iter().map(own_bytes).sum(),
         F::Join => match args.first().and_then(Value::as_slice) {
             Some(items) => items.iter().map(|item| own_bytes(item).saturating_add(text(1).len())).sum(),
             None => 0,

@@ -6,6 +6,7 @@ use crate::compile::by::{self, By, Order};
 use crate::compile::filter::Subject;
 use crate::compile::local::global;
 use crate::compile::property::collect_map;
+use crate::compile::sack;
 use crate::compile::step::is_local;
 use crate::fault::Fault;
 use crate::names::Reduction;
@@ -46,8 +47,8 @@ impl Flow {
 
 impl Compiler {
     pub(super) fn reduce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
-        if step.name == StepName::Fold && !step.args.is_empty() {
-            return Err(Fault::unsupported(step.at, "fold(seed, operator)"));
+        if let (StepName::Fold, [seed, operator]) = (step.name, step.args.as_slice()) {
+            return self.fold_from(flow, step, (seed, operator), dest);
         }
         if !global(step).is_empty() {
             return Err(wrong_arguments(step));
@@ -65,6 +66,26 @@ impl Compiler {
         };
         flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
         flow.reduced(out, result);
+        Ok(())
+    }
+
+    /// `fold(seed, operator)`
+    fn fold_from(
+        &mut self,
+        flow: &mut Flow,
+        step: &Step<'_>,
+        (seed, operator): (&Arg<'_>, &Arg<'_>),
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        let cur = flow.cur(step)?;
+        let operator = sack::operator(operator).ok_or_else(|| wrong_arguments(step))?;
+        let (list, out) = (self.fresh(), self.or_fresh(dest));
+        let item = item(list, AggregateKind::CollectAll, vec![Expr::Slot(cur)]);
+        flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
+        let seed = self.expr(seed)?;
+        let value = sack::combined(self, operator, seed, Expr::Slot(list));
+        flow.bind(out, value);
+        flow.reduced(out, ObjectKind::Unknown);
         Ok(())
     }
 
