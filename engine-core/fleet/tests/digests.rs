@@ -113,7 +113,7 @@ impl Both {
 }
 
 /// Returns a row as text. Numbers that are equal are shown alike, whatever vertex gave the key of a group.
-fn shown(row: &Vec<Value>) -> String {
+fn shown(row: &[Value]) -> String {
     let value = |value: &Value| match value.as_f64() {
         Some(number) => format!("{number:.6}"),
         None => format!("{value:?}"),
@@ -126,7 +126,7 @@ fn answer(database: &Database, text: &str) -> Vec<String> {
     let parameters: Parameters = [("none".into(), Value::Null)].into_iter().collect();
     match database.query(&Query::new(OpenCypher, text, &parameters)) {
         Ok(answer) => {
-            let mut rows: Vec<String> = answer.rows.iter().map(shown).collect();
+            let mut rows: Vec<String> = answer.rows.iter().map(|row| shown(row)).collect();
             rows.sort();
             rows
         }
@@ -239,7 +239,7 @@ fn a_transaction_sees_what_it_wrote() {
         let mut within = |text: &str| {
             let query = Query::new(OpenCypher, text, &none);
             let mut rows: Vec<String> =
-                database.query_within(&mut transaction, &query).unwrap().rows.iter().map(shown).collect();
+                database.query_within(&mut transaction, &query).unwrap().rows.iter().map(|row| shown(row)).collect();
             rows.sort();
             rows
         };

@@ -68,6 +68,8 @@ pub enum ArgKind<'t> {
     Cardinality(Cardinality, Box<Arg<'t>>),
     /// A type: `GType.INT`.
     Type(GremlinType),
+    /// A strategy with its settings: an argument of `withStrategies` and `withoutStrategies`.
+    Strategy(&'t str, Vec<(&'t str, Arg<'t>)>),
     /// The name of a part of gremlin-lang that the compiler does not support.
     Other(Cow<'t, str>),
 }
@@ -105,6 +107,7 @@ impl<'t> Arg<'t> {
             ArgKind::Vertex(_) => "a vertex".into(),
             ArgKind::Cardinality(..) => "a cardinality".into(),
             ArgKind::Type(_) => "a type".into(),
+            ArgKind::Strategy(name, _) => format!("the strategy {}", crate::lexer::shorten(name)),
             ArgKind::Other(name) => name.to_string(),
         }
     }

@@ -143,7 +143,7 @@ impl<'t> Parser<'t, '_> {
                 (Some(call), _) => {
                     let args = match call.properties() {
                         Arguments::OfStep => self.args(name)?,
-                        Arguments::Skipped => self.skip_strategies()?,
+                        Arguments::Strategies => self.strategies()?,
                     };
                     configuration.push(Step { at, name: call, args });
                 }
@@ -173,23 +173,34 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Skips the arguments of `withStrategies`, up to the parenthesis that closes them.
-    fn skip_strategies(&mut self) -> Result<Vec<Arg<'t>>> {
-        let mut open = 0_usize;
-        loop {
-            match self.token.kind {
-                TokenKind::Sign('(') => open += 1,
-                TokenKind::Sign(')') if open <= 1 => {
-                    self.advance()?;
-                    return Ok(vec![]);
+    /// The arguments of `withStrategies`: names, or `new Name(key: value, …)`.
+    fn strategies(&mut self) -> Result<Vec<Arg<'t>>> {
+        self.expect('(')?;
+        self.nested(|p| {
+            let mut strategies = vec![];
+            while !p.accept(')')? {
+                let (mut at, mut name) = p.name("a strategy")?;
+                if name == "new" {
+                    (at, name) = p.name("a strategy")?;
                 }
-                TokenKind::Sign(')') => open -= 1,
-                TokenKind::End => return Err(self.expected("\")\"")),
-                _ if open == 0 => return Err(self.expected("\"(\"")),
-                _ => {}
+                let mut settings = vec![];
+                if p.accept('(')? {
+                    while !p.accept(')')? {
+                        let (_, key) = p.name("a setting of the strategy")?;
+                        p.expect(':')?;
+                        settings.push((key, p.arg()?));
+                        if !p.accept(',')? && !p.is_sign(')') {
+                            return Err(p.expected("\",\" or \")\""));
+                        }
+                    }
+                }
+                strategies.push(Arg { at, kind: ArgKind::Strategy(name, settings) });
+                if !p.accept(',')? && !p.is_sign(')') {
+                    return Err(p.expected("\",\" or \")\""));
+                }
             }
-            self.advance()?;
-        }
+            Ok(strategies)
+        })
     }
 
     // ---- steps

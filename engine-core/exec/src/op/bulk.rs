@@ -45,7 +45,7 @@ enum Part {
     Vertex(Gui),
     Edge(tidegraph_types::Sid),
     /// Objects with their labels.
-    Path(Box<[(Part, Vec<Str>)]>),
+    Path(Box<[Labelled]>),
 }
 
 impl Part {
@@ -72,13 +72,16 @@ impl Part {
     fn heap_bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::Path(parts) => parts.len() * size_of::<(Self, Vec<Str>)>(),
+            Self::Path(parts) => parts.len() * size_of::<Labelled>(),
             _ => 0,
         }
     }
 }
 
-fn parts_of(path: &Path) -> Option<Box<[(Part, Vec<Str>)]>> {
+/// An object of a path with its labels.
+type Labelled = (Part, Vec<Str>);
+
+fn parts_of(path: &Path) -> Option<Box<[Labelled]>> {
     let labels = |at: usize| path.labels.get(at).cloned().unwrap_or_default();
     path.objects.iter().enumerate().map(|(at, object)| Some((Part::of(object)?, labels(at)))).collect()
 }

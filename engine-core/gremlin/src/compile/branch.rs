@@ -90,6 +90,7 @@ impl Compiler {
         slots.extend(flow.scope.loops.iter().map(|(_, slot)| *slot));
         slots.extend(flow.side_effect_slots());
         slots.extend(self.path);
+        slots.extend(self.sack);
         slots.extend(flow.scope.near.iter().flat_map(|n| [Some(n.from), n.far]).flatten());
         slots.extend(more);
         slots.sort_unstable();

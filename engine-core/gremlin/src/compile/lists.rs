@@ -5,6 +5,7 @@ use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::compile::predicate::{Operands, negated};
 use crate::compile::reduce::item;
+use crate::compile::sack::combined;
 use crate::fault::Fault;
 use tidegraph_plan::{
     AggregateKind, Expr, Function, GremlinType, ListFunction, Op, Operator, Quantifier, Slot,
@@ -117,15 +118,14 @@ impl Compiler {
         let Some(operator) = operator.constant().and_then(operator_of) else {
             return Err(wrong_arguments(step));
         };
-        let start = Box::new(self.expr(seed)?);
+        let start = self.expr(seed)?;
         let cur = flow.cur(step)?;
-        let (all, accumulator, variable) = (self.fresh(), self.fresh(), self.fresh());
+        let all = self.fresh();
         let items = vec![item(all, AggregateKind::CollectAll, vec![Expr::Slot(cur)])];
         flow.wrap(|input| Op::Aggregate { input, keys: vec![], items });
-        let joined = call(Function::Operate(operator), vec![Expr::Slot(accumulator), Expr::Slot(variable)]);
+        let joined = combined(self, operator, start, Expr::Slot(all));
         let out = self.or_fresh(dest);
-        let (list, step) = (Box::new(Expr::Slot(all)), Box::new(joined));
-        flow.bind(out, Expr::Reduce { accumulator, start, variable, list, step });
+        flow.bind(out, joined);
         flow.reduced(out, ObjectKind::Unknown);
         Ok(())
     }

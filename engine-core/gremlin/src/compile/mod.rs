@@ -31,11 +31,13 @@ mod predicate;
 mod property;
 mod reduce;
 mod repeat;
+mod sack;
 mod select;
 mod service;
 mod side_effect;
 mod start;
 mod step;
+mod strategies;
 mod text;
 mod typed;
 mod walk;
@@ -243,6 +245,9 @@ struct Compiler {
     slots: u32,
     /// The slot of the path, if any step needs paths.
     path: Option<Slot>,
+    /// The slot of the sack, once a step reads or writes it, and its first value.
+    sack: Option<Slot>,
+    sack_start: Option<Expr>,
     /// For each label, how often `as()` gives it, and its slot unless it is an alias.
     labels: BTreeMap<Str, (u32, Option<Slot>)>,
     /// The last place where `side_effect` cut the plan: the slot that its `Unwind` writes.
@@ -268,6 +273,8 @@ pub(crate) fn compile(
         procedures: procedures.clone(),
         slots: 0,
         path: None,
+        sack: None,
+        sack_start: None,
         labels: BTreeMap::new(),
         last_cut: None,
         cuts: 0,
@@ -303,17 +310,20 @@ impl Compiler {
     /// Translates one statement, whose rows begin with the one row of `before`. Returns its plan and its columns.
     fn statement(&mut self, before: Op, statement: &Request<'_>) -> Result<(Op, Vec<Column>)> {
         (self.path, self.last_cut, self.cuts) = (None, None, 0);
+        (self.sack, self.sack_start) = (None, None);
         self.labels.clear();
         let mut flow = Flow { op: before, ..Flow::new() };
         for call in &statement.configuration {
             self.configure(&mut flow, call)?;
         }
+        let rewritten = strategies::Strategies::of(&statement.configuration)?.apply(&statement.steps)?;
+        let steps = rewritten.as_deref().unwrap_or(&statement.steps);
         let mut needs_path = false;
-        self.survey(&statement.steps, &mut needs_path);
+        self.survey(steps, &mut needs_path);
         if needs_path {
             self.path = Some(self.fresh());
         }
-        self.steps(&mut flow, &statement.steps, None)?;
+        self.steps(&mut flow, steps, None)?;
         let answers = match &statement.terminal {
             Some(step) => self.terminal(&mut flow, step)?,
             None => true,
@@ -341,11 +351,11 @@ impl Compiler {
             // Paths are there whenever a step needs them.
             SourceCall::WithPath if call.args.is_empty() => Ok(()),
             SourceCall::WithSideEffect => self.with_side_effect(flow, call),
-            SourceCall::WithBulk
-            | SourceCall::WithPath
-            | SourceCall::WithSack
-            | SourceCall::WithStrategies
-            | SourceCall::WithoutStrategies => Err(Fault::unsupported(call.at, format!("{}()", call.name))),
+            SourceCall::WithSack => self.with_sack(call),
+            SourceCall::WithStrategies | SourceCall::WithoutStrategies => strategies::check(call),
+            SourceCall::WithBulk | SourceCall::WithPath => {
+                Err(Fault::unsupported(call.at, format!("{}()", call.name)))
+            }
         }
     }
 
@@ -499,6 +509,9 @@ impl Compiler {
             ArgKind::Set(_) => Err(Fault::unsupported(arg.at, "a set with variables")),
             ArgKind::Traversal(_) => Err(Fault::unsupported(arg.at, "a traversal as a value")),
             ArgKind::Vertex(_) => Err(Fault::unsupported(arg.at, "Vertex() as a value")),
+            ArgKind::Strategy(name, _) => {
+                Err(Fault::unsupported(arg.at, format!("the strategy {name} as a value")))
+            }
             ArgKind::Other(name) => Err(Fault::unsupported(arg.at, name.to_string())),
             ArgKind::Constant(name) => Err(Fault::unsupported(arg.at, format!("{name} as a value"))),
             ArgKind::Type(_) => Err(Fault::unsupported(arg.at, "a type as a value")),

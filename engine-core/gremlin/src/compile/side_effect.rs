@@ -12,8 +12,10 @@ use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text
 use crate::ast::{Arg, ArgKind, Constant, Predicate, SourceCall, Step, StepName};
 use crate::compile::by::By;
 use crate::compile::reduce::is_reducing;
+use crate::compile::sack;
+use crate::compile::step::is_local;
 use crate::fault::Fault;
-use tidegraph_plan::{ApplyKind, Arithmetic, BindKind, Expr, Function, Op, Slot};
+use tidegraph_plan::{ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Operator, Slot};
 use tidegraph_types::Str;
 
 /// Largest number of cuts of a plan. Each cut makes the plan several operators deeper.
@@ -25,8 +27,10 @@ pub(super) struct SideEffect {
     /// Value of the side effect; `None` after a reducing step has dropped the slot.
     value: Option<Expr>,
     kind: ObjectKind,
-    /// Whether the request gives the value (`withSideEffect`), so that no step collects it.
+    /// Whether the request gives the value (`withSideEffect`), and no step has added to it.
     given: bool,
+    /// How values are added to one that the request gives; `None` if it gives none.
+    operator: Option<Operator>,
 }
 
 impl Flow {
@@ -54,6 +58,11 @@ impl Flow {
             Some(Expr::Slot(slot)) => Some(slot),
             _ => None,
         })
+    }
+
+    /// Returns how values are added to a side effect that the request gives.
+    fn operator(&self, name: &str) -> Option<Operator> {
+        self.scope.side_effects.iter().find(|(n, _)| n == name).and_then(|(_, side)| side.operator)
     }
 
     /// Returns the value and kind of the side effect with this name, if there is one.
@@ -109,14 +118,18 @@ impl Compiler {
     /// `g.withSideEffect(key, value)`
     pub(super) fn with_side_effect(&mut self, flow: &mut Flow, call: &Step<'_, SourceCall>) -> Result<()> {
         match call.args.as_slice() {
-            [Arg { kind: ArgKind::Text(name), .. }, value] => {
+            [Arg { kind: ArgKind::Text(name), .. }, value, more @ ..] if more.len() <= 1 => {
+                let operator = match more {
+                    [operator] => sack::operator(operator).ok_or_else(|| wrong_arguments(call))?,
+                    _ => Operator::AddAll,
+                };
                 let value = self.expr(value)?;
                 flow.scope.side_effects.retain(|(n, _)| n != name);
-                let side = SideEffect { value: Some(value), kind: ObjectKind::Unknown, given: true };
+                let (kind, operator) = (ObjectKind::Unknown, Some(operator));
+                let side = SideEffect { value: Some(value), kind, given: true, operator };
                 flow.scope.side_effects.push((name.clone(), side));
                 Ok(())
             }
-            [_, _, _] => Err(Fault::unsupported(call.at, "withSideEffect() with an operator")),
             _ => Err(wrong_arguments(call)),
         }
     }
@@ -146,9 +159,6 @@ impl Compiler {
         let [Arg { kind: ArgKind::Text(key), .. }] = args else { return Err(wrong_arguments(step)) };
         if !flow.scope.root {
             return Err(Fault::unsupported(step.at, format!("{}() inside another traversal", step.name)));
-        }
-        if flow.scope.side_effects.iter().any(|(name, side)| name == key && side.given) {
-            return Err(Fault::unsupported(step.at, format!("{}() into withSideEffect()", step.name)));
         }
         // A side effect that is collected traverser by traverser is complete only at the end. It must not be read
         // before, and no step may stop early.
@@ -211,6 +221,11 @@ impl Compiler {
             (Expr::Slot(slot), not(is_null(Expr::Slot(slot))))
         };
         let before = flow.side(&key, step.at)?;
+        let operator = flow.operator(&key);
+        if operator == Some(Operator::Assign) && (step.name == StepName::Store || is_local(step)) {
+            let what = format!("{}() into withSideEffect() with assign", step.name);
+            return Err(Fault::unsupported(step.at, what));
+        }
         let out = self.fresh();
         self.collected(flow, step, vec![value, present], |this, flow, rows, slots| {
             let variable = this.fresh();
@@ -224,13 +239,27 @@ impl Compiler {
                 filter: Some(part(slots.len() + 1)),
                 map: Some(part(slots.len())),
             };
-            if let Some((before, _)) = before {
+            if let (Some((before, _)), Some(operator)) = (&before, operator) {
+                list = match operator {
+                    Operator::AddAll => call(Function::Operate(operator), vec![before.clone(), list]),
+                    // All values at once take the place of the one before.
+                    Operator::Assign => {
+                        let all = this.slot_of(flow, list);
+                        let size = call(Function::Size, vec![Expr::Slot(all)]);
+                        let some = Expr::compare(Comparison::Greater, size, Expr::literal(0_i64));
+                        let otherwise = Box::new(before.clone());
+                        Expr::Case { branches: vec![(some, Expr::Slot(all))], otherwise }
+                    }
+                    _ => sack::combined(this, operator, before.clone(), list),
+                };
+            } else if let Some((before, _)) = before {
                 list = Expr::Arithmetic(Arithmetic::Add, Box::new(before), Box::new(list));
             }
             flow.bind(out, list);
             Ok(())
         })?;
-        Self::set_side_effect(flow, key, out, ObjectKind::List);
+        let kind = if operator.is_none() { ObjectKind::List } else { ObjectKind::Unknown };
+        Self::set_side_effect(flow, key, out, kind);
         Ok(())
     }
 
@@ -243,6 +272,9 @@ impl Compiler {
     ) -> Result<()> {
         let key = Self::side_key(flow, cursor, step)?;
         flow.cur(step)?;
+        if flow.operator(&key).is_some() {
+            return Err(Fault::unsupported(step.at, format!("{}() into withSideEffect()", step.name)));
+        }
         if flow.side(&key, step.at)?.is_some() {
             return Err(Fault::unsupported(step.at, format!("{}() twice into one key", step.name)));
         }
@@ -267,8 +299,10 @@ impl Compiler {
     }
 
     fn set_side_effect(flow: &mut Flow, key: Str, slot: Slot, kind: ObjectKind) {
+        let operator = flow.operator(&key);
         flow.scope.side_effects.retain(|(name, _)| *name != key);
-        flow.scope.side_effects.push((key, SideEffect { value: Some(Expr::Slot(slot)), kind, given: false }));
+        let side = SideEffect { value: Some(Expr::Slot(slot)), kind, given: false, operator };
+        flow.scope.side_effects.push((key, side));
     }
 
     /// `cap(key…)`

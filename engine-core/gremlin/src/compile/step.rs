@@ -107,6 +107,7 @@ impl Compiler {
             }
             StepName::Group | StepName::GroupCount => self.group(flow, cursor, step, dest),
             StepName::Aggregate | StepName::Store => self.aggregate(flow, cursor, step),
+            StepName::Sack => self.sack(flow, cursor, step, dest),
             StepName::Cap => self.cap(flow, step),
             StepName::Fail => self.fail(flow, step),
             StepName::Unfold => self.unfold(flow, step, dest),
@@ -171,7 +172,6 @@ impl Compiler {
             | StepName::PeerPressure
             | StepName::Profile
             | StepName::Read
-            | StepName::Sack
             | StepName::ShortestPath
             | StepName::Subgraph
             | StepName::TimeLimit

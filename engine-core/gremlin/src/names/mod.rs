@@ -109,10 +109,10 @@ mod source {
     pub(crate) enum Arguments {
         /// In the same form as the arguments of a step.
         OfStep,
-        /// Class names and strategy objects, which the parser skips: the compiler refuses the call.
-        Skipped,
+        /// Names of strategies, with their settings.
+        Strategies,
     }
-    use Arguments::{OfStep, Skipped};
+    use Arguments::{OfStep, Strategies};
 
     super::words! {
         /// Calls on `g` that configure the source.
@@ -122,8 +122,8 @@ mod source {
             WithPath = "withPath" => OfStep,
             WithSack = "withSack" => OfStep,
             WithSideEffect = "withSideEffect" => OfStep,
-            WithStrategies = "withStrategies" => Skipped,
-            WithoutStrategies = "withoutStrategies" => Skipped,
+            WithStrategies = "withStrategies" => Strategies,
+            WithoutStrategies = "withoutStrategies" => Strategies,
         }
     }
 }

@@ -286,7 +286,7 @@ super::words! {
         Repeat = "repeat" => MAKES.children(Children::Streamed),
         Replace = "replace" => MAKES,
         Reverse = "reverse" => applies(Function::ReverseItems),
-        Sack = "sack" => KEEPS,
+        Sack = "sack" => Properties { object: NewObject::WithoutKey, ..KEEPS },
         Sample = "sample" => scoped(Local::Sample).stops_early().between_ends(),
         Select = "select" => MAKES,
         ShortestPath = "shortestPath" => KEEPS,

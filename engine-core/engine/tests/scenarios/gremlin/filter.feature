@@ -450,3 +450,45 @@ Feature: steps that filter
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: a subgraph hides edges to hidden vertices
+    Given the modern graph
+    And the traversal of
+      """
+      g.withStrategies(new SubgraphStrategy(vertices: __.hasLabel("person"))).V("1").outE().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2].l |
+
+  Scenario: a subgraph is seen in nested traversals too
+    Given the modern graph
+    And the traversal of
+      """
+      g.withStrategies(new SubgraphStrategy(edges: __.has("weight", gt(0.4)))).V().where(out("created")).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | josh |
+
+  Scenario: a strategy that is taken off has no effect
+    Given the modern graph
+    And the traversal of
+      """
+      g.withStrategies(ReadOnlyStrategy, new SubgraphStrategy(vertices: __.hasLabel("none"))).withoutStrategies(SubgraphStrategy).V().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[6].l |
+
+  Scenario: a traversal that is read only does not write
+    Given the modern graph
+    And the traversal of
+      """
+      g.withStrategies(ReadOnlyStrategy).V().sideEffect(__.property("a", 1))
+      """
+    When iterated to list
+    Then the traversal will raise an error

@@ -1,0 +1,134 @@
+Feature: sacks and operators
+
+  Scenario: a sack adds up weights on the way
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(0.0).V("1").repeat(outE().sack(sum).by("weight").inV()).times(2).sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2.0].d |
+      | d[1.4].d |
+
+  Scenario: a sack keeps rows apart that are counted
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1).V("1").out().sack(assign).by("name").in().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].l |
+
+  Scenario: groups by the sack
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1).V().out().sack(mult).by(constant(2)).groupCount().by(sack())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"d[2].i":"d[6].l"}] |
+
+  Scenario: a sack without a start is null until it is assigned
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").sack(assign).by("age").sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[29].i |
+
+  Scenario: a traverser without a value for its sack is dropped
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(0).V().sack(sum).by("age").sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[29].i |
+      | d[27].i |
+      | d[32].i |
+      | d[35].i |
+
+  Scenario: a sack flows through union and local
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1).V("1").union(sack(sum).by(constant(1)), local(out("created").sack(mult).by(constant(5)))).sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2].i |
+      | d[5].i |
+
+  Scenario: the sum of words is refused
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1).V().sack(sum).by("name")
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: a fold with an operator
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").values("age").fold(10, sum)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[133].i |
+
+  Scenario: a fold of nothing is its seed
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("none").values("age").fold(7, max)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[7].i |
+
+  Scenario: what is aggregated goes into a side effect by its operator
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSideEffect("x", 100, sum).V().hasLabel("person").values("age").aggregate("x").cap("x")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[223].i |
+
+  Scenario: a side effect with a list gets all
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSideEffect("x", ["a"]).V("1").out("knows").values("name").aggregate("x").cap("x")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | l[a,vadas,josh] |
+
+  Scenario: the operator and takes booleans only
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSideEffect("x", true, and).V().values("age").aggregate("x").cap("x")
+      """
+    When iterated to list
+    Then the traversal will raise an error

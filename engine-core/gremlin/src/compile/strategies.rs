@@ -1,0 +1,350 @@
+//! `withStrategies` and `withoutStrategies`.
+//!
+//! A strategy that restricts what a traversal sees is a rewrite of its steps, before they are compiled: each step that comes
+//! to vertices or edges gets a filter. What the rewrite does not know is refused, because it could show what it must not.
+//! Strategies of TinkerPop that only make traversals faster have no effect here, where the optimiser does what they do.
+//!
+//! **Invariant.** With a `SubgraphStrategy` or a `PartitionStrategy`, no step comes to an element that was not tested.
+
+use super::{Result, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Predicate, SourceCall, Step, StepName};
+use crate::compile::step::moves;
+use crate::fault::Fault;
+use crate::names::PredicateName;
+use tidegraph_types::{Str, Value};
+
+/// Strategies of TinkerPop that change no answer.
+const WITHOUT_EFFECT: &[&str] = &[
+    "AdjacentToIncidentStrategy",
+    "ByModulatorOptimizationStrategy",
+    "ComputerFinalizationStrategy",
+    "ComputerVerificationStrategy",
+    "CountStrategy",
+    "EarlyLimitStrategy",
+    "FilterRankingStrategy",
+    "GraphFilterStrategy",
+    "IdentityRemovalStrategy",
+    "IncidentToAdjacentStrategy",
+    "InlineFilterStrategy",
+    "LambdaRestrictionStrategy",
+    "LazyBarrierStrategy",
+    "MatchPredicateStrategy",
+    "MessagePassingReductionStrategy",
+    "OrderLimitStrategy",
+    "PathProcessorStrategy",
+    "PathRetractionStrategy",
+    "ProfileStrategy",
+    "RepeatUnrollStrategy",
+    "StandardVerificationStrategy",
+];
+/// Strategies that `withStrategies` takes, and `withoutStrategies` removes.
+const WITH_EFFECT: &[&str] = &[
+    "EdgeLabelVerificationStrategy",
+    "PartitionStrategy",
+    "ReadOnlyStrategy",
+    "ReservedKeysVerificationStrategy",
+    "SubgraphStrategy",
+];
+/// Largest number of steps of a statement, with those that strategies add.
+const MAX_STEPS: usize = 2_000;
+
+/// The elements that a traversal sees.
+#[derive(Default)]
+struct Seen<'t> {
+    /// Tests of vertices and of edges.
+    vertices: Option<Vec<Step<'t>>>,
+    edges: Option<Vec<Step<'t>>>,
+    /// Key and value that new elements get; `None`: it may make none.
+    written: Option<(Str, Arg<'t>)>,
+}
+
+/// The strategies of a statement.
+#[derive(Default)]
+pub(super) struct Strategies<'t> {
+    seen: Vec<Seen<'t>>,
+    read_only: bool,
+    edge_labels: bool,
+    reserved_keys: Vec<Str>,
+    steps: usize,
+}
+
+impl<'t> Strategies<'t> {
+    /// Reads the calls on `g`.
+    pub(super) fn of(calls: &[Step<'t, SourceCall>]) -> Result<Self> {
+        let mut strategies = Self::default();
+        for call in calls {
+            for arg in &call.args {
+                let ArgKind::Strategy(name, settings) = &arg.kind else { continue };
+                if WITHOUT_EFFECT.contains(name) {
+                    continue;
+                }
+                if !WITH_EFFECT.contains(name) {
+                    let name = crate::lexer::shorten(name);
+                    return Err(Fault::unsupported(arg.at, format!("the strategy {name}")));
+                }
+                if call.name == SourceCall::WithoutStrategies {
+                    strategies.remove(name);
+                } else {
+                    strategies.add(arg.at, name, settings)?;
+                }
+            }
+        }
+        Ok(strategies)
+    }
+
+    fn remove(&mut self, name: &str) {
+        match name {
+            "ReadOnlyStrategy" => self.read_only = false,
+            "EdgeLabelVerificationStrategy" => self.edge_labels = false,
+            "ReservedKeysVerificationStrategy" => self.reserved_keys.clear(),
+            "PartitionStrategy" => self.seen.retain(|seen| seen.written.is_none()),
+            _ => self.seen.retain(|seen| seen.written.is_some()),
+        }
+    }
+
+    fn add(&mut self, at: usize, name: &str, settings: &[(&'t str, Arg<'t>)]) -> Result<()> {
+        let wrong = |key: &str, expected: &str| {
+            Fault::syntax(at, format!("{name} needs {expected} as {}", crate::lexer::shorten(key)))
+        };
+        let is_true = |key: &str, otherwise: bool| match settings.iter().find(|(k, _)| *k == key) {
+            None => Ok(otherwise),
+            Some((_, Arg { kind: ArgKind::Value(Value::Bool(value)), .. })) => Ok(*value),
+            Some(_) => Err(wrong(key, "true or false")),
+        };
+        let known: &[&str] = match name {
+            "SubgraphStrategy" => &["vertices", "edges", "checkAdjacentVertices"],
+            "PartitionStrategy" => &["partitionKey", "writePartition", "readPartitions"],
+            "EdgeLabelVerificationStrategy" => &["throwException", "logWarning"],
+            "ReservedKeysVerificationStrategy" => &["throwException", "logWarning", "keys"],
+            _ => &[],
+        };
+        if let Some((key, value)) = settings.iter().find(|(key, _)| !known.contains(key)) {
+            let key = crate::lexer::shorten(key);
+            return Err(Fault::unsupported(value.at, format!("{key} of {name}")));
+        }
+        let setting = |key: &str| settings.iter().find(|(k, _)| *k == key).map(|(_, value)| value);
+        match name {
+            "ReadOnlyStrategy" => self.read_only = true,
+            "EdgeLabelVerificationStrategy" => self.edge_labels |= is_true("throwException", false)?,
+            "ReservedKeysVerificationStrategy" if is_true("throwException", false)? => {
+                match setting("keys") {
+                    None => self.reserved_keys.extend(["id".into(), "label".into()]),
+                    Some(Arg { kind: ArgKind::List(keys) | ArgKind::Set(keys), .. }) => {
+                        self.reserved_keys.extend(keys.iter().filter_map(Arg::text).cloned());
+                    }
+                    Some(_) => return Err(wrong("keys", "a list of keys")),
+                }
+            }
+            "SubgraphStrategy" => {
+                let steps = |key: &str| match setting(key) {
+                    None => Ok(None),
+                    Some(Arg { kind: ArgKind::Traversal(steps), .. }) => Ok(Some(steps.clone())),
+                    Some(_) => Err(wrong(key, "a traversal")),
+                };
+                let (vertices, mut edges) = (steps("vertices")?, steps("edges")?);
+                let checks_ends = is_true("checkAdjacentVertices", true)?;
+                if let Some(test) = vertices.as_ref().filter(|_| checks_ends) {
+                    let end = |name| {
+                        let inner = vec![Step { at, name, args: vec![] }, filter(at, test)];
+                        Arg { at, kind: ArgKind::Traversal(inner) }
+                    };
+                    let ends = vec![end(StepName::InV), end(StepName::OutV)];
+                    edges.get_or_insert_with(Vec::new).push(Step { at, name: StepName::And, args: ends });
+                }
+                self.seen.push(Seen { vertices, edges, written: None });
+            }
+            "PartitionStrategy" => {
+                let Some(key) = setting("partitionKey").and_then(Arg::text) else {
+                    return Err(wrong("partitionKey", "a key"));
+                };
+                let read = match setting("readPartitions") {
+                    Some(Arg { kind: ArgKind::List(items) | ArgKind::Set(items), .. }) => items.clone(),
+                    _ => return Err(wrong("readPartitions", "a list of partitions")),
+                };
+                let within = ArgKind::Predicate(Predicate::Test(PredicateName::Within, read));
+                let args = vec![Arg { at, kind: ArgKind::Text(key.clone()) }, Arg { at, kind: within }];
+                let test = vec![Step { at, name: StepName::Has, args }];
+                let Some(partition) = setting("writePartition") else {
+                    return Err(wrong("writePartition", "a partition"));
+                };
+                let written = Some((key.clone(), partition.clone()));
+                self.seen.push(Seen { vertices: Some(test.clone()), edges: Some(test), written });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the steps as the strategies allow them; `None`: as they are.
+    pub(super) fn apply(&mut self, steps: &[Step<'t>]) -> Result<Option<Vec<Step<'t>>>> {
+        self.verify(steps)?;
+        let mut rewritten: Option<Vec<Step<'t>>> = None;
+        for seen in std::mem::take(&mut self.seen) {
+            let before = rewritten.as_deref().unwrap_or(steps);
+            rewritten = Some(self.rewrite(&seen, before)?);
+        }
+        Ok(rewritten)
+    }
+
+    /// Refuses steps that a strategy does not allow.
+    fn verify(&self, steps: &[Step<'_>]) -> Result<()> {
+        for step in steps {
+            let writes = matches!(
+                step.name,
+                StepName::AddV
+                    | StepName::AddE
+                    | StepName::MergeV
+                    | StepName::MergeE
+                    | StepName::Property
+                    | StepName::Drop
+            );
+            if self.read_only && writes {
+                let message = format!(
+                    "The provided traversal has a mutating step and thus is not read only: {}()",
+                    step.name
+                );
+                return Err(Fault::syntax(step.at, message));
+            }
+            let walks = matches!(
+                step.name,
+                StepName::Out
+                    | StepName::In
+                    | StepName::Both
+                    | StepName::OutE
+                    | StepName::InE
+                    | StepName::BothE
+            );
+            if self.edge_labels && walks && step.args.is_empty() {
+                let message =
+                    format!("{}() without a label, which EdgeLabelVerificationStrategy requires", step.name);
+                return Err(Fault::syntax(step.at, message));
+            }
+            if let (StepName::Property, Some(key)) = (step.name, step.args.iter().find_map(Arg::text))
+                && self.reserved_keys.contains(key)
+            {
+                let message = format!(
+                    "property() with the key '{key}', which ReservedKeysVerificationStrategy reserves"
+                );
+                return Err(Fault::syntax(step.at, message));
+            }
+            step.args.iter().filter_map(Arg::steps).try_for_each(|steps| self.verify(steps))?;
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, seen: &Seen<'t>, steps: &[Step<'t>]) -> Result<Vec<Step<'t>>> {
+        let mut out: Vec<Step<'t>> = vec![];
+        // The test of the elements of the last step, which comes after the modulators of that step.
+        let mut pending: Option<&Vec<Step<'t>>> = None;
+        for step in steps {
+            let stays = step.name.properties().has
+                || matches!(step.name, StepName::Property | StepName::From | StepName::To if !moves(step));
+            if !stays && let Some(test) = pending.take() {
+                out.push(filter(step.at, test));
+            }
+            let step = Step { args: self.children(seen, &step.args)?, ..step.clone() };
+            let (at, name) = (step.at, step.name);
+            let refused = || Err(Fault::unsupported(at, format!("{name}() with this strategy")));
+            let (edge, end) = match name {
+                StepName::Out => (StepName::OutE, StepName::InV),
+                StepName::In => (StepName::InE, StepName::OutV),
+                _ => (StepName::BothE, StepName::OtherV),
+            };
+            match name {
+                StepName::V
+                | StepName::InV
+                | StepName::OutV
+                | StepName::BothV
+                | StepName::OtherV
+                | StepName::ToV => {
+                    out.push(step);
+                    pending = seen.vertices.as_ref();
+                }
+                StepName::E | StepName::OutE | StepName::InE | StepName::BothE | StepName::ToE => {
+                    out.push(step);
+                    pending = seen.edges.as_ref();
+                }
+                StepName::Out | StepName::In | StepName::Both => match &seen.edges {
+                    None => {
+                        out.push(step);
+                        pending = seen.vertices.as_ref();
+                    }
+                    Some(test) => {
+                        out.push(Step { name: edge, ..step });
+                        out.push(filter(at, test));
+                        out.push(Step { at, name: end, args: vec![] });
+                        pending = seen.vertices.as_ref();
+                    }
+                },
+                StepName::AddV | StepName::AddE => {
+                    let Some((key, value)) = &seen.written else { return refused() };
+                    out.push(step);
+                    let args = vec![Arg { at, kind: ArgKind::Text(key.clone()) }, value.clone()];
+                    out.push(Step { at, name: StepName::Property, args });
+                }
+                StepName::To if moves(&step) => return refused(),
+                StepName::MergeV
+                | StepName::MergeE
+                | StepName::Element
+                | StepName::Tree
+                | StepName::Subgraph => {
+                    return refused();
+                }
+                // Properties may be written to an element of another partition, and in another one.
+                StepName::Property if step.args.first().is_some_and(|arg| arg.steps().is_some()) => {
+                    return refused();
+                }
+                _ => out.push(step),
+            }
+            self.steps += 1;
+        }
+        if let (Some(test), Some(last)) = (pending, steps.last()) {
+            out.push(filter(last.at, test));
+        }
+        self.steps += out.iter().map(count).sum::<usize>();
+        match steps.first() {
+            Some(first) if self.steps > MAX_STEPS => {
+                Err(Fault::syntax(first.at, format!("more than {MAX_STEPS} steps with those of strategies")))
+            }
+            _ => Ok(out),
+        }
+    }
+
+    /// Rewrites the traversals in arguments.
+    fn children(&mut self, seen: &Seen<'t>, args: &[Arg<'t>]) -> Result<Vec<Arg<'t>>> {
+        let child = |arg: &Arg<'t>| -> Result<Arg<'t>> {
+            let kind = match &arg.kind {
+                ArgKind::Traversal(steps) => ArgKind::Traversal(self.rewrite(seen, steps)?),
+                ArgKind::List(items) => ArgKind::List(self.children(seen, items)?),
+                ArgKind::Set(items) => ArgKind::Set(self.children(seen, items)?),
+                ArgKind::Map(entries) => {
+                    let mut rewritten = vec![];
+                    for (key, value) in entries {
+                        let value = self.children(seen, std::slice::from_ref(value))?;
+                        rewritten.extend(value.into_iter().map(|value| (key.clone(), value)));
+                    }
+                    ArgKind::Map(rewritten)
+                }
+                other => other.clone(),
+            };
+            Ok(Arg { at: arg.at, kind })
+        };
+        args.iter().map(child).collect()
+    }
+}
+
+/// `filter(…)`
+fn filter<'t>(at: usize, test: &[Step<'t>]) -> Step<'t> {
+    Step { at, name: StepName::Filter, args: vec![Arg { at, kind: ArgKind::Traversal(test.to_vec()) }] }
+}
+
+/// Returns the number of steps of a step with its children.
+fn count(step: &Step<'_>) -> usize {
+    1 + step.args.iter().filter_map(Arg::steps).flatten().map(count).sum::<usize>()
+}
+
+/// Checks that a call has strategies as arguments.
+pub(super) fn check(call: &Step<'_, SourceCall>) -> Result<()> {
+    let only = call.args.iter().all(|arg| matches!(arg.kind, ArgKind::Strategy(..)));
+    if only { Ok(()) } else { Err(wrong_arguments(call)) }
+}
