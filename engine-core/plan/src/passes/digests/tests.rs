@@ -1,3 +1,5 @@
+//! The pass over small plans, as text.
+
 use super::super::testing;
 use super::*;
 use crate::Column;
