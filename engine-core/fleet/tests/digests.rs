@@ -238,8 +238,13 @@ fn a_transaction_sees_what_it_wrote() {
         let mut transaction = Transaction::new(None, None, false);
         let mut within = |text: &str| {
             let query = Query::new(OpenCypher, text, &none);
-            let mut rows: Vec<String> =
-                database.query_within(&mut transaction, &query).unwrap().rows.iter().map(|row| shown(row)).collect();
+            let mut rows: Vec<String> = database
+                .query_within(&mut transaction, &query)
+                .unwrap()
+                .rows
+                .iter()
+                .map(|row| shown(row))
+                .collect();
             rows.sort();
             rows
         };

@@ -27,7 +27,8 @@ fn count(input: Op, from: u32, step: CountStep, except: &[u32]) -> Op {
 }
 
 fn aggregate(input: Op, keys: &[Expr], kind: AggregateKind, args: Vec<Expr>) -> String {
-    let one = AggregateItem { out: Slot(9), kind, args, distinct: false, empty_is_unbound: false };
+    let one =
+        AggregateItem { out: Slot(9), kind, args, distinct: false, empty_is_unbound: false, weighted: false };
     let keys = keys.iter().map(|key| (Slot(8), key.clone())).collect();
     let root = Op::Aggregate { input: Box::new(input), keys, items: vec![one] };
     let columns = vec![Column { name: "n".into(), slot: Slot(9) }];
