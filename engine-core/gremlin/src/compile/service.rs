@@ -296,7 +296,10 @@ impl Compiler {
     }
 }
 
-/// Whether a procedure is a service: one that a program added. The engine's own are those of openCypher's tools.
+/// Whether a procedure is a service: one that a program added. The engine's own are those of openCypher's tools, under
+/// the names that these expect.
 fn is_service(procedure: &Procedure) -> bool {
-    matches!(procedure.body(), Body::Function(_))
+    let name = &procedure.signature().name;
+    let is_of_opencypher = ["db.", "dbms."].iter().any(|own| name.starts_with(own));
+    matches!(procedure.body(), Body::Function(_)) && !is_of_opencypher
 }
