@@ -171,7 +171,12 @@ test("callers prove to STS who they are", async (t) => {
 
   // Without STS nobody new is let in; it is not the caller's fault.
   await sts.stop();
-  const other = { ...env, AWS_ACCESS_KEY_ID: user.id, AWS_SECRET_ACCESS_KEY: user.secret, AWS_SESSION_TOKEN: "" };
+  const other = {
+    ...env,
+    AWS_ACCESS_KEY_ID: user.id,
+    AWS_SECRET_ACCESS_KEY: user.secret,
+    AWS_SESSION_TOKEN: "",
+  };
   const late = await runBinary(["prove", ...proofs], { env: other });
   const headers = { authorization: `Bearer ${late.stdout.trim()}` };
   const body = new URLSearchParams({ query: "RETURN 1" });
