@@ -115,7 +115,7 @@ impl SteppedLoads {
             let Some(machine) = machine else { return Ok(None) };
             match done {
                 Ok(next) => machine.step = next,
-                // The load never began, so there is no job. Whoever dropped its files hears of the first error.
+                // The load never began, so there is no job. The report of the drop tells the first error.
                 Err(error)
                     if machine.step == Step::Abandon && error.code() == ErrorCode::BulkLoadIdNotFound =>
                 {

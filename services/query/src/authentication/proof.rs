@@ -1,6 +1,6 @@
 //! A caller's proof of who it is in AWS: a request `sts:GetCallerIdentity` that it signed and did not send.
 //!
-//! The caller sends the headers of that request as a token. Whoever sends the request on to STS learns from its answer
+//! The caller sends the headers of that request as a token. The receiver sends the request on to STS and learns from its answer
 //! who signed it, and nothing else can be done with it. A signed header names the graph, so that a proof for one
 //! graph is of no use at another; HashiCorp's Vault and aws-iam-authenticator prove callers in the same way.
 //!
