@@ -19,13 +19,15 @@ import { Service } from "./service.mjs";
 /** Memory that queries may use together, and what the process may use besides: the graph, buffers, the allocator's reserve. */
 const BUDGET_MIB = 512;
 const BESIDES_MIB = 384;
+/** Most that queries may have in temporary files together. */
+const SPILL_MIB = 1_024;
 const VERTICES = 20_000;
 const BATCH = 500;
 const IDLE_MS = 3_000;
 const SETTLE_MS = 30_000;
 const FLAGS = [
   ...["--query-timeout-ms", "3000", "--query-memory-bytes", String(256 << 20)],
-  ...["--query-memory-total", `${BUDGET_MIB}MiB`],
+  ...["--query-memory-total", `${BUDGET_MIB}MiB`, "--query-spill-total", `${SPILL_MIB}MiB`],
   ...["--head-timeout-ms", "2000", "--body-timeout-ms", "3000", "--idle-timeout-ms", "3000"],
   ...["--write-timeout-ms", "3000", "--connections", "512", "--concurrent-queries", "16"],
 ];
@@ -84,9 +86,14 @@ const idle = latency(started, now());
 const atRest = service.usage();
 for (const { name, what, expect, run } of chosen) {
   const before = service.usage();
-  let most = before.mib;
+  let { mib: most, threads } = before;
+  let spilled = 0;
   const watch = setInterval(() => {
-    if (!service.ended) most = Math.max(most, service.usage().mib);
+    if (service.ended) return;
+    const now = service.usage();
+    most = Math.max(most, now.mib);
+    threads = Math.max(threads, now.threads);
+    spilled = Math.max(spilled, service.spilledMib());
   }, 50);
   const begin = now();
   const answers = await run(service).catch((error) => [{ status: -1, text: String(error) }]);
@@ -115,6 +122,9 @@ for (const { name, what, expect, run } of chosen) {
     failures.push(`${name}: ${after.descriptors - before.descriptors} descriptors stay open`);
   if (most > atRest.mib + BUDGET_MIB + BESIDES_MIB)
     failures.push(`${name}: ${most} MiB, at rest ${atRest.mib}`);
+  // Each file checks the limit before it writes a block, so all of them together may pass it by a block each.
+  if (spilled > SPILL_MIB * 1.1) failures.push(`${name}: ${spilled} MiB in temporary files`);
+  if (service.spilledMib() > 0) failures.push(`${name}: temporary files stay open`);
   const seconds = Math.round((end - begin) / 100) / 10;
   rows.push({
     name,
@@ -123,11 +133,13 @@ for (const { name, what, expect, run } of chosen) {
     statuses,
     probe: probed,
     mib: { before: before.mib, most, after: after.mib },
+    threads: { before: before.threads, most: threads },
+    spilledMib: spilled,
   });
   const told = Object.entries(statuses).map(([status, count]) => `${status}×${count}`);
   console.log(
     `${name.padEnd(20)} ${String(seconds).padStart(6)} s  probe p50 ${probed.p50Ms} p99 ${probed.p99Ms} most ${probed.mostMs} ms` +
-      `  MiB ${before.mib} → ${most} → ${after.mib}  ${told.join(" ")}`,
+      `  MiB ${before.mib} → ${most} → ${after.mib}  threads ${threads}  files ${spilled} MiB  ${told.join(" ")}`,
   );
 }
 probe.postMessage("stop");

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { hold, LIMITED, times } from "./clients.mjs";
+import { LANGUAGES } from "./languages.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 
 /** @typedef {import("./service.mjs").Service} Service */
@@ -247,5 +248,6 @@ export const ABUSES = [
       ];
     },
   },
+  ...LANGUAGES,
   ...PROTOCOLS,
 ];

@@ -1,6 +1,6 @@
 /** The service under abuse: its process, what it uses, and clients that send exactly the bytes that they are told. */
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,11 +66,30 @@ export class Service {
     process.on("exit", () => this.child.kill("SIGKILL"));
   }
 
-  /** Returns the resident memory in MiB, and the number of open descriptors. */
+  /** Returns the resident memory in MiB, and the numbers of open descriptors and of threads. */
   usage() {
     const status = readFileSync(`/proc/${this.child.pid}/status`, "utf8");
     const kib = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]);
-    return { mib: Math.round(kib / 1024), descriptors: readdirSync(`/proc/${this.child.pid}/fd`).length };
+    const threads = Number(/Threads:\s+(\d+)/.exec(status)?.[1]);
+    return {
+      mib: Math.round(kib / 1024),
+      descriptors: readdirSync(`/proc/${this.child.pid}/fd`).length,
+      threads,
+    };
+  }
+
+  /** Returns the MiB of the temporary files of queries, which have no name but that of their descriptor. */
+  spilledMib() {
+    let bytes = 0;
+    for (const one of readdirSync(`/proc/${this.child.pid}/fd`)) {
+      const path = `/proc/${this.child.pid}/fd/${one}`;
+      try {
+        if (readlinkSync(path).includes("tidegraph-query-")) bytes += statSync(path).size;
+      } catch {
+        // The file was closed meanwhile.
+      }
+    }
+    return Math.round(bytes / (1 << 20));
   }
 
   /**

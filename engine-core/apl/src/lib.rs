@@ -59,8 +59,8 @@ pub use ends::EndCounts;
 pub use error::Error;
 pub use groups::{GroupItem, Grouping, Groups, Weight};
 pub use request::{
-    At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, LookUp, Projection, PropertyPredicate, ScanCursor,
-    Test, Traffic, VertexRead, VertexScan,
+    At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, LookUp, OneOf, Projection, PropertyPredicate,
+    ScanCursor, Test, Traffic, VertexRead, VertexScan,
 };
 pub use sample::{Draw, Reservoir, Sample};
 pub use top::{Best, TopEdges, TopVertices};
@@ -335,8 +335,9 @@ pub trait Apl: Send + Sync {
         out: &mut Vec<Edge>,
     ) -> Result<Option<ScanCursor>, Error>;
 
-    /// Returns pairs of a label and a property key under which no two vertices of the label may share a value. These
-    /// are the newest pairs: the commit of a transaction that read before a change of them is refused.
+    /// Returns pairs of a label and a property key under which no two vertices of the label may share a value at the
+    /// version. A pair whose constraint was dropped since may be missing: the commit of a transaction that read before
+    /// a change of the constraints is refused.
     ///
     /// # Errors
     ///

@@ -3,9 +3,7 @@
 //! A request is one transaction. It reads at one version, which it pins. At its end it hands all of
 //! its writes to the sequencer, which commits all of them or none. After a conflict the request runs
 //! again from the start, at a newer version. After the loss of a replica it runs again at the same
-//! version, a few times: nothing was written or answered by then. [`Retry`] distinguishes the two. A request that would
-//! break a constraint runs once more if there is a newer version: storage tells the constraints of now, but the values
-//! of the version that is read, so the two may never have been true together.
+//! version, a few times: nothing was written or answered by then. [`Retry`] distinguishes the two.
 //!
 //! A request may name the oldest version that it may read (`at_least`). If this process has not reached that version,
 //! the request waits for it, up to [`MAX_VERSION_WAIT`].
@@ -334,13 +332,13 @@ impl Database {
             return answer;
         }
         let clock = &*self.clock;
-        let (mut conflicts, mut losses, mut doubted) = (0, 0, false);
+        let (mut conflicts, mut losses) = (0, 0);
         let mut same: Option<Snapshot> = None;
         loop {
             let snapshot = match same.take() {
                 Some(snapshot) => snapshot,
-                // The next attempt must see the writes that the last one conflicted with, or the newest version.
-                None if (doubted || conflicts > 0) && self.backend.has_replicas() => {
+                // The next attempt must see the writes that the last one conflicted with.
+                None if conflicts > 0 && self.backend.has_replicas() => {
                     let BackendStatus { version, .. } = self.backend.status();
                     self.snapshot_for(Some(query.at_least.unwrap_or_default().max(version)), deadline)?
                 }
@@ -380,23 +378,9 @@ impl Database {
                     losses += 1;
                     same = Some(snapshot);
                 }
-                _ if error.code() == ErrorCode::UniqueViolation && !doubted => {
-                    deadline.ensure()?;
-                    // What made the constraint true may have been committed elsewhere.
-                    self.backend.catch_up()?;
-                    if !self.is_outdated(&snapshot) {
-                        return Err(error);
-                    }
-                    doubted = true;
-                }
                 _ => return Err(error),
             }
         }
-    }
-
-    /// Whether a newer version can be read.
-    fn is_outdated(&self, snapshot: &Snapshot) -> bool {
-        self.backend.status().version > snapshot.at.version
     }
 
     /// Runs a write at a version that the replicas have already applied, so that it does not wait for
@@ -533,10 +517,6 @@ impl Database {
         let code = result.as_ref().err().map(Error::code);
         if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
             planned.inline.failed();
-            return None;
-        }
-        if code == Some(ErrorCode::UniqueViolation) && self.is_outdated(&snapshot) {
-            // `query` looks again, at the newest version.
             return None;
         }
         Some(result)

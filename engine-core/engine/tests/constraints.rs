@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use support::{ask, empty, open, refused, run};
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
 use tidegraph_engine::plan::{Procedure, Procedures, Signature};
-use tidegraph_engine::{Database, InlineLimits, Language, Options, Parameters, Query};
+use tidegraph_engine::{Database, InlineLimits, Language, Options, Parameters, Query, Transaction};
+use tidegraph_types::ErrorCode;
 
 const CONSTRAINT: &str = "CREATE CONSTRAINT one_email FOR (n:User) REQUIRE n.email IS UNIQUE";
 const CODE: &str = "UniqueConstraintViolationException";
@@ -263,13 +264,12 @@ fn a_value_that_breaks_the_constraint_at_no_version_is_not_refused() {
     run(&database, "CALL test.meanwhile() CREATE (:User {email: 'a'})");
     assert_eq!(calls.load(Ordering::Relaxed), 2);
     assert_eq!(run(&database, "MATCH (n:User) RETURN n.email"), ["a"]);
-    // There is nothing newer to look at now.
     assert!(refused(&database, "CALL test.meanwhile() CREATE (:User {email: 'a'})").starts_with(CODE));
     assert_eq!(calls.load(Ordering::Relaxed), 3);
 }
 
 #[test]
-fn a_request_on_the_short_path_is_not_refused_either() {
+fn a_request_on_the_short_path_conflicts_instead() {
     let (database, calls) = with_meanwhile(&["MATCH (n:User {email: 'a'}) DELETE n", CONSTRAINT]);
     run(&database, "CREATE (:User {email: 'a'})");
     let (text, none) = ("CALL test.meanwhile() CREATE (:User {email: 'a'})", Parameters::default());
@@ -277,9 +277,51 @@ fn a_request_on_the_short_path_is_not_refused_either() {
     // The short path takes texts that were planned.
     database.explain(Language::OpenCypher, text).expect("a plan");
     let limits = InlineLimits { time: std::time::Duration::from_secs(60), memory_bytes: 1 << 20, rows: 10 };
-    assert!(database.query_inline(&query, limits).is_none());
+    let answer = database.query_inline(&query, limits).expect("it is planned").expect("it breaks nothing");
     assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let (sender, committed) = std::sync::mpsc::channel();
+    let done = Box::new(move |ended| drop(sender.send(ended)));
+    database.commit_later(answer.commit.expect("a write"), done);
+    let error = committed.recv().expect("an end").expect_err("there is a constraint now");
+    assert_eq!(error.code(), ErrorCode::ConcurrentModification);
     database.query(&query).expect("no vertex has the value");
+}
+
+/// A transaction of several requests is not run again here, so its client has to be told that it can be.
+#[test]
+fn a_transaction_that_read_before_the_constraint_conflicts() {
+    let database = empty();
+    run(&database, "CREATE (:User {email: 'a'})");
+    let none = Parameters::default();
+    let query = |text| Query::new(Language::OpenCypher, text, &none);
+    let mut transaction = Transaction::new(None, None, false);
+    database.query_within(&mut transaction, &query("MATCH (n:User) RETURN n.email")).expect("a version");
+    run(&database, "MATCH (n:User {email: 'a'}) DELETE n");
+    run(&database, CONSTRAINT);
+    database
+        .query_within(&mut transaction, &query("CREATE (:User {email: 'a'})"))
+        .expect("no constraint yet");
+    let profile = query("PROFILE CREATE (:User {email: 'a'})");
+    database.query_within(&mut transaction, &profile).expect("not even for two of them");
+    let error = database.commit_transaction(transaction).expect_err("there is a constraint now");
+    assert_eq!(error.code(), ErrorCode::ConcurrentModification);
+    // At the newest version the request itself is refused.
+    let mut transaction = Transaction::new(None, None, false);
+    database.query_within(&mut transaction, &query("CREATE (:User {email: 'a'})")).expect("it is free");
+    let again = database.query_within(&mut transaction, &query("CREATE (:User {email: 'a'})"));
+    assert_eq!(again.expect_err("it is taken").code(), ErrorCode::UniqueViolation);
+}
+
+/// A profile runs once: its client sends it again after a conflict.
+#[test]
+fn a_profile_of_a_write_conflicts_with_a_later_constraint() {
+    let (database, calls) = with_meanwhile(&["MATCH (n:User {email: 'a'}) DELETE n", CONSTRAINT]);
+    run(&database, "CREATE (:User {email: 'a'})");
+    let text = "PROFILE CALL test.meanwhile() CREATE (:User {email: 'a'})";
+    assert!(refused(&database, text).starts_with("ConcurrentModificationException"));
+    run(&database, text);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    assert_eq!(run(&database, "MATCH (n:User) RETURN n.email"), ["a"]);
 }
 
 /// What is refused at the newest version, too, is refused with that version's reason.

@@ -7,7 +7,7 @@
 
 use crate::invariants::{Invariant, Violation};
 use crate::load::{LoadEnd, SubmittedLoad};
-use crate::statement::KEY;
+use crate::statement::{CONSTRAINT, KEY};
 use crate::statements::History;
 use crate::worker::{Call, EndedLoad, Wish};
 use crate::world::{Event, Step, World};
@@ -238,8 +238,9 @@ fn check_refusal(report: &ReportedLoad, load: &SubmittedLoad, history: &History)
                 let keys: Vec<(&str, i64)> =
                     plan.vertices.iter().filter_map(|row| Some((row.id.as_str(), row.key?))).collect();
                 let own: BTreeSet<i64> = keys.iter().map(|(_, key)| *key).collect();
-                history.some_under_constraint(versions(), |items| {
-                    own.len() < keys.len() || keys.iter().any(|(id, key)| items.has_other(id, KEY, *key))
+                history.some(versions(), |items, indexes| {
+                    let others = || keys.iter().any(|(id, key)| items.has_other(id, KEY, *key));
+                    indexes.contains_key(CONSTRAINT) && (own.len() < keys.len() || others())
                 })
             }
             "FROM_OR_TO_VERTEX_ARE_MISSING" => {

@@ -116,19 +116,6 @@ impl History {
         (from..=to.min(last)).any(|version| holds(self.at(Version(version)), &self.indexes[version as usize]))
     }
 
-    /// Whether items at some version of a range break the constraint of that version or of a later one. A load reads the
-    /// values of the version at which it began, and the newest constraints.
-    pub fn some_under_constraint(
-        &self,
-        versions: RangeInclusive<u64>,
-        breaks: impl Fn(&Items) -> bool,
-    ) -> bool {
-        let until = *versions.end();
-        let from = versions.into_iter().find(|version| breaks(self.at(Version(*version))));
-        let has = |indexes: &BTreeMap<Str, IndexDefinition>| indexes.contains_key(CONSTRAINT);
-        from.is_some_and(|from| self.some(from..=until, |_, indexes| has(indexes)))
-    }
-
     /// Whether a statement does to the items before a version what the version did. Returns its rows.
     fn explains(&self, statement: &Statement, version: Version) -> Result<Rows, String> {
         let mut items = self.at(Version(version.0.saturating_sub(1))).clone();

@@ -3,7 +3,7 @@
 use super::TestGraph;
 use crate::{
     Apl, At, CellMeta, Cursor, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, EndCounts, Expand,
-    Expansion, ExpansionRow, GroupItem, Grouping, Groups, LookUp, LookedUp, Projection, PropertyCell,
+    Expansion, ExpansionRow, GroupItem, Grouping, Groups, LookUp, LookedUp, OneOf, Projection, PropertyCell,
     PropertyPredicate, Reservoir, Sample, ScanCursor, ScannedValues, Test, TopEdges, TopVertices, VertexRead,
     VertexRows, VertexScan, Weight,
 };
@@ -229,7 +229,7 @@ impl Both<'_> {
         let predicates = [
             vec![],
             any(Test::Equals(Value::Long(7))),
-            any(Test::Within(vec![Value::Long(7), Value::string("text 1")])),
+            any(Test::Within(OneOf::new(vec![Value::Long(7), Value::string("text 1")]))),
             any(Test::StartsWith("text".into())),
             any(range),
             any(Test::Exists),

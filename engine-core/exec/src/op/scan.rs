@@ -7,7 +7,7 @@ use super::{Boxed, Feed, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::view::ScanState;
 use crate::{Batch, Column, Context, Error, Result};
-use tidegraph_apl::{PropertyPredicate, Test, VertexScan};
+use tidegraph_apl::{OneOf, PropertyPredicate, Test, VertexScan};
 use tidegraph_plan::{Expr, ScanFilter, ScanTest, Slot};
 use tidegraph_types::{Edge, Gui, Str, Token, Value};
 
@@ -292,7 +292,7 @@ impl<'p> Vertices<'p> {
                 match value.as_slice() {
                     None if value.is_null() => Operands::Nothing,
                     Some(items) if items.iter().all(|v| v.is_null() || v.is_scalar()) => {
-                        let items: Vec<Value> = items.iter().filter(|v| !v.is_null()).cloned().collect();
+                        let items: OneOf = items.iter().filter(|v| !v.is_null()).cloned().collect();
                         if items.is_empty() { Operands::Nothing } else { Operands::Test(Test::Within(items)) }
                     }
                     _ => Operands::Everything,

@@ -171,7 +171,7 @@ impl Span {
             Test::Equals(value) => equal(value).map(|one| one.into_iter().collect()),
             Test::Within(values) => {
                 let mut spans = Vec::with_capacity(values.len());
-                for value in values {
+                for value in values.iter() {
                     spans.extend(equal(value)?);
                 }
                 spans.sort_unstable_by(|a, b| a.low.cmp(&b.low));
@@ -229,6 +229,7 @@ mod tests {
     use super::*;
     use std::cmp::Ordering;
     use std::sync::Arc;
+    use tidegraph_apl::OneOf;
     use tidegraph_types::Point;
     use tidegraph_types::order::{compare, equals};
     use tidegraph_types::point::Crs;
@@ -358,7 +359,7 @@ mod tests {
         let list = Value::list(vec![Value::Null]);
         assert_eq!(Span::of(&Test::Exists), None);
         assert_eq!(Span::of(&Test::Equals(list.clone())), None);
-        assert_eq!(Span::of(&Test::Within(vec![Value::Long(1), list.clone()])), None);
+        assert_eq!(Span::of(&Test::Within(OneOf::new(vec![Value::Long(1), list.clone()]))), None);
         assert_eq!(Span::of(&Test::Range { low: Some((list, true)), high: None }), None);
         assert_eq!(Span::of(&Test::Equals(Value::Double(f64::NAN))), Some(vec![]));
     }

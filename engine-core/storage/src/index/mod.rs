@@ -46,7 +46,7 @@ struct Entry {
 struct Content {
     /// Entries by partition, each with the version that removed the value, or 0 while the value exists.
     maps: Box<[SkipMap<Entry, AtomicU64>]>,
-    /// The version that created the index.
+    /// The oldest version of which it has everything once it is filled.
     since: Version,
     /// The oldest version that the index can answer.
     usable_from: AtomicU64,
@@ -62,6 +62,8 @@ struct Content {
 #[derive(Clone)]
 pub(crate) struct Index {
     pub definition: IndexDefinition,
+    /// The version that defined it; that of the checkpoint if the store was restored from one.
+    pub defined: Version,
     content: Arc<Content>,
 }
 
@@ -75,7 +77,7 @@ impl fmt::Debug for Index {
 }
 
 impl Index {
-    fn new(definition: IndexDefinition, partitions: usize, since: Version) -> Self {
+    fn new(definition: IndexDefinition, partitions: usize, defined: Version, since: Version) -> Self {
         let mut maps = Vec::new();
         maps.resize_with(partitions, SkipMap::new);
         let mut sketches = Vec::new();
@@ -89,7 +91,7 @@ impl Index {
             entries: AtomicUsize::new(0),
             heap_bytes: AtomicUsize::new(0),
         };
-        Self { definition, content: Arc::new(content) }
+        Self { definition, defined, content: Arc::new(content) }
     }
 
     /// Returns whether look-ups find everything at some version.
@@ -271,8 +273,9 @@ impl Indexes {
         self.list.load().is_empty()
     }
 
-    /// Creates an index, empty and incomplete. An index of the same name over the same values keeps its entries.
-    pub fn define(&self, definition: &IndexDefinition, partitions: usize, since: Version) {
+    /// Creates an index, empty and incomplete, that a version defined. It will have everything that the versions from
+    /// `since` on see. An index of the same name over the same values keeps its entries, and its versions.
+    pub fn define(&self, definition: &IndexDefinition, partitions: usize, defined: Version, since: Version) {
         let mut list = Vec::clone(&self.list.load());
         let same = |d: &IndexDefinition| (d.label, d.key) == (definition.label, definition.key);
         match list.iter_mut().find(|index| index.definition.name == definition.name) {
@@ -281,10 +284,10 @@ impl Indexes {
                 index.content.confirmed.store(true, Ordering::Release);
             }
             Some(index) => {
-                let new = Index::new(definition.clone(), partitions, since);
+                let new = Index::new(definition.clone(), partitions, defined, since);
                 self.dropped.lock().push(std::mem::replace(index, new));
             }
-            None => list.push(Index::new(definition.clone(), partitions, since)),
+            None => list.push(Index::new(definition.clone(), partitions, defined, since)),
         }
         self.list.store(Arc::new(list));
     }

@@ -25,11 +25,22 @@ pub(crate) enum Kernel {
     ShortText([u64; 2]),
     /// The first word of a longer text. Rows that pass need a closer look.
     LongText(u64),
-    /// One of several.
+    /// One of a few.
     Any(Vec<Kernel>),
+    /// Integers in one of many ranges, which are apart and in order, bounds included.
+    IntegersIn(Vec<(i64, i64)>),
+    /// Floats in one of many ranges, in order, bounds included.
+    FloatsIn(Vec<(f64, f64)>),
+    /// The words of one of many short texts, in order.
+    ShortTexts(Vec<[u64; 2]>),
+    /// The first words of many longer texts, in order. Rows that pass need a closer look.
+    LongTexts(Vec<u64>),
     /// Each row needs a look.
     Look,
 }
+
+/// Most kernels that are tested one after the other. Several rows are tested at once then; a search in a list tests one.
+const FEW: usize = 8;
 
 /// 2⁶³, above all 64-bit integers.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
@@ -42,15 +53,7 @@ impl Kernel {
             _ if column == ColumnType::Elsewhere || column == ColumnType::DateTime => Self::Look,
             Test::Exists => Self::Always,
             Test::Equals(value) => Self::equals(value, column),
-            Test::Within(values) => {
-                let kernels = values.iter().map(|value| Self::equals(value, column));
-                let mut kernels: Vec<Self> = kernels.filter(|kernel| *kernel != Self::Never).collect();
-                match kernels.len() {
-                    0 => Self::Never,
-                    1 => kernels.swap_remove(0),
-                    _ => Self::Any(kernels),
-                }
-            }
+            Test::Within(values) => Self::any(values.iter().map(|value| Self::equals(value, column))),
             Test::Range { low, high } => Self::range(low.as_ref(), high.as_ref(), column),
             Test::StartsWith(_) => {
                 if column == ColumnType::String {
@@ -65,9 +68,48 @@ impl Kernel {
     /// Returns whether rows that pass need a look one by one.
     pub fn looks(&self) -> bool {
         match self {
-            Self::Look | Self::LongText(_) => true,
+            Self::Look | Self::LongText(_) | Self::LongTexts(_) => true,
             Self::Any(kernels) => kernels.iter().any(Self::looks),
             _ => false,
+        }
+    }
+
+    /// Makes the kernel of rows that pass one of many. A query may list a million values.
+    fn any(kernels: impl Iterator<Item = Self>) -> Self {
+        let (mut integers, mut floats, mut short, mut long) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut all = Vec::new();
+        for kernel in kernels {
+            match kernel {
+                Self::Never => {}
+                Self::Integers { low, high } => integers.push((low, high)),
+                Self::Floats { low, high } if low <= high => floats.push((low, high)),
+                Self::Floats { .. } => {}
+                Self::ShortText(words) => short.push(words),
+                Self::LongText(head) => long.push(head),
+                other => all.push(other),
+            }
+        }
+        integers.sort_unstable();
+        integers.dedup_by(|next, before| {
+            let joins = next.0 <= before.1.saturating_add(1);
+            before.1 = before.1.max(if joins { next.1 } else { before.1 });
+            joins
+        });
+        floats.sort_unstable_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        floats.dedup();
+        short.sort_unstable();
+        short.dedup();
+        long.sort_unstable();
+        long.dedup();
+        add(&mut all, integers, |(low, high)| Self::Integers { low, high }, Self::IntegersIn);
+        add(&mut all, floats, |(low, high)| Self::Floats { low, high }, Self::FloatsIn);
+        add(&mut all, short, Self::ShortText, Self::ShortTexts);
+        add(&mut all, long, Self::LongText, Self::LongTexts);
+        match all.len() {
+            0 => Self::Never,
+            1 => all.swap_remove(0),
+            _ => Self::Any(all),
         }
     }
 
@@ -192,6 +234,36 @@ impl Kernel {
             (Self::LongText(head), Cells::Pairs(cells)) => {
                 mask(cells, bits, |pair| longs(&pair[0]), |v| v == *head);
             }
+            (Self::IntegersIn(ranges), Cells::Bytes(cells)) => {
+                let load = |cell: &std::sync::atomic::AtomicU8| cell.load(Ordering::Relaxed) as i8;
+                mask(cells, bits, load, |v| is_in(ranges, i64::from(v)));
+            }
+            (Self::IntegersIn(ranges), Cells::Shorts(cells)) => {
+                let load = |cell: &std::sync::atomic::AtomicU16| cell.load(Ordering::Relaxed) as i16;
+                mask(cells, bits, load, |v| is_in(ranges, i64::from(v)));
+            }
+            (Self::IntegersIn(ranges), Cells::Ints(cells)) => {
+                let load = |cell: &std::sync::atomic::AtomicU32| cell.load(Ordering::Relaxed) as i32;
+                mask(cells, bits, load, |v| is_in(ranges, i64::from(v)));
+            }
+            (Self::IntegersIn(ranges), Cells::Longs(cells)) => {
+                mask(cells, bits, longs, |v| is_in(ranges, v as i64));
+            }
+            (Self::FloatsIn(ranges), Cells::Ints(cells)) => {
+                let load = |cell: &std::sync::atomic::AtomicU32| f32::from_bits(cell.load(Ordering::Relaxed));
+                mask(cells, bits, load, |v| is_in(ranges, f64::from(v)));
+            }
+            (Self::FloatsIn(ranges), Cells::Longs(cells)) => {
+                let load = |cell: &AtomicU64| f64::from_bits(cell.load(Ordering::Relaxed));
+                mask(cells, bits, load, |v| is_in(ranges, v));
+            }
+            (Self::ShortTexts(texts), Cells::Pairs(cells)) => {
+                let words = |pair: &[AtomicU64; 2]| [longs(&pair[0]), longs(&pair[1])];
+                mask(cells, bits, words, |v| texts.binary_search(&v).is_ok());
+            }
+            (Self::LongTexts(heads), Cells::Pairs(cells)) => {
+                mask(cells, bits, |pair| longs(&pair[0]), |v| heads.binary_search(&v).is_ok());
+            }
             (Self::Any(kernels), cells) => {
                 let all = bits.to_vec();
                 bits.fill(0);
@@ -211,6 +283,18 @@ impl Kernel {
 #[inline]
 fn longs(cell: &AtomicU64) -> u64 {
     cell.load(Ordering::Relaxed)
+}
+
+/// Adds the kernels of values of one type: one for each if there are few of them, else one for all.
+fn add<T>(to: &mut Vec<Kernel>, values: Vec<T>, one: impl Fn(T) -> Kernel, many: impl Fn(Vec<T>) -> Kernel) {
+    if values.len() <= FEW { to.extend(values.into_iter().map(one)) } else { to.push(many(values)) }
+}
+
+/// Whether a value is in one of the ranges, which are in order.
+#[inline]
+fn is_in<T: PartialOrd + Copy>(ranges: &[(T, T)], value: T) -> bool {
+    let place = ranges.partition_point(|(_, high)| *high < value);
+    ranges.get(place).is_some_and(|(low, high)| *low <= value && value <= *high)
 }
 
 /// Returns the part of a range that a type can hold.
@@ -357,6 +441,7 @@ mod tests {
     use super::super::sets::{ColumnShape, RowKind, Set, Shape};
     use super::*;
     use std::sync::Arc;
+    use tidegraph_apl::OneOf;
     use tidegraph_types::{Cardinality, Token};
 
     fn numbers() -> Vec<Value> {
@@ -454,10 +539,23 @@ mod tests {
         }
         for (index, value) in values.iter().enumerate().step_by(3 * step) {
             let other = &values[(index * 7 + 5) % values.len()];
-            check(&Test::Within(vec![value.clone(), other.clone()]), &values);
+            check(&Test::Within(OneOf::new(vec![value.clone(), other.clone()])), &values);
             let (low, high) = (Some((value.clone(), true)), Some((other.clone(), false)));
             check(&Test::Range { low, high }, &values);
         }
-        check(&Test::Within(vec![]), &values);
+        check(&Test::Within(OneOf::default()), &values);
+        // Lists that are searched: all values, every other one, many texts, and numbers that are ranges together.
+        check(&Test::Within(OneOf::new(values.clone())), &values);
+        for start in [0, 1] {
+            check(&Test::Within(values.iter().skip(start).step_by(2).cloned().collect()), &values);
+        }
+        let texts = |length: usize| (0..40).map(move |i| Value::string(format!("{i:0>length$}")));
+        let texts: Vec<Value> = texts(3).chain(texts(30)).collect();
+        let listed = |every: usize| Test::Within(texts.iter().step_by(every).cloned().collect());
+        check(&listed(2), &texts);
+        check(&listed(3), &texts);
+        let longs = |every| (-50..50).step_by(every).map(Value::Long).collect::<Vec<_>>();
+        check(&Test::Within(OneOf::new(longs(1))), &values);
+        check(&Test::Within(OneOf::new(longs(3))), &[longs(1), values].concat());
     }
 }

@@ -87,7 +87,7 @@ impl Generation {
         let next = Self::new(self.config.clone(), since, self.versions.clone(), self.page_memory.clone());
         next.exceptions.store(self.exceptions.load_full());
         for index in self.indexes.list().iter() {
-            next.define_index(&index.definition, since);
+            next.indexes.define(&index.definition, next.partitions.len(), index.defined, since);
         }
         next.indexes.list().iter().for_each(Index::complete);
         next

@@ -106,16 +106,23 @@ impl Store {
         self.newest().indexes()
     }
 
-    /// Returns pairs of label and property key under which no two vertices of the label may have the same value, as
-    /// of the newest version. Indexes that are being filled are left out: they are checked as a whole when they are
-    /// complete.
+    /// Returns pairs of label and property key under which no two vertices of the label may have the same value at a
+    /// version. What was dropped since may be missing. Indexes that are being filled are left out: they are checked as
+    /// a whole when they are complete.
     ///
     /// # Errors
     ///
-    /// [`Error::Behind`] if the asked version is not published here. [`Error::Unavailable`] if a constraint was
-    /// confirmed elsewhere while this replica has not filled its part yet.
+    /// [`Error::Behind`] if the asked version is not published here, [`Error::TooOld`] if it may have been reclaimed.
+    /// [`Error::Unavailable`] if a constraint was confirmed elsewhere while this replica has not filled its part yet.
     pub fn unique_keys(&self, asked: Version) -> Result<Vec<(Token, Token)>, Error> {
-        self.newest().unique_keys(asked)
+        let newest = self.newest();
+        let keys = newest.unique_keys(asked)?;
+        // A store that was restored knows since when it has a constraint only back to its checkpoint.
+        let oldest = self.of_version(asked).forgotten();
+        if asked < oldest && !newest.indexes.is_empty() {
+            return Err(Error::TooOld { oldest, asked });
+        }
+        Ok(keys)
     }
 
     /// Fills every incomplete index from the newest version that can be read, while writes continue. Returns when all
@@ -159,9 +166,9 @@ impl Generation {
         list.iter().filter(|index| index.definition.unique).map(|index| index.definition.key).collect()
     }
 
-    /// Creates an index, to be filled. Its first version is `since`.
-    pub(crate) fn define_index(&self, definition: &IndexDefinition, since: Version) {
-        self.indexes.define(definition, self.partitions.len(), since);
+    /// Creates an index, to be filled, that a version defines.
+    pub(crate) fn define_index(&self, definition: &IndexDefinition, version: Version) {
+        self.indexes.define(definition, self.partitions.len(), version, version);
     }
 
     /// Returns the indexes that a mutation concerns; `None` if there are none.
@@ -211,16 +218,14 @@ impl Generation {
         if asked > applied {
             return Err(Error::Behind { applied, asked });
         }
-        if self.indexes.is_empty() {
-            return Ok(Vec::new());
-        }
         let list = self.indexes.list();
-        if let Some(late) = list.iter().find(|index| index.is_late()) {
+        let unique = || list.iter().filter(|index| index.definition.unique && index.defined <= asked);
+        if let Some(late) = unique().find(|index| index.is_late()) {
             let name = &late.definition.name;
             return Err(Error::Unavailable(format!("constraint `{name}` is still being filled here")));
         }
-        let unique = list.iter().filter(|index| index.definition.unique && index.is_complete());
-        Ok(unique.map(|index| (index.definition.label, index.definition.key)).collect())
+        let complete = unique().filter(|index| index.is_complete());
+        Ok(complete.map(|index| (index.definition.label, index.definition.key)).collect())
     }
 
     /// Implements [`Store::fill_indexes`].

@@ -4,8 +4,8 @@
 use crate::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion, Projection, PropertyCell,
-    PropertyPredicate, ScanCursor, ScannedValues, Test, VertexRead, VertexRows, VertexScan,
+    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion, OneOf, Projection,
+    PropertyCell, PropertyPredicate, ScanCursor, ScannedValues, Test, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_storage::Store;
 use tidegraph_types::element::generated_edge_id;
@@ -298,7 +298,7 @@ fn scans(store: &Store, version: Version, graph: &Graph, max_rows: u32) {
         Some(Test::Exists),
         Some(Test::Range { low: Some((Value::Long(3), true)), high: None }),
         Some(Test::Equals(Value::Double(2.0))),
-        Some(Test::Within(vec![Value::Long(1), Value::string("t1"), Value::Long(5)])),
+        Some(Test::Within(OneOf::new(vec![Value::Long(1), Value::string("t1"), Value::Long(5)]))),
         Some(Test::StartsWith("a text".to_owned())),
     ];
     for labels in &groups {

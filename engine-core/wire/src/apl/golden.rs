@@ -5,7 +5,7 @@ use super::{AnyAnswer, AnyRequest};
 use crate::Message;
 use tidegraph_apl::{
     At, CellMeta, Cursor, DegreeStatistics, Draw, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns,
-    EdgeScan, EndCounts, Expand, Expansion, GroupItem, Grouping, Groups, KeyStatistics, Projection,
+    EdgeScan, EndCounts, Expand, Expansion, GroupItem, Grouping, Groups, KeyStatistics, OneOf, Projection,
     PropertyCell, PropertyPredicate, Reservoir, Sample, ScanCursor, ScannedValues, SetKey, SetStatistics,
     Statistics, Test, TopEdges, TopVertices, VertexRead, VertexRows, VertexScan, Weight,
 };
@@ -37,7 +37,7 @@ fn scan() -> VertexScan {
     let tests = [
         Test::Exists,
         Test::Equals(Value::Long(-7)),
-        Test::Within(vec![Value::string("x"), Value::Bool(true)]),
+        Test::Within(OneOf::new(vec![Value::string("x"), Value::Bool(true)])),
         Test::Range { low: Some((Value::Double(0.5), true)), high: None },
         Test::StartsWith("pre".into()),
     ];

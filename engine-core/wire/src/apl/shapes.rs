@@ -6,8 +6,8 @@ use crate::proto::property_predicate::Test as TestKind;
 use crate::{Error, mutation, proto, value};
 use bytes::Bytes;
 use tidegraph_apl::{
-    Cursor, Draw, Expand, Expansion, Projection, PropertyCell, PropertyPredicate, Reservoir, ScanCursor,
-    Test, VertexScan,
+    Cursor, Draw, Expand, Expansion, OneOf, Projection, PropertyCell, PropertyPredicate, Reservoir,
+    ScanCursor, Test, VertexScan,
 };
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token, Value};
 
@@ -272,7 +272,7 @@ fn predicate_from(message: proto::PropertyPredicate) -> Result<PropertyPredicate
         TestKind::Exists(_) => Test::Exists,
         TestKind::Equals(v) => Test::Equals(value::decode(v)?),
         TestKind::Within(m) => {
-            Test::Within(m.values.into_iter().map(value::decode).collect::<Result<_, _>>()?)
+            Test::Within(OneOf::new(m.values.into_iter().map(value::decode).collect::<Result<_, _>>()?))
         }
         TestKind::Range(m) => Test::Range { low: bound(m.low)?, high: bound(m.high)? },
         TestKind::StartsWith(prefix) => Test::StartsWith(prefix),

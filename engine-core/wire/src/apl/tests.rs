@@ -10,7 +10,7 @@ use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
     At, CellMeta, Cursor, DegreeStatistics, Draw, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns,
-    EdgeScan, EndCounts, Expand, Expansion, GroupItem, Grouping, Groups, KeyStatistics, Projection,
+    EdgeScan, EndCounts, Expand, Expansion, GroupItem, Grouping, Groups, KeyStatistics, OneOf, Projection,
     PropertyCell, PropertyPredicate, Reservoir, Sample, ScanCursor, ScannedValues, SetKey, SetStatistics,
     Statistics, Test, TopEdges, TopVertices, VertexRead, VertexRows, VertexScan, Weight,
 };
@@ -67,7 +67,7 @@ fn any_predicate() -> impl Strategy<Value = PropertyPredicate> {
     let test = prop_oneof![
         Just(Test::Exists),
         any_value().prop_map(Test::Equals),
-        vec(any_value()).prop_map(Test::Within),
+        vec(any_value()).prop_map(|values| Test::Within(OneOf::new(values))),
         (bound(), bound()).prop_map(|(low, high)| Test::Range { low, high }),
         any::<String>().prop_map(Test::StartsWith),
     ];
