@@ -34,6 +34,8 @@ pub(super) struct CountEdges<'p> {
     /// The generation of the view that the numbers show.
     generation: u64,
     out: Slot,
+    /// Whether the numbers outlive the input, which is one partition of several.
+    keeps: bool,
 }
 
 impl<'p> CountEdges<'p> {
@@ -54,7 +56,15 @@ impl<'p> CountEdges<'p> {
             counts: Kept::default(),
             generation: 0,
             out: *out,
+            keeps: false,
         })
+    }
+
+    /// Forgets what was read of the graph.
+    fn forget(&mut self, ctx: &Context<'_>) {
+        self.counts.clear(ctx);
+        self.step.clear(ctx);
+        self.finder.forget(ctx);
     }
 
     /// Returns the counts of vertices, with all edges.
@@ -248,9 +258,9 @@ impl Operator for CountEdges<'_> {
         loop {
             ctx.check()?;
             let Some(batch) = self.input.next(ctx, want)? else {
-                self.counts.clear(ctx);
-                self.step.clear(ctx);
-                self.finder.forget(ctx);
+                if !self.keeps {
+                    self.forget(ctx);
+                }
                 return Ok(None);
             };
             if let Some(out) = self.counted(batch, ctx)? {
@@ -260,6 +270,9 @@ impl Operator for CountEdges<'_> {
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        if std::mem::replace(&mut self.keeps, feed.partition.is_some()) && !self.keeps {
+            self.forget(ctx);
+        }
         self.input.feed(ctx, feed);
     }
 }

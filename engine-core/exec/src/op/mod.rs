@@ -22,6 +22,7 @@ mod compute;
 mod count_edges;
 mod counted;
 mod digest;
+mod distinct_values;
 mod expand;
 mod expand_into;
 mod held;
