@@ -7,6 +7,7 @@ use super::buffer::Pieces;
 use super::distinct_values::DistinctValues;
 use super::expand::Frontier;
 use super::scan::CountedScan;
+use super::shared_counts::SharedCounts;
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want, build, compute};
 use crate::batch::BATCH_ROWS;
@@ -177,6 +178,8 @@ pub(super) struct Aggregate<'p> {
     splits: bool,
     /// Whether its groups are only those of a part of the rows.
     pub(super) is_part: bool,
+    /// What the operators below share with those of other threads.
+    pub(super) shared: Option<Arc<SharedCounts>>,
     /// Rows of groups that are not in memory, with the arguments of the aggregates.
     pub(super) overflow: Option<Arrivals>,
     /// Whether the groups in memory take no more rows for now: all go to the overflow.
@@ -211,6 +214,7 @@ impl<'p> Aggregate<'p> {
             charged: 0,
             splits: false,
             is_part: false,
+            shared: None,
             overflow: None,
             is_frozen: false,
             waiting: DistinctValues::default(),
@@ -488,7 +492,11 @@ impl<'p> Aggregate<'p> {
 
     /// Feeds the input the rows of one partition of its first scan.
     pub(super) fn feed_partition(&mut self, partition: u16, ctx: &Context<'_>) {
-        let feed = Feed { partition: Some(partition), ..Feed::new(Batch::unbound(1, self.slots), 1) };
+        let feed = Feed {
+            partition: Some(partition),
+            shared: self.shared.clone(),
+            ..Feed::new(Batch::unbound(1, self.slots), 1)
+        };
         self.feed_input(feed, ctx);
     }
 

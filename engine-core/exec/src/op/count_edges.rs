@@ -31,6 +31,8 @@ pub(super) struct CountEdges<'p> {
     found: Expansion,
     /// The numbers of vertices.
     counts: Kept,
+    /// The step in the plan, by which threads know that they count the same.
+    origin: usize,
     /// The generation of the view that the numbers show.
     generation: u64,
     out: Slot,
@@ -54,6 +56,8 @@ impl<'p> CountEdges<'p> {
             follow: Follow::new(*direction, labels, *loops_once),
             found: Expansion::default(),
             counts: Kept::default(),
+            // The step may have the same address.
+            origin: std::ptr::from_ref(op).addr() + 1,
             generation: 0,
             out: *out,
             keeps: false,
@@ -272,6 +276,12 @@ impl Operator for CountEdges<'_> {
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         if std::mem::replace(&mut self.keeps, feed.partition.is_some()) && !self.keeps {
             self.forget(ctx);
+            self.counts.unshare(ctx);
+            self.step.unshare(ctx);
+        }
+        if let Some(shared) = &feed.shared {
+            self.counts.share(shared, self.origin, ctx);
+            self.step.share(shared, ctx);
         }
         self.input.feed(ctx, feed);
     }

@@ -44,6 +44,7 @@ mod row;
 mod sample;
 mod scan;
 mod scan_values;
+mod shared_counts;
 mod shortest;
 mod slice;
 mod var_expand;
@@ -142,11 +143,13 @@ pub(crate) struct Feed {
     pub(crate) rounds: bool,
     /// The partition to which the first scan is limited.
     pub(crate) partition: Option<u16>,
+    /// What operators of several threads have counted, if there are several.
+    pub(crate) shared: Option<std::sync::Arc<shared_counts::SharedCounts>>,
 }
 
 impl Feed {
     pub(crate) fn new(batch: Batch, origins: usize) -> Self {
-        Self { batch, origins, fresh: true, rounds: false, partition: None }
+        Self { batch, origins, fresh: true, rounds: false, partition: None, shared: None }
     }
 
     /// Whether it is that of a whole plan: one row without values, once.

@@ -10,10 +10,11 @@
 
 use super::Feed;
 use super::aggregate::{Aggregate, Group};
+use super::shared_counts::SharedCounts;
 use crate::context::Helpers;
 use crate::{Batch, Context, Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tidegraph_plan::Op;
 
 /// The groups of a partition, and whether the account of this query's own thread was charged for them.
@@ -37,6 +38,8 @@ struct Work<'p> {
     op: &'p Op,
     slots: usize,
     partitions: u16,
+    /// What threads have counted.
+    counts: Arc<SharedCounts>,
     next: AtomicU16,
     /// Whether a partition failed, so that later ones are not needed.
     stop: AtomicBool,
@@ -64,6 +67,7 @@ impl Work<'_> {
     /// counted from one partition to the next.
     fn run(&self, worker: &mut Aggregate<'_>, ctx: &Context<'_>, is_own: bool) {
         worker.is_part = true;
+        worker.shared = Some(self.counts.clone());
         while let Some(partition) = self.take() {
             let part = worker.part(partition, ctx);
             if part.is_err() {
@@ -75,6 +79,7 @@ impl Work<'_> {
             }
         }
         worker.is_part = false;
+        worker.shared = None;
     }
 }
 
@@ -94,10 +99,12 @@ impl Aggregate<'_> {
     /// Adds all rows of the input, on several threads if it takes long.
     pub(super) fn in_parts(&mut self, helpers: &dyn Helpers, ctx: &Context<'_>) -> Result<()> {
         let partitions = helpers.partitions();
+        let counts = Arc::new(SharedCounts::within(ctx));
         let work = Work {
             op: self.op,
             slots: self.slots,
             partitions,
+            counts,
             next: AtomicU16::new(0),
             stop: AtomicBool::new(false),
             done: (0..partitions).map(|_| Mutex::new(None)).collect(),
@@ -122,7 +129,6 @@ impl Aggregate<'_> {
                 }
             }
             if self.overflow.is_some() || !self.waiting.is_empty() {
-                // Rows or values of the first partitions went to files after other threads began.
                 work.stop.store(true, Ordering::Relaxed);
                 return;
             }
@@ -151,7 +157,9 @@ impl Aggregate<'_> {
         }
         let more: usize = parts.iter().filter(|part| !part.is_own).map(Part::bytes).sum();
         let is_much = ctx.memory.used() + more as u64 > ctx.limits.memory_bytes / 8 * 5;
-        if is_much || ctx.memory.charge(more).is_err() {
+        // Rows or values of the first partitions may have gone to files after other threads began.
+        let in_files = self.overflow.is_some() || !self.waiting.is_empty();
+        if in_files || is_much || ctx.memory.charge(more).is_err() {
             drop(parts);
             return self.alone(own, ctx);
         }
