@@ -18,6 +18,7 @@ mod apply;
 mod branch;
 mod buffer;
 mod bulk;
+mod choose_paths;
 mod compute;
 mod count_edges;
 mod counted;
@@ -302,6 +303,9 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
                 }
                 _ => sorted,
             }
+        }
+        Op::ChoosePaths { input, .. } => {
+            Box::new(choose_paths::ChoosePaths::new(build(input, measured)?, op)?)
         }
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input, measured)?, count)),
         Op::Eager { input } => Box::new(buffer::Eager::new(build(input, measured)?)),

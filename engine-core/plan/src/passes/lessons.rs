@@ -101,9 +101,12 @@ impl Judgement {
         // A slice stops its input, unless that is read as a whole first.
         let of_input = match op {
             Op::Slice { limit, .. } => whole && limit.is_none(),
-            Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Aggregate { .. } | Op::Eager { .. } => {
-                true
-            }
+            Op::Sort { .. }
+            | Op::Top { .. }
+            | Op::Tail { .. }
+            | Op::Aggregate { .. }
+            | Op::ChoosePaths { .. }
+            | Op::Eager { .. } => true,
             _ => whole,
         };
         let of_subplans = match op {

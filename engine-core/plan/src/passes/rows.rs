@@ -172,6 +172,9 @@ impl Walk<'_> {
             Op::Aggregate { keys, .. } if keys.is_empty() => outer.min(input.max(1.0)),
             Op::Aggregate { keys, .. } => self.distinct(keys.iter().map(|(_, key)| key), input),
             Op::Distinct { by, .. } => self.distinct(by.iter(), input),
+            Op::ChoosePaths { by, count, .. } => {
+                (self.distinct(by.iter(), input) * f64::from(*count)).min(input)
+            }
             Op::Bulk { by, .. } => {
                 let by: Vec<_> = by.iter().map(|slot| Expr::Slot(*slot)).collect();
                 self.distinct(by.iter(), input)
