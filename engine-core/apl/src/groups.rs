@@ -1,5 +1,8 @@
 //! Groups of vertices, made where the vertices are stored, and the weights of vertices that stand for several rows.
 //!
+//! Values of keys that are equal but not identical, such as 1 and 1.0, are different groups, because the caller may compute
+//! with them.
+//!
 //! A group is partial: other partitions may answer with the same group, and one answer may hold it several times. The
 //! caller combines what it gets: numbers of rows and of values are added, and so are sums.
 
@@ -92,8 +95,10 @@ impl Weight {
 /// Groups of vertices: columns of equal length.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    /// The group that further rows with these values of the keys join.
+    /// The last group that began with these values of the keys.
     index: FxHashMap<Box<[Value]>, usize>,
+    /// For each group in the index the one before it with equal values of the keys.
+    before: FxHashMap<usize, usize>,
     /// A column for each key. Null stands for no value, a set for several values, as in [`ScannedValues`].
     pub keys: Vec<Vec<Value>>,
     /// A column for each item.
@@ -185,7 +190,7 @@ impl Groups {
             self.push(keys, cells);
             return;
         }
-        if let Some(&group) = self.index.get(keys) {
+        if let Some(group) = self.group(keys) {
             let sums = items.iter().zip(&self.items).zip(&*cells).map(|((item, column), cell)| {
                 if is_sum(item) { sum_of(&column[group], cell) } else { Some(Value::Null) }
             });
@@ -199,8 +204,23 @@ impl Groups {
                 return;
             }
         }
-        self.index.insert(keys.into(), self.len());
+        let group = self.len();
+        if let Some(before) = self.index.insert(keys.into(), group) {
+            self.before.insert(group, before);
+        }
         self.push(keys, cells);
+    }
+
+    /// Returns the group that rows with these values of the keys join.
+    fn group(&self, keys: &[Value]) -> Option<usize> {
+        let mut group = self.index.get(keys).copied();
+        while let Some(at) = group {
+            if self.keys.iter().zip(keys).all(|(column, key)| are_identical(&column[at], key)) {
+                return Some(at);
+            }
+            group = self.before.get(&at).copied();
+        }
+        None
     }
 
     fn push(&mut self, keys: &[Value], cells: &mut Vec<Value>) {
@@ -211,6 +231,18 @@ impl Groups {
         self.bytes += 2 * heap + (2 * keys.len() + cells.len()) * size_of::<Value>() + 48;
         self.keys.iter_mut().zip(keys).for_each(|(column, key)| column.push(key.clone()));
         self.items.iter_mut().zip(cells.drain(..)).for_each(|(column, cell)| column.push(cell));
+    }
+}
+
+/// Whether equal values are identical: numbers have the same type and sign.
+fn are_identical(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Double(one), Value::Double(other)) => one.to_bits() == other.to_bits(),
+        (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
+        (Value::List(one), Value::List(other)) | (Value::Set(one), Value::Set(other)) => {
+            one.len() == other.len() && one.iter().zip(&**other).all(|(a, b)| are_identical(a, b))
+        }
+        _ => std::mem::discriminant(one) == std::mem::discriminant(other),
     }
 }
 
@@ -304,6 +336,25 @@ mod tests {
         let of_text = vec![Value::Long(1), Value::Long(1), Value::Long(1), text(), text()];
         let max = i64::MAX;
         assert_eq!(rows(&all), [longs([1, 1, 1, max, max]), of_text, longs([1, 2, 2, 3, 2])]);
+    }
+
+    #[test]
+    fn equal_keys_of_other_types_are_other_groups() {
+        let found = |keys: &[Value]| ScannedValues {
+            vertices: vec![tidegraph_types::Gui(0); keys.len()],
+            columns: vec![keys.to_vec()],
+        };
+        let grouping = Grouping { keys: vec![KEY], items: vec![GroupItem::Rows], weight: Weight::default() };
+        let mut groups = Groups::default();
+        let lists = [Value::list(vec![Value::Long(1)]), Value::list(vec![Value::Double(1.0)])];
+        let keys =
+            [Value::Long(0), Value::Double(0.0), Value::Double(-0.0), lists[0].clone(), lists[1].clone()];
+        for _ in 0..3 {
+            groups.add(&grouping, &[KEY], &found(&keys), &[1; 5]);
+        }
+        assert_eq!(groups.items, [longs([3; 5])]);
+        let shown = |keys: &[Value]| keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>();
+        assert_eq!(shown(&groups.keys[0]), shown(&keys));
     }
 
     #[test]

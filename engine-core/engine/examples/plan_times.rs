@@ -70,6 +70,7 @@ fn print_times() -> Result<(), Box<dyn Error>> {
         statistics: &statistics,
         catalog: &NoNames,
         instances: None,
+        lessons: None,
         limits: &limits,
         is_far: false,
     };

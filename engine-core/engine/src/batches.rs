@@ -8,6 +8,7 @@
 //! What must never happen: a batch is committed twice, or a batch after an error that ends the request.
 
 use crate::deadline::Deadline;
+use crate::learning::Learning;
 use crate::plans::CachedPlan;
 use crate::query::{Answer, Query};
 use crate::stream::{Head, RowSink, Rows};
@@ -150,7 +151,10 @@ impl Database {
         deadline: &Deadline<'_>,
     ) -> Result<CachedPlan, Error> {
         let mut planned = self.planning(query, deadline, |limits| {
-            self.optimized(plan, limits, deadline, |plan, knowledge| optimize(plan, knowledge, |_, _| {}))
+            let learning = Learning::default();
+            self.optimized(plan, limits, deadline, learning, |plan, knowledge| {
+                optimize(plan, knowledge, |_, _| {})
+            })
         })?;
         planned.keeps_handles = keeps_handles;
         Ok(planned)

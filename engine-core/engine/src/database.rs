@@ -14,6 +14,7 @@ use crate::changes::ChangeFeed;
 use crate::checkpoints::Checkpoints;
 use crate::commands::with_language_procedures;
 use crate::helpers::FreeThreads;
+use crate::learning::WorstRatio;
 use crate::loads::{Loads, Parts};
 use crate::plans::{CachedPlan, PlanKey};
 use crate::query_spill::QuerySpill;
@@ -40,6 +41,8 @@ pub struct Database {
     /// Files of the graph beside the log: segments, jobs, tokens of resets.
     pub(crate) objects: Arc<Objects>,
     pub(crate) filling: Filling,
+    /// How wrong estimates of plans were at most.
+    pub(crate) worst_ratio: WorstRatio,
     /// Threads that help long queries.
     pub(crate) threads: FreeThreads,
     /// Temporary files of queries, if they may use any.
@@ -187,6 +190,7 @@ impl Database {
         checkpoints.sweep_loads(&loads);
         Ok(Arc::new(Self {
             plans: quick_cache::sync::Cache::new(options.cached_plans),
+            worst_ratio: WorstRatio::default(),
             threads: FreeThreads::new(options.query_threads),
             spill: QuerySpill::new(&options, disk),
             options,
@@ -254,6 +258,7 @@ impl Database {
         let spill = if threads { QuerySpill::new(&options, Arc::new(RealDisk)) } else { None };
         Ok(Arc::new(Self {
             plans: quick_cache::sync::Cache::new(options.cached_plans),
+            worst_ratio: WorstRatio::default(),
             threads: FreeThreads::new(Some(1)),
             spill,
             options,

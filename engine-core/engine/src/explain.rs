@@ -1,6 +1,7 @@
 //! Explains a text: shows the plans that it becomes, without running it.
 
 use crate::deadline::Deadline;
+use crate::plans::CachedPlan;
 use crate::query::{PlatformEntropy, command, with_deep_stack};
 use crate::{Answer, Database, Error, Language, Parameters, Query};
 use std::fmt::Write as _;
@@ -9,8 +10,8 @@ use std::time::Duration;
 use tidegraph_apl::Apl;
 use tidegraph_exec::view::Counters;
 use tidegraph_exec::{Execution, Measure, Profile, View};
+use tidegraph_plan::BatchedPlan;
 use tidegraph_plan::passes::Trace;
-use tidegraph_plan::{BatchedPlan, Plan};
 use tidegraph_types::{ErrorCode, Str, Value};
 
 /// What to answer about a text instead of its rows.
@@ -19,34 +20,36 @@ pub enum Explain {
     /// The plans of the text, which is not run: a row for each line of text, in the column `plan`.
     Plan,
     /// What each operator of the plan did. The text is run, and its writes are committed. A row for each line of the plan,
-    /// in the columns `operator`, `calls`, `rows`, and, of the operator alone, `milliseconds`, `requests` (messages to
-    /// nodes of a fleet) and `bytes` (of these and their answers). The numbers are null where another operator did the
-    /// work, or where no row came to the operator.
+    /// in the columns `operator`, `calls`, `rows`, `estimatedRows` (what the planner expected), and, of the operator alone,
+    /// `milliseconds`, `requests` (messages to nodes of a fleet) and `bytes` (of these and their answers). The numbers are
+    /// null where another operator did the work, or where no row came to the operator.
     Profile,
 }
 
 /// Returns the columns of a profile.
 pub(crate) fn profile_columns() -> Arc<[Str]> {
-    ["operator", "calls", "rows", "milliseconds", "requests", "bytes"].map(Str::from).into()
+    ["operator", "calls", "rows", "estimatedRows", "milliseconds", "requests", "bytes"].map(Str::from).into()
 }
 
 /// Returns the row of a profile for a line of the plan.
-pub(crate) fn profile_row(line: String, measure: Option<Measure>) -> Vec<Value> {
+pub(crate) fn profile_row(line: String, measure: Option<Measure>, estimated: Option<f64>) -> Vec<Value> {
     let count = |count: u64| Value::Long(i64::try_from(count).unwrap_or(i64::MAX));
     let mut row = vec![Value::string(line)];
+    let estimated = estimated.map_or(Value::Null, |rows| Value::Double((rows * 10.0).round() / 10.0));
     match measure {
         Some(Measure { calls, rows, time, traffic }) => {
-            row.extend([count(calls), count(rows), Value::Double(time.as_secs_f64() * 1e3)]);
+            row.extend([count(calls), count(rows), estimated, Value::Double(time.as_secs_f64() * 1e3)]);
             row.extend([count(traffic.requests), count(traffic.bytes)]);
         }
-        None => row.extend(std::iter::repeat_n(Value::Null, 5)),
+        None => row.extend([Value::Null, Value::Null, estimated, Value::Null, Value::Null, Value::Null]),
     }
     row
 }
 
 /// Runs a request that has a profile to its last row, and returns the rows of the profile.
 pub(crate) fn profile_rows(
-    plan: &Plan,
+    database: &Database,
+    planned: &CachedPlan,
     execution: &mut Execution<'_, '_>,
     apl: &dyn Apl,
 ) -> Result<Vec<Vec<Value>>, Error> {
@@ -55,15 +58,17 @@ pub(crate) fn profile_rows(
         count += rows.len() as u64;
         execution.release_rows();
     }
+    database.judged(planned, execution);
+    let estimated = database.estimated_rows(&planned.plan, &planned.learning.lessons);
     let profile = execution.context().profile.as_ref();
     // What the rows of the answer hold of elements is read after the last operator.
     let by_operators = profile.map(Profile::traffic).unwrap_or_default();
     let traffic = apl.traffic().since(by_operators);
     let last = Measure { calls: 1, rows: count, time: Duration::ZERO, traffic };
-    let rows = plan.lines().into_iter().map(|(line, op)| {
+    let rows = planned.plan.lines().into_iter().map(|(line, op)| {
         let is_answer = op.is_none() && line.starts_with("answer ");
         let measure = op.and_then(|op| profile?.measure(op)).or(is_answer.then_some(last));
-        profile_row(line, measure)
+        profile_row(line, measure, op.and_then(|op| estimated.get(op)))
     });
     Ok(rows.collect())
 }
@@ -105,7 +110,7 @@ impl Database {
         let mut context = self.context(view, query, &deadline, self.limits(), &entropy);
         context.profile = Some(Profile::new(&now));
         let mut execution = Execution::new(&planned.plan, context)?;
-        let rows = profile_rows(&planned.plan, &mut execution, &*apl)?;
+        let rows = profile_rows(self, &planned, &mut execution, &*apl)?;
         let summary = execution.finish()?;
         let answer = Answer {
             columns: profile_columns(),

@@ -227,6 +227,11 @@ mod tests {
         "MATCH (n:N) WHERE EXISTS { (n)<-[:E]-(:N {k: 3}) } RETURN count(n)",
         "MATCH (n:N) OPTIONAL MATCH (n)<-[:E]-(m) WITH n.k AS k, count(m) AS c RETURN k, c ORDER BY c DESC, k",
         "MATCH (a:N)-[:E]->(b:N)-[:E]->(c:N) RETURN count(*)",
+        "MATCH (a:N)-[:E]->(b)-[:E]->(c)-[:E]->(d:N), (b)<-[:E]-(e:N) WHERE a.k < 5 RETURN a.k, count(*)",
+        "MATCH (a:N)-[:E]->(b)<-[:E]-(c), (a)-[:E]->(d)<-[:E]-(c) RETURN count(*)",
+        "MATCH (n:N) WHERE n.i % 3 = 1 AND n.h > 5 RETURN count(*)",
+        "MATCH (n:N) WHERE n.k > 2 RETURN count(*)",
+        "MATCH (n:N) WHERE n.t STARTS WITH 'text 1' RETURN count(n)",
         "MATCH (n:N {k: 9}) RETURN count(*), sum(n.i), collect(n)",
         "MATCH (n:N) UNWIND [1, 2] AS x RETURN n, x, count(*) ORDER BY x, n.i LIMIT 3",
         "g.V().hasLabel('N').groupCount().by('k')",
@@ -270,6 +275,7 @@ mod tests {
         for text in [
             "MATCH (n:N) RETURN n.t + n.i AS key, count(*) AS c, collect(n.t) ORDER BY key LIMIT 10",
             "MATCH (n:N) UNWIND range(1, 4) AS x WITH n.t + n.i + x AS key, count(*) AS c RETURN count(key), sum(c)",
+            "MATCH (n:N) UNWIND range(1, 20) AS x RETURN count(DISTINCT n.t + n.i + x), max(x)",
         ] {
             assert_eq!(rows(&alone, text).unwrap(), rows(&together, text).unwrap(), "{text}");
         }

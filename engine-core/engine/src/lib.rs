@@ -43,6 +43,7 @@ mod helpers;
 mod instances;
 #[cfg(test)]
 mod late_log_tests;
+mod learning;
 pub mod loads;
 mod options;
 mod plans;

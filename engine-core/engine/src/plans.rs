@@ -5,6 +5,7 @@
 
 use crate::deadline::Deadline;
 use crate::instances::StoreInstances;
+use crate::learning::Learning;
 use crate::query::{Language, Query};
 use crate::{Database, Error, helpers};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub(crate) struct CachedPlan {
     pub(crate) keeps_handles: bool,
     /// Numbers of vertices and edges of the graph at that time.
     planned_for: (u64, u64),
+    /// What its runs taught.
+    pub(crate) learning: Learning,
     /// Backoff of inline attempts.
     pub(crate) inline: Backoff,
     /// Backoff of writes that read at a version that the replicas have applied already.
@@ -99,6 +102,26 @@ impl Database {
         deadline: &Deadline<'_>,
         optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
     ) -> Result<Arc<CachedPlan>, Error> {
+        let cached = Arc::new(self.planned_with(query, deadline, Learning::default(), optimize)?);
+        self.cache(query, cached.clone());
+        Ok(cached)
+    }
+
+    /// Puts the plan of a text into the cache, in place of an earlier one.
+    pub(crate) fn cache(&self, query: &Query<'_>, planned: Arc<CachedPlan>) {
+        if query.text.len() <= LONGEST_CACHED_TEXT_BYTES {
+            self.plans.insert((query.language, query.text.into()), planned);
+        }
+    }
+
+    /// Plans a text with what was learned of it.
+    pub(crate) fn planned_with(
+        &self,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+        learning: Learning,
+        optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
+    ) -> Result<CachedPlan, Error> {
         let go_on = || deadline.check().is_ok();
         let take = |bytes| query.memory.is_none_or(|memory| memory.grow_to(bytes).is_ok());
         let limits = &PlanLimits::new(self.options.query_memory_bytes, &go_on).taking(&take);
@@ -112,11 +135,7 @@ impl Database {
             Err(FrontEndError::Stopped(stopped)) => return Err(deadline.error_of(stopped)),
             compiled => compiled?,
         };
-        let cached = Arc::new(self.optimized(plan, limits, deadline, optimize)?);
-        if text.len() <= LONGEST_CACHED_TEXT_BYTES {
-            self.plans.insert((language, text.into()), cached.clone());
-        }
-        Ok(cached)
+        self.optimized(plan, limits, deadline, learning, optimize)
     }
 
     /// Optimises the plan of a front end.
@@ -125,13 +144,15 @@ impl Database {
         plan: Plan,
         limits: &PlanLimits<'_>,
         deadline: &Deadline<'_>,
+        learning: Learning,
         optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
     ) -> Result<CachedPlan, Error> {
         let statistics = &self.backend.statistics();
         let asked =
             StoreInstances { apl: self.backend.reader(deadline.options()), at: self.backend.snapshot(None)? };
         let (catalog, is_far) = (self.backend.catalog(), asked.apl.is_far());
-        let knowledge = Knowledge { statistics, catalog, instances: Some(&asked), limits, is_far };
+        let lessons = Some(&learning.lessons);
+        let knowledge = Knowledge { statistics, catalog, instances: Some(&asked), lessons, limits, is_far };
         let plan = optimize(plan, &knowledge).map_err(|stopped| deadline.error_of(stopped))?;
         drop(asked);
         tracing::debug!(%plan, "planned");
@@ -143,6 +164,7 @@ impl Database {
             keeps_handles: false,
             plan,
             planned_for: (statistics.vertices, statistics.edges),
+            learning,
             inline: Backoff::default(),
             applied: Backoff::default(),
         })

@@ -31,8 +31,8 @@ use std::time::Duration;
 use tidegraph_apl::{At, Catalog, Statistics};
 use tidegraph_exec::view::Counters;
 use tidegraph_exec::{
-    Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Reservation, StatisticsSource,
-    Stop, View,
+    Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Profile, Reservation,
+    StatisticsSource, Stop, View,
 };
 use tidegraph_opencypher::Command;
 use tidegraph_platform::Random;
@@ -542,8 +542,27 @@ impl Database {
         }
     }
 
-    /// Runs a request up to its commit.
+    /// Runs a request up to its commit, and learns from it.
     fn execute(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        deadline: &Deadline<'_>,
+        limits: Limits,
+        snapshot: &Snapshot,
+        catalog: &dyn Catalog,
+        rows: &mut Rows<'_>,
+    ) -> Result<PendingAnswer, Error> {
+        let executed = self.execute_once(planned, query, deadline, limits, snapshot, catalog, rows);
+        if let Err(error) = &executed
+            && limits.spills
+        {
+            self.learn_of_error(planned, query, error);
+        }
+        executed
+    }
+
+    fn execute_once(
         &self,
         planned: &CachedPlan,
         query: &Query<'_>,
@@ -559,8 +578,14 @@ impl Database {
         let apl = self.backend.reader(deadline.options());
         let view = View::new(&*apl, catalog, at, planned.writes).streaming(self.options.streams);
         let entropy = PlatformEntropy(&*self.random);
-        let helpers = QueryHelpers::new(self, planned, query, deadline, snapshot, limits);
+        // A thread that serves others too has no time to learn, nor any for plans that take long.
+        let counts = limits.spills && planned.learning.counts();
+        let helpers = QueryHelpers::new(self, planned, query, deadline, snapshot, limits).filter(|_| !counts);
         let mut context = self.context(view, query, deadline, limits, &entropy);
+        let (now, began) = (|| self.clock.now(), self.clock.now());
+        if counts {
+            context.profile = Some(Profile::new(&now));
+        }
         if let Some(helpers) = &helpers {
             context.now = helpers.now();
             context.helpers = Some(helpers);
@@ -572,7 +597,12 @@ impl Database {
         let counters = Counters::default();
         let head = Head { columns: planned.columns.clone(), version: at.version, wrote: false, counters };
         let rows = rows.take_all(&mut execution, &head, planned.writes, deadline)?;
+        let judgement = counts.then(|| self.judged(planned, &execution));
         let summary = execution.finish()?;
+        match judgement {
+            Some(judgement) => self.learn(planned, query, judgement),
+            None => planned.learning.took(self.clock.now().saturating_sub(began)),
+        }
         let answer = Answer {
             columns: head.columns,
             rows,
@@ -642,7 +672,8 @@ pub(crate) fn prefix<'q>(query: &Query<'q>) -> Option<(Explain, &'q str)> {
         tidegraph_opencypher::Prefix::Explain => Explain::Plan,
         tidegraph_opencypher::Prefix::Profile => Explain::Profile,
     };
-    Some((explain, text))
+    // The plan of the text without the prefix is kept by that text.
+    Some((explain, text.trim_start()))
 }
 
 /// Parses a text that is a command; `None` for any other text.

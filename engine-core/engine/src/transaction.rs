@@ -295,7 +295,7 @@ impl Database {
                     let rows = rows.take_all(&mut execution, &head, false, deadline)?;
                     (head.columns, rows)
                 }
-                Output::Profile => (profile_columns(), profile_rows(&planned.plan, &mut execution, &*apl)?),
+                Output::Profile => (profile_columns(), profile_rows(self, planned, &mut execution, &*apl)?),
             };
             Ok(Answer { columns, rows, version, wrote, counters, repeated: false })
         };

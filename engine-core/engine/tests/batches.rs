@@ -146,7 +146,10 @@ fn a_prefix_explains_or_profiles_a_query() {
     let batches = ask(&database, "EXPLAIN UNWIND [1] AS i CALL (i) { CREATE (:Item) } IN TRANSACTIONS");
     assert_eq!(batches[0][0], Value::from("input:"));
     let profile = try_with(&database, "// why?\nPROFILE CREATE (:Item)", &Parameters::default()).unwrap();
-    assert_eq!(&*profile.columns, ["operator", "calls", "rows", "milliseconds", "requests", "bytes"]);
+    assert_eq!(
+        &*profile.columns,
+        ["operator", "calls", "rows", "estimatedRows", "milliseconds", "requests", "bytes"]
+    );
     assert_eq!(count(&database, "Item"), Value::Long(1));
     assert_eq!(refused(&database, "EXPLAIN RETURN x").code(), ErrorCode::MalformedQuery);
     // Within a transaction, a plan changes nothing.

@@ -77,6 +77,12 @@ const QUERIES: &[&str] = &[
     "UNWIND range(1, 40) AS k MATCH (n:N) WITH n, k ORDER BY n.text DESC, k RETURN DISTINCT n.v, k % 20",
     "UNWIND range(1, 40) AS k MATCH (n:N) RETURN n.text + k % 30 AS key, count(*), sum(k), avg(n.i), min(n.v), collect(k)",
     "UNWIND range(1, 40) AS k MATCH (n:N) RETURN n.v AS v, k % 20 AS m, count(DISTINCT n.i), max(n.text), percentileCont(n.i, 0.3)",
+    // Distinct aggregates without keys, and of few groups. Which values come first decides lists and the last digits of sums.
+    "UNWIND range(1, 40) AS k MATCH (n:N) RETURN count(DISTINCT n.text + k) AS c, count(*), max(n.i)",
+    "UNWIND range(1, 40) AS k MATCH (n:N)
+     RETURN sum(DISTINCT n.i / 7.0 + k), avg(DISTINCT n.i * 41 + k), stDev(DISTINCT k), collect(DISTINCT n.text)[..50], count(DISTINCT n.i + k)",
+    "UNWIND range(1, 30) AS k MATCH (n:N) RETURN count(DISTINCT [n.v, k, n.i]), count(DISTINCT n), percentileDisc(DISTINCT n.i, 0.5)",
+    "UNWIND range(1, 40) AS k MATCH (n:N) RETURN n.i % 3 AS g, count(DISTINCT n.text + k) AS c, sum(DISTINCT n.i / 7.0 + k)",
     "MATCH (n:N) UNWIND range(1, 30) AS k WITH n, k, count(*) AS c RETURN sum(c), max(k), count(n)",
     // Rows that wait for the end of the writes.
     "MATCH (n:N) UNWIND range(1, 40) AS k WITH n, n.text + k AS t
@@ -112,7 +118,11 @@ fn files_have_a_limit_and_are_given_back() {
         assert_eq!(refused.code(), ErrorCode::QueryLimitExceeded);
         let message = "all queries together have as many bytes in temporary files as they may, 2097152";
         assert!(refused.to_string().contains(message), "{refused}");
-        // What the refused one had is free.
+        let distinct = "UNWIND range(1, 80) AS k MATCH (n:N) RETURN count(DISTINCT n.text + k)";
+        let refused = rows(&small, distinct).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::QueryLimitExceeded);
+        assert!(refused.to_string().contains(message), "{refused}");
+        // What the refused ones had is free.
         assert_eq!(rows(&small, &sort(8)).unwrap().len(), 16_000);
     }
 }
@@ -130,9 +140,12 @@ fn a_folder_that_is_gone_fails_the_query_and_nothing_else() {
     assert_eq!(rows(&small, sort).unwrap().len(), 40_000);
     std::fs::remove_dir(&dir).unwrap();
     std::fs::write(&dir, "a file in its place").unwrap();
-    let refused = rows(&small, sort).unwrap_err();
-    assert_eq!(refused.code(), ErrorCode::QueryLimitExceeded);
-    assert!(refused.to_string().contains(&dir.display().to_string()), "{refused}");
+    let distinct = "UNWIND range(1, 40) AS k MATCH (n:N) RETURN count(DISTINCT n.text + k)";
+    for text in [sort, distinct] {
+        let refused = rows(&small, text).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::QueryLimitExceeded);
+        assert!(refused.to_string().contains(&dir.display().to_string()), "{refused}");
+    }
     assert_eq!(rows(&small, "MATCH (n:N) RETURN count(n)").unwrap(), [[Value::Long(2_000)]]);
 }
 

@@ -297,6 +297,8 @@ pub struct PathPattern {
     pub shortest: Option<Shortest>,
     /// `SHORTEST k` and its kin before a path of one quantified path pattern.
     pub choice: Option<Choice>,
+    /// The same before another path, such as one of several quantified path patterns.
+    pub picks: Option<Choice>,
     /// `TRAIL` and its kin before the path.
     pub mode: Option<PathMode>,
     /// Whether `shortest` is a selector (`ANY SHORTEST`), which chooses paths before the WHERE of its clause.

@@ -31,6 +31,8 @@ golden!(
     "MATCH p = ((x)-[:R]->())+ ((y)<-[:S]-())* RETURN p",
     "MATCH p = SHORTEST 2 GROUPS ((a)-[r:R]->+(b) WHERE size(r) > 1) WHERE length(p) < 9 AND a.k = 1 RETURN p",
     "MATCH ACYCLIC (a)-->{2}(b) RETURN a",
+    "MATCH ANY SHORTEST (a)-->(b) RETURN 1",
+    "MATCH (a) MATCH p = SHORTEST 2 GROUPS ((a)-[r:R]->+(b)((c)-->(d)){1,2}(e) WHERE b.k = 1) WHERE e.k < 3 AND b.k < size(r) RETURN p",
     "MATCH SHORTEST 2 ACYCLIC (p = (a)-[:R]->+(b) WHERE length(p) > 1) RETURN p",
     "MATCH REPEATABLE ELEMENTS SIMPLE (a)-->+(b), (b)-[r:R]->{1,3}(c) RETURN r",
 );

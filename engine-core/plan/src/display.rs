@@ -367,6 +367,10 @@ fn describe(op: &Op) -> String {
             let counted = if op.counts_in_storage() { " counted in storage" } else { "" };
             format!("aggregate by [{keys}] to [{items}]{counted}")
         }
+        Op::ChoosePaths { by, length, count, groups, .. } => {
+            let unit = if *groups { "lengths" } else { "rows" };
+            format!("choose the {count} smallest {unit} of {length} for each [{}]", list(by.iter()))
+        }
         Op::Distinct { by, .. } => format!("distinct [{}]", list(by.iter())),
         Op::Sort { keys, .. } => format!("sort [{}]", sort_keys(keys)),
         Op::Top { keys, count, .. } => {

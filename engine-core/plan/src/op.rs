@@ -499,6 +499,9 @@ pub enum Op {
     Aggregate { input: Box<Op>, keys: Vec<(Slot, Expr)>, items: Vec<AggregateItem> },
     /// The first row of each group of rows with equivalent values.
     Distinct { input: Box<Op>, by: Vec<Expr> },
+    /// The rows with the smallest lengths, the short ones first, of those with equivalent values in `by`: as many as `count`, or
+    /// all that have one of the `count` smallest lengths (`groups`). `length` is a whole number.
+    ChoosePaths { input: Box<Op>, by: Vec<Expr>, length: Expr, count: u32, groups: bool },
     /// The rows, sorted; the sort is stable.
     Sort { input: Box<Op>, keys: Vec<SortKey> },
     /// At most `limit` rows after the first `skip`. Both must not use slots. A value that is negative or no integer is

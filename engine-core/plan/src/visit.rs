@@ -27,6 +27,7 @@ macro_rules! children {
             | Op::LoadCsv { input, .. }
             | Op::Aggregate { input, .. }
             | Op::Distinct { input, .. }
+            | Op::ChoosePaths { input, .. }
             | Op::Sort { input, .. }
             | Op::Slice { input, .. }
             | Op::Top { input, .. }
@@ -116,6 +117,7 @@ impl Op {
                 keys.iter().map(|(_, e)| e).chain(items.iter().flat_map(|i| &i.args)).collect()
             }
             Op::Distinct { by, .. } => by.iter().collect(),
+            Op::ChoosePaths { by, length, .. } => by.iter().chain([length]).collect(),
             Op::Sort { keys, .. } => keys.iter().map(|k| &k.expr).collect(),
             Op::Slice { skip, limit, .. } => skip.iter().chain(limit).collect(),
             Op::Top { keys, count, .. } => keys.iter().map(|k| &k.expr).chain([count]).collect(),

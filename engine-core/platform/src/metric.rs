@@ -30,6 +30,10 @@ pub const VERSION: &str = "tidegraph_version";
 pub const MEMORY: &str = "tidegraph_memory_bytes";
 /// Bytes of properties in the local file because they do not fit into memory.
 pub const SPILLED: &str = "tidegraph_spilled_bytes";
+/// Gauge: the largest ratio of estimated rows and rows of an operator since the start.
+pub const PLAN_WORST_RATIO: &str = "tidegraph_plan_worst_estimate_ratio";
+/// Counter: plans that were made again with the rows that were seen, by outcome.
+pub const PLANS_REMADE: &str = "tidegraph_plans_remade_total";
 /// Bytes that queries wrote into temporary files.
 pub const QUERY_SPILLED: &str = "tidegraph_query_spilled_bytes_total";
 /// Memory of all running queries and unsent answers.
@@ -231,6 +235,16 @@ pub fn query_memory(used: u64, limit: u64, refusals: u64) {
     counter!(QUERY_MEMORY_REFUSALS).absolute(refusals);
 }
 
+/// Sets the largest ratio of estimated rows and rows of an operator since the start.
+pub fn plan_worst_ratio(ratio: f64) {
+    gauge!(PLAN_WORST_RATIO).set(ratio);
+}
+
+/// Counts a plan that was made again with what was seen (`made`), or a new one that was worse (`put_back`).
+pub fn plan_remade(outcome: &'static str) {
+    counter!(PLANS_REMADE, "outcome" => outcome).increment(1);
+}
+
 /// Counts bytes that a query wrote into a temporary file.
 pub fn query_spilled(bytes: u64) {
     counter!(QUERY_SPILLED).increment(bytes);
@@ -270,6 +284,11 @@ pub fn describe() {
         "properties in the local file, because they did not fit into memory"
     );
     describe_gauge!(QUERY_MEMORY, Unit::Bytes, "memory of all running queries and unsent answers");
+    describe_gauge!(
+        PLAN_WORST_RATIO,
+        "largest ratio of estimated rows and rows of an operator since the start"
+    );
+    describe_counter!(PLANS_REMADE, "plans that were made again with the rows that were seen");
     describe_gauge!(QUERY_MEMORY_LIMIT, Unit::Bytes, "limit of the memory of all queries");
     describe_counter!(QUERY_MEMORY_REFUSALS, "queries that could not have memory because of that limit");
     describe_gauge!(WRITABLE, "1 while commits are taken");

@@ -4,8 +4,10 @@
 //! `count(*)` directly above an expand adds up degrees, and above a scan storage counts.
 
 use super::buffer::Pieces;
+use super::distinct_values::DistinctValues;
 use super::expand::Frontier;
 use super::scan::CountedScan;
+use super::shared_counts::SharedCounts;
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want, build, compute};
 use crate::batch::BATCH_ROWS;
@@ -116,6 +118,15 @@ fn bytes_of(keys: &Keys, items: usize) -> usize {
     2 * heap + size_of::<Group>() + items * size_of::<Accumulator>() + 56
 }
 
+/// The groups of an aggregation.
+#[derive(Default)]
+pub(super) struct Groups {
+    pub(super) groups: Vec<Group>,
+    index: FxHashMap<(u32, Keys), usize>,
+    whole: FxHashMap<i64, usize>,
+    charged: usize,
+}
+
 /// Groups that are done: the number of the group in the order of arrival, the keys, and the results.
 struct Ready {
     columns: Vec<Vec<Value>>,
@@ -149,7 +160,7 @@ impl Ready {
 }
 
 /// Groups rows by keys. Groups that do not fit into half of the request's memory are made of rows in files, after the
-/// others.
+/// others. Values of distinct aggregates that do not fit go to files, too.
 pub(super) struct Aggregate<'p> {
     pub(super) op: &'p Op,
     source: Source<'p>,
@@ -167,10 +178,14 @@ pub(super) struct Aggregate<'p> {
     splits: bool,
     /// Whether its groups are only those of a part of the rows.
     pub(super) is_part: bool,
+    /// What the operators below share with those of other threads.
+    pub(super) shared: Option<Arc<SharedCounts>>,
     /// Rows of groups that are not in memory, with the arguments of the aggregates.
     pub(super) overflow: Option<Arrivals>,
     /// Whether the groups in memory take no more rows for now: all go to the overflow.
     is_frozen: bool,
+    /// Values of distinct aggregates that do not fit into memory, without keys.
+    pub(super) waiting: DistinctValues,
     pieces: Option<Pieces>,
     /// The groups of the overflow.
     rest: Option<Sorted>,
@@ -199,8 +214,10 @@ impl<'p> Aggregate<'p> {
             charged: 0,
             splits: false,
             is_part: false,
+            shared: None,
             overflow: None,
             is_frozen: false,
+            waiting: DistinctValues::default(),
             pieces: None,
             rest: None,
         })
@@ -251,15 +268,18 @@ impl<'p> Aggregate<'p> {
         let (keys, args) = columns.split_at(self.keys.len());
         if keys.is_empty() && batch.origin.is_none() {
             let mut rest = args;
-            for (item, accumulator) in self.items.iter().zip(&mut self.groups[0].accumulators) {
+            let accumulators = &mut self.groups[0].accumulators;
+            for (item, accumulator) in self.items.iter().zip(accumulators.iter_mut()) {
                 let (own, after) = rest.split_at(item.args.len());
                 accumulator.add_all(own, batch.len, ctx)?;
                 rest = after;
             }
-            return Ok(());
+            return self.waiting.take(accumulators, ctx);
         }
-        // What groups collect may grow, too.
-        if self.may_spill(ctx) && ctx.memory.used() > ctx.limits.memory_bytes / 8 * 5 {
+        // What groups collect may grow, too. Where values of distinct aggregates go to files of their own, two merges need
+        // memory at a time.
+        let eighths = if self.items.iter().any(|item| item.distinct) { 3 } else { 5 };
+        if self.may_spill(ctx) && ctx.memory.used() > ctx.limits.memory_bytes / 8 * eighths {
             self.is_frozen = true;
         }
         if self.is_frozen {
@@ -313,6 +333,7 @@ impl<'p> Aggregate<'p> {
         let mut sorter = Sorter::new(vec![KeyOrder::PLAIN], None, 1);
         let mut ready = Ready { columns: vec![vec![]; 1 + self.keys.len() + self.items.len()] };
         let mut group: Option<(i64, Group)> = None;
+        let mut waiting = DistinctValues::default();
         let keys = self.keys.len();
         let mut held: Vec<Option<Group>> = std::mem::take(&mut self.groups).into_iter().map(Some).collect();
         let after_held = held.len() as i64;
@@ -326,20 +347,23 @@ impl<'p> Aggregate<'p> {
             };
             for (row, is_first) in are_first.iter().enumerate() {
                 if *is_first {
-                    if let Some(ended) = group.take() {
+                    if let Some(mut ended) = group.take() {
+                        waiting.finish(&mut ended.1.accumulators, ctx)?;
                         ready.add(ended, ctx);
                     }
                     let key: (u32, Keys) = (0, (0..keys).map(|at| value(at, row)).collect());
                     let place = self.index.get(&key).copied();
                     let known = place.and_then(|at| held.get_mut(at)).and_then(Option::take);
-                    group = Some(match (place, known) {
+                    let mut begun = match (place, known) {
                         (Some(place), Some(known)) => (place as i64, known),
                         _ => {
                             let number = value(keys, row).as_i64().unwrap_or_default();
                             let accumulators = self.accumulators();
                             (after_held + number, Group { origin: 0, keys: key.1, accumulators })
                         }
-                    });
+                    };
+                    begun.1.accumulators.iter_mut().for_each(Accumulator::let_values_wait);
+                    group = Some(begun);
                 }
                 let Some((_, Group { accumulators, .. })) = &mut group else { continue };
                 let mut at = keys + 1;
@@ -350,8 +374,14 @@ impl<'p> Aggregate<'p> {
                     at += item.args.len();
                 }
             }
+            if let Some((_, Group { accumulators, .. })) = &mut group {
+                waiting.take(accumulators, ctx)?;
+            }
             sorter.push_some(ready.take(self), ctx)
         })?;
+        if let Some((_, Group { accumulators, .. })) = &mut group {
+            waiting.finish(accumulators, ctx)?;
+        }
         let ended = held.into_iter().enumerate().filter_map(|(at, held)| Some((at as i64, held?)));
         for (count, group) in group.into_iter().chain(ended).enumerate() {
             ready.add(group, ctx);
@@ -368,11 +398,15 @@ impl<'p> Aggregate<'p> {
 
     /// Whether groups may go to files. With several origins their groups would have to come in turns.
     fn may_spill(&self, ctx: &Context<'_>) -> bool {
-        ctx.spill_files().is_some() && self.origins == 1 && !self.keys.is_empty() && !self.is_part
+        self.uses_files(ctx) && !self.keys.is_empty()
+    }
+
+    fn uses_files(&self, ctx: &Context<'_>) -> bool {
+        ctx.spill_files().is_some() && self.origins == 1 && !self.is_part
     }
 
     fn drain(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
-        self.begin();
+        self.begin(ctx);
         match ctx.helpers.filter(|_| self.splits) {
             Some(helpers) => self.in_parts(helpers, ctx)?,
             None => self.add_all(ctx, &mut |_| {})?,
@@ -381,10 +415,14 @@ impl<'p> Aggregate<'p> {
     }
 
     /// Makes the groups that are there without rows.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, ctx: &Context<'_>) {
         if self.keys.is_empty() {
+            let uses_files = self.uses_files(ctx);
             for origin in 0..self.origins as u32 {
-                let accumulators = self.accumulators();
+                let mut accumulators = self.accumulators();
+                if uses_files {
+                    accumulators.iter_mut().for_each(Accumulator::let_values_wait);
+                }
                 self.groups.push(Group { origin, keys: Keys::new(), accumulators });
             }
         }
@@ -406,26 +444,46 @@ impl<'p> Aggregate<'p> {
             let Some(batch) = input.next(ctx, Want::ALL)? else { break };
             ctx.check()?;
             self.add(&batch, ctx)?;
-            between(self.overflow.is_none());
+            between(self.overflow.is_none() && self.waiting.is_empty());
         }
         Ok(())
     }
 
-    /// Forgets all groups, whose accumulators are no longer charged, and feeds the input all rows again.
+    /// Removes all groups, which stay charged.
+    pub(super) fn take_groups(&mut self) -> Groups {
+        Groups {
+            groups: std::mem::take(&mut self.groups),
+            index: std::mem::take(&mut self.index),
+            whole: std::mem::take(&mut self.whole),
+            charged: std::mem::take(&mut self.charged),
+        }
+    }
+
+    /// Puts groups back that were taken.
+    pub(super) fn put_groups(&mut self, Groups { groups, index, whole, charged }: Groups) {
+        (self.groups, self.index, self.whole, self.charged) = (groups, index, whole, charged);
+    }
+
+    /// Drops all groups.
+    pub(super) fn drop_groups(&mut self, ctx: &Context<'_>) {
+        let Groups { groups, charged, .. } = self.take_groups();
+        let held: usize = groups.iter().flat_map(|group| &group.accumulators).map(|one| one.charged()).sum();
+        ctx.memory.release(charged + held);
+    }
+
+    /// Drops all groups and feeds the input all rows again.
     pub(super) fn start_over(&mut self, ctx: &Context<'_>) {
-        self.groups.clear();
-        self.index.clear();
-        self.whole.clear();
+        self.drop_groups(ctx);
         self.is_frozen = false;
         if let Some(mut overflow) = self.overflow.take() {
             overflow.clear(ctx);
         }
-        ctx.memory.release(std::mem::take(&mut self.charged));
-        self.begin();
+        self.waiting.clear(ctx);
+        self.begin(ctx);
         self.feed_input(Feed::new(Batch::unbound(1, self.slots), 1), ctx);
     }
 
-    fn feed_input(&mut self, feed: Feed, ctx: &Context<'_>) {
+    pub(super) fn feed_input(&mut self, feed: Feed, ctx: &Context<'_>) {
         match &mut self.source {
             Source::Rows(input) => input.feed(ctx, feed),
             Source::Counted(counted) => counted.feed(ctx, feed),
@@ -434,7 +492,11 @@ impl<'p> Aggregate<'p> {
 
     /// Feeds the input the rows of one partition of its first scan.
     pub(super) fn feed_partition(&mut self, partition: u16, ctx: &Context<'_>) {
-        let feed = Feed { partition: Some(partition), ..Feed::new(Batch::unbound(1, self.slots), 1) };
+        let feed = Feed {
+            partition: Some(partition),
+            shared: self.shared.clone(),
+            ..Feed::new(Batch::unbound(1, self.slots), 1)
+        };
         self.feed_input(feed, ctx);
     }
 
@@ -446,6 +508,9 @@ impl<'p> Aggregate<'p> {
         self.whole.clear();
         let mut groups = std::mem::take(&mut self.groups);
         if self.keys.is_empty() {
+            if let [group] = &mut groups[..] {
+                self.waiting.finish(&mut group.accumulators, ctx)?;
+            }
             groups.retain(|group| {
                 let empty = |(item, a): (&AggregateItem, &Accumulator)| item.empty_is_unbound && a.is_empty();
                 !self.items.iter().zip(&group.accumulators).any(empty)
@@ -510,11 +575,13 @@ impl Operator for Aggregate<'_> {
         if let Some(mut rest) = self.rest.take() {
             rest.clear(ctx);
         }
+        self.waiting.clear(ctx);
         self.origins = feed.origins.max(1);
         self.slots = feed.batch.columns.len();
-        // Storage counts vertices faster than threads begin.
-        let is_scan = matches!(self.source, Source::Counted(Counted::Vertices(_)));
-        self.splits = ctx.helpers.is_some() && feed.is_root() && !is_scan && self.op.split_scan().is_some();
+        // Storage counts the vertices of a label faster than threads begin.
+        let is_quick =
+            matches!(&self.source, Source::Counted(Counted::Vertices(scan)) if !scan.tests_properties());
+        self.splits = ctx.helpers.is_some() && feed.is_root() && !is_quick && self.op.split_scan().is_some();
         self.feed_input(feed, ctx);
     }
 }

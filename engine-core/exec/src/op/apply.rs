@@ -190,7 +190,11 @@ impl Current {
 fn is_in_order(op: &Op) -> bool {
     match op {
         Op::VarExpand { .. } | Op::QuantifiedPath { .. } | Op::Repeat { .. } | Op::Match { .. } => false,
-        Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } => true,
+        Op::Aggregate { .. }
+        | Op::Sort { .. }
+        | Op::Top { .. }
+        | Op::Tail { .. }
+        | Op::ChoosePaths { .. } => true,
         Op::Apply { input, plan, kind } => {
             is_in_order(input) && (!matches!(kind, ApplyKind::Cross) || is_in_order(plan))
         }

@@ -31,9 +31,13 @@ pub(super) struct CountEdges<'p> {
     found: Expansion,
     /// The numbers of vertices.
     counts: Kept,
+    /// The step in the plan, by which threads know that they count the same.
+    origin: usize,
     /// The generation of the view that the numbers show.
     generation: u64,
     out: Slot,
+    /// Whether the numbers outlive the input, which is one partition of several.
+    keeps: bool,
 }
 
 impl<'p> CountEdges<'p> {
@@ -52,9 +56,19 @@ impl<'p> CountEdges<'p> {
             follow: Follow::new(*direction, labels, *loops_once),
             found: Expansion::default(),
             counts: Kept::default(),
+            // The step may have the same address.
+            origin: std::ptr::from_ref(op).addr() + 1,
             generation: 0,
             out: *out,
+            keeps: false,
         })
+    }
+
+    /// Forgets what was read of the graph.
+    fn forget(&mut self, ctx: &Context<'_>) {
+        self.counts.clear(ctx);
+        self.step.clear(ctx);
+        self.finder.forget(ctx);
     }
 
     /// Returns the counts of vertices, with all edges.
@@ -248,9 +262,9 @@ impl Operator for CountEdges<'_> {
         loop {
             ctx.check()?;
             let Some(batch) = self.input.next(ctx, want)? else {
-                self.counts.clear(ctx);
-                self.step.clear(ctx);
-                self.finder.forget(ctx);
+                if !self.keeps {
+                    self.forget(ctx);
+                }
                 return Ok(None);
             };
             if let Some(out) = self.counted(batch, ctx)? {
@@ -260,6 +274,15 @@ impl Operator for CountEdges<'_> {
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        if std::mem::replace(&mut self.keeps, feed.partition.is_some()) && !self.keeps {
+            self.forget(ctx);
+            self.counts.unshare(ctx);
+            self.step.unshare(ctx);
+        }
+        if let Some(shared) = &feed.shared {
+            self.counts.share(shared, self.origin, ctx);
+            self.step.share(shared, ctx);
+        }
         self.input.feed(ctx, feed);
     }
 }

@@ -9,10 +9,12 @@
 
 use super::compute;
 use super::labels::LabelTest;
+use super::shared_counts::{SharedCounts, SharedNumbers};
 use super::walk::Follow;
 use crate::batch::BATCH_ROWS;
 use crate::{Context, Result};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use tidegraph_apl::{Cursor, Expansion};
 use tidegraph_plan::{CountStep, Expr, Slot};
 use tidegraph_types::Gui;
@@ -38,6 +40,8 @@ pub(super) struct Counted<'p> {
     condition: Option<Condition<'p>>,
     then: Vec<Counted<'p>>,
     optional: bool,
+    /// The step in the plan, by which threads know that they count the same.
+    origin: usize,
     /// The weights of ends.
     weights: Kept,
     found: Expansion,
@@ -54,6 +58,7 @@ impl<'p> Counted<'p> {
             }),
             then: then.iter().map(Self::new).collect(),
             optional: *optional,
+            origin: std::ptr::from_ref(step).addr(),
             weights: Kept::default(),
             found: Expansion::default(),
         }
@@ -67,6 +72,18 @@ impl<'p> Counted<'p> {
     /// Whether a vertex without any counts once.
     pub fn is_optional(&self) -> bool {
         self.optional
+    }
+
+    /// Shares numbers with other threads, of a request that only reads.
+    pub fn share(&mut self, shared: &SharedCounts, ctx: &Context<'_>) {
+        self.weights.share(shared, self.origin, ctx);
+        self.then.iter_mut().for_each(|step| step.share(shared, ctx));
+    }
+
+    /// Ends the sharing.
+    pub fn unshare(&mut self, ctx: &Context<'_>) {
+        self.weights.unshare(ctx);
+        self.then.iter_mut().for_each(|step| step.unshare(ctx));
     }
 
     /// Forgets all numbers.
@@ -143,9 +160,28 @@ pub(super) struct Kept {
     asked: u64,
     fresh: u64,
     charged: usize,
+    /// The same numbers, as far as any thread has computed them.
+    shared: Option<Arc<SharedNumbers>>,
+    /// Bytes that are charged for those of them that it has added.
+    added: usize,
 }
 
 impl Kept {
+    /// Shares the numbers with other threads that compute the same ones, which have the same origin.
+    pub fn share(&mut self, shared: &SharedCounts, origin: usize, ctx: &Context<'_>) {
+        if self.shared.is_none() {
+            let shared = shared.of(origin);
+            self.added += shared.add(self.of.iter().map(|(vertex, number)| (*vertex, *number)), ctx);
+            self.shared = Some(shared);
+        }
+    }
+
+    /// Ends the sharing.
+    pub fn unshare(&mut self, ctx: &Context<'_>) {
+        self.shared = None;
+        ctx.memory.release(std::mem::take(&mut self.added));
+    }
+
     /// Forgets all numbers.
     pub fn clear(&mut self, ctx: &Context<'_>) {
         ctx.memory.release(std::mem::take(&mut self.charged));
@@ -171,12 +207,20 @@ impl Kept {
         missing.sort_unstable();
         missing.dedup();
         self.asked += vertices.len() as u64;
-        self.fresh += missing.len() as u64;
         if !missing.is_empty() {
             let bytes = missing.len() * 2 * size_of::<(Gui, u64)>();
             ctx.memory.charge(bytes)?;
             self.charged += bytes;
+            if let Some(shared) = &self.shared {
+                shared.move_known(&mut missing, &mut self.of);
+            }
+        }
+        self.fresh += missing.len() as u64;
+        if !missing.is_empty() {
             let numbers = compute(&missing)?;
+            if let Some(shared) = &self.shared {
+                self.added += shared.add(missing.iter().copied().zip(numbers.iter().copied()), ctx);
+            }
             self.of.extend(missing.into_iter().zip(numbers));
         }
         Ok(vertices.iter().map(|vertex| self.of.get(vertex).copied().unwrap_or_default()).collect())

@@ -18,6 +18,8 @@ pub(super) struct ExpandInto<'p> {
     edge: Option<Slot>,
     keep: Option<&'p [Slot]>,
     current: Option<Current>,
+    /// Whether the lists outlive the input, which is one partition of several.
+    keeps: bool,
 }
 
 /// A batch whose edges are partly yielded.
@@ -44,6 +46,7 @@ impl<'p> ExpandInto<'p> {
             edge: *edge,
             keep: keep.as_deref(),
             current: None,
+            keeps: false,
         })
     }
 
@@ -110,7 +113,9 @@ impl Operator for ExpandInto<'_> {
                 continue;
             }
             let Some(batch) = self.input.next(ctx, want)? else {
-                self.finder.forget(ctx);
+                if !self.keeps {
+                    self.finder.forget(ctx);
+                }
                 return Ok(None);
             };
             let pairs = self.pairs(&batch)?;
@@ -122,6 +127,9 @@ impl Operator for ExpandInto<'_> {
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         self.current = None;
+        if std::mem::replace(&mut self.keeps, feed.partition.is_some()) && !self.keeps {
+            self.finder.forget(ctx);
+        }
         self.input.feed(ctx, feed);
     }
 }

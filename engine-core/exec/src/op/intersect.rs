@@ -51,6 +51,8 @@ pub(super) struct Intersect<'p> {
     current: Current,
     /// What was looked at since the last check.
     looked_at: u64,
+    /// Whether the lists outlive the input, which is one partition of several.
+    keeps: bool,
 }
 
 struct Arm<'p> {
@@ -153,6 +155,7 @@ impl<'p> Intersect<'p> {
             origins: 1,
             current: Current::Nothing,
             looked_at: 0,
+            keeps: false,
         })
     }
 
@@ -500,7 +503,9 @@ impl Operator for Intersect<'_> {
                 return Ok(Some(out));
             }
             let Some(batch) = self.input.next(ctx, want)? else {
-                self.forget(ctx);
+                if !self.keeps {
+                    self.forget(ctx);
+                }
                 return Ok(None);
             };
             let rows = self.rows(batch)?;
@@ -526,6 +531,9 @@ impl Operator for Intersect<'_> {
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         self.leave(ctx);
         self.origins = feed.origins;
+        if std::mem::replace(&mut self.keeps, feed.partition.is_some()) && !self.keeps {
+            self.forget(ctx);
+        }
         self.input.feed(ctx, feed);
     }
 }

@@ -87,7 +87,7 @@ impl<'p> LabelTest<'p> {
         }
         let labels = tokens.into_iter().map(|token| vec![token]).collect();
         let scan = VertexScan { labels, predicates: vec![], max_rows: 8 * BATCH_ROWS as u32 };
-        let count = ctx.view.count_vertices(&scan, &|| ctx.check())?;
+        let count = ctx.view.count_vertices(&scan, None, &|| ctx.check())?;
         let bytes = count.saturating_mul(2 * size_of::<Gui>() as u64);
         if count > self.tested.saturating_mul(WORTH_SCANNING) || bytes > ctx.memory.left() / SET_PART {
             return Ok(());

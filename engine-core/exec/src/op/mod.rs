@@ -18,10 +18,12 @@ mod apply;
 mod branch;
 mod buffer;
 mod bulk;
+mod choose_paths;
 mod compute;
 mod count_edges;
 mod counted;
 mod digest;
+mod distinct_values;
 mod expand;
 mod expand_into;
 mod held;
@@ -43,6 +45,7 @@ mod row;
 mod sample;
 mod scan;
 mod scan_values;
+mod shared_counts;
 mod shortest;
 mod slice;
 mod var_expand;
@@ -141,11 +144,13 @@ pub(crate) struct Feed {
     pub(crate) rounds: bool,
     /// The partition to which the first scan is limited.
     pub(crate) partition: Option<u16>,
+    /// What operators of several threads have counted, if there are several.
+    pub(crate) shared: Option<std::sync::Arc<shared_counts::SharedCounts>>,
 }
 
 impl Feed {
     pub(crate) fn new(batch: Batch, origins: usize) -> Self {
-        Self { batch, origins, fresh: true, rounds: false, partition: None }
+        Self { batch, origins, fresh: true, rounds: false, partition: None, shared: None }
     }
 
     /// Whether it is that of a whole plan: one row without values, once.
@@ -298,6 +303,9 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
                 }
                 _ => sorted,
             }
+        }
+        Op::ChoosePaths { input, .. } => {
+            Box::new(choose_paths::ChoosePaths::new(build(input, measured)?, op)?)
         }
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input, measured)?, count)),
         Op::Eager { input } => Box::new(buffer::Eager::new(build(input, measured)?)),

@@ -8,11 +8,13 @@
 //! What must never happen: an error of one partition hides that of an earlier one; groups of threads that do not fit
 //! into memory end a query that fits if its thread does all of it.
 
+use super::Feed;
 use super::aggregate::{Aggregate, Group};
+use super::shared_counts::SharedCounts;
 use crate::context::Helpers;
-use crate::{Context, Error, Result};
+use crate::{Batch, Context, Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tidegraph_plan::Op;
 
 /// The groups of a partition, and whether the account of this query's own thread was charged for them.
@@ -36,6 +38,8 @@ struct Work<'p> {
     op: &'p Op,
     slots: usize,
     partitions: u16,
+    /// What threads have counted.
+    counts: Arc<SharedCounts>,
     next: AtomicU16,
     /// Whether a partition failed, so that later ones are not needed.
     stop: AtomicBool,
@@ -51,10 +55,21 @@ impl Work<'_> {
         Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|next| *next < self.partitions)
     }
 
-    /// Works on partitions until there are none.
-    fn run(&self, ctx: &Context<'_>, is_own: bool) {
+    /// Helps on another thread.
+    fn help(&self, ctx: &Context<'_>) {
+        // Without the operators, the partitions are left to the query's own thread.
+        let Ok(mut worker) = Aggregate::new(self.op, false) else { return };
+        worker.slots = self.slots;
+        self.run(&mut worker, ctx, false);
+    }
+
+    /// Works on partitions until there are none. The operators below the worker keep what they have read of the graph and
+    /// counted from one partition to the next.
+    fn run(&self, worker: &mut Aggregate<'_>, ctx: &Context<'_>, is_own: bool) {
+        worker.is_part = true;
+        worker.shared = Some(self.counts.clone());
         while let Some(partition) = self.take() {
-            let part = self.part(partition, ctx);
+            let part = worker.part(partition, ctx);
             if part.is_err() {
                 self.stop.store(true, Ordering::Relaxed);
             }
@@ -63,37 +78,33 @@ impl Work<'_> {
                 *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             }
         }
-    }
-
-    /// Makes the groups of a partition. Only they stay charged.
-    fn part(&self, partition: u16, ctx: &Context<'_>) -> Result<Vec<Group>> {
-        let before = ctx.memory.used();
-        let groups = self.groups_of(partition, ctx);
-        let kept = groups.as_ref().map_or(0, |groups| groups.iter().map(bytes_of).sum());
-        let more = ctx.memory.used().saturating_sub(before) as usize;
-        ctx.memory.release(more.saturating_sub(kept));
-        groups
-    }
-
-    fn groups_of(&self, partition: u16, ctx: &Context<'_>) -> Result<Vec<Group>> {
-        let mut aggregate = Aggregate::new(self.op, false)?;
-        aggregate.slots = self.slots;
-        aggregate.is_part = true;
-        aggregate.begin();
-        aggregate.feed_partition(partition, ctx);
-        aggregate.add_all(ctx, &mut |_| {})?;
-        Ok(aggregate.groups)
+        worker.is_part = false;
+        worker.shared = None;
     }
 }
 
 impl Aggregate<'_> {
+    /// Makes the groups of a partition, which stay charged. There are no groups before.
+    fn part(&mut self, partition: u16, ctx: &Context<'_>) -> Result<Vec<Group>> {
+        self.begin(ctx);
+        self.feed_partition(partition, ctx);
+        let added = self.add_all(ctx, &mut |_| {});
+        if let Err(error) = added {
+            self.drop_groups(ctx);
+            return Err(error);
+        }
+        Ok(self.take_groups().groups)
+    }
+
     /// Adds all rows of the input, on several threads if it takes long.
     pub(super) fn in_parts(&mut self, helpers: &dyn Helpers, ctx: &Context<'_>) -> Result<()> {
         let partitions = helpers.partitions();
+        let counts = Arc::new(SharedCounts::within(ctx));
         let work = Work {
             op: self.op,
             slots: self.slots,
             partitions,
+            counts,
             next: AtomicU16::new(0),
             stop: AtomicBool::new(false),
             done: (0..partitions).map(|_| Mutex::new(None)).collect(),
@@ -101,7 +112,7 @@ impl Aggregate<'_> {
         // Partitions before this one are in the groups of this operator.
         let mut first_shared = 0;
         let mut result = Ok(());
-        helpers.beside(&|ctx| work.run(ctx, false), &mut |start| {
+        helpers.beside(&|ctx| work.help(ctx), &mut |start| {
             let mut started = false;
             while !started && let Some(partition) = work.take() {
                 first_shared = partition + 1;
@@ -117,9 +128,17 @@ impl Aggregate<'_> {
                     return;
                 }
             }
-            work.run(ctx, true);
+            if self.overflow.is_some() || !self.waiting.is_empty() {
+                work.stop.store(true, Ordering::Relaxed);
+                return;
+            }
+            let first = self.take_groups();
+            work.run(self, ctx, true);
+            self.put_groups(first);
         });
         result?;
+        // The operators below need no longer keep anything.
+        self.feed_input(Feed::new(Batch::unbound(0, self.slots), 1), ctx);
         let all = work.done.into_iter().skip(usize::from(first_shared));
         let all: Vec<Option<Result<Part>>> =
             all.map(|done| done.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
@@ -138,8 +157,9 @@ impl Aggregate<'_> {
         }
         let more: usize = parts.iter().filter(|part| !part.is_own).map(Part::bytes).sum();
         let is_much = ctx.memory.used() + more as u64 > ctx.limits.memory_bytes / 8 * 5;
-        // Rows of the first partitions may have gone to files after other threads began.
-        if self.overflow.is_some() || is_much || ctx.memory.charge(more).is_err() {
+        // Rows or values of the first partitions may have gone to files after other threads began.
+        let in_files = self.overflow.is_some() || !self.waiting.is_empty();
+        if in_files || is_much || ctx.memory.charge(more).is_err() {
             drop(parts);
             return self.alone(own, ctx);
         }
@@ -149,9 +169,6 @@ impl Aggregate<'_> {
     /// Begins again, on this thread only: there, rows beyond its memory go to files. `own`: bytes that are charged for parts.
     fn alone(&mut self, own: usize, ctx: &Context<'_>) -> Result<()> {
         ctx.memory.release(own);
-        let kept: usize =
-            self.groups.iter().flat_map(|group| &group.accumulators).map(|one| one.charged()).sum();
-        ctx.memory.release(kept);
         self.start_over(ctx);
         self.add_all(ctx, &mut |_| {})
     }

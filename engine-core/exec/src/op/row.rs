@@ -18,6 +18,8 @@ pub(super) struct Filter<'p> {
     labels: Vec<LabelTest<'p>>,
     rest: Option<Expr>,
     growth: Growth,
+    /// Whether the answers outlive the input, which is one partition of several.
+    keeps: bool,
 }
 
 impl<'p> Filter<'p> {
@@ -34,7 +36,7 @@ impl<'p> Filter<'p> {
             }
         }
         let rest = rest.into_iter().reduce(Expr::and);
-        Self { input, predicate, labels, rest, growth: Growth::default() }
+        Self { input, predicate, labels, rest, growth: Growth::default(), keeps: false }
     }
 
     /// Returns the rows of a batch that pass, if there are any.
@@ -70,7 +72,9 @@ impl Operator for Filter<'_> {
             // It is unknown how many rows pass, so a caller that wants few rows must not cause small batches below.
             let rows = want.rows.max(self.growth.next());
             let Some(batch) = self.input.next(ctx, want.rows(rows))? else {
-                self.labels.iter_mut().for_each(|label| label.clear(ctx));
+                if !self.keeps {
+                    self.labels.iter_mut().for_each(|label| label.clear(ctx));
+                }
                 return Ok(None);
             };
             ctx.check()?;
@@ -82,6 +86,9 @@ impl Operator for Filter<'_> {
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         self.growth = Growth::default();
+        if std::mem::replace(&mut self.keeps, feed.partition.is_some()) && !self.keeps {
+            self.labels.iter_mut().for_each(|label| label.clear(ctx));
+        }
         self.input.feed(ctx, feed);
     }
 }

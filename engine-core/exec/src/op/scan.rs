@@ -407,11 +407,17 @@ pub(super) struct CountedScan<'p> {
     source: Vertices<'p>,
     /// The count if it is the same for every row, and the view's generation that it belongs to.
     kept: Option<(u64, u64)>,
+    partition: Option<u16>,
 }
 
 impl<'p> CountedScan<'p> {
     pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter) -> Self {
-        Self { input, out, source: Vertices::new(filter), kept: None }
+        Self { input, out, source: Vertices::new(filter), kept: None, partition: None }
+    }
+
+    /// Whether it reads properties of vertices.
+    pub(super) fn tests_properties(&self) -> bool {
+        self.source.filter.tests().next().is_some()
     }
 
     /// Calls `add` with origin and number of vertices for each row; returns `false` at the end.
@@ -425,7 +431,7 @@ impl<'p> CountedScan<'p> {
                 _ if self.source.begin(&batch, row, ctx)? => self.count(&batch, row, ctx)?,
                 _ => 0,
             };
-            self.kept = self.source.constant.then_some((count, generation));
+            self.kept = (self.source.constant && self.partition.is_none()).then_some((count, generation));
             add(batch.origin_of(row), count);
         }
         Ok(true)
@@ -433,9 +439,10 @@ impl<'p> CountedScan<'p> {
 
     fn count(&mut self, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<u64> {
         if self.source.unchecked.is_empty() {
-            return ctx.view.count_vertices(&self.source.scan, &|| ctx.check());
+            return ctx.view.count_vertices(&self.source.scan, self.partition, &|| ctx.check());
         }
-        let (mut count, mut state, mut items) = (0, ScanState::default(), vec![]);
+        let state = self.partition.map_or_else(ScanState::default, ScanState::of_partition);
+        let (mut count, mut state, mut items) = (0, state, vec![]);
         loop {
             ctx.check()?;
             items.clear();
@@ -456,6 +463,9 @@ impl<'p> CountedScan<'p> {
     }
 
     pub(super) fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        if std::mem::replace(&mut self.partition, feed.partition) != feed.partition {
+            self.kept = None;
+        }
         self.input.feed(ctx, feed);
     }
 }

@@ -22,13 +22,25 @@ const ENTRY_BYTES: usize = 16;
 #[derive(Debug)]
 pub struct Accumulator {
     kind: AggregateKind,
-    distinct: Option<FxHashSet<Value>>,
+    distinct: Option<Seen>,
     state: State,
     /// Number of inputs that were not skipped.
     count: u64,
     charged: usize,
     /// Whether the last argument is a weight.
     weighted: bool,
+}
+
+/// What a distinct aggregate has seen.
+#[derive(Debug, Default)]
+struct Seen {
+    values: FxHashSet<Value>,
+    /// The part of the accumulator's bytes that is theirs.
+    charged: usize,
+    /// Whether new values may wait to be taken when memory is short.
+    may_wait: bool,
+    /// Once memory was short: values that are not among those above.
+    waiting: Option<Vec<Value>>,
 }
 
 #[derive(Debug)]
@@ -73,7 +85,7 @@ impl Accumulator {
                 | AggregateKind::CollectSet
                 | AggregateKind::CollectMap
         );
-        let distinct = (distinct && !idempotent).then(FxHashSet::default);
+        let distinct = (distinct && !idempotent).then(Seen::default);
         Self { kind, distinct, state, count: 0, charged: 0, weighted: false }
     }
 
@@ -81,6 +93,28 @@ impl Accumulator {
     #[must_use]
     pub fn weighted(self, weighted: bool) -> Self {
         Self { weighted, ..self }
+    }
+
+    /// Lets values of a distinct aggregate wait if they do not fit into five eighths of the request's memory:
+    /// [`Accumulator::take_waiting`] yields them, and each has to be added once, after [`Accumulator::forget_seen`].
+    pub(crate) fn let_values_wait(&mut self) {
+        if let Some(seen) = &mut self.distinct {
+            seen.may_wait = true;
+        }
+    }
+
+    /// Removes and returns the values that wait. The same value may come several times.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Value> {
+        let waiting = self.distinct.as_mut().and_then(|seen| seen.waiting.as_mut());
+        waiting.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Forgets which values it has seen, so that each value that is added counts.
+    pub(crate) fn forget_seen(&mut self, ctx: &Context<'_>) {
+        if let Some(seen) = self.distinct.take() {
+            self.charged -= seen.charged;
+            ctx.memory.release(seen.charged);
+        }
     }
 
     /// Whether all inputs were skipped; `AggregateItem::empty_is_unbound` needs this.
@@ -232,10 +266,27 @@ impl Accumulator {
             return Ok(());
         }
         if let Some(seen) = &mut self.distinct {
-            if !seen.insert(value.clone()) {
+            if seen.values.contains(value) {
                 return Ok(());
             }
-            self.charge(size_of::<Value>() + ENTRY_BYTES + held(value, ctx)?, ctx)?;
+            if let Some(waiting) = &mut seen.waiting {
+                waiting.push(value.clone());
+                return Ok(());
+            }
+            let bytes = size_of::<Value>() + ENTRY_BYTES + held(value, ctx)?;
+            let is_much = ctx.memory.used() + bytes as u64 > ctx.limits.memory_bytes / 8 * 5;
+            let charged = if seen.may_wait && is_much { None } else { Some(ctx.memory.charge(bytes)) };
+            match charged {
+                Some(Ok(())) => {}
+                Some(Err(error)) if !seen.may_wait => return Err(error),
+                _ => {
+                    seen.waiting = Some(vec![value.clone()]);
+                    return Ok(());
+                }
+            }
+            self.charged += bytes;
+            seen.charged += bytes;
+            seen.values.insert(value.clone());
         }
         let rows = if self.distinct.is_some() { 1 } else { rows };
         if let (AggregateKind::Sum | AggregateKind::Average, Value::Temporal(Temporal::Duration(length))) =
@@ -374,7 +425,7 @@ impl Accumulator {
                     }
                     values
                 }
-                _ => later.distinct.into_iter().flatten().collect(),
+                _ => later.distinct.into_iter().flat_map(|seen| seen.values).collect(),
             };
             return seen.iter().try_for_each(|value| self.add_value(value, ctx));
         }

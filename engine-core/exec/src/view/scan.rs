@@ -156,14 +156,20 @@ impl View<'_> {
         }
     }
 
-    /// Counts the vertices that pass. Calls `check` between calls to storage and stops at its error.
+    /// Counts the vertices that pass, in one partition (for a request that does not write) or in all. Calls `check` between calls to storage and stops at its error.
     ///
     /// # Errors
     ///
     /// `Error::Storage` if storage does not answer, and the errors of `check`.
-    pub fn count_vertices(&self, scan: &VertexScan, check: &dyn Fn() -> Result<()>) -> Result<u64> {
+    pub fn count_vertices(
+        &self,
+        scan: &VertexScan,
+        partition: Option<u16>,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
         self.record_scan(scan);
-        let (mut count, mut cursor) = (0, Some(ScanCursor::default()));
+        let start = partition.map_or_else(ScanCursor::default, ScanCursor::of_partition);
+        let (mut count, mut cursor) = (0, Some(start));
         while let Some(from) = cursor {
             cursor = self.apl.count_vertices(self.at, scan, from, &mut count)?;
             check()?;

@@ -2,9 +2,9 @@
 
 use super::pattern::{Matched, Names, require};
 use super::{Lowering, Pending, aggregate, shortest};
-use crate::ast::{Expr as Tree, ExprKind, PathPattern};
+use crate::ast::{Choice, Expr as Tree, ExprKind, PathPattern};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{ApplyKind, Expr, Op, Slot};
+use tidegraph_plan::{ApplyKind, Arithmetic, Expr, Function, Op, Slot};
 
 /// A conjunct of a WHERE that runs a subquery.
 enum Test {
@@ -70,7 +70,10 @@ impl<'a> Lowering<'a> {
         }
         // A selector chooses among all paths between two vertices: only conditions on these may come first.
         for condition in chosen.take_plain() {
-            let about_path = shortest::is_about_path(&condition, &matched.pattern);
+            let about_path = match patterns.iter().any(|path| path.picks.is_some()) {
+                false => shortest::is_about_path(&condition, &matched.pattern),
+                true => !is_about_ends(&condition, &matched),
+            };
             let conditions = if about_path { &mut chosen } else { &mut matched.conditions };
             conditions.plain.push(condition);
         }
@@ -87,7 +90,13 @@ impl<'a> Lowering<'a> {
         mut matched: Matched,
     ) -> Result<Op> {
         // GQL: whether two paths share a relationship would depend on the choice, and the choice on that.
-        let chooses = |path: &&PathPattern| path.choice.is_some() && !path.repeats;
+        let picks = patterns.iter().find_map(|path| Some((path, path.picks?)));
+        if let Some((path, _)) = picks.filter(|(path, _)| patterns.len() > 1 && path.repeats) {
+            let construct =
+                "SHORTEST or ANY over a path of several parts beside other paths of the same MATCH";
+            return Err(Fault::unsupported(path.place.0, construct));
+        }
+        let chooses = |path: &&PathPattern| (path.choice.is_some() || path.picks.is_some()) && !path.repeats;
         if let Some(path) = patterns.iter().find(chooses).filter(|_| patterns.len() > 1) {
             let message = "a selector beside other paths of the same MATCH is not allowed, expected \
                            MATCH REPEATABLE ELEMENTS, or a MATCH for each path";
@@ -99,8 +108,33 @@ impl<'a> Lowering<'a> {
         for condition in matched.conditions.take_plain() {
             require(&mut matched.pattern, condition);
         }
-        let op = self.op(Op::Match { input: Box::new(input), pattern: matched.pattern })?;
-        self.filter(op, matched.conditions)
+        let Some((_, choice)) = picks else {
+            let op = self.op(Op::Match { input: Box::new(input), pattern: matched.pattern })?;
+            return self.filter(op, matched.conditions);
+        };
+        self.picked_rows(input, matched, choice)
+    }
+
+    /// Returns a plan with a row for each path that a selector picks of all paths, for each row of the input.
+    fn picked_rows(&mut self, input: Op, matched: Matched, Choice { count, groups }: Choice) -> Result<Op> {
+        let ends = [matched.nodes.first(), matched.nodes.last()];
+        let nodes = &matched.pattern.nodes;
+        let by =
+            ends.into_iter().flatten().filter_map(|end| Some(Expr::Slot(nodes.get(*end)?.slot))).collect();
+        let edges = &matched.pattern.edges;
+        let fixed = edges.iter().filter(|edge| edge.length.is_none()).count();
+        let size = |slot| Expr::Call(Function::Size, vec![Expr::Slot(slot)]);
+        let sizes = edges.iter().filter(|edge| edge.length.is_some()).map(|edge| size(edge.slot));
+        let length = sizes.fold(Expr::literal(fixed as i64), |sum, size| {
+            Expr::Arithmetic(Arithmetic::Add, Box::new(sum), Box::new(size))
+        });
+        let all = self.op(Op::Match { input: Box::new(Op::Argument), pattern: matched.pattern })?;
+        let all = Box::new(self.filter(all, matched.conditions)?);
+        let plan = self.op(Op::ChoosePaths { input: all, by, length, count, groups })?;
+        if input == Op::Argument {
+            return Ok(plan);
+        }
+        self.op(Op::Apply { input: Box::new(input), plan: Box::new(plan), kind: ApplyKind::Cross })
     }
 
     /// Lowers a WHERE.
@@ -177,6 +211,18 @@ impl<'a> Lowering<'a> {
         }
         Ok(op)
     }
+}
+
+/// Whether a condition is about no element of a pattern other than the ends of its path.
+fn is_about_ends(condition: &Expr, matched: &Matched) -> bool {
+    let ends = [matched.nodes.first(), matched.nodes.last()];
+    let is_end = |slot: Slot| {
+        let mut nodes = ends.iter().filter_map(|end| matched.pattern.nodes.get(*(*end)?));
+        nodes.any(|node| node.slot == slot)
+    };
+    let mut only_ends = true;
+    condition.for_each_slot(&mut |slot| only_ends &= is_end(slot) || !matched.new.contains(&slot));
+    only_ends
 }
 
 impl Tree {

@@ -1,7 +1,7 @@
 //! Patterns: paths of vertices and edges, in MATCH, CREATE, MERGE and inside expressions.
 
 use super::Parser;
-use crate::ast::{Choice, EdgePattern, NodePattern, PathMode, PathPattern, Place, Properties};
+use crate::ast::{Choice, EdgePattern, Name, NodePattern, PathMode, PathPattern, Place, Properties};
 use crate::fault::{Fault, Result};
 use crate::literal;
 use crate::token::{Keyword, TokenKind};
@@ -20,15 +20,21 @@ impl Parser<'_> {
         let shortest = self.shortest_ahead();
         let selector = self.selector()?;
         let mode = self.path_mode()?;
-        let mut path = match (shortest, selector) {
+        let path = match (shortest, selector) {
             (Some(shortest), None) => self.shortest_path(shortest)?,
             (_, None) => self.path_chain()?,
             (_, Some(choice)) => {
                 let mut path = self.path_chain()?;
-                let [edge] = &mut path.edges[..] else { return Err(not_one_quantified(place)) };
-                if !edge.quantified {
-                    return Err(not_one_quantified(place));
+                path.selector = true;
+                if let Some(edge) = path.edges.iter().find(|edge| edge.length.is_some() && !edge.quantified) {
+                    let message = "a relationship of variable length behind SHORTEST or ANY is not allowed, expected \
+                                   a quantifier, such as -[r]->{1,3}";
+                    return Err(Fault::syntax(edge.place.0, message));
                 }
+                let [edge @ EdgePattern { quantified: true, .. }] = &mut path.edges[..] else {
+                    path.picks = Some(choice);
+                    return with_head(path, variable, mode, place);
+                };
                 // The search for a shortest path knows neither conditions of modes nor least lengths.
                 let is_tested = mode.and_then(PathMode::test).is_some();
                 let is_search = edge.group.is_none() && edge.length.is_some_and(|length| length.min <= 1);
@@ -41,21 +47,10 @@ impl Parser<'_> {
                         path.choice = Some(choice);
                     }
                 }
-                path.selector = true;
                 path
             }
         };
-        match (variable, &path.variable) {
-            (Some(_), Some(inner)) => {
-                let message = format!("path `{}` has a name outside of its parentheses already", inner.text);
-                return Err(Fault::syntax(inner.place.0, message));
-            }
-            (None, inner) => path.named_inside = inner.is_some(),
-            (outer, None) => path.variable = outer,
-        }
-        path.mode = mode;
-        path.place = place;
-        Ok(path)
+        with_head(path, variable, mode, place)
     }
 
     /// `ANY SHORTEST`, `SHORTEST 2 PATHS`, `ALL SHORTEST`, `SHORTEST 2 GROUPS`, `ANY 2` before a pattern.
@@ -452,15 +447,29 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the error that a selector stands before a pattern that it does not take.
-fn not_one_quantified(place: Place) -> Fault {
-    let construct = "SHORTEST or ANY over a pattern other than one quantified relationship or path pattern";
-    Fault::unsupported(place.0, construct)
+/// Adds what stands before a path.
+fn with_head(
+    mut path: PathPattern,
+    variable: Option<Name>,
+    mode: Option<PathMode>,
+    place: Place,
+) -> Result<PathPattern> {
+    match (variable, &path.variable) {
+        (Some(_), Some(inner)) => {
+            let message = format!("path `{}` has a name outside of its parentheses already", inner.text);
+            return Err(Fault::syntax(inner.place.0, message));
+        }
+        (None, inner) => path.named_inside = inner.is_some(),
+        (outer, None) => path.variable = outer,
+    }
+    path.mode = mode;
+    path.place = place;
+    Ok(path)
 }
 
 fn empty_path(place: Place) -> PathPattern {
     let (nodes, edges) = (vec![], vec![]);
-    let (variable, shortest, choice, mode, filter) = (None, None, None, None, None);
+    let (variable, shortest, choice, picks, mode, filter) = (None, None, None, None, None, None);
     let (named_inside, repeats, selector) = (false, false, false);
     PathPattern {
         variable,
@@ -468,6 +477,7 @@ fn empty_path(place: Place) -> PathPattern {
         repeats,
         shortest,
         choice,
+        picks,
         mode,
         selector,
         nodes,

@@ -373,6 +373,7 @@ fn treats_rows_alone(plan: &Op) -> bool {
         let alone = match op {
             Op::Aggregate { .. }
             | Op::Distinct { .. }
+            | Op::ChoosePaths { .. }
             | Op::Slice { .. }
             | Op::Top { .. }
             | Op::Tail { .. }

@@ -8,7 +8,9 @@
 //! *Ends* (`ends.rs`): if nothing but the other end of the first edges is needed, and how many edges lead there, nodes
 //! count the edges by their ends. `MATCH (a:A)-->(b)-->(c) RETURN count(*)` then needs a row for each `b`.
 //!
-//! *Semi joins*: where a row needs only that there is an edge, nodes answer how many there are.
+//! Distinct rows are groups or ends, too: `MATCH (p:Person) RETURN DISTINCT p.city`.
+//!
+//! *Semi joins*: where a row needs only that there is an edge, or that there is none, nodes answer how many there are.
 //!
 //! The pass runs after `counts`, whose counters it looks at. It handles only plans that write nothing, because a
 //! transaction has to see what it changed and to record what it read.
@@ -16,19 +18,21 @@
 mod ends;
 mod groups;
 
+use super::keep::{Live, step};
 use crate::{
-    AggregateItem, AggregateKind, ApplyKind, Arithmetic, CountStep, Expr, Op, Plan, ScanColumn, ScanFilter,
-    Slot,
+    AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, CountStep, Expr, Op, Plan,
+    ScanColumn, ScanFilter, Slot,
 };
 use tidegraph_types::{Direction, Str};
 
-/// Rewrites the first aggregation of the plan.
+/// Rewrites the first aggregation, or the first distinct rows, of the plan.
 pub fn run(plan: &mut Plan) {
     if plan.root.writes() {
         return;
     }
     let mut slots = plan.slots;
-    walk(&mut plan.root, &mut slots);
+    let after = Live::of(plan.columns.iter().map(|column| column.slot));
+    walk(&mut plan.root, &mut slots, after, false);
     count_semi_joins(&mut plan.root, &mut slots);
     plan.slots = slots;
 }
@@ -46,10 +50,28 @@ fn count_semi_joins(op: &mut Op, slots: &mut u32) {
         let (except, except_ends, out) = (vec![], vec![], fresh(slots));
         *op = Op::CountEdges { input, from, step, except, except_ends, out };
     }
+    if let Op::Apply { input, plan, kind: ApplyKind::Anti } = op
+        && let Op::Expand { input: of_plan, from, into: false, .. } = &**plan
+        && is_outer_row(of_plan, *from)
+    {
+        let [input, plan] = [input, plan].map(|op| std::mem::replace(op, Box::new(Op::Argument)));
+        let out = fresh(slots);
+        let counted = Op::Bind { input, plan, out, kind: BindKind::Count };
+        let predicate = Expr::compare(Comparison::Equal, Expr::Slot(out), Expr::literal(0_i64));
+        *op = Op::Filter { input: Box::new(counted), predicate };
+    }
     op.children_mut().into_iter().for_each(|child| count_semi_joins(child, slots));
 }
 
-fn walk(op: &mut Op, slots: &mut u32) {
+/// `after`: the slots that are used after the operator. `stops`: whether rows stop before the last one.
+fn walk(op: &mut Op, slots: &mut u32, after: Live, stops: bool) {
+    if let Op::Distinct { input, by } = op
+        && !stops
+        && let Some(digested) = distinct(input, by, &after, slots)
+    {
+        **input = digested;
+        return;
+    }
     if let Op::Aggregate { input, keys, items } = op
         && let Some(chain) = chain(&*input)
     {
@@ -68,9 +90,35 @@ fn walk(op: &mut Op, slots: &mut u32) {
         }
         return;
     }
+    let stops = match op {
+        Op::Slice { limit, .. } => stops || limit.is_some(),
+        Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Eager { .. } => false,
+        _ => stops,
+    };
+    let before = step(op, after, false);
     if let Some(input) = op.children_mut().into_iter().next() {
-        walk(input, slots);
+        walk(input, slots, before, stops);
     }
+}
+
+/// Returns groups or ends of which the same distinct rows are made, if nothing but these is used later.
+fn distinct(input: &Op, by: &[Expr], after: &Live, slots: &mut u32) -> Option<Op> {
+    let chain = chain(input)?;
+    let slot_of = |expr: &Expr| match expr {
+        Expr::Slot(slot) => Some(*slot),
+        _ => None,
+    };
+    let columns: Vec<Slot> = by.iter().map(slot_of).collect::<Option<_>>()?;
+    if columns.is_empty() || after.slots().iter().any(|slot| !columns.contains(slot)) {
+        return None;
+    }
+    let keys: Vec<(Slot, Expr)> = columns.into_iter().zip(by.iter().cloned()).collect();
+    let aggregation = Aggregation { input, keys: &keys, items: &[] };
+    let Digested { input, keys, .. } = groups::digested(&chain, &aggregation, slots)
+        .or_else(|| ends::digested(&chain, &aggregation, slots))?;
+    let bindings: Vec<(Slot, Expr)> =
+        keys.into_iter().filter(|(slot, expr)| *expr != Expr::Slot(*slot)).collect();
+    Some(if bindings.is_empty() { input } else { Op::Let { input: Box::new(input), bindings } })
 }
 
 /// Whether an operator yields the outer rows, perhaps without those in which a vertex is null: these have no edges.

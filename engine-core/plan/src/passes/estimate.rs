@@ -204,6 +204,11 @@ impl<'k> Estimate<'k> {
         }
     }
 
+    /// Estimates the edges in a direction, with one of `edge_labels`, at a vertex with all `vertex_labels`.
+    pub fn degree(&self, direction: Direction, vertex_labels: &[Str], edge_labels: &[Str]) -> f64 {
+        sides(direction).map(|outgoing| self.mean_degree(vertex_labels, edge_labels, outgoing)).sum()
+    }
+
     /// Estimates the matches of one repetition of a quantified path pattern from one of its ends.
     fn repetition(&self, body: &PatternBody, from_left: bool) -> f64 {
         let mut op = Some(&body.plan);

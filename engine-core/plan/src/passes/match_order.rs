@@ -21,7 +21,8 @@ use crate::{
     Comparison, Expr, Function, Length, MatchPattern, Op, PatternBody, PatternEdge, PatternNode, Plan,
     ScanCondition, ScanFilter, Slot, Stopped,
 };
-use conditions::{Tested, is_operand, join, test_of};
+pub(super) use conditions::test_of;
+use conditions::{Tested, is_operand, join};
 use conjuncts::Conjuncts;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_types::{Direction, Str, Value};
@@ -302,7 +303,8 @@ impl<'a> Lowering<'a> {
                 tested(&found.key, &found.test);
             }
         }
-        Start { rows, work, ids: None }
+        let lesson = self.knowledge.lessons.map_or(1.0, |lessons| lessons.of_vertex(node.slot));
+        Start { rows: (rows * lesson).min(all), work, ids: None }
     }
 
     fn all_ready(&self, test: &ScanTest) -> bool {

@@ -9,11 +9,15 @@ pub mod eager;
 pub mod ends;
 mod estimate;
 pub mod keep;
+mod lessons;
 pub mod match_order;
+mod rows;
 #[cfg(test)]
 mod testing;
 mod trace;
 
+pub use lessons::{Judgement, Lessons};
+pub use rows::{EstimatedRows, shown_rows};
 pub use trace::Trace;
 
 use crate::{Limits, Plan, Stopped};
@@ -28,6 +32,8 @@ pub struct Knowledge<'a> {
     pub catalog: &'a dyn Catalog,
     /// Answers questions about single vertices; `None`: only the statistics are known.
     pub instances: Option<&'a dyn Instances>,
+    /// What earlier runs of the same text taught.
+    pub lessons: Option<&'a Lessons>,
     /// Limits of time and memory.
     pub limits: &'a Limits<'a>,
     /// Whether storage is on other machines, so that rows cost more than work.
@@ -145,7 +151,7 @@ const PASSES: [Pass; 9] = [
 /// };
 /// let (statistics, limits) = (Statistics::default(), Limits::none());
 /// let knowledge =
-///     Knowledge { statistics: &statistics, catalog: &Empty, instances: None, limits: &limits, is_far: false };
+///     Knowledge { statistics: &statistics, catalog: &Empty, instances: None, lessons: None, limits: &limits, is_far: false };
 /// // The scan reads the property beside the vertex.
 /// assert_eq!(
 ///     optimize(plan, &knowledge, |_, _| {})?.to_string(),

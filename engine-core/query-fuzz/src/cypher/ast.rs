@@ -23,6 +23,12 @@ pub enum Clause {
     Project(Projection),
     /// `UNWIND list AS name`
     Unwind(Expr, String),
+    /// `[OPTIONAL] CALL (imports) { query }`
+    #[allow(missing_docs, reason = "the text above names them")]
+    Call { optional: bool, imports: Vec<String>, query: Query },
+    /// `CALL procedure() YIELD column AS name`
+    #[allow(missing_docs, reason = "the text above names them")]
+    Procedure { procedure: Procedure, name: String },
     /// `CREATE …`
     Create(Vec<Pattern>),
     /// `MERGE … ON CREATE SET … ON MATCH SET …`
@@ -37,6 +43,15 @@ pub enum Clause {
     /// `[DETACH] DELETE variable`
     #[allow(missing_docs, reason = "the text above names them")]
     Delete { detach: bool, name: String },
+}
+
+/// A procedure whose rows the graph determines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Procedure {
+    /// `db.labels()`
+    Labels,
+    /// `db.relationshipTypes()`
+    Types,
 }
 
 /// What `SET` sets.
@@ -197,7 +212,11 @@ impl Clause {
     /// Whether the clause changes the graph.
     #[must_use]
     pub fn writes(&self) -> bool {
-        !matches!(self, Self::Match { .. } | Self::Project(_) | Self::Unwind(..))
+        match self {
+            Self::Match { .. } | Self::Project(_) | Self::Unwind(..) | Self::Procedure { .. } => false,
+            Self::Call { query, .. } => query.writes(),
+            _ => true,
+        }
     }
 }
 
@@ -318,6 +337,17 @@ impl fmt::Display for Clause {
             }
             Self::Project(projection) => write!(f, "WITH {projection}"),
             Self::Unwind(list, name) => write!(f, "UNWIND {list} AS {name}"),
+            Self::Call { optional, imports, query } => {
+                let imports =
+                    if imports.is_empty() { String::new() } else { format!("({}) ", imports.join(", ")) };
+                write!(f, "{}CALL {imports}{{ {query} }}", if *optional { "OPTIONAL " } else { "" })
+            }
+            Self::Procedure { procedure: Procedure::Labels, name } => {
+                write!(f, "CALL db.labels() YIELD label AS {name}")
+            }
+            Self::Procedure { procedure: Procedure::Types, name } => {
+                write!(f, "CALL db.relationshipTypes() YIELD relationshipType AS {name}")
+            }
             Self::Create(patterns) => write!(f, "CREATE {}", join(patterns, ", ")),
             Self::Merge { pattern, on_create, on_match } => {
                 write!(f, "MERGE {pattern}")?;

@@ -2,13 +2,13 @@
 //!
 //! Nothing is clever: a clause reads all rows of the clause before it, and a pattern tries every node and every edge.
 
-use super::ast::{Clause, Expr, Pattern, Projection, Query, SetItem};
+use super::ast::{Clause, Expr, Pattern, Procedure, Projection, Query, SetItem};
 use super::matching::Matcher;
 use crate::graph::{Edge, Graph, Node};
 use crate::value::{Val, compare, equals, group_by, order};
 use crate::{Budget, Stop};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables with their values.
 pub type Row = BTreeMap<String, Val>;
@@ -19,13 +19,22 @@ pub type Row = BTreeMap<String, Val>;
 ///
 /// The query is wrong, or takes too many steps.
 pub fn run(query: &Query, graph: &mut Graph) -> Result<Vec<Vec<Val>>, Stop> {
-    let budget = Budget::default();
-    let mut answers = vec![];
+    let (_, answers) = answer(query, &Row::new(), graph, &Budget::default())?;
+    Ok(answers)
+}
+
+/// Returns the columns and the rows of a query that sees the variables of a row.
+fn answer(
+    query: &Query,
+    outer: &Row,
+    graph: &mut Graph,
+    budget: &Budget,
+) -> Result<(Vec<String>, Vec<Vec<Val>>), Stop> {
+    let (mut answers, mut columns) = (vec![], vec![]);
     for part in &query.parts {
-        let mut rows = vec![Row::new()];
-        let mut columns = vec![];
+        let mut rows = vec![outer.clone()];
         for clause in part {
-            rows = run_clause(clause, rows, graph, &budget)?;
+            rows = run_clause(clause, rows, graph, budget)?;
             columns = match clause {
                 Clause::Project(body) => body.items.iter().map(|(_, name)| name.clone()).collect(),
                 _ => vec![],
@@ -37,9 +46,47 @@ pub fn run(query: &Query, graph: &mut Graph) -> Result<Vec<Vec<Val>>, Stop> {
     }
     if query.parts.len() > 1 && !query.all {
         let groups = group_by(answers.into_iter().map(|row| (row, ())));
-        return Ok(groups.into_keys().map(|key| key.0).collect());
+        answers = groups.into_keys().map(|key| key.0).collect();
     }
-    Ok(answers)
+    Ok((columns, answers))
+}
+
+/// Returns the rows of a subquery beside each row.
+fn call(
+    (optional, imports, query): (bool, &[String], &Query),
+    rows: Vec<Row>,
+    graph: &mut Graph,
+    budget: &Budget,
+) -> Result<Vec<Row>, Stop> {
+    let mut out = vec![];
+    for row in rows {
+        let imported = imports.iter().map(|name| Ok((name.clone(), named(&row, name)?)));
+        let (columns, mut answers) = answer(query, &imported.collect::<Result<Row, Stop>>()?, graph, budget)?;
+        if columns.is_empty() {
+            // It only writes.
+            out.push(row);
+            continue;
+        }
+        if answers.is_empty() && optional {
+            answers.push(vec![Val::Null; columns.len()]);
+        }
+        for answer in answers {
+            let mut row = row.clone();
+            row.extend(columns.iter().cloned().zip(answer));
+            out.push(row);
+        }
+        budget.rows(out.len())?;
+    }
+    Ok(out)
+}
+
+/// Returns the rows of a procedure.
+fn yielded(procedure: Procedure, graph: &Graph) -> Vec<Val> {
+    let all: BTreeSet<&String> = match procedure {
+        Procedure::Labels => graph.nodes.iter().flatten().flat_map(|node| &node.labels).collect(),
+        Procedure::Types => graph.edges.iter().flatten().map(|edge| &edge.kind).collect(),
+    };
+    all.into_iter().map(|name| Val::Str(name.clone())).collect()
 }
 
 fn run_clause(clause: &Clause, rows: Vec<Row>, graph: &mut Graph, budget: &Budget) -> Result<Vec<Row>, Stop> {
@@ -74,6 +121,20 @@ fn run_clause(clause: &Clause, rows: Vec<Row>, graph: &mut Graph, budget: &Budge
                     row.insert(name.clone(), item);
                     out.push(row);
                 }
+                budget.rows(out.len())?;
+            }
+        }
+        Clause::Call { optional, imports, query } => {
+            return call((*optional, imports, query), rows, graph, budget);
+        }
+        Clause::Procedure { procedure, name } => {
+            let values = yielded(*procedure, graph);
+            for row in rows {
+                out.extend(values.iter().map(|value| {
+                    let mut row = row.clone();
+                    row.insert(name.clone(), value.clone());
+                    row
+                }));
                 budget.rows(out.len())?;
             }
         }

@@ -1,5 +1,7 @@
 //! Draws queries. Every expression has the type that its place needs, so that both sides answer instead of refusing.
 
+mod calls;
+
 use super::ast::{
     Clause, Direction, EdgePattern, Expr, Group, NodePattern, Pattern, Projection, Query, SetItem,
 };
@@ -33,6 +35,8 @@ pub struct Generator<'a> {
     names: usize,
     /// How deep subqueries may still nest.
     subqueries: usize,
+    /// Whether subqueries and procedures may be called.
+    calls: bool,
     /// Largest number of edges of a pattern, and of a variable part of it; none if the graph is small.
     longest: Option<usize>,
 }
@@ -40,7 +44,7 @@ pub struct Generator<'a> {
 impl<'a> Generator<'a> {
     /// Makes a generator.
     pub fn new(rng: &'a mut ChaCha8Rng) -> Self {
-        Self { rng, scope: vec![], names: 0, subqueries: 1, longest: None }
+        Self { rng, scope: vec![], names: 0, subqueries: 1, calls: true, longest: None }
     }
 
     /// Draws a query that reads.
@@ -77,7 +81,17 @@ impl<'a> Generator<'a> {
             clauses.push(self.unwind());
         }
         for _ in 0..self.rng.random_range(1..3) {
+            let outer = self.scope.clone();
             if let Some(clause) = self.update() {
+                let may_call = !outer.is_empty() && !matches!(clause, Clause::Delete { .. });
+                if may_call && self.coin(0.15) {
+                    if clauses.last().is_some_and(Clause::writes) {
+                        let all = outer.iter().map(|(name, _)| (Expr::Name(name.clone()), name.clone()));
+                        clauses.push(Clause::Project(Projection::new(all.collect())));
+                    }
+                    clauses.push(self.writing_call(clause, outer));
+                    continue;
+                }
                 let deletes = matches!(clause, Clause::Delete { .. });
                 clauses.push(clause);
                 if deletes {
@@ -128,6 +142,10 @@ impl<'a> Generator<'a> {
     fn part_before_return(&mut self) -> Vec<Clause> {
         let mut clauses = vec![if self.coin(0.85) { self.matching(false) } else { self.unwind() }];
         for _ in 0..self.rng.random_range(0..3) {
+            if self.calls && self.coin(0.15) {
+                clauses.push(self.call());
+                continue;
+            }
             clauses.push(match self.rng.random_range(0..10) {
                 0..=2 => self.matching(true),
                 3..=4 => self.matching(false),
@@ -201,8 +219,8 @@ impl<'a> Generator<'a> {
             patterns.push(pattern);
         }
         if let [Pattern { shortest, steps, .. }] = &mut patterns[..]
-            && matches!(&steps[..], [(edge, _)] if edge.group.is_some())
-            && self.coin(0.5)
+            && steps.iter().all(|(edge, _)| edge.range.is_none() || edge.group.is_some())
+            && self.coin(if steps.iter().any(|(edge, _)| edge.group.is_some()) { 0.5 } else { 0.05 })
         {
             *shortest = Some(self.rng.random_range(1..3));
         }

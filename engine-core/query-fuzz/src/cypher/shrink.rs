@@ -61,6 +61,16 @@ fn smaller_clause(clause: &Clause) -> Vec<Clause> {
         Clause::Unwind(list, name) => {
             smaller_expr(list).into_iter().map(|list| Clause::Unwind(list, name.clone())).collect()
         }
+        Clause::Call { optional, imports, query } => {
+            let mut out: Vec<Clause> = smaller(query)
+                .into_iter()
+                .map(|query| Clause::Call { optional: *optional, imports: imports.clone(), query })
+                .collect();
+            if *optional {
+                out.push(Clause::Call { optional: false, imports: imports.clone(), query: query.clone() });
+            }
+            out
+        }
         Clause::Create(patterns) => {
             smaller_list(patterns, 1, smaller_pattern).into_iter().map(Clause::Create).collect()
         }

@@ -1,9 +1,10 @@
 //! Groups of vertices by their properties.
+//!
+//! Numbers, sums, least and greatest values of properties are computed by storage. For a key or an argument that is computed
+//! from properties, these properties are keys of the groups: it is computed once for each group. Any other aggregate, such
+//! as `collect`, takes each group as often as it has rows.
 
-use super::{
-    Aggregation, Chain, Digested, avoids, counters, fresh, ignores_repeats, is_product, item, product,
-    unless_null,
-};
+use super::{Aggregation, Chain, Digested, avoids, counters, fresh, is_product, item, product, unless_null};
 use crate::{
     AggregateItem, AggregateKind, CountStep, Digest, DigestItem, EdgeStep, Expr, Op, ScanColumn, ScanFilter,
     Slot,
@@ -169,6 +170,8 @@ struct Grouping<'g, 'p> {
     /// Slots that operators below the aggregation bind to other expressions.
     bindings: Vec<(Slot, Expr)>,
     counters: Vec<Slot>,
+    /// Slots below the aggregation of which groups know nothing.
+    hidden: Vec<Slot>,
     keys: Vec<(Slot, Str)>,
     results: Vec<(Slot, DigestItem)>,
     /// What the slots of the digest are for a single row.
@@ -188,8 +191,12 @@ impl<'g, 'p> Grouping<'g, 'p> {
             _ => vec![],
         });
         let (bindings, counters) = (bindings.collect(), counters(&chain.above));
+        let expand = chain.expand.iter().flat_map(|expand| [expand.edge, expand.to]).flatten();
+        let columns = chain.columns.iter().map(|column| column.slot);
+        let hidden =
+            expand.chain(columns).chain([chain.vertex, center.vertex]).chain(counters.clone()).collect();
         let (keys, results, of_row) = (vec![], vec![], vec![]);
-        Self { center, aggregation, bindings, counters, keys, results, of_row, slots }
+        Self { center, aggregation, bindings, counters, hidden, keys, results, of_row, slots }
     }
 
     fn digested(mut self) -> Option<Digested> {
@@ -207,7 +214,9 @@ impl<'g, 'p> Grouping<'g, 'p> {
             steps: steps.clone(),
             distinct: *distinct,
         };
-        let rows = Op::Let { input: Box::new(input.clone()), bindings: self.of_row };
+        let mut input = input.clone();
+        without_keeps(&mut input);
+        let rows = Op::Let { input: Box::new(input), bindings: self.of_row };
         let (filter, rows) = (filter.clone(), Box::new(rows));
         let input = Op::DigestScan { input: Box::new(Op::Argument), filter, digest, rows };
         Some(Digested { input, keys, items })
@@ -243,16 +252,85 @@ impl<'g, 'p> Grouping<'g, 'p> {
         }
     }
 
-    /// Makes an expression a key of the digest. Returns the slot of the key.
+    /// Makes an expression a key of the digest, or the properties of which it is computed. Returns the expression over the
+    /// slots of the keys.
     fn key(&mut self, expr: &Expr) -> Option<Expr> {
-        let property = self.property(expr)?;
+        if let Some(property) = self.property(expr) {
+            return Some(self.key_of(property, expr));
+        }
+        if expr.is_random() {
+            return None;
+        }
+        let mut computed = expr.clone();
+        self.replace(&mut computed, self.bindings.len())?;
+        let is_known = avoids(&computed, &self.hidden)
+            && self.bindings.iter().all(|(slot, _)| avoids(&computed, &[*slot]));
+        is_known.then_some(computed)
+    }
+
+    /// Puts slots of keys in place of the properties in an expression above the first bindings. `None`: it uses something
+    /// else of the rows.
+    fn replace(&mut self, expr: &mut Expr, bindings: usize) -> Option<()> {
+        if let Some(property) = self.property_before(expr, bindings) {
+            // Above all bindings, a slot may have another meaning.
+            let of_row = match self.column_of(&property) {
+                Some(slot) => Expr::Slot(slot),
+                None => Expr::Property(Box::new(Expr::Slot(self.center.vertex)), property.clone()),
+            };
+            *expr = self.key_of(property, &of_row);
+            return Some(());
+        }
+        if let Expr::Slot(slot) = expr {
+            if let Some(at) = self.bindings[..bindings].iter().rposition(|(bound, _)| bound == slot) {
+                *expr = self.bindings[at].1.clone();
+                return self.replace(expr, at);
+            }
+            return (!self.hidden.contains(slot)).then_some(());
+        }
+        expr.children_mut().into_iter().try_for_each(|inner| self.replace(inner, bindings))
+    }
+
+    /// Returns the slot to which the scan binds a property.
+    fn column_of(&self, property: &Str) -> Option<Slot> {
+        let mut columns = self.center.columns.iter();
+        columns.find(|column| column.key == *property && !column.each).map(|column| column.slot)
+    }
+
+    /// Makes a property a key of the digest; `expr` is it in a row.
+    fn key_of(&mut self, property: Str, expr: &Expr) -> Expr {
         if let Some((slot, _)) = self.keys.iter().find(|(_, known)| *known == property) {
-            return Some(Expr::Slot(*slot));
+            return Expr::Slot(*slot);
         }
         let slot = fresh(self.slots);
         self.keys.push((slot, property));
         self.of_row.push((slot, expr.clone()));
-        Some(Expr::Slot(slot))
+        Expr::Slot(slot)
+    }
+
+    /// Returns the aggregate that takes each group as often as it has rows.
+    fn weighted(&mut self, of_rows: &AggregateItem) -> Option<AggregateItem> {
+        use AggregateKind as Kind;
+        let ignores_weight = of_rows.distinct || matches!(of_rows.kind, Kind::Min | Kind::Max);
+        let takes_weight = matches!(
+            of_rows.kind,
+            Kind::Count
+                | Kind::Sum
+                | Kind::Average
+                | Kind::Collect
+                | Kind::StdDev
+                | Kind::StdDevP
+                | Kind::PercentileCont
+                | Kind::PercentileDisc
+        );
+        let takes_rows = ignores_weight || takes_weight && self.counters.is_empty();
+        if of_rows.weighted || !takes_rows {
+            return None;
+        }
+        let mut args = of_rows.args.iter().map(|arg| self.key(arg)).collect::<Option<Vec<_>>>()?;
+        if !ignores_weight {
+            args.push(self.result(DigestItem::Rows, self.rows()));
+        }
+        Some(AggregateItem { args, weighted: !ignores_weight, ..of_rows.clone() })
     }
 
     /// Adds a result, which is `of_row` for a single row. Returns its slot.
@@ -282,16 +360,15 @@ impl<'g, 'p> Grouping<'g, 'p> {
             let rows = self.result(DigestItem::Rows, self.rows());
             return Some(item(of_rows, Kind::Sum, vec![rows]));
         }
-        let [arg] = &of_rows.args[..] else { return None };
+        let [arg] = &of_rows.args[..] else { return self.weighted(of_rows) };
         if !self.counters.is_empty() && !avoids(arg, &self.counters) {
             return None;
         }
         let is_extreme = matches!(of_rows.kind, Kind::Min | Kind::Max);
         if of_rows.distinct && !is_extreme {
-            let key = ignores_repeats(of_rows).then(|| self.key(arg))??;
-            return Some(AggregateItem { args: vec![key], ..of_rows.clone() });
+            return self.weighted(of_rows);
         }
-        let key = self.property(arg)?;
+        let Some(key) = self.property(arg) else { return self.weighted(of_rows) };
         let (rows, is_sole) = (self.rows(), self.center.steps.is_empty());
         Some(match of_rows.kind {
             Kind::Count => {
@@ -315,7 +392,17 @@ impl<'g, 'p> Grouping<'g, 'p> {
                 let greatest = self.result(DigestItem::Max(key), arg.clone());
                 item(of_rows, Kind::Max, vec![greatest])
             }
-            _ => return None,
+            _ => return self.weighted(of_rows),
         })
+    }
+}
+
+/// Removes operators that only unbind slots.
+fn without_keeps(op: &mut Op) {
+    while let Op::Keep { input, .. } = op {
+        *op = std::mem::replace(&mut **input, Op::Argument);
+    }
+    if let Some(input) = op.children_mut().into_iter().next() {
+        without_keeps(input);
     }
 }

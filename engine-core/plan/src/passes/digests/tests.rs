@@ -61,19 +61,56 @@ fn properties_of_the_scan_are_grouped_and_combined() {
     let mean = of(AggregateKind::Average, x());
     assert!(mean.contains("[$21 = sum of x, $22 = values of x]"), "{mean}");
     assert!(mean.contains("AverageOfSums($21, $22)"), "{mean}");
-    for (kind, args) in [
-        (AggregateKind::Collect, x()),
-        (AggregateKind::StdDev, x()),
-        (
-            AggregateKind::Sum,
-            vec![Expr::Arithmetic(Arithmetic::Add, Box::new(x()[0].clone()), Box::new(x()[0].clone()))],
-        ),
+    // Others take each group as often as it has rows.
+    let twice = Expr::Arithmetic(Arithmetic::Add, Box::new(x()[0].clone()), Box::new(x()[0].clone()));
+    for (kind, arg, expected) in [
+        (AggregateKind::Collect, x()[0].clone(), "Collect($21) times $22"),
+        (AggregateKind::StdDev, x()[0].clone(), "StdDev($21) times $22"),
+        (AggregateKind::Sum, twice.clone(), "Sum(($21 + $21)) times $22"),
+        (AggregateKind::Max, twice, "Max(($21 + $21))"),
     ] {
-        assert!(!of(kind, args).contains("in storage"), "{kind:?}");
+        let text = of(kind, vec![arg]);
+        assert!(text.contains("in storage :A by [$20 = city, $21 = x] to [$22 = rows]"), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+    // What groups do not know, or what differs each time.
+    for arg in [Expr::Slot(Slot(0)), Expr::Call(crate::Function::Rand, vec![])] {
+        let text = of(AggregateKind::Collect, vec![arg]);
+        assert!(!text.contains("in storage"), "{text}");
     }
     // Storage counts the vertices of a scan already.
     let counted = aggregate(scan(labelled(), &[]), &[], AggregateKind::CountRows, vec![]);
     assert!(!counted.contains("group vertices"), "{counted}");
+}
+
+#[test]
+fn distinct_rows_are_groups() {
+    let distinct = |bindings: Vec<(Slot, Expr)>, by: &[u32], used: &[u32], limit: bool| {
+        let input = scan(labelled(), &[("city", 5), ("x", 6)]);
+        let input = Op::Keep { input: Box::new(input), slots: vec![Slot(5), Slot(6)] };
+        let input = Op::Let { input: Box::new(input), bindings };
+        let by = by.iter().map(|slot| Expr::Slot(Slot(*slot))).collect();
+        let mut root = Op::Distinct { input: Box::new(input), by };
+        if limit {
+            root = Op::Slice { input: Box::new(root), skip: None, limit: Some(Expr::literal(3_i64)) };
+        }
+        let column = |slot: &u32| Column { name: "c".into(), slot: Slot(*slot) };
+        let mut plan = Plan { root, slots: 20, columns: used.iter().map(column).collect(), timeout: None };
+        run(&mut plan);
+        plan.to_string()
+    };
+    let twice =
+        || Expr::Arithmetic(Arithmetic::Add, Box::new(Expr::Slot(Slot(6))), Box::new(Expr::Slot(Slot(6))));
+    let bindings = || vec![(Slot(7), Expr::Slot(Slot(5))), (Slot(8), twice())];
+    let text = distinct(bindings(), &[7, 8], &[7, 8], false);
+    assert!(
+        text.starts_with("group vertices in storage :A by [$20 = city, $21 = x] to [$22 = rows]"),
+        "{text}"
+    );
+    assert!(text.contains("let $7 = $20, $8 = ($21 + $21)\ndistinct [$7, $8]"), "{text}");
+    // Another slot is used later, or few rows are.
+    assert!(!distinct(bindings(), &[7], &[7, 8], false).contains("in storage"));
+    assert!(!distinct(bindings(), &[7, 8], &[7, 8], true).contains("in storage"));
 }
 
 #[test]
@@ -158,7 +195,9 @@ fn one_edge_is_as_good_as_its_number() {
     let step = || testing::expand(Op::Argument, 0, 1, 2, false);
     let text = joined(step(), ApplyKind::Semi);
     assert_eq!(text, "scan vertices $0 :A\ncount edges $20 of $0 -[X]->\n");
-    assert!(joined(step(), ApplyKind::Anti).contains("apply anti"));
+    let text = joined(step(), ApplyKind::Anti);
+    assert!(text.contains("$20 = 0") && !text.contains("apply anti"), "{text}");
+    assert!(joined(testing::unused(step(), 1, &[3]), ApplyKind::Anti).contains("apply anti"));
     assert!(joined(testing::unused(step(), 1, &[3]), ApplyKind::Semi).contains("apply semi"));
     assert!(joined(testing::expand(Op::Argument, 0, 1, 2, true), ApplyKind::Semi).contains("apply semi"));
 }

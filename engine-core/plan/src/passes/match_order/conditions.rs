@@ -5,7 +5,7 @@ use crate::{Comparison, Expr, Function, ScanCondition, Slot};
 use tidegraph_types::{Str, Value};
 
 /// A condition as a test that storage can make.
-pub(super) struct Tested {
+pub(in crate::passes) struct Tested {
     pub key: Str,
     pub test: ScanTest,
     /// `None`: a filter must follow. `Some`: the test is exact, so no filter need follow. `Some(true)`: the value that
@@ -15,7 +15,7 @@ pub(super) struct Tested {
 }
 
 /// Returns a condition as a test of the vertex that a scan binds to `slot`.
-pub(super) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> {
+pub(in crate::passes) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> {
     let tested = |key, test| Some(Tested { key, test, exact: Some(true) });
     match conjunct {
         Expr::Compare(comparison, a, b) => {

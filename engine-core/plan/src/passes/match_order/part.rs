@@ -103,11 +103,17 @@ impl Lowering<'_> {
             let from = if from_left { edge.left } else { edge.right };
             estimate.fan_out(edge, from_left, &self.nodes, self.named[from].as_deref())
         });
+        let slots = [edge.left, edge.right].map(|end| self.nodes[end].slot);
+        let lessons = [(slots[0], slots[1]), (slots[1], slots[0])]
+            .map(|(from, to)| self.knowledge.lessons.map_or(1.0, |lessons| lessons.of_edge(from, to)));
+        // Whichever end it was followed from, the rows were those of both.
+        let [of_left, of_right] = lessons;
+        let lesson = if of_left == 1.0 { of_right } else { of_left };
         let conditions = edge.properties.len() + self.conjuncts.of(edge.slot).count();
         Edge {
             ends: [edge.left, edge.right].map(|end| numbers.get(&end).copied().unwrap_or_default()),
-            fan,
-            chance: estimate.chance(edge, fan) * EDGE_CONDITION.powi(conditions.min(3) as i32),
+            fan: [fan[0] * of_left, fan[1] * of_right],
+            chance: estimate.chance(edge, fan) * lesson * EDGE_CONDITION.powi(conditions.min(3) as i32),
             spread: [true, false].map(|at_left| estimate.spread(edge, at_left, &self.nodes)),
             labels: edge.labels.clone(),
             is_plain: edge.length.is_none() && edge.body.is_none() && edge.shortest.is_none() && !edge.bound,

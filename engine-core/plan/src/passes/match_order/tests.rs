@@ -51,6 +51,7 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
             statistics: &statistics,
             catalog: &catalog,
             instances: None,
+            lessons: None,
             limits: &Limits::none(),
             is_far: false,
         },
@@ -187,6 +188,7 @@ fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
             statistics: &statistics,
             catalog: &catalog,
             instances: Some(&instances),
+            lessons: None,
             limits: &Limits::none(),
             is_far: false,
         };
@@ -346,6 +348,7 @@ fn estimates_follow_sets_values_and_degrees() {
         statistics: &statistics,
         catalog: &catalog,
         instances: None,
+        lessons: None,
         limits: &Limits::none(),
         is_far: false,
     };
