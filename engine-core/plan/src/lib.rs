@@ -37,8 +37,8 @@ pub use expr::{
 };
 pub use limits::{Limits, Stopped};
 pub use op::{
-    AggregateItem, ApplyKind, Arm, BindKind, Branch, Column, CountChoices, CountStep, Digest, DigestItem,
-    EdgeStep, Op, Plan, PropertyAssignment, RepeatTest, ScanColumn, ScanCondition, ScanFilter, ScanTest,
+    AggregateItem, ApplyKind, Arm, BindKind, Branch, Collected, Column, CountChoices, CountStep, Digest, DigestItem,
+    EdgeStep, Op, Plan, PropertyAssignment, Register, RepeatTest, ScanColumn, ScanCondition, ScanFilter, ScanTest,
     Slot, SortKey, TotalOrder,
 };
 pub use pattern::{

@@ -79,7 +79,12 @@ impl Gathers {
         while let Some(now) = op {
             let needs_all = matches!(
                 now,
-                Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Slice { .. }
+                Op::Aggregate { .. }
+                    | Op::Sort { .. }
+                    | Op::Top { .. }
+                    | Op::Tail { .. }
+                    | Op::Slice { .. }
+                    | Op::Collect { eager: true, .. }
             );
             if needs_all {
                 return Self::All;

@@ -131,7 +131,12 @@ fn insert(op: &mut Op) -> Since {
     let write = op.writes_itself().then(|| Write::of(op));
     let is_barrier = matches!(
         op,
-        Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Eager { .. } | Op::Tail { .. }
+        Op::Aggregate { .. }
+            | Op::Sort { .. }
+            | Op::Top { .. }
+            | Op::Eager { .. }
+            | Op::Collect { eager: true, .. }
+            | Op::Tail { .. }
     ) && !own_writes;
     let mut children = op.children_mut().into_iter();
     let Some(input) = children.next() else { return Since::default() };
