@@ -42,9 +42,18 @@ impl Compiler {
                 let key = self.slot_of(flow, key.expr);
                 let entry = call(Function::MapGet, vec![Expr::Slot(cur), Expr::Slot(key)]);
                 let out = self.or_fresh(dest);
-                let value = self.computed_label(flow, pop, key, entry);
+                let mut value = self.computed_label(flow, pop, key, entry);
+                let mut test = Expr::IsBound(out);
+                if let [by] = self.bys(cursor.take_all(StepName::By))?.as_slice()
+                    && !matches!(by, By::Identity)
+                {
+                    let selected = self.slot_of(flow, value);
+                    flow.filter(Expr::IsBound(selected));
+                    value = self.by_value(flow, by, Expr::Slot(selected), ObjectKind::Unknown)?.expr;
+                    test = not(is_null(Expr::Slot(out)));
+                }
                 flow.bind(out, value);
-                flow.filter(Expr::IsBound(out));
+                flow.filter(test);
                 flow.set_current(out, ObjectKind::Unknown);
                 Ok(())
             }
