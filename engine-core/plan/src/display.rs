@@ -2,9 +2,9 @@
 
 use crate::op::ScanTest;
 use crate::{
-    ApplyKind, Arithmetic, Arm, BindKind, Collected, Comparison, CountStep, Digest, DigestItem, EdgeStep, Expr, Length,
-    Op, Plan, PropertyAssignment, Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection, Shortest,
-    Signature, Slot, SortKey,
+    ApplyKind, Arithmetic, Arm, BindKind, Collected, Comparison, CountStep, Digest, DigestItem, EdgeStep,
+    Expr, Length, Op, Plan, PropertyAssignment, Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection,
+    Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;

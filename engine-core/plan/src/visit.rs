@@ -296,7 +296,8 @@ impl Op {
     #[must_use]
     pub fn is_random(&self) -> bool {
         matches!(self, Op::Collect { .. })
-            || self.exprs().into_iter().any(Expr::is_random) || self.children().into_iter().any(Op::is_random)
+            || self.exprs().into_iter().any(Expr::is_random)
+            || self.children().into_iter().any(Op::is_random)
     }
 }
 

@@ -73,9 +73,7 @@ fn values(expr: &Expr, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<Value>> {
 fn change(register: Register, what: &Collected, values: Vec<Value>, ctx: &Context<'_>) -> Result<()> {
     let registers = &ctx.registers;
     match what {
-        Collected::Start(_) => {
-            values.into_iter().try_for_each(|value| registers.set(register, value, ctx))
-        }
+        Collected::Start(_) => values.into_iter().try_for_each(|value| registers.set(register, value, ctx)),
         Collected::Item(_) if values.is_empty() => Ok(()),
         Collected::Item(_) => registers.extend(register, values, ctx),
         Collected::Joined(operator, _) => values.iter().try_for_each(|value| {

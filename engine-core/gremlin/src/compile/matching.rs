@@ -57,7 +57,10 @@ impl<'a, 't> Pattern<'a, 't> {
             }
             _ => Err(Fault::syntax(
                 first.at,
-                format!("a pattern of match() begins with as(), where(), not(), and() or or(), not {}()", first.name),
+                format!(
+                    "a pattern of match() begins with as(), where(), not(), and() or or(), not {}()",
+                    first.name
+                ),
             )),
         }
     }
@@ -98,9 +101,9 @@ impl<'a, 't> Pattern<'a, 't> {
                 reads.iter().all(|name| flow.label(name).is_some() || !variables.contains(name))
             }
             Self::All(parts) => parts.iter().any(|part| part.is_ready(flow, variables)),
-            Self::Any { branches, .. } => branches
-                .iter()
-                .all(|parts| parts.iter().any(|part| part.is_ready(flow, variables))),
+            Self::Any { branches, .. } => {
+                branches.iter().all(|parts| parts.iter().any(|part| part.is_ready(flow, variables)))
+            }
         }
     }
 
@@ -128,7 +131,9 @@ fn names_of(steps: &[Step<'_>], names: &mut Vec<Str>) {
     for step in steps {
         for arg in &step.args {
             match &arg.kind {
-                ArgKind::Text(name) if matches!(step.name, StepName::As | StepName::Where | StepName::Select) => {
+                ArgKind::Text(name)
+                    if matches!(step.name, StepName::As | StepName::Where | StepName::Select) =>
+                {
                     names.push(name.clone());
                 }
                 ArgKind::Predicate(predicate) if step.name == StepName::Where => {
@@ -203,11 +208,8 @@ impl Compiler {
 
     /// Gives the current object a name.
     fn name_current(&mut self, flow: &mut Flow, name: &Str, at: usize) -> Result<()> {
-        let label = Step {
-            at,
-            name: StepName::As,
-            args: vec![Arg { at, kind: ArgKind::Text(name.clone()) }],
-        };
+        let label =
+            Step { at, name: StepName::As, args: vec![Arg { at, kind: ArgKind::Text(name.clone()) }] };
         let steps = [label];
         let cursor = Cursor { steps: &steps, next: 1, dest: None, labelled: 0 };
         self.name(flow, &cursor, &steps[0], 0)
@@ -223,7 +225,10 @@ impl Compiler {
             let ready = left.iter().enumerate().filter(|(_, pattern)| pattern.is_ready(flow, variables));
             let Some((next, _)) = ready.min_by_key(|(index, pattern)| (pattern.rank(flow), *index)) else {
                 let at = left.first().map_or(0, Pattern::at);
-                return Err(Fault::syntax(at, "no pattern of match() binds the variables of this one".into()));
+                return Err(Fault::syntax(
+                    at,
+                    "no pattern of match() binds the variables of this one".into(),
+                ));
             };
             match left.remove(next) {
                 Pattern::Walk { at, start, steps, end } => {

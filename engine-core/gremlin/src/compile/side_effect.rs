@@ -444,7 +444,9 @@ impl Compiler {
         for name in &names {
             let groups = self.side_effects.get(name).and_then(|side| side.groups.clone());
             values.push(match groups {
-                None => self.side(name, step.at)?.unwrap_or((Expr::Literal(Value::Null), ObjectKind::Unknown)),
+                None => {
+                    self.side(name, step.at)?.unwrap_or((Expr::Literal(Value::Null), ObjectKind::Unknown))
+                }
                 Some((plan, result)) => {
                     let out = self.fresh();
                     let kind = BindKind::First(result);
