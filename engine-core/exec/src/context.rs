@@ -6,6 +6,7 @@
 //! What must never happen: this crate reads a clock or draws a random number itself. The caller provides both, so that
 //! a simulation can control them.
 
+use crate::registers::Registers;
 use crate::{Error, Reservation, Result, View};
 use jiff::Timestamp;
 use std::cell::Cell;
@@ -255,6 +256,8 @@ pub struct Context<'a> {
     ahead_bytes: Cell<usize>,
     /// Steps of work since the last check of the interrupt.
     steps: Cell<usize>,
+    /// The registers of the request.
+    pub(crate) registers: Registers,
 }
 
 /// Steps of work between two checks of the interrupt: well below a millisecond.
@@ -299,6 +302,7 @@ impl<'a> Context<'a> {
             ahead,
             ahead_bytes,
             steps,
+            registers: Registers::default(),
         }
     }
 

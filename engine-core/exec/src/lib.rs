@@ -21,6 +21,7 @@ mod op;
 mod pool;
 mod procedure;
 mod profile;
+mod registers;
 mod spill;
 pub mod value;
 pub mod view;

@@ -2,9 +2,9 @@
 
 use crate::op::ScanTest;
 use crate::{
-    ApplyKind, Arithmetic, Arm, BindKind, Comparison, CountStep, Digest, DigestItem, EdgeStep, Expr, Length,
-    Op, Plan, PropertyAssignment, Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection, Shortest,
-    Signature, Slot, SortKey,
+    ApplyKind, Arithmetic, Arm, BindKind, Collected, Comparison, CountStep, Digest, DigestItem, EdgeStep,
+    Expr, Length, Op, Plan, PropertyAssignment, Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection,
+    Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
@@ -392,6 +392,19 @@ fn describe(op: &Op) -> String {
         }
         Op::Tail { count, .. } => format!("tail {count}"),
         Op::Eager { .. } => "eager".into(),
+        Op::Each { by, .. } if by.is_empty() => "each".into(),
+        Op::Each { by, .. } => format!("each [{}]", slots(by)),
+        Op::Collect { register, what, eager, .. } => {
+            let what = match what {
+                Collected::Start(value) => format!("start {value}"),
+                Collected::Item(value) => format!("item {value}"),
+                Collected::Joined(operator, value) => format!("{operator:?} {value}"),
+                Collected::Replace(value) => format!("list of {value}"),
+                Collected::Count(key) => format!("count {key}"),
+                Collected::Group { key, value } => format!("group {key}: {value}"),
+            };
+            format!("collect {register} {what}{}", if *eager { " of all rows" } else { "" })
+        }
         Op::Bulk { by, weight, over_rounds, .. } => {
             let weight = weight.map(|weight| format!(" with weight {weight}")).unwrap_or_default();
             let rounds = if *over_rounds { " over all rounds" } else { "" };
@@ -543,6 +556,7 @@ impl Display for Expr {
             Expr::Literal(value) => write_value(value, f),
             Expr::Parameter(name) => write!(f, "@{name}"),
             Expr::Slot(slot) => write!(f, "{slot}"),
+            Expr::Register(register) => write!(f, "{register}"),
             Expr::Property(base, key) => write!(f, "{base}.{key}"),
             Expr::Index(base, index) => write!(f, "{base}[{index}]"),
             Expr::Slice(base, from, to) => {

@@ -1,7 +1,7 @@
 //! Expressions, which are computed for each row from its slots. They contain no plans: a subquery is bound to a slot
 //! before ([`crate::Op::Bind`]).
 
-use crate::{GremlinType, Slot, TypeTest};
+use crate::{GremlinType, Register, Slot, TypeTest};
 use tidegraph_types::{Str, Value};
 
 /// An expression.
@@ -13,6 +13,8 @@ pub enum Expr {
     Parameter(Str),
     /// The value of a slot.
     Slot(Slot),
+    /// The value of a register as it is now; unbound if no row has set it.
+    Register(Register),
     /// `base.key`. For an element, its property (null if absent, the value, or a list of several values), or its id if
     /// the key is `~id`. For a map, the entry or null. For null, null. For any other value, a type error.
     Property(Box<Expr>, Str),
@@ -213,6 +215,9 @@ pub enum Function {
     PathIsSimple,
     /// Whether no object occurs in the path twice, except that its last vertex may be its first.
     PathIsSimpleOrCycle,
+    /// Args path, label or null, label or null: the part of a path from the last object with the first label to the last one with
+    /// the second label (Gremlin `from` and `to` of a path). A label that the path does not have is an error.
+    PathPart,
     /// Makes an openCypher path. Args alternate between a vertex and an edge, or a list of edges of a variable length
     /// pattern, whose inner vertices are derived.
     MakePath,

@@ -1,7 +1,7 @@
 //! Operators: rows in, rows out.
 
 use crate::pattern::{Selection, Shortest};
-use crate::{AggregateKind, Expr, Length, MatchPattern, Procedure};
+use crate::{AggregateKind, Expr, Length, MatchPattern, Operator, Procedure};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,54 @@ pub struct Slot(pub u32);
 impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "${}", self.0)
+    }
+}
+
+/// The number of a register: a value of the whole request, to which rows add (Gremlin's side effects).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Register(pub u32);
+
+impl fmt::Display for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// What a row does to a register. A row whose value is unbound does nothing.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Collected {
+    /// The value becomes that of the register. A register that was never set is unbound.
+    Start(Expr),
+    /// The value becomes one more item of a list or set.
+    Item(Expr),
+    /// The register's value and the row's are joined.
+    Joined(Operator, Expr),
+    /// The list of the values of all rows, or of one row unless the operator is eager, becomes the register's value.
+    Replace(Expr),
+    /// The entry of the key, a number, grows by one.
+    Count(Expr),
+    /// The value becomes one more item of the list that is the entry of the key. Without a value, the key has an entry all
+    /// the same.
+    Group {
+        /// The key.
+        key: Expr,
+        /// The value.
+        value: Expr,
+    },
+}
+
+impl Collected {
+    /// Returns the expressions that are computed for each row.
+    #[must_use]
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Self::Start(value)
+            | Self::Item(value)
+            | Self::Joined(_, value)
+            | Self::Replace(value)
+            | Self::Count(value) => vec![value],
+            Self::Group { key, value } => vec![key, value],
+        }
     }
 }
 
@@ -513,6 +561,11 @@ pub enum Op {
     Tail { input: Box<Op>, count: Expr },
     /// The rows, after all of them have been read.
     Eager { input: Box<Op> },
+    /// The rows, one in each batch, so that the operators above have passed each row on before they get the next one. With `by`,
+    /// rows of a batch that agree in these slots stay together.
+    Each { input: Box<Op>, by: Vec<Slot> },
+    /// The rows; each changes a register as `what` says. `eager`: all rows do, before the first one is yielded.
+    Collect { input: Box<Op>, register: Register, what: Collected, eager: bool },
     /// The first of the rows whose values in `by` are identical. Rows that nothing tells apart thus become one, with a weight.
     /// It may yield several of them all the same: it holds a limited number of rows, and stops comparing where few are equal.
     Bulk {

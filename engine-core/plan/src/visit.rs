@@ -33,6 +33,8 @@ macro_rules! children {
             | Op::Top { input, .. }
             | Op::Tail { input, .. }
             | Op::Eager { input }
+            | Op::Each { input, .. }
+            | Op::Collect { input, .. }
             | Op::Bulk { input, .. }
             | Op::CreateVertex { input, .. }
             | Op::CreateEdge { input, .. }
@@ -144,6 +146,7 @@ impl Op {
                 std::iter::once(element).chain(add).chain(remove).collect()
             }
             Op::Delete { targets, .. } => targets.iter().collect(),
+            Op::Collect { what, .. } => what.exprs(),
             Op::Argument
             | Op::ScanEdges { .. }
             | Op::Expand { .. }
@@ -151,6 +154,7 @@ impl Op {
             | Op::Intersect { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
+            | Op::Each { .. }
             | Op::Bulk { .. }
             | Op::Apply { .. }
             | Op::Bind { .. }
@@ -170,6 +174,12 @@ impl Op {
     #[must_use]
     pub fn reads_files(&self) -> bool {
         matches!(self, Op::LoadCsv { .. }) || self.children().into_iter().any(Op::reads_files)
+    }
+
+    /// Whether this operator or one below it, subplans included, changes a register.
+    #[must_use]
+    pub fn collects(&self) -> bool {
+        matches!(self, Op::Collect { .. }) || self.children().into_iter().any(Op::collects)
     }
 
     /// Whether this operator itself writes to the graph.
@@ -284,19 +294,21 @@ impl Op {
         }
     }
 
-    /// Whether this operator or one below it, subplans included, draws random numbers.
+    /// Whether this operator or one below it, subplans included, draws random numbers, or reads or changes a register.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        self.exprs().into_iter().any(Expr::is_random) || self.children().into_iter().any(Op::is_random)
+        matches!(self, Op::Collect { .. })
+            || self.exprs().into_iter().any(Expr::is_random)
+            || self.children().into_iter().any(Op::is_random)
     }
 }
 
 impl Expr {
-    /// Whether the expression has another value each time.
+    /// Whether the expression may have another value each time, though its slots have the same values.
     #[must_use]
     pub fn is_random(&self) -> bool {
         use crate::Function::{Rand, RandomUuid, SampleKey, SampleLocal};
-        matches!(self, Expr::Call(Rand | RandomUuid | SampleKey | SampleLocal, _))
+        matches!(self, Expr::Call(Rand | RandomUuid | SampleKey | SampleLocal, _) | Expr::Register(_))
             || self.children().into_iter().any(Expr::is_random)
     }
 }
@@ -305,9 +317,12 @@ impl Expr {
 macro_rules! inner {
     ($expr:expr, $iter:ident, $as_deref:ident $(, $mut:ident)?) => {
         match $expr {
-            Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) | Expr::IsBound(_) | Expr::Unused(..) => {
-                vec![]
-            }
+            Expr::Literal(_)
+            | Expr::Parameter(_)
+            | Expr::Slot(_)
+            | Expr::Register(_)
+            | Expr::IsBound(_)
+            | Expr::Unused(..) => vec![],
             Expr::Property(base, _)
             | Expr::Not(base)
             | Expr::IsNull(base)

@@ -19,6 +19,7 @@ mod branch;
 mod buffer;
 mod bulk;
 mod choose_paths;
+mod collect;
 mod compute;
 mod count_edges;
 mod counted;
@@ -309,6 +310,10 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         }
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input, measured)?, count)),
         Op::Eager { input } => Box::new(buffer::Eager::new(build(input, measured)?)),
+        Op::Each { input, by } => Box::new(collect::Each::new(build(input, measured)?, by)),
+        Op::Collect { input, register, what, eager } => {
+            Box::new(collect::Collect::new(build(input, measured)?, *register, what, *eager))
+        }
         Op::Bulk { input, .. } => Box::new(bulk::Bulk::new(build(input, measured)?, op)?),
         Op::Apply { input, plan, kind } => {
             Box::new(apply::Apply::new(build(input, measured)?, plan, kind, measured)?)

@@ -85,6 +85,7 @@ impl Gathers {
                     | Op::Tail { .. }
                     | Op::Slice { .. }
                     | Op::ChoosePaths { .. }
+                    | Op::Collect { eager: true, .. }
             );
             if needs_all {
                 return Self::All;

@@ -17,6 +17,7 @@ fn takes_null(function: Function) -> bool {
             | Function::PathIsSimple
             | Function::PathIsSimpleOrCycle
             | Function::PathSelectAll
+            | Function::PathPart
             | Function::MapGet
             | Function::MakeMap
             | Function::Unfold
@@ -92,6 +93,7 @@ pub(crate) fn call(
             Value::Unbound | Value::Null => first.clone(),
             other => path::is_simple(name, other, true)?,
         },
+        F::PathPart => path::part(name, first, &args[1], &args[2])?,
         F::MakePath => path::make(name, &args)?,
         F::PathSelectAll => path::select_all(name, first, &args[1])?,
         F::MapGet => local::map_get(first, &args[1]),

@@ -67,6 +67,7 @@ impl Prepared<'_, '_> {
                 None => return Err(Error::MissingParameter(name.clone()).into()),
             },
             Expr::Slot(slot) => self.slot(*slot, row, scope),
+            Expr::Register(register) => Cow::Owned(self.ctx.registers.get(*register)),
             Expr::Property(base, key) => {
                 if let Expr::Slot(slot) = &**base
                     && let Some(record) = self.record(*slot, row, scope)

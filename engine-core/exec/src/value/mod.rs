@@ -53,6 +53,19 @@ pub(crate) use ahead::ReadAhead;
 pub use column::{Evaluator, Prepared};
 pub use error::Error;
 pub use materialize::materialize;
+pub(crate) use operate::call as joined;
 pub use pattern::Patterns;
 pub(crate) use sorted::sorted_rows;
 pub(crate) use types::has_type;
+
+use tidegraph_types::Value;
+
+/// Returns the bytes of a value, with what it holds outside of itself.
+pub(crate) fn size_of_value(value: &Value) -> usize {
+    size_of::<Value>() + value.heap_bytes()
+}
+
+/// Returns the error that a register, which is to have entries, is no map.
+pub(crate) fn not_a_map(value: &Value) -> crate::Error {
+    Error::of_type("a side effect with groups", "a map", value).into()
+}

@@ -76,9 +76,12 @@ impl<'e> Needs<'e> {
         }
         match expr {
             // Short cut for the most common shapes: `children` makes a list.
-            Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) | Expr::IsBound(_) | Expr::Unused(..) => {
-                Ok(())
-            }
+            Expr::Literal(_)
+            | Expr::Parameter(_)
+            | Expr::Slot(_)
+            | Expr::Register(_)
+            | Expr::IsBound(_)
+            | Expr::Unused(..) => Ok(()),
             Expr::Property(base, _) => self.walk(base, locals),
             Expr::Compare(_, a, b) => {
                 self.walk(a, locals)?;

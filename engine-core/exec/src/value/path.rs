@@ -111,6 +111,29 @@ pub(crate) fn select_all(name: &'static str, value: &Value, wanted: &Value) -> R
     Ok(Value::list(labelled.map(|(object, _)| object.clone()).collect()))
 }
 
+/// Returns the part of a path between two labels, each of which may be null.
+pub(crate) fn part(name: &'static str, value: &Value, from: &Value, to: &Value) -> Result<Value, Error> {
+    let whole = path(name, value)?;
+    let place = |wanted: &Value| {
+        if wanted.is_null() {
+            return Ok(None);
+        }
+        let text = label(name, wanted)?;
+        match whole.labels.iter().rposition(|labels| labels.contains(&text)) {
+            Some(index) => Ok(Some(index)),
+            None => Err(Error::argument(name, "has a label that the path does not have", wanted)),
+        }
+    };
+    let first = place(from)?.unwrap_or(0);
+    let last = place(to)?.unwrap_or(whole.objects.len().saturating_sub(1));
+    if first > last {
+        return Err(Error::argument(name, "starts after the end of the path at the label", from));
+    }
+    let until = whole.objects.len().min(last + 1);
+    let labels = whole.labels.get(first..until).map(<[_]>::to_vec).unwrap_or_default();
+    Ok(Value::Path(Arc::new(Path { objects: whole.objects[first..until].to_vec(), labels })))
+}
+
 /// Makes a path from alternating vertices and edges or lists of edges; derives the vertices within a list.
 pub(crate) fn make(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let mut objects: Vec<Value> = Vec::with_capacity(args.len());

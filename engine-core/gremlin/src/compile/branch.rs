@@ -18,7 +18,7 @@ use tidegraph_plan::{
 use tidegraph_types::Str;
 
 /// The slot of a list of all rows, and the slots that its items restore.
-struct Gathered {
+pub(super) struct Gathered {
     list: Slot,
     slots: Vec<Slot>,
 }
@@ -60,7 +60,7 @@ impl Compiler {
     }
 
     /// Starts a branch that is part of the stream.
-    fn branch(&mut self, flow: &Flow, gathered: Option<&Gathered>) -> Flow {
+    pub(super) fn branch(&mut self, flow: &Flow, gathered: Option<&Gathered>) -> Flow {
         let mut child = flow.child();
         child.scope.alias = false;
         child.scope.single = flow.scope.single;
@@ -88,7 +88,6 @@ impl Compiler {
         let mut slots: Vec<Slot> = flow.scope.cur.into_iter().collect();
         slots.extend(flow.scope.labels.iter().map(|(_, l)| l.slot));
         slots.extend(flow.scope.loops.iter().map(|(_, slot)| *slot));
-        slots.extend(flow.side_effect_slots());
         slots.extend(self.path);
         slots.extend(self.sack);
         slots.extend(flow.scope.near.iter().flat_map(|n| [Some(n.from), n.far]).flatten());
@@ -98,7 +97,7 @@ impl Compiler {
         slots
     }
 
-    fn gather(&mut self, flow: &mut Flow, more: &[Slot]) -> Gathered {
+    pub(super) fn gather(&mut self, flow: &mut Flow, more: &[Slot]) -> Gathered {
         let slots = self.live_slots(flow, more);
         let list = self.fresh();
         let row = Expr::List(slots.iter().map(|s| Expr::Slot(*s)).collect());
@@ -117,15 +116,28 @@ impl Compiler {
         Gathered { list, slots }
     }
 
-    pub(super) fn choose(
+    pub(super) fn choose<'a, 't>(
         &mut self,
         flow: &mut Flow,
-        cursor: &mut Cursor<'_, '_>,
-        step: &Step<'_>,
+        cursor: &mut Cursor<'a, 't>,
+        step: &'a Step<'t>,
         dest: Option<Slot>,
     ) -> Result<()> {
         flow.cur(step)?;
+        let first = cursor.next;
         let options = cursor.take_all(StepName::Option);
+        // These are not told apart by the value of the choice alone.
+        if options.iter().any(|option| {
+            option.args.first().is_some_and(|key| {
+                matches!(
+                    key.kind,
+                    ArgKind::Traversal(_) | ArgKind::Constant(Constant::Any | Constant::Unproductive)
+                )
+            })
+        }) {
+            cursor.next = first;
+            return self.options(flow, cursor, step, true, dest);
+        }
         let mut cases: Vec<(Expr, &[Step<'_>])> = vec![];
         let mut otherwise: Option<&[Step<'_>]> = None;
         match step.args.as_slice() {
@@ -164,9 +176,6 @@ impl Compiler {
                         ArgKind::Constant(Constant::None) => {
                             otherwise = Some(plan);
                             continue;
-                        }
-                        ArgKind::Constant(pick @ (Constant::Any | Constant::Unproductive)) => {
-                            return Err(Fault::unsupported(option.at, format!("option({pick})")));
                         }
                         ArgKind::Predicate(p) => self.predicate_expr(p, &value, &mut Operands::Value)?,
                         _ => Expr::compare(Comparison::Equal, value, self.expr(key)?),
@@ -315,9 +324,11 @@ impl Compiler {
             } else if child.scope.single && (self.path.is_none() || reduces(steps)) && !gives_labels(steps) {
                 let plan = Box::new(child.op);
                 let kind = child.scope.kind;
+                let near = child.scope.near.filter(|near| near.from == cur);
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
                 flow.filter(Expr::IsBound(out));
                 flow.set_current(out, kind);
+                flow.scope.near = near.map(|near| super::EdgeOrigin { far: None, ..near });
                 if !forgets && reduces(steps) {
                     flow.scope.labels.clear();
                     flow.scope.path_ended = true;
@@ -382,8 +393,8 @@ impl Compiler {
         let [steps] = child_steps(step)?[..] else { return Err(wrong_arguments(step)) };
         let mut child = flow.child();
         self.steps(&mut child, steps, None)?;
-        // Without side-effect keys, only a write or a failure has an effect.
-        if child.op.writes() || self.fails {
+        // Only a write, a failure or a side effect has an effect.
+        if child.op.writes() || self.fails || child.op.collects() {
             let plan = Box::new(child.op);
             flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Discard });
         }
@@ -431,7 +442,7 @@ fn reduces(steps: &[Step<'_>]) -> bool {
 }
 
 /// Sets the scope after branches, which ended in these scopes with their objects in `out`.
-fn join_branches(flow: &mut Flow, ends: &[Scope], out: Slot) {
+pub(super) fn join_branches(flow: &mut Flow, ends: &[Scope], out: Slot) {
     let kind = ends.iter().map(|s| s.kind).reduce(ObjectKind::join).unwrap_or(ObjectKind::Unknown);
     let near = ends.first().and_then(|s| s.near).filter(|near| {
         ends.iter().all(|s| s.near.is_some_and(|n| n.from == near.from)) && kind == ObjectKind::Edge
@@ -455,7 +466,6 @@ fn join_branches(flow: &mut Flow, ends: &[Scope], out: Slot) {
     }
     flow.set_current(out, kind);
     flow.moved = false;
-    flow.lose_side_effects_of(ends.iter().map(|end| end.side_effects.as_slice()));
     flow.scope.labels = labels;
     flow.scope.near = near.map(|n| super::EdgeOrigin { from: n.from, far: None, across: End::Other });
     flow.scope.single &= ends.iter().all(|s| s.single);

@@ -263,7 +263,7 @@ impl Compiler {
     /// Returns the object of a label, whether there always is one, and its kind. A map's entry comes first, then a side
     /// effect, then the object that `as()` named. Without any of them the value is null or unbound.
     pub(super) fn labelled(&self, flow: &Flow, name: &Str, at: usize) -> Result<(Expr, bool, ObjectKind)> {
-        let side = flow.side(name, at)?;
+        let side = self.side(name, at)?;
         let label = flow.label(name);
         let entry = match flow.scope.cur {
             Some(cur) if flow.scope.kind.may_be_map() => {
@@ -423,7 +423,7 @@ impl Compiler {
                     (call(Function::CountLocal, vec![expr()]), ObjectKind::Scalar)
                 }
                 (StepName::Select, [Arg { kind: ArgKind::Text(label), at: place }])
-                    if !at.kind.may_be_map() && flow.side(label, *place)?.is_none() =>
+                    if !at.kind.may_be_map() && self.side(label, *place)?.is_none() =>
                 {
                     match flow.label(label) {
                         Some(label) => {

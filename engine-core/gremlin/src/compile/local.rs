@@ -27,12 +27,8 @@ impl Compiler {
             _ => Err(wrong_arguments(step)),
         };
         match local {
-            Local::Count | Local::Value(_) | Local::Dedup | Local::Order if !args.is_empty() => {
-                return Err(if local == Local::Dedup {
-                    Fault::unsupported(step.at, "dedup(local, labels)")
-                } else {
-                    wrong_arguments(step)
-                });
+            Local::Count | Local::Value(_) | Local::Order if !args.is_empty() => {
+                return Err(wrong_arguments(step));
             }
             Local::Count => {
                 let out = self.or_fresh(dest);
@@ -49,6 +45,8 @@ impl Compiler {
                 if let Some(by) = cursor.take(StepName::By) {
                     return Err(Fault::unsupported(by.at, "dedup(local).by()"));
                 }
+                // TinkerPop takes labels here and does not read them.
+                self.texts(args)?;
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(Function::DedupLocal));
                 flow.set_current(out, kind);

@@ -24,8 +24,10 @@ mod filter;
 mod has;
 mod lists;
 mod local;
+mod matching;
 mod math;
 mod merge;
+mod options;
 mod path;
 mod predicate;
 mod property;
@@ -105,8 +107,6 @@ struct Scope {
     cur: Option<Slot>,
     kind: ObjectKind,
     labels: Vec<(Str, Label)>,
-    /// Side effects by key.
-    side_effects: Vec<(Str, side_effect::SideEffect)>,
     /// Whether the flow is the request's own traversal and not a child.
     root: bool,
     near: Option<EdgeOrigin>,
@@ -136,7 +136,6 @@ impl Flow {
             cur: None,
             kind: ObjectKind::Unknown,
             labels: vec![],
-            side_effects: vec![],
             root: true,
             near: None,
             loops: vec![],
@@ -250,9 +249,11 @@ struct Compiler {
     sack_start: Option<Expr>,
     /// For each label, how often `as()` gives it, and its slot unless it is an alias.
     labels: BTreeMap<Str, (u32, Option<Slot>)>,
-    /// The last place where `side_effect` cut the plan: the slot that its `Unwind` writes.
-    last_cut: Option<Slot>,
-    cuts: u32,
+    /// The side effects of the statement by key, and the number of registers of all statements.
+    side_effects: BTreeMap<Str, side_effect::SideEffect>,
+    registers: u32,
+    /// Whether the statement begins with `inject`.
+    injects: bool,
     /// Number of steps that bodies of `repeat` became when they were written out.
     written_out: u32,
     /// Whether the request has a `fail()` step.
@@ -276,8 +277,9 @@ pub(crate) fn compile(
         sack: None,
         sack_start: None,
         labels: BTreeMap::new(),
-        last_cut: None,
-        cuts: 0,
+        side_effects: BTreeMap::new(),
+        registers: 0,
+        injects: false,
         written_out: 0,
         fails: false,
         timeout: None,
@@ -309,12 +311,13 @@ impl Compiler {
 
     /// Translates one statement, whose rows begin with the one row of `before`. Returns its plan and its columns.
     fn statement(&mut self, before: Op, statement: &Request<'_>) -> Result<(Op, Vec<Column>)> {
-        (self.path, self.last_cut, self.cuts) = (None, None, 0);
+        self.path = None;
         (self.sack, self.sack_start) = (None, None);
+        self.side_effects.clear();
         self.labels.clear();
         let mut flow = Flow { op: before, ..Flow::new() };
         for call in &statement.configuration {
-            self.configure(&mut flow, call)?;
+            self.configure(call)?;
         }
         let rewritten = strategies::Strategies::of(&statement.configuration)?.apply(&statement.steps)?;
         let steps = rewritten.as_deref().unwrap_or(&statement.steps);
@@ -323,6 +326,7 @@ impl Compiler {
         if needs_path {
             self.path = Some(self.fresh());
         }
+        self.declare_side_effects(&mut flow, steps)?;
         self.steps(&mut flow, steps, None)?;
         let answers = match &statement.terminal {
             Some(step) => self.terminal(&mut flow, step)?,
@@ -336,7 +340,7 @@ impl Compiler {
     }
 
     /// Applies a call on `g`.
-    fn configure(&mut self, flow: &mut Flow, call: &Step<'_, SourceCall>) -> Result<()> {
+    fn configure(&mut self, call: &Step<'_, SourceCall>) -> Result<()> {
         let option = call.args.first().and_then(Arg::text);
         match call.name {
             SourceCall::With if option.is_some_and(|o| TIMEOUTS.contains(&o.as_str())) => {
@@ -350,7 +354,7 @@ impl Compiler {
             }
             // Paths are there whenever a step needs them.
             SourceCall::WithPath if call.args.is_empty() => Ok(()),
-            SourceCall::WithSideEffect => self.with_side_effect(flow, call),
+            SourceCall::WithSideEffect => self.with_side_effect(call),
             SourceCall::WithSack => self.with_sack(call),
             SourceCall::WithStrategies | SourceCall::WithoutStrategies => strategies::check(call),
             SourceCall::WithBulk | SourceCall::WithPath => {
@@ -420,11 +424,9 @@ impl Compiler {
         while let Some(step) = cursor.peek() {
             let index = cursor.next;
             cursor.next += 1;
-            if side_effect::drops_side_effects(flow, step) {
-                self.reduce_and_keep_side_effects(flow, &mut cursor, step, index)?;
-            } else {
-                self.step(flow, &mut cursor, step, index)?;
-            }
+            let groups = self.before_step(flow, &steps[index..]);
+            self.step(flow, &mut cursor, step, index)?;
+            self.after_step(groups);
             if std::mem::take(&mut flow.moved) {
                 self.extend_path(flow, &mut cursor);
             }

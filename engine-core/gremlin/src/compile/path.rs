@@ -1,11 +1,11 @@
 //! `path`, `simplePath`, `cyclicPath`.
 
-use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
-use crate::ast::{Step, StepName};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Step, StepName};
 use crate::compile::by::By;
-use crate::fault::Fault;
 use tidegraph_plan::{
-    AggregateItem, AggregateKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Quantifier, Slot,
+    AggregateItem, AggregateKind, Arithmetic, BindKind, Branch, Comparison, Expr, Function, ListFunction, Op,
+    Quantifier, Slot,
 };
 use tidegraph_types::Value;
 
@@ -22,11 +22,32 @@ impl Compiler {
         }
         flow.cur(step)?;
         let Some(path) = self.path else { return Err(wrong_arguments(step)) };
-        let bys = cursor.take_all(StepName::By);
-        if let Some(next) = cursor.peek().filter(|s| matches!(s.name, StepName::From | StepName::To)) {
-            return Err(Fault::unsupported(next.at, format!("{}().{}()", step.name, next.name)));
+        let mut ends = [Expr::Literal(Value::Null), Expr::Literal(Value::Null)];
+        let mut bys = vec![];
+        while let Some(next) = cursor.peek() {
+            let end = match next.name {
+                StepName::By => {
+                    bys.push(next);
+                    cursor.next += 1;
+                    continue;
+                }
+                StepName::From => &mut ends[0],
+                // A step to vertices has a direction.
+                StepName::To if !super::step::moves(next) => &mut ends[1],
+                _ => break,
+            };
+            let [Arg { kind: ArgKind::Text(label), .. }] = next.args.as_slice() else {
+                return Err(wrong_arguments(next));
+            };
+            *end = text(label);
+            cursor.next += 1;
         }
-        let mapped = if bys.is_empty() { Expr::Slot(path) } else { self.mapped_path(flow, path, bys)? };
+        let mut whole = Expr::Slot(path);
+        if ends.iter().any(|end| *end != Expr::Literal(Value::Null)) {
+            let [from, to] = ends;
+            whole = call(Function::PathPart, vec![whole, from, to]);
+        }
+        let mapped = if bys.is_empty() { whole } else { self.mapped_path(flow, whole, &bys)? };
         if step.name == StepName::Path {
             let out = self.or_fresh(dest);
             flow.bind(out, mapped);
@@ -39,19 +60,16 @@ impl Compiler {
     }
 
     /// Applies the `by()`s to the objects of the path in turn. If one of them has no result, the row is dropped.
-    fn mapped_path(&mut self, flow: &mut Flow, path: Slot, steps: &[Step<'_>]) -> Result<Expr> {
-        let bys = self.bys(steps)?;
-        let objects = match (bys.as_slice(), self.pure_mapping(flow, &bys)?) {
-            (_, Some(mapping)) => mapping(call(Function::Unfold, vec![Expr::Slot(path)])),
-            ([by], None) => {
+    fn mapped_path(&mut self, flow: &mut Flow, path: Expr, steps: &[&Step<'_>]) -> Result<Expr> {
+        let bys = steps.iter().map(|step| self.by(step, &step.args)).collect::<Result<Vec<_>>>()?;
+        let objects = match self.pure_mapping(flow, &bys)? {
+            Some(mapping) => mapping(call(Function::Unfold, vec![path])),
+            None => {
                 // Each object's value needs a subplan.
-                let item = self.fresh();
                 let mut child = flow.child();
-                let list = call(Function::Unfold, vec![Expr::Slot(path)]);
-                child.op = Op::Unwind { input: Box::new(Op::Argument), list, out: item };
-                let value = self.by_value(&mut child, by, Expr::Slot(item), ObjectKind::Unknown)?;
+                let value = self.value_in_turn(&mut child, path, &bys)?;
                 // The list around it keeps a null, which is tested below.
-                let pair = Expr::List(vec![value.expr]);
+                let pair = Expr::List(vec![Expr::Slot(value)]);
                 let all = self.fresh();
                 child.wrap(|input| Op::Aggregate {
                     input,
@@ -78,10 +96,6 @@ impl Compiler {
                     step: Box::new(call(Function::PathAppend, vec![Expr::Slot(accumulator), first])),
                 }
             }
-            _ => {
-                let at = steps.first().map_or(0, |s| s.at);
-                return Err(Fault::unsupported(at, "path() with several by() of this form"));
-            }
         };
         let out = self.slot_of(flow, objects);
         if bys.iter().any(|by| !matches!(by, By::Identity | By::Token(_))) {
@@ -94,6 +108,29 @@ impl Compiler {
             });
         }
         Ok(Expr::Slot(out))
+    }
+
+    /// Unwinds the objects of a path in a subplan, and binds the value of each object's own `by()`.
+    fn value_in_turn(&mut self, child: &mut Flow, path: Expr, bys: &[By<'_, '_>]) -> Result<Slot> {
+        let (pair, object, position, value) = (self.fresh(), self.fresh(), self.fresh(), self.fresh());
+        let list = call(Function::Lists(ListFunction::Index), vec![path]);
+        child.op = Op::Unwind { input: Box::new(Op::Argument), list, out: pair };
+        let part = |at: i64| Expr::Index(Box::new(Expr::Slot(pair)), Box::new(Expr::literal(at)));
+        child.bind(object, part(0));
+        child.bind(position, part(1));
+        let count = Expr::literal(i64::try_from(bys.len()).unwrap_or(i64::MAX));
+        let mut branches = vec![];
+        for (by, number) in bys.iter().zip(0_i64..) {
+            let mut branch = child.child();
+            let computed = self.by_value(&mut branch, by, Expr::Slot(object), ObjectKind::Unknown)?;
+            branch.bind(value, computed.expr);
+            let turn =
+                Expr::Arithmetic(Arithmetic::Modulo, Box::new(Expr::Slot(position)), Box::new(count.clone()));
+            let condition = Expr::compare(Comparison::Equal, turn, Expr::literal(number));
+            branches.push(Branch { condition, plan: branch.op });
+        }
+        child.wrap(|input| Op::Choose { input, branches, otherwise: None });
+        Ok(value)
     }
 
     /// Returns the mapping as an expression over the list of objects. `None`: a `by()` needs a subplan.

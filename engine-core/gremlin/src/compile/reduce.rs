@@ -23,6 +23,7 @@ pub(super) fn is_stateful(step: &Step<'_>) -> bool {
 /// Whether a step makes one object of all traversers.
 pub(super) fn is_reducing(step: &Step<'_>) -> bool {
     match step.name.properties().reduction {
+        None if step.name == StepName::Cap => true,
         None => false,
         Some(Reduction::Group) => step.args.is_empty(),
         Some(Reduction::Count | Reduction::Fold | Reduction::Value(_)) => !is_local(step),
@@ -34,11 +35,10 @@ pub(super) fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> Aggregate
 }
 
 impl Flow {
-    /// Makes the result of an aggregate the current object. Labels, path and collected side effects are lost.
+    /// Makes the result of an aggregate the current object. Labels and path are lost.
     pub(super) fn reduced(&mut self, out: Slot, kind: ObjectKind) {
         self.set_current(out, kind);
         self.scope.labels.clear();
-        self.lose_side_effects();
         self.scope.single = true;
         self.scope.path_ended = true;
     }
@@ -290,7 +290,6 @@ impl Compiler {
         flow.wrap(|input| Op::Aggregate { input, keys: vec![(key, Expr::Slot(key))], items });
         flow.scope.labels.clear();
         flow.scope.near = None;
-        flow.lose_side_effects();
     }
 
     /// Computes the value of each group. The steps before the first stateful one run for each element, that step runs

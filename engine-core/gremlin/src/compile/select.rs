@@ -4,7 +4,6 @@ use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::by::By;
 use crate::compile::filter::Subject;
-use crate::fault::Fault;
 use crate::names::Pop;
 use tidegraph_plan::{Comparison, Expr, Function, Slot};
 use tidegraph_types::{Str, Value};
@@ -37,15 +36,24 @@ impl Compiler {
                 flow.set_current(out, kind);
                 Ok(())
             }
-            [Arg { kind: ArgKind::Traversal(steps), at }] => {
-                if pop != Pop::Last {
-                    return Err(Fault::unsupported(*at, "select(pop, traversal)"));
-                }
+            [Arg { kind: ArgKind::Traversal(steps), .. }] => {
                 let object = Subject::current(flow, step)?;
                 let key = self.child_value(flow, steps, object)?;
+                let key = self.slot_of(flow, key.expr);
+                let entry = call(Function::MapGet, vec![Expr::Slot(cur), Expr::Slot(key)]);
                 let out = self.or_fresh(dest);
-                flow.bind(out, call(Function::MapGet, vec![Expr::Slot(cur), key.expr]));
-                flow.filter(Expr::IsBound(out));
+                let mut value = self.computed_label(flow, pop, key, entry);
+                let mut test = Expr::IsBound(out);
+                if let [by] = self.bys(cursor.take_all(StepName::By))?.as_slice()
+                    && !matches!(by, By::Identity)
+                {
+                    let selected = self.slot_of(flow, value);
+                    flow.filter(Expr::IsBound(selected));
+                    value = self.by_value(flow, by, Expr::Slot(selected), ObjectKind::Unknown)?.expr;
+                    test = not(is_null(Expr::Slot(out)));
+                }
+                flow.bind(out, value);
+                flow.filter(test);
                 flow.set_current(out, ObjectKind::Unknown);
                 Ok(())
             }
@@ -63,6 +71,31 @@ impl Compiler {
             }
             [] => Err(wrong_arguments(step)),
         }
+    }
+
+    /// Returns the entry of the current map that has a computed name, or else the object or objects with the label that has it.
+    fn computed_label(&mut self, flow: &mut Flow, pop: Pop, key: Slot, entry: Expr) -> Expr {
+        let mut branches = vec![];
+        let found = self.fresh();
+        flow.bind(found, entry);
+        branches.push((Expr::IsBound(found), Expr::Slot(found)));
+        let has_labels = !flow.scope.labels.is_empty();
+        match self.path.filter(|_| pop != Pop::Last && has_labels) {
+            Some(path) => {
+                let name = call(Function::Coalesce, vec![Expr::Slot(key), Expr::literal("")]);
+                let all = self.fresh();
+                flow.bind(all, call(Function::PathSelectAll, vec![Expr::Slot(path), name]));
+                branches.extend(popped_values(pop, all));
+            }
+            None => {
+                let labels = flow.scope.labels.iter();
+                branches.extend(labels.map(|(name, label)| {
+                    let test = Expr::compare(Comparison::Equal, Expr::Slot(key), text(name));
+                    (test, Expr::Slot(label.slot))
+                }));
+            }
+        }
+        Expr::Case { branches, otherwise: Box::new(Expr::Literal(Value::Unbound)) }
     }
 
     fn select_one(
@@ -160,29 +193,18 @@ impl Compiler {
         place: usize,
     ) -> Result<(Expr, bool, ObjectKind)> {
         // A side effect is one value for every `Pop`.
-        let from_path = pop != Pop::Last && flow.side(name, place)?.is_none();
+        let from_path = pop != Pop::Last && self.side(name, place)?.is_none();
         let Some(path) = self.path.filter(|_| from_path) else {
             return self.labelled(flow, name, place);
         };
         let all = self.fresh();
         flow.bind(all, call(Function::PathSelectAll, vec![Expr::Slot(path), text(name)]));
-        let size = || call(Function::Size, vec![Expr::Slot(all)]);
-        let head = || call(Function::Head, vec![Expr::Slot(all)]);
-        let sized = |comparison, count: i64| Expr::compare(comparison, size(), Expr::literal(count));
-        let null = || Box::new(Expr::Literal(Value::Unbound));
-        let (value, kind) = match pop {
-            Pop::First => (head(), ObjectKind::Unknown),
-            Pop::All => {
-                let some = (sized(Comparison::Greater, 0), Expr::Slot(all));
-                (Expr::Case { branches: vec![some], otherwise: null() }, ObjectKind::List)
-            }
-            // `Last` was answered above.
-            Pop::Mixed | Pop::Last => {
-                let one = (sized(Comparison::Equal, 1), head());
-                let more = (sized(Comparison::Greater, 1), Expr::Slot(all));
-                (Expr::Case { branches: vec![one, more], otherwise: null() }, ObjectKind::Unknown)
-            }
+        let otherwise = Box::new(Expr::Literal(Value::Unbound));
+        let value = match pop {
+            Pop::First => call(Function::Head, vec![Expr::Slot(all)]),
+            _ => Expr::Case { branches: popped_values(pop, all), otherwise },
         };
+        let kind = if pop == Pop::All { ObjectKind::List } else { ObjectKind::Unknown };
         Ok(match flow.scope.cur {
             Some(cur) if flow.scope.kind.may_be_map() => {
                 let entry = call(Function::MapGet, vec![Expr::Slot(cur), text(name)]);
@@ -217,5 +239,21 @@ impl Compiler {
         flow.bind(out, call(Function::MakeMap, entries));
         flow.set_current(out, ObjectKind::Map);
         Ok(())
+    }
+}
+
+/// Returns what a `Pop` takes of the list of all objects with a label: conditions on the list, and values.
+fn popped_values(pop: Pop, all: Slot) -> Vec<(Expr, Expr)> {
+    let sized = |comparison, count: i64| {
+        Expr::compare(comparison, call(Function::Size, vec![Expr::Slot(all)]), Expr::literal(count))
+    };
+    let head = call(Function::Head, vec![Expr::Slot(all)]);
+    match pop {
+        Pop::First => vec![(sized(Comparison::Greater, 0), head)],
+        Pop::All => vec![(sized(Comparison::Greater, 0), Expr::Slot(all))],
+        // `Last` needs no list.
+        Pop::Mixed | Pop::Last => {
+            vec![(sized(Comparison::Equal, 1), head), (sized(Comparison::Greater, 1), Expr::Slot(all))]
+        }
     }
 }

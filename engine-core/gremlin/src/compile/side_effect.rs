@@ -1,201 +1,331 @@
 //! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
 //!
-//! A side effect must exist even if no traverser is left, and every later traverser must see all of it. So the plan is
-//! *cut* at a step that collects: the operators so far become a subplan of a single row, which binds their rows as a
-//! list. The side effect is computed from that list, and then the rows are unwound again. `cap` keeps the single row
-//! and drops the list.
+//! A side effect to which steps add is a register of the request ([ADR 0031]). Each statement first looks for the keys that its
+//! steps collect, at any depth, so that a step may read a side effect before another one has added to it. `Op::Collect` adds the
+//! rows' values, `Expr::Register` reads them. A side effect that only `withSideEffect` gives stays an expression.
 //!
-//! **Invariant.** A reader never sees less than in TinkerPop. Only the request's own traversal collects: `aggregate`
-//! inside another traversal is refused, and so is a reader after a reduction that dropped the slot.
+//! **Order.** `aggregate` adds the values of all traversers before the first one goes on. The other steps add traverser by
+//! traverser, and so does a step inside a child that runs for each traverser. If something but a final `cap` may notice this, the
+//! side effect is *careful*: `Op::Each` precedes each step that names it, so that rows pass one by one, as in TinkerPop.
+//!
+//! **Invariant.** A reader sees what it sees in TinkerPop without merged traversers. `group` with a reducing `by` collects rows,
+//! which are grouped each time they are read; a reader in the text before it is refused.
+//!
+//! [ADR 0031]: ../../../../docs/adr/0031-a-traverser-is-a-row.md
 
-use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Predicate, SourceCall, Step, StepName};
-use crate::compile::by::By;
-use crate::compile::reduce::is_reducing;
+use crate::compile::by::{By, ByValue};
+use crate::compile::reduce::item;
 use crate::compile::sack;
 use crate::compile::step::is_local;
 use crate::fault::Fault;
-use tidegraph_plan::{ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Operator, Slot};
-use tidegraph_types::Str;
+use crate::names::Children;
+use std::collections::BTreeMap;
+use tidegraph_plan::{AggregateKind, BindKind, Collected, Expr, Function, Op, Operator, Register, Slot};
+use tidegraph_types::{Map, Str, Value};
 
-/// Largest number of cuts of a plan. Each cut makes the plan several operators deeper.
-const MAX_CUTS: u32 = 64;
+/// Largest number of side effects in one statement. Each is looked for in each step.
+const MAX_SIDE_EFFECTS: usize = 64;
 
-/// A side effect in the scope of a flow.
+/// A side effect of a statement.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SideEffect {
-    /// Value of the side effect; `None` after a reducing step has dropped the slot.
-    value: Option<Expr>,
+    /// The register, or the value that the request gives.
+    value: Expr,
     kind: ObjectKind,
-    /// Whether the request gives the value (`withSideEffect`), and no step has added to it.
-    given: bool,
-    /// How values are added to one that the request gives; `None` if it gives none.
+    /// How values are added to one that the request gives, if it says so.
     operator: Option<Operator>,
+    /// Whether the request gives the first value.
+    given: bool,
+    /// Whether rows must pass one by one where the side effect is collected or read.
+    careful: bool,
+    /// Whether the register holds rows, of which readers make groups.
+    rows: bool,
+    /// Makes the groups of the collected rows: a plan and the slot of its result.
+    groups: Option<(Op, Slot)>,
+    /// The slot of the groups for the step that reads them.
+    read: Option<Slot>,
 }
 
-impl Flow {
-    /// Marks collected side effects as lost, because a reducing step drops all slots.
-    pub(super) fn lose_side_effects(&mut self) {
-        for (_, side) in self.scope.side_effects.iter_mut().filter(|(_, side)| !side.given) {
-            side.value = None;
-        }
-    }
+/// What the steps of a statement do with one key.
+#[derive(Clone, Copy)]
+struct Facts {
+    /// The first step that collects.
+    step: StepName,
+    /// Whether a step adds traverser by traverser.
+    lazy: bool,
+    /// Whether a step collects inside a child that runs for each traverser.
+    nested: bool,
+    /// Whether the register holds rows, of which `cap` makes groups.
+    rows: bool,
+}
 
-    /// Marks the side effects as lost that were lost in one of these branches.
-    pub(super) fn lose_side_effects_of<'a>(&mut self, ends: impl Iterator<Item = &'a [(Str, SideEffect)]>) {
-        for end in ends {
-            for (name, _) in end.iter().filter(|(_, side)| side.value.is_none()) {
-                for (_, side) in self.scope.side_effects.iter_mut().filter(|(n, _)| n == name) {
-                    side.value = None;
-                }
+/// Returns the key to which a step adds, and whether it adds traverser by traverser.
+fn collected_key<'a>(step: &'a Step<'_>) -> Option<(&'a Str, bool)> {
+    match (step.name, step.args.as_slice()) {
+        (StepName::Aggregate, [Arg { kind: ArgKind::Text(key), .. }]) => Some((key, false)),
+        (
+            StepName::Aggregate,
+            [
+                Arg { kind: ArgKind::Constant(scope @ (Constant::Global | Constant::Local)), .. },
+                Arg { kind: ArgKind::Text(key), .. },
+            ],
+        ) => Some((key, *scope == Constant::Local)),
+        (
+            StepName::Store | StepName::Group | StepName::GroupCount,
+            [Arg { kind: ArgKind::Text(key), .. }],
+        ) => Some((key, true)),
+        _ => None,
+    }
+}
+
+/// Finds the keys that steps collect. `nested`: the steps run for each traverser.
+fn find_collected(steps: &[Step<'_>], nested: bool, found: &mut BTreeMap<Str, Facts>) {
+    for (at, step) in steps.iter().enumerate() {
+        if let Some((key, lazy)) = collected_key(step) {
+            let none = Facts { step: step.name, lazy: false, nested: false, rows: false };
+            let facts = found.entry(key.clone()).or_insert(none);
+            facts.lazy |= lazy;
+            facts.nested |= nested;
+            let mut bys = steps[at + 1..].iter().take_while(|step| step.name == StepName::By);
+            facts.rows |= step.name == StepName::Group
+                && bys.nth(1).is_some_and(|by| by.args.iter().any(|arg| arg.steps().is_some()));
+        }
+        let streamed = step.name.properties().children == Children::Streamed;
+        for (index, arg) in step.args.iter().enumerate() {
+            // The first argument of `choose` and `branch` is computed for each traverser.
+            let is_condition = matches!(step.name, StepName::Choose | StepName::Branch) && index == 0;
+            if let Some(steps) = arg.steps() {
+                find_collected(steps, nested || !streamed || is_condition, found);
             }
         }
     }
-
-    /// Returns the slots of collected side effects.
-    pub(super) fn side_effect_slots(&self) -> impl Iterator<Item = Slot> {
-        self.scope.side_effects.iter().filter_map(|(_, side)| match side.value {
-            Some(Expr::Slot(slot)) => Some(slot),
-            _ => None,
-        })
-    }
-
-    /// Returns how values are added to a side effect that the request gives.
-    fn operator(&self, name: &str) -> Option<Operator> {
-        self.scope.side_effects.iter().find(|(n, _)| n == name).and_then(|(_, side)| side.operator)
-    }
-
-    /// Returns the value and kind of the side effect with this name, if there is one.
-    pub(super) fn side(&self, name: &str, at: usize) -> Result<Option<(Expr, ObjectKind)>> {
-        let Some((_, side)) = self.scope.side_effects.iter().find(|(n, _)| n == name) else {
-            return Ok(None);
-        };
-        match &side.value {
-            Some(value) => Ok(Some((value.clone(), side.kind))),
-            None => Err(Fault::unsupported(at, format!("the side effect '{name}' after a reducing step"))),
-        }
-    }
 }
 
-/// Cuts a plan at the `Unwind` that writes a slot. Returns the operators before it, and leaves the rest.
-fn cut(op: &mut Op, item: Slot) -> Option<Op> {
-    if let Op::Unwind { input, out, .. } = op
-        && *out == item
-    {
-        return Some(std::mem::replace(&mut **input, Op::Argument));
-    }
-    op.children_mut().into_iter().next().and_then(|input| cut(input, item))
+/// Whether steps read a side effect, apart from a `cap` of the traversal itself.
+fn reads(steps: &[Step<'_>], key: &str, is_root: bool) -> bool {
+    steps.iter().any(|step| {
+        if step.name == StepName::Cap && is_root {
+            return false;
+        }
+        let is_collected = collected_key(step).is_some_and(|(name, _)| name == key);
+        let others = step.args.iter().filter(|arg| !is_collected || arg.text().is_none());
+        names_in_text(step, key) || others.into_iter().any(|arg| in_arg(arg, key, true))
+    })
 }
 
 /// Whether a string occurs anywhere in these steps.
 fn mentions(steps: &[Step<'_>], name: &str) -> bool {
-    fn in_predicate(predicate: &Predicate<'_>, name: &str) -> bool {
-        match predicate {
-            Predicate::Test(_, args) => args.iter().any(|a| in_arg(a, name)),
-            Predicate::And(a, b) | Predicate::Or(a, b) => in_predicate(a, name) || in_predicate(b, name),
-            Predicate::Not(a) => in_predicate(a, name),
-        }
+    steps.iter().any(|step| names_in_text(step, name) || step.args.iter().any(|arg| in_arg(arg, name, false)))
+}
+
+/// Whether a step names what it reads inside its string.
+fn names_in_text(step: &Step<'_>, name: &str) -> bool {
+    matches!(step.name, StepName::Format | StepName::Math)
+        && step.args.iter().filter_map(Arg::text).any(|text| text.contains(name))
+}
+
+/// Whether a string occurs in an argument. `read`: other than as the key to which a step adds.
+fn in_arg(arg: &Arg<'_>, name: &str, read: bool) -> bool {
+    match &arg.kind {
+        ArgKind::Text(text) => text == name,
+        ArgKind::List(items) | ArgKind::Set(items) => items.iter().any(|a| in_arg(a, name, read)),
+        ArgKind::Map(entries) => entries.iter().any(|(k, v)| in_arg(k, name, read) || in_arg(v, name, read)),
+        ArgKind::Predicate(predicate) => in_predicate(predicate, name, read),
+        ArgKind::Traversal(steps) if read => reads(steps, name, false),
+        ArgKind::Traversal(steps) => mentions(steps, name),
+        _ => false,
     }
-    fn in_arg(arg: &Arg<'_>, name: &str) -> bool {
-        match &arg.kind {
-            ArgKind::Text(text) => text == name,
-            ArgKind::List(items) | ArgKind::Set(items) => items.iter().any(|a| in_arg(a, name)),
-            ArgKind::Map(entries) => entries.iter().any(|(k, v)| in_arg(k, name) || in_arg(v, name)),
-            ArgKind::Predicate(predicate) => in_predicate(predicate, name),
-            ArgKind::Traversal(steps) => mentions(steps, name),
-            _ => false,
+}
+
+fn in_predicate(predicate: &Predicate<'_>, name: &str, read: bool) -> bool {
+    match predicate {
+        Predicate::Test(_, args) => args.iter().any(|a| in_arg(a, name, read)),
+        Predicate::And(a, b) | Predicate::Or(a, b) => {
+            in_predicate(a, name, read) || in_predicate(b, name, read)
         }
+        Predicate::Not(a) => in_predicate(a, name, read),
     }
-    // The strings of these steps name what they read.
-    let in_text = |step: &Step<'_>| {
-        matches!(step.name, StepName::Format | StepName::Math)
-            && step.args.iter().filter_map(Arg::text).any(|text| text.contains(name))
-    };
-    steps.iter().any(|step| in_text(step) || step.args.iter().any(|arg| in_arg(arg, name)))
+}
+
+/// Whether a step may stop before it has seen every traverser.
+fn stops_early(step: &Step<'_>) -> bool {
+    (step.name.properties().stops_early && !is_local(step))
+        || step.args.iter().filter_map(Arg::steps).any(|steps| steps.iter().any(stops_early))
+}
+
+/// Whether a step belongs to the step before it.
+fn modulates(step: &Step<'_>) -> bool {
+    matches!(
+        step.name,
+        StepName::By
+            | StepName::Option
+            | StepName::With
+            | StepName::From
+            | StepName::To
+            | StepName::Until
+            | StepName::Emit
+            | StepName::Times
+    )
 }
 
 impl Compiler {
     /// `g.withSideEffect(key, value)`
-    pub(super) fn with_side_effect(&mut self, flow: &mut Flow, call: &Step<'_, SourceCall>) -> Result<()> {
+    pub(super) fn with_side_effect(&mut self, call: &Step<'_, SourceCall>) -> Result<()> {
         match call.args.as_slice() {
             [Arg { kind: ArgKind::Text(name), .. }, value, more @ ..] if more.len() <= 1 => {
                 let operator = match more {
-                    [operator] => sack::operator(operator).ok_or_else(|| wrong_arguments(call))?,
-                    _ => Operator::AddAll,
+                    [operator] => Some(sack::operator(operator).ok_or_else(|| wrong_arguments(call))?),
+                    _ => None,
                 };
-                let value = self.expr(value)?;
-                flow.scope.side_effects.retain(|(n, _)| n != name);
-                let (kind, operator) = (ObjectKind::Unknown, Some(operator));
-                let side = SideEffect { value: Some(value), kind, given: true, operator };
-                flow.scope.side_effects.push((name.clone(), side));
+                let side = SideEffect {
+                    value: self.expr(value)?,
+                    kind: ObjectKind::Unknown,
+                    operator,
+                    given: true,
+                    careful: false,
+                    rows: false,
+                    groups: None,
+                    read: None,
+                };
+                self.side_effects.insert(name.clone(), side);
                 Ok(())
             }
             _ => Err(wrong_arguments(call)),
         }
     }
 
-    /// Splits the plan so far at its last cut, into the operators before the cut and the operators after it.
-    fn split(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<(Box<Op>, Box<Op>)> {
-        self.cuts += 1;
-        if self.cuts > MAX_CUTS {
-            let message =
-                format!("more than {MAX_CUTS} steps that collect side effects or reduce beside them");
-            return Err(Fault::syntax(step.at, message));
+    /// Gives each side effect to which steps add a register, and sets its first value.
+    pub(super) fn declare_side_effects(&mut self, flow: &mut Flow, steps: &[Step<'_>]) -> Result<()> {
+        self.injects = steps.first().is_some_and(|step| step.name == StepName::Inject);
+        let mut found = BTreeMap::new();
+        find_collected(steps, false, &mut found);
+        if found.len() > MAX_SIDE_EFFECTS {
+            let at = steps.first().map_or(0, |step| step.at);
+            let message = format!("{} side effects; at most {MAX_SIDE_EFFECTS} are allowed", found.len());
+            return Err(Fault::syntax(at, message));
         }
-        let mut whole = std::mem::replace(&mut flow.op, Op::Argument);
-        let base = self.last_cut.and_then(|item| cut(&mut whole, item)).unwrap_or(Op::Argument);
-        Ok((Box::new(base), Box::new(whole)))
-    }
-
-    /// Returns the key of a step that collects.
-    fn side_key(flow: &Flow, cursor: &Cursor<'_, '_>, step: &Step<'_>) -> Result<Str> {
-        let (local, args) = match step.args.split_first() {
-            Some((
-                Arg { kind: ArgKind::Constant(scope @ (Constant::Global | Constant::Local)), .. },
-                rest,
-            )) if step.name == StepName::Aggregate => (*scope == Constant::Local, rest),
-            _ => (step.name == StepName::Store, step.args.as_slice()),
-        };
-        let [Arg { kind: ArgKind::Text(key), .. }] = args else { return Err(wrong_arguments(step)) };
-        if !flow.scope.root {
-            return Err(Fault::unsupported(step.at, format!("{}() inside another traversal", step.name)));
+        for (key, facts) in found {
+            let register = Register(self.registers);
+            self.registers += 1;
+            let given = self.side_effects.remove(&key);
+            let operator = given.as_ref().and_then(|given| given.operator);
+            let (start, kind) = match (&given, facts.step) {
+                (Some(given), _) => (given.value.clone(), ObjectKind::Unknown),
+                (None, StepName::Group | StepName::GroupCount) if !facts.rows => {
+                    (Expr::Literal(Value::map(Map::new())), ObjectKind::Map)
+                }
+                (None, _) => (Expr::Literal(Value::list(vec![])), ObjectKind::List),
+            };
+            let what = Collected::Start(start);
+            flow.wrap(|input| Op::Collect { input, register, what, eager: false });
+            let cap = steps
+                .iter()
+                .rposition(|step| step.name == StepName::Cap && mentions(std::slice::from_ref(step), &key));
+            let before_cap = &steps[..cap.unwrap_or(0)];
+            let noticed = facts.nested || reads(steps, &key, true) || before_cap.iter().any(stops_early);
+            let side = SideEffect {
+                value: Expr::Register(register),
+                kind,
+                operator,
+                given: given.is_some(),
+                careful: (facts.lazy || facts.nested) && noticed,
+                rows: facts.rows,
+                groups: None,
+                read: None,
+            };
+            self.side_effects.insert(key, side);
         }
-        // A side effect that is collected traverser by traverser is complete only at the end. It must not be read
-        // before, and no step may stop early.
-        let lazy = local || matches!(step.name, StepName::Group | StepName::GroupCount);
-        let rest = &cursor.steps[cursor.next..];
-        let until =
-            rest.iter().position(|s| s.name == StepName::Cap && mentions(std::slice::from_ref(s), key));
-        let before = &rest[..until.unwrap_or(rest.len())];
-        if lazy && (mentions(before, key) || before.iter().any(|s| s.name.properties().stops_early)) {
-            let what = format!("{}() that is read before cap()", step.name);
-            return Err(Fault::unsupported(step.at, what));
-        }
-        Ok(key.clone())
-    }
-
-    /// Collects the rows so far into a list in a single row, lets `collect` compute from that list, and unwinds it
-    /// again. Each item of the list is a list: the slots that are restored, and then `more`.
-    fn collected(
-        &mut self,
-        flow: &mut Flow,
-        step: &Step<'_>,
-        more: Vec<Expr>,
-        collect: impl FnOnce(&mut Self, &mut Flow, Slot, &[Slot]) -> Result<()>,
-    ) -> Result<()> {
-        let slots = self.live_slots(flow, &[]);
-        let row = self.fresh();
-        let parts = slots.iter().map(|slot| Expr::Slot(*slot)).chain(more).collect();
-        flow.bind(row, Expr::List(parts));
-        let (input, plan) = self.split(flow, step)?;
-        let rows = self.fresh();
-        flow.op = Op::Bind { input, plan, out: rows, kind: BindKind::Collect(row) };
-        collect(self, flow, rows, &slots)?;
-        let item = self.fresh();
-        flow.wrap(|input| Op::Unwind { input, list: Expr::Slot(rows), out: item });
-        restore(flow, &slots, item);
-        self.last_cut = Some(item);
         Ok(())
+    }
+
+    /// Lets rows pass one by one to the first of these steps if it needs that, and binds the groups that it reads. Returns
+    /// their keys.
+    pub(super) fn before_step(&mut self, flow: &mut Flow, steps: &[Step<'_>]) -> Vec<(Str, Option<Slot>)> {
+        let Some((first, rest)) = steps.split_first() else { return vec![] };
+        if !self.is_careful() {
+            return vec![];
+        }
+        let is_loop = modulates(first);
+        let own = rest.iter().take_while(|s| modulates(s) || (is_loop && s.name == StepName::Repeat)).count();
+        let own = &steps[..=own];
+        let named = |key: &str| mentions(own, key);
+        if !matches!(flow.op, Op::Each { .. })
+            && self.side_effects.iter().any(|(key, side)| side.careful && named(key))
+        {
+            // Equal values that `inject` begins with are one traverser in TinkerPop.
+            let by = if self.injects { self.live_slots(flow, &[]) } else { vec![] };
+            flow.wrap(|input| Op::Each { input, by });
+        }
+        let mut bound = vec![];
+        for (key, side) in &self.side_effects {
+            if let (Some((plan, result)), true) = (&side.groups, first.name != StepName::Cap && named(key)) {
+                bound.push((key.clone(), side.read, plan.clone(), *result));
+            }
+        }
+        let mut before = vec![];
+        for (key, read, plan, result) in bound {
+            let out = self.fresh();
+            let kind = BindKind::First(result);
+            flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind });
+            if let Some(side) = self.side_effects.get_mut(&key) {
+                side.read = Some(out);
+            }
+            before.push((key, read));
+        }
+        before
+    }
+
+    /// Ends what [`Compiler::before_step`] began.
+    pub(super) fn after_step(&mut self, groups: Vec<(Str, Option<Slot>)>) {
+        for (key, read) in groups {
+            if let Some(side) = self.side_effects.get_mut(&key) {
+                side.read = read;
+            }
+        }
+    }
+
+    /// Whether the order of rows matters to a side effect of the statement.
+    pub(super) fn is_careful(&self) -> bool {
+        self.side_effects.values().any(|side| side.careful)
+    }
+
+    /// Returns the value and kind of the side effect with this name, if there is one.
+    pub(super) fn side(&self, name: &str, at: usize) -> Result<Option<(Expr, ObjectKind)>> {
+        let Some(side) = self.side_effects.get(name) else { return Ok(None) };
+        match side.read {
+            Some(read) => return Ok(Some((Expr::Slot(read), ObjectKind::Map))),
+            None if side.rows => {
+                let what = format!("reading the side effect '{name}' before the group() that makes it");
+                return Err(Fault::unsupported(at, what));
+            }
+            None => {}
+        }
+        Ok(Some((side.value.clone(), side.kind)))
+    }
+
+    /// Returns the register to which a step adds, with its side effect.
+    fn collected(&self, step: &Step<'_>) -> Result<(Str, Register, SideEffect)> {
+        let key = collected_key(step).map(|(key, _)| key).ok_or_else(|| wrong_arguments(step))?;
+        match self.side_effects.get(key) {
+            Some(side @ SideEffect { value: Expr::Register(register), .. }) => {
+                Ok((key.clone(), *register, side.clone()))
+            }
+            _ => Err(wrong_arguments(step)),
+        }
+    }
+
+    /// Returns a value that is unbound where the `by()` has none.
+    fn value_or_unbound(&mut self, flow: &mut Flow, value: ByValue) -> Expr {
+        if value.productive {
+            return value.expr;
+        }
+        let slot = self.slot_of(flow, value.expr);
+        Expr::Case {
+            branches: vec![(is_null(Expr::Slot(slot)), Expr::Literal(Value::Unbound))],
+            otherwise: Box::new(Expr::Slot(slot)),
+        }
     }
 
     /// `aggregate`, `store`
@@ -205,7 +335,7 @@ impl Compiler {
         cursor: &mut Cursor<'_, '_>,
         step: &Step<'_>,
     ) -> Result<()> {
-        let key = Self::side_key(flow, cursor, step)?;
+        let (_, register, side) = self.collected(step)?;
         let cur = flow.cur(step)?;
         let bys = self.bys(cursor.take_all(StepName::By))?;
         let by = match bys.as_slice() {
@@ -214,52 +344,14 @@ impl Compiler {
             _ => return Err(Fault::syntax(step.at, format!("{}() takes one by()", step.name))),
         };
         let value = self.by_value(flow, by, Expr::Slot(cur), flow.scope.kind)?;
-        let (value, present) = if value.productive {
-            (value.expr, Expr::literal(true))
-        } else {
-            let slot = self.slot_of(flow, value.expr);
-            (Expr::Slot(slot), not(is_null(Expr::Slot(slot))))
+        let value = self.value_or_unbound(flow, value);
+        let eager = step.name == StepName::Aggregate && !is_local(step);
+        let what = match side.operator {
+            None | Some(Operator::AddAll) => Collected::Item(value),
+            Some(Operator::Assign) => Collected::Replace(value),
+            Some(operator) => Collected::Joined(operator, value),
         };
-        let before = flow.side(&key, step.at)?;
-        let operator = flow.operator(&key);
-        if operator == Some(Operator::Assign) && (step.name == StepName::Store || is_local(step)) {
-            let what = format!("{}() into withSideEffect() with assign", step.name);
-            return Err(Fault::unsupported(step.at, what));
-        }
-        let out = self.fresh();
-        self.collected(flow, step, vec![value, present], |this, flow, rows, slots| {
-            let variable = this.fresh();
-            let part = |at: usize| {
-                let at = Expr::literal(i64::try_from(at).unwrap_or(i64::MAX));
-                Box::new(Expr::Index(Box::new(Expr::Slot(variable)), Box::new(at)))
-            };
-            let mut list = Expr::Comprehension {
-                variable,
-                list: Box::new(Expr::Slot(rows)),
-                filter: Some(part(slots.len() + 1)),
-                map: Some(part(slots.len())),
-            };
-            if let (Some((before, _)), Some(operator)) = (&before, operator) {
-                list = match operator {
-                    Operator::AddAll => call(Function::Operate(operator), vec![before.clone(), list]),
-                    // All values at once take the place of the one before.
-                    Operator::Assign => {
-                        let all = this.slot_of(flow, list);
-                        let size = call(Function::Size, vec![Expr::Slot(all)]);
-                        let some = Expr::compare(Comparison::Greater, size, Expr::literal(0_i64));
-                        let otherwise = Box::new(before.clone());
-                        Expr::Case { branches: vec![(some, Expr::Slot(all))], otherwise }
-                    }
-                    _ => sack::combined(this, operator, before.clone(), list),
-                };
-            } else if let Some((before, _)) = before {
-                list = Expr::Arithmetic(Arithmetic::Add, Box::new(before), Box::new(list));
-            }
-            flow.bind(out, list);
-            Ok(())
-        })?;
-        let kind = if operator.is_none() { ObjectKind::List } else { ObjectKind::Unknown };
-        Self::set_side_effect(flow, key, out, kind);
+        flow.wrap(|input| Op::Collect { input, register, what, eager });
         Ok(())
     }
 
@@ -270,117 +362,112 @@ impl Compiler {
         cursor: &mut Cursor<'a, 't>,
         step: &'a Step<'t>,
     ) -> Result<()> {
-        let key = Self::side_key(flow, cursor, step)?;
-        flow.cur(step)?;
-        if flow.operator(&key).is_some() {
-            return Err(Fault::unsupported(step.at, format!("{}() into withSideEffect()", step.name)));
+        let (key, register, side) = self.collected(step)?;
+        let cur = flow.cur(step)?;
+        if side.operator.is_some() {
+            let what = format!("{}() into withSideEffect() with an operator", step.name);
+            return Err(Fault::unsupported(step.at, what));
         }
-        if flow.side(&key, step.at)?.is_some() {
-            return Err(Fault::unsupported(step.at, format!("{}() twice into one key", step.name)));
+        let first = cursor.next;
+        let steps = cursor.take_all(StepName::By);
+        let bys = self.bys(steps)?;
+        let most = if step.name == StepName::Group { 2 } else { 1 };
+        if bys.len() > most {
+            return Err(Fault::syntax(step.at, format!("{}() takes {most} by() at most", step.name)));
         }
-        let out = self.fresh();
-        let mut scope = flow.scope.clone();
-        self.collected(flow, step, vec![], |this, flow, rows, slots| {
-            let item = this.fresh();
-            let mut child = flow.child();
-            scope.root = false;
-            scope.single = false;
-            child.scope = scope;
-            child.wrap(|input| Op::Unwind { input, list: Expr::Slot(rows), out: item });
-            restore(&mut child, slots, item);
-            let plain = Step { at: step.at, name: step.name, args: vec![] };
-            this.group(&mut child, cursor, &plain, Some(out))?;
-            let plan = Box::new(child.op);
-            flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
-            Ok(())
-        })?;
-        Self::set_side_effect(flow, key, out, ObjectKind::Map);
+        if matches!(bys.get(1), Some(By::Traversal(_))) {
+            cursor.next = first;
+            return self.group_rows(flow, cursor, step, (key, register, side));
+        }
+        if side.rows {
+            return Err(twice(step));
+        }
+        let kind = flow.scope.kind;
+        let by = self.by_value(flow, bys.first().unwrap_or(&By::Identity), Expr::Slot(cur), kind)?;
+        let key = self.value_or_unbound(flow, by);
+        let what = if step.name == StepName::GroupCount {
+            Collected::Count(key)
+        } else {
+            let by = self.by_value(flow, bys.get(1).unwrap_or(&By::Identity), Expr::Slot(cur), kind)?;
+            Collected::Group { key, value: self.value_or_unbound(flow, by) }
+        };
+        flow.wrap(|input| Op::Collect { input, register, what, eager: false });
         Ok(())
     }
 
-    fn set_side_effect(flow: &mut Flow, key: Str, slot: Slot, kind: ObjectKind) {
-        let operator = flow.operator(&key);
-        flow.scope.side_effects.retain(|(name, _)| *name != key);
-        let side = SideEffect { value: Some(Expr::Slot(slot)), kind, given: false, operator };
-        flow.scope.side_effects.push((key, side));
-    }
-
-    /// `cap(key…)`
-    pub(super) fn cap(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
-        let names = self.texts(&step.args)?;
-        if names.is_empty() || names.len() != step.args.len() {
-            return Err(wrong_arguments(step));
-        }
-        if !flow.scope.root {
-            return Err(Fault::unsupported(step.at, "cap() inside another traversal"));
-        }
-        flow.cur(step)?;
-        let mut side_effects = vec![];
-        for name in &names {
-            let side = flow.side(name, step.at)?;
-            side_effects.push(
-                side.ok_or_else(|| {
-                    Fault::syntax(step.at, format!("no step before cap() collects '{name}'"))
-                })?,
-            );
-        }
-        let (value, kind) = if side_effects.len() == 1 {
-            side_effects.remove(0)
-        } else {
-            let entries = names.iter().zip(side_effects).flat_map(|(name, (value, _))| [text(name), value]);
-            (call(Function::MakeMap, entries.collect()), ObjectKind::Map)
-        };
-        let (input, plan) = self.split(flow, step)?;
-        // The traversers end here, but their writes and failures must happen.
-        flow.op = if plan.writes() || self.fails {
-            Op::Apply { input, plan, kind: ApplyKind::Discard }
-        } else {
-            *input
-        };
-        self.continue_with(flow, Expr::List(vec![value]), kind);
-        flow.scope.labels.clear();
-        flow.scope.single = true;
-        flow.scope.path_ended = true;
-        Ok(())
-    }
-
-    /// Continues with the items of a list in the single row.
-    fn continue_with(&mut self, flow: &mut Flow, list: Expr, kind: ObjectKind) {
-        let item = self.fresh();
-        flow.wrap(|input| Op::Unwind { input, list, out: item });
-        self.last_cut = Some(item);
-        flow.set_current(item, kind);
-    }
-
-    /// Translates a reducing step of the request's own traversal, and keeps the side effects collected before it.
-    pub(super) fn reduce_and_keep_side_effects<'a, 't>(
+    /// `group(key).by(…).by(traversal)`: collects the rows, from which `cap` makes groups.
+    fn group_rows<'a, 't>(
         &mut self,
         flow: &mut Flow,
         cursor: &mut Cursor<'a, 't>,
         step: &'a Step<'t>,
-        index: usize,
+        (key, register, side): (Str, Register, SideEffect),
     ) -> Result<()> {
-        let side_effects = flow.scope.side_effects.clone();
-        self.step(flow, cursor, step, index)?;
-        let Some(cur) = flow.scope.cur else { return Ok(()) };
-        let (input, plan) = self.split(flow, step)?;
-        let list = self.fresh();
-        flow.op = Op::Bind { input, plan, out: list, kind: BindKind::Collect(cur) };
-        let kind = flow.scope.kind;
-        self.continue_with(flow, Expr::Slot(list), kind);
-        flow.scope.side_effects = side_effects;
+        if side.given {
+            return Err(Fault::unsupported(step.at, "group() into withSideEffect() with this by()"));
+        }
+        if side.groups.is_some() {
+            return Err(twice(step));
+        }
+        let slots = self.live_slots(flow, &[]);
+        let rows = Collected::Item(Expr::List(slots.iter().map(|slot| Expr::Slot(*slot)).collect()));
+        let (item, out) = (self.fresh(), self.fresh());
+        let mut child = flow.child();
+        child.scope.single = false;
+        child.wrap(|input| Op::Unwind { input, list: Expr::Register(register), out: item });
+        for (slot, index) in slots.iter().zip(0_i64..) {
+            child.bind(*slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(Expr::literal(index))));
+        }
+        let plain = Step { at: step.at, name: step.name, args: vec![] };
+        self.group(&mut child, cursor, &plain, Some(out))?;
+        flow.wrap(|input| Op::Collect { input, register, what: rows, eager: false });
+        self.side_effects.insert(key, SideEffect { groups: Some((child.op, out)), ..side });
+        Ok(())
+    }
+
+    /// `cap(key…)`
+    pub(super) fn cap(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
+        let names = self.texts(&step.args)?;
+        if names.is_empty() || names.len() != step.args.len() {
+            return Err(wrong_arguments(step));
+        }
+        flow.cur(step)?;
+        let missing = names.iter().find(|name| !self.side_effects.contains_key(*name));
+        if let Some(name) = missing {
+            return Err(Fault::syntax(step.at, format!("no step collects the side effect '{name}'")));
+        }
+        // One row follows all traversers.
+        let drained = self.fresh();
+        let items = vec![item(drained, AggregateKind::CountRows, vec![])];
+        flow.wrap(|input| Op::Aggregate { input, keys: vec![], items });
+        let mut values = vec![];
+        for name in &names {
+            let groups = self.side_effects.get(name).and_then(|side| side.groups.clone());
+            values.push(match groups {
+                None => {
+                    self.side(name, step.at)?.unwrap_or((Expr::Literal(Value::Null), ObjectKind::Unknown))
+                }
+                Some((plan, result)) => {
+                    let out = self.fresh();
+                    let kind = BindKind::First(result);
+                    flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind });
+                    (Expr::Slot(out), ObjectKind::Map)
+                }
+            });
+        }
+        let (value, kind) = if values.len() == 1 {
+            values.remove(0)
+        } else {
+            let entries = names.iter().zip(values).flat_map(|(name, (value, _))| [text(name), value]);
+            (call(Function::MakeMap, entries.collect()), ObjectKind::Map)
+        };
+        let out = self.or_fresh(dest);
+        flow.bind(out, value);
+        flow.reduced(out, kind);
         Ok(())
     }
 }
 
-/// Whether a step reduces rows that hold collected side effects.
-pub(super) fn drops_side_effects(flow: &Flow, step: &Step<'_>) -> bool {
-    flow.scope.root && is_reducing(step) && flow.side_effect_slots().next().is_some()
-}
-
-/// Binds slots to the items of a list.
-fn restore(flow: &mut Flow, slots: &[Slot], item: Slot) {
-    for (slot, index) in slots.iter().zip(0_i64..) {
-        flow.bind(*slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(Expr::literal(index))));
-    }
+fn twice(step: &Step<'_>) -> Fault {
+    Fault::unsupported(step.at, "group() twice into one key with this by()")
 }

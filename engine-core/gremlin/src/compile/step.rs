@@ -108,10 +108,11 @@ impl Compiler {
             StepName::Group | StepName::GroupCount => self.group(flow, cursor, step, dest),
             StepName::Aggregate | StepName::Store => self.aggregate(flow, cursor, step),
             StepName::Sack => self.sack(flow, cursor, step, dest),
-            StepName::Cap => self.cap(flow, step),
+            StepName::Cap => self.cap(flow, step, dest),
             StepName::Fail => self.fail(flow, step),
             StepName::Unfold => self.unfold(flow, step, dest),
             StepName::Union => self.union(flow, step, dest),
+            StepName::Branch => self.options(flow, cursor, step, false, dest),
             StepName::Choose => self.choose(flow, cursor, step, dest),
             StepName::Coalesce => self.coalesce(flow, step, dest),
             StepName::Optional => self.optional(flow, step, dest),
@@ -126,7 +127,7 @@ impl Compiler {
             StepName::Property => self.set_properties(flow, cursor, index),
             StepName::Drop => self.drop_elements(flow, step),
             StepName::SideEffect => self.side_effect(flow, step),
-            StepName::Identity | StepName::Barrier => self.nothing(step),
+            StepName::Identity | StepName::Barrier => self.nothing(flow, step),
             StepName::Discard | StepName::None if step.args.is_empty() => {
                 flow.drop_rows();
                 Ok(())
@@ -161,13 +162,12 @@ impl Compiler {
             StepName::DateAdd => self.date_add(flow, step, dest),
             StepName::DateDiff => self.date_diff(flow, step, dest),
             StepName::Math => self.math(flow, cursor, step, dest),
+            StepName::Match => self.match_patterns(flow, step, dest),
             StepName::Call => self.service(flow, cursor, step, dest),
             // Not supported yet.
-            StepName::Branch
-            | StepName::ConnectedComponent
+            StepName::ConnectedComponent
             | StepName::Discard
             | StepName::Io
-            | StepName::Match
             | StepName::PageRank
             | StepName::PeerPressure
             | StepName::Profile
@@ -180,14 +180,16 @@ impl Compiler {
         }
     }
 
-    fn nothing(&mut self, step: &Step<'_>) -> Result<()> {
+    fn nothing(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
+        let is_barrier = step.name == StepName::Barrier;
         match step.args.as_slice() {
-            [] => Ok(()),
-            [Arg { kind: ArgKind::Value(value), .. }]
-                if step.name == StepName::Barrier && value.as_i64().is_some() =>
-            {
+            [] if is_barrier && self.is_careful() => {
+                // Later steps see what all traversers have collected.
+                flow.wrap(|input| Op::Eager { input });
                 Ok(())
             }
+            [] => Ok(()),
+            [Arg { kind: ArgKind::Value(value), .. }] if is_barrier && value.as_i64().is_some() => Ok(()),
             [Arg { kind: ArgKind::Constant(Constant::NormSack), .. }] if step.name == StepName::Barrier => {
                 Err(Fault::unsupported(step.at, "barrier(normSack)"))
             }
@@ -260,7 +262,7 @@ impl Compiler {
     }
 
     /// `as(label…)`
-    fn name(
+    pub(super) fn name(
         &mut self,
         flow: &mut Flow,
         cursor: &Cursor<'_, '_>,

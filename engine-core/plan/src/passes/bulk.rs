@@ -380,6 +380,8 @@ fn treats_rows_alone(plan: &Op) -> bool {
             | Op::Keep { .. }
             | Op::CallProcedure { .. }
             | Op::LoadCsv { .. }
+            | Op::Each { .. }
+            | Op::Collect { .. }
             | Op::Merge { .. } => false,
             Op::Apply { plan, kind: ApplyKind::Cross | ApplyKind::Optional(_), .. } => {
                 treats_rows_alone(plan)

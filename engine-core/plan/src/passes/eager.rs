@@ -135,6 +135,7 @@ fn insert(op: &mut Op) -> Since {
             | Op::Sort { .. }
             | Op::Top { .. }
             | Op::Eager { .. }
+            | Op::Collect { eager: true, .. }
             | Op::Tail { .. }
             | Op::ChoosePaths { .. }
     ) && !own_writes;

@@ -138,6 +138,7 @@ pub(super) fn step(op: &mut Op, after: Live, set: bool) -> Live {
             before.add_exprs(op);
         }
         Op::Keep { slots, .. } => before.0.intersect_with(&Live::of(slots.iter().copied()).0),
+        Op::Each { by, .. } => by.iter().for_each(|slot| before.insert(*slot)),
         Op::Bulk { by, weight, .. } => by.iter().chain(&*weight).for_each(|slot| before.insert(*slot)),
         Op::Let { bindings, .. } => {
             for (slot, expr) in bindings.iter().rev() {

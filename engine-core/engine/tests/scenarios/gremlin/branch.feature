@@ -172,3 +172,93 @@ Feature: steps that branch
     Then the result should be unordered
       | result |
       | p[v[marko],d[3].l] |
+
+  Scenario: each option that fits is taken
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").branch(values("age")).option(lt(30), constant("young")).option(gt(28), constant("over 28")).option(any, values("name"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | young |
+      | over 28 |
+      | marko |
+      | young |
+      | vadas |
+      | over 28 |
+      | josh |
+      | over 28 |
+      | peter |
+
+  Scenario: an option for what fits no other
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").branch(values("age")).option(27, constant("vadas")).option(none, values("name"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | vadas |
+      | josh |
+      | peter |
+
+  Scenario: options by traversals
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().branch(identity()).option(hasLabel("software"), values("lang")).option(has("name", "vadas"), values("age"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | java |
+      | java |
+      | d[27].i |
+
+  Scenario: branches count over all traversers
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().branch(label()).option("person", count()).option("software", values("name"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[4].l |
+      | lop |
+      | ripple |
+
+  Scenario: a choice with an option for all
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").choose(values("age")).option(27, constant("a")).option(any, constant("b"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | a |
+      | b |
+      | b |
+      | b |
+      | b |
+
+  Scenario: a choice without a value
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().choose(values("age")).option(29, constant("a")).option(unproductive, constant("b")).option(none, constant("c"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | a |
+      | b |
+      | b |
+      | c |
+      | c |
+      | c |

@@ -185,3 +185,158 @@ Feature: side effects
       """
     When iterated to list
     Then the result should be empty
+
+  Scenario: each round sees what the rounds before it collected
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").repeat(out().where(without("x")).aggregate("x")).times(2).cap("x").unfold().values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | vadas |
+      | josh |
+      | ripple |
+
+  Scenario: a traverser sees what the traversers before it stored
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").out("created").where(without("x")).store("x").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | ripple |
+
+  Scenario: a child collects for each traverser
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1", "4").local(out("created").aggregate("x").cap("x").unfold().count())
+      """
+    When iterated to list
+    Then the result should be ordered
+      | result |
+      | d[1].l |
+      | d[3].l |
+
+  Scenario: a limit ends what is stored
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().store("x").limit(1).cap("x").unfold().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].l |
+
+  Scenario: a condition collects as far as it looks
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").where(out().store("x")).cap("x").unfold().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].l |
+
+  Scenario: branches collect into one key
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").union(out("knows").groupCount("m").by("name"), out("created").groupCount("m").by("name").out()).cap("m")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"vadas":"d[1].l","josh":"d[1].l","lop":"d[1].l"}] |
+
+  Scenario: a side effect of a child
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").sideEffect(out("created").store("x").by("name")).cap("x").unfold()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | lop |
+      | lop |
+      | ripple |
+
+  Scenario: a counted side effect begins with the given map
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSideEffect("m", ["person": 10]).V().groupCount("m").by(label).cap("m")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"person":"d[14].l","software":"d[2].l"}] |
+
+  Scenario: grouped twice into one key
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").group("g").by(label).by("name").out("created").group("g").by(label).by("name").cap("g").select(values).unfold().unfold()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | lop |
+
+  Scenario: a grouped side effect with a reducing value inside a loop
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").repeat(out().group("g").by(label).by(count())).times(2).cap("g")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"person":"d[2].l","software":"d[3].l"}] |
+
+  Scenario: a side effect is read by several steps
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").out("created").aggregate("x").by("name").select("x").unfold().as("a").where("a", within("x")).concat("!")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop! |
+
+  Scenario: cap in the middle of a traversal
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("software").aggregate("x").by("name").cap("x").unfold().as("n").V().has("name", eq("lop")).in("created").select("n")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | lop |
+      | lop |
+      | ripple |
+      | ripple |
+      | ripple |
+
+  Scenario: cap of a key that nothing collects
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().cap("x")
+      """
+    When iterated to list
+    Then the traversal will raise an error with message containing text of "no step collects the side effect 'x'"

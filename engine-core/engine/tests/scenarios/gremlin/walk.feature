@@ -213,3 +213,51 @@ Feature: steps that walk
     Then the result should be unordered
       | result |
       | marko |
+
+  Scenario: a part of a path
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").as("a").out("created").as("b").in("created").as("c").path().from("b").to("c").by("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | p[lop,marko] |
+      | p[lop,josh] |
+      | p[lop,peter] |
+
+  Scenario: a simple part of a path
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").as("a").out("created").as("b").in("created").as("c").simplePath().by(label).from("b").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | josh |
+      | peter |
+
+  Scenario: values of a path in turn
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").out("created").in("created").path().by("name").by(out().count())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | p[marko,d[0].l,marko] |
+      | p[marko,d[0].l,josh] |
+      | p[marko,d[0].l,peter] |
+
+  Scenario: a part of a path to a label that it does not have
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").out().path().from("z")
+      """
+    When iterated to list
+    Then the traversal will raise an error with message containing text of "a label that the path does not have"

@@ -153,6 +153,7 @@ const FUNCTIONS: &[F] = &[
     F::PathLabel,
     F::PathIsSimple,
     F::PathIsSimpleOrCycle,
+    F::PathPart,
     F::MakePath,
     F::PathSelectAll,
     F::MapGet,
