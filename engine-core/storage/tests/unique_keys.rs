@@ -51,10 +51,7 @@ fn a_version_has_the_constraints_that_were_defined_before_it() {
         store.apply(Version(version), mutations);
         store.publish(Version(version));
     };
-    apply(
-        1,
-        &[Mutation::CreateVertex { gui: Gui(1), id: "a".into(), labels: vec![], properties: vec![] }],
-    );
+    apply(1, &[Mutation::CreateVertex { gui: Gui(1), id: "a".into(), labels: vec![], properties: vec![] }]);
     let _pin = store.pin(Version(1)).unwrap();
     apply(2, &[define()]);
     store.fill_indexes(&|| false).unwrap();
