@@ -112,6 +112,9 @@ test("resources have wildcards only for names that are unknown at synth and acti
     "ServiceNodesJoinRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
     // Objects of the graph's own bucket, which get their names at run time.
     "ServiceNodesRole: <Data>/*",
+    // Describing groups supports no resources.
+    "ServiceNodesTeardownRole: *",
+    "ServiceNodesTeardownRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
     // Lambda's network interfaces have no names before they are created.
     "ServiceQueryRole: *",
     "ServiceQueryRole: <Data>/jobs/*",
@@ -191,6 +194,22 @@ test("the function that moves replicas changes only the map", () => {
     "kms:GenerateDataKey <Key>",
     "logs:CreateLogStream <RebalanceLogs>",
     "logs:PutLogEvents <RebalanceLogs>",
+  ]);
+});
+
+test("the function that empties the group changes only that group", () => {
+  const group =
+    "arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes";
+  assert.deepEqual(allowed("ServiceNodesTeardownRole"), [
+    `autoscaling:DeleteAutoScalingGroup ${group}`,
+    `autoscaling:DeleteLifecycleHook ${group}`,
+    "autoscaling:DescribeAutoScalingGroups *",
+    "autoscaling:DescribeLifecycleHooks *",
+    `autoscaling:SetInstanceProtection ${group}`,
+    `autoscaling:SuspendProcesses ${group}`,
+    `autoscaling:UpdateAutoScalingGroup ${group}`,
+    "logs:CreateLogStream <NodesTeardownLogs>",
+    "logs:PutLogEvents <NodesTeardownLogs>",
   ]);
 });
 

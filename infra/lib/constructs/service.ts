@@ -208,6 +208,7 @@ export class GraphService extends Construct {
       });
     }
     this.connect();
+    this.order();
     this.watch = new Watch(this, "Watch", {
       state,
       api: this.api,
@@ -252,6 +253,23 @@ export class GraphService extends Construct {
       if (group)
         endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use AWS's services`);
     }
+  }
+
+  /**
+   * Sets the order in which CloudFormation creates resources, beyond what references say; it deletes in the reverse
+   * order.
+   */
+  private order(): void {
+    const { nodes, workers, endpoints, query, api, ingest } = this;
+    const group = nodes.group.node;
+    // Without the endpoints a machine fetches nothing, and a worker has no image.
+    if (endpoints) {
+      group.addDependency(endpoints);
+      workers?.service.node.addDependency(endpoints);
+    }
+    // Late, so that what fails before leaves no machines behind. Once there are machines, removing them needs `Teardown`.
+    group.addDependency(query, api, ingest);
+    workers?.service.node.addDependency(nodes.teardown);
   }
 
   /** Writes the outputs that people need after a deployment. */

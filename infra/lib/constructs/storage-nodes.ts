@@ -24,6 +24,7 @@ import { Join } from "../state-machines/join.ts";
 import { statement, useKey, useObjects } from "../statement.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
 import type { GraphState } from "./state.ts";
+import { Teardown } from "./teardown.ts";
 
 /** Settings of storage nodes. */
 export interface NodesProps {
@@ -74,6 +75,8 @@ export class StorageNodes extends Construct {
   readonly groupName: string;
   readonly securityGroup: ec2.SecurityGroup;
   readonly join: Join;
+  /** Empties the group before it is deleted. What reacts to machines depends on it, to be deleted earlier. */
+  readonly teardown: Teardown;
   readonly program: Asset;
   readonly count: number;
 
@@ -114,6 +117,8 @@ export class StorageNodes extends Construct {
     const { retention } = props;
     this.join = new Join(this, "Join", { state, groupName: this.groupName, patience, retention });
     this.hook(patience);
+    const { group, groupName } = this;
+    this.teardown = new Teardown(this, "Teardown", { state, group, groupName, retention });
   }
 
   /** Lets a security group connect to the nodes, at the fleet's port. */
