@@ -163,7 +163,7 @@ fn repeat(
         if *source == at && matches!(way, Way::Right | Way::Both) {
             ends.push(*target);
         }
-        if *target == at && matches!(way, Way::Left | Way::Both) && !(source == target && !ends.is_empty()) {
+        if *target == at && matches!(way, Way::Left | Way::Both) && (source != target || ends.is_empty()) {
             ends.push(*source);
         }
         for end in ends {

@@ -37,6 +37,7 @@ impl EstimatedRows {
             ways: BTreeMap::new(),
             columns: BTreeMap::new(),
             single: BTreeSet::new(),
+            edges: BTreeSet::new(),
             untaught: BTreeSet::new(),
         };
         walk.rows(&plan.root, 1.0);
@@ -75,6 +76,8 @@ struct Walk<'k> {
     columns: BTreeMap<Slot, Expr>,
     /// Slots of the lists of all values of a property, which mostly is one.
     single: BTreeSet<Slot>,
+    /// Slots of edges, about whose properties nothing is known.
+    edges: BTreeSet<Slot>,
     /// Vertices at the ends of edges whose conditions come next.
     untaught: BTreeSet<Slot>,
 }
@@ -119,9 +122,13 @@ impl Walk<'_> {
                     Digest::Ends { .. } => whole.min(self.all()),
                 }
             }
-            Op::ScanEdges { labels, .. } => input * self.edges(labels),
+            Op::ScanEdges { labels, out, .. } => {
+                self.edges.insert(*out);
+                input * self.edges_with(labels)
+            }
             Op::LookupVertices { ids, .. } | Op::LookupEdges { ids, .. } => input * items(ids, 1.0),
-            Op::Expand { from, direction, labels, to, into, .. } => {
+            Op::Expand { from, direction, labels, edge, to, into, .. } => {
+                self.edges.extend(*edge);
                 let fan = self.fan(*from, *to, *direction, labels);
                 match to {
                     Some(_) if *into => input * fan / self.all(),
@@ -138,6 +145,7 @@ impl Walk<'_> {
                 input * if step.optional { 1.0 } else { fan.min(1.0) }
             }
             Op::Intersect { arms, to, count, .. } => {
+                self.edges.extend(arms.iter().filter_map(|arm| arm.edge));
                 let choices = self.met(arms, *to);
                 if count.is_some() { input * choices.min(1.0) } else { input * choices }
             }
@@ -252,7 +260,7 @@ impl Walk<'_> {
         rows * self.knowledge.lessons.map_or(1.0, |lessons| lessons.of_vertex(out))
     }
 
-    fn edges(&self, labels: &[Str]) -> f64 {
+    fn edges_with(&self, labels: &[Str]) -> f64 {
         let statistics = self.knowledge.statistics;
         if labels.is_empty() {
             return statistics.edges as f64;
@@ -323,7 +331,8 @@ impl Walk<'_> {
     fn tested(&mut self, condition: &Expr) -> f64 {
         let mut slots = vec![];
         condition.for_each_slot(&mut |slot| slots.push(slot));
-        let found = slots.into_iter().find_map(|slot| Some((slot, test_of(condition, slot)?)));
+        let mut vertices = slots.into_iter().filter(|slot| !self.edges.contains(slot));
+        let found = vertices.find_map(|slot| Some((slot, test_of(condition, slot)?)));
         if let Some((slot, tested)) = found {
             return self.estimate.share(&self.labels_of(slot), &tested.key, &tested.test).0;
         }
