@@ -231,6 +231,8 @@ mod tests {
         "MATCH (a:N)-[:E]->(b)<-[:E]-(c), (a)-[:E]->(d)<-[:E]-(c) RETURN count(*)",
         "MATCH (n:N) WHERE n.i % 3 = 1 AND n.h > 5 RETURN count(*)",
         "MATCH (n:N) WHERE n.k > 2 RETURN count(*)",
+        "MATCH (n:N), (m:N) WHERE n.i < 50 AND m.i < n.k RETURN count(*)",
+        "MATCH (n:N), (m:N) WHERE n.i < 9 AND m.k < 3 RETURN count(m)",
         "MATCH (n:N) WHERE n.t STARTS WITH 'text 1' RETURN count(n)",
         "MATCH (n:N {k: 9}) RETURN count(*), sum(n.i), collect(n)",
         "MATCH (n:N) UNWIND [1, 2] AS x RETURN n, x, count(*) ORDER BY x, n.i LIMIT 3",

@@ -41,7 +41,9 @@ impl<'p> Counted<'p> {
     /// Makes the counter of an operator; `None` if storage cannot count its rows.
     pub(super) fn of(op: &'p Op, measured: bool) -> Result<Option<Self>> {
         if let Op::ScanVertices { input, out, filter, .. } = op {
-            return Ok(Some(Self::Vertices(CountedScan::new(build(input, measured)?, *out, filter))));
+            let is_first = matches!(**input, Op::Argument);
+            let input = build(input, measured)?;
+            return Ok(Some(Self::Vertices(CountedScan::new(input, *out, filter, is_first))));
         }
         Ok(Degrees::of(op, measured)?.map(Self::Edges))
     }

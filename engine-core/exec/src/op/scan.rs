@@ -407,12 +407,14 @@ pub(super) struct CountedScan<'p> {
     source: Vertices<'p>,
     /// The count if it is the same for every row, and the view's generation that it belongs to.
     kept: Option<(u64, u64)>,
+    /// Whether it is the first scan of its plan, which may be limited to a partition.
+    is_first: bool,
     partition: Option<u16>,
 }
 
 impl<'p> CountedScan<'p> {
-    pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter) -> Self {
-        Self { input, out, source: Vertices::new(filter), kept: None, partition: None }
+    pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter, is_first: bool) -> Self {
+        Self { input, out, source: Vertices::new(filter), kept: None, is_first, partition: None }
     }
 
     /// Whether it reads properties of vertices.
@@ -463,7 +465,8 @@ impl<'p> CountedScan<'p> {
     }
 
     pub(super) fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        if std::mem::replace(&mut self.partition, feed.partition) != feed.partition {
+        let partition = feed.partition.filter(|_| self.is_first);
+        if std::mem::replace(&mut self.partition, partition) != partition {
             self.kept = None;
         }
         self.input.feed(ctx, feed);
