@@ -142,7 +142,7 @@ test("explanations are text, HTML or JSON", async (t) => {
   const query = "UNWIND [1, 2] AS n WITH n WHERE n < 2 RETURN n";
   const text = await explained("openCypher", { query, explain: "dynamic" }, "*/*");
   assert.match(text.headers.get("content-type") ?? "", /^text\/plain/);
-  assert.match(await text.text(), /^operator +calls +rows +milliseconds +requests +bytes\n/);
+  assert.match(await text.text(), /^operator +calls +rows +estimatedRows +milliseconds +requests +bytes\n/);
   const html = await explained("openCypher", { query, explain: "static" }, "text/html");
   assert.match(await html.text(), /^<pre>\n[^<]*&lt; 2[^<]*<\/pre>\n$/);
   const json = await explained("openCypher/explain", { query, explain: "details" }, "application/json");
