@@ -7,10 +7,11 @@
 mod support;
 
 use std::sync::Arc;
-use support::{TestFleet, ask, rows};
+use std::time::Duration;
+use support::{TestFleet, ask, patient, rows};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::{Backend, Database, Explain, Options, Parameters, Query, Transaction};
-use tidegraph_fleet::NodeConfig;
+use tidegraph_fleet::{NodeConfig, Worker};
 use tidegraph_types::{Cardinality, CommitRequest, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Value};
 
 const VERTICES: usize = 240;
@@ -110,6 +111,13 @@ const QUERIES: [(&str, &str); 65] = [
     ("MATCH (p:Person) RETURN count(*)", ROWS),
 ];
 
+/// Starts a worker that asks for statistics each time. Otherwise those of a half made graph could order the patterns.
+fn informed_worker(fleet: &TestFleet) -> (Arc<Database>, Arc<Worker>) {
+    let mut config = patient();
+    config.fleet.statistics_age = Duration::ZERO;
+    fleet.worker_with(config, fleet.clock.clone())
+}
+
 /// An embedded database and a fleet with the same graph.
 struct Both {
     embedded: Arc<Database>,
@@ -120,7 +128,7 @@ struct Both {
 impl Both {
     fn new() -> Self {
         let fleet = TestFleet::start(8, 3, 2, 64, NodeConfig::default());
-        let (worker, _) = fleet.worker();
+        let (worker, _) = informed_worker(&fleet);
         let embedded = Database::open(Options::default()).unwrap();
         for database in [&embedded, &worker] {
             GRAPH.iter().for_each(|text| drop(ask(database, OpenCypher, text).unwrap()));
@@ -176,7 +184,7 @@ fn digests_answer_what_rows_answer() {
 #[test]
 fn rows_are_taken_where_memory_is_short() {
     let mut both = Both::new();
-    let (_, worker) = both.fleet.worker();
+    let (_, worker) = informed_worker(&both.fleet);
     both.fleet.wait_until("the second worker knows the graph", |_| {
         worker.status().version >= ask(&both.worker, OpenCypher, "RETURN 1").unwrap().version
     });
