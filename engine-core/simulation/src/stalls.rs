@@ -9,6 +9,7 @@ use crate::load::SubmittedLoads;
 use crate::statement::{CODES, CONSTRAINT, ITEMS, KEY, Statement};
 use crate::worker::{Call, Wish};
 use crate::world::World;
+use std::collections::BTreeSet;
 use tidegraph_log::Body;
 use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_types::Version;
@@ -32,6 +33,8 @@ pub(crate) struct ItemGuide {
     until: Version,
     /// Number of statements that it has made.
     puts: i64,
+    /// Requests that were held. A worker sends a commit again under the same id, and then it is not held.
+    held: BTreeSet<Vec<u8>>,
 }
 
 impl ItemGuide {
@@ -75,15 +78,23 @@ impl World {
         use proto::call::Kind;
         let kind = proto::Call::decode(&call.bytes[..]).ok().and_then(|call| call.kind);
         match (kind, statement) {
-            (Some(Kind::Commit(_)), Some(Statement::Put { id, key, .. }))
+            (Some(Kind::Commit(commit)), Some(Statement::Put { .. }))
+                if self.items.held.contains(&commit.request_id) =>
+            {
+                0
+            }
+            (Some(Kind::Commit(commit)), Some(Statement::Put { id, key, .. }))
                 if let Some(items) = self.items.distinct(&self.broker, &self.loads) =>
             {
                 if items.has_other(id, KEY, *key) {
+                    if !self.let_another(call.worker, Statement::CreateConstraint) {
+                        return 0;
+                    }
+                    self.items.held.insert(commit.request_id);
                     self.say(
                         "world",
                         format_args!("holds a commit that breaks a constraint which is created now"),
                     );
-                    self.let_another(call.worker, Statement::CreateConstraint);
                     return STALL_MICROS.0 + self.random.below(STALL_MICROS.1);
                 }
                 if let Some(put) = self.items.breaking_put(&items, &self.random) {

@@ -176,6 +176,10 @@ impl World {
                 ));
             }
         };
+        if let Some(outcome) = commit_outcome(&call.bytes, &reply) {
+            let (worker, node) = (call.worker, &self.slots[node].name);
+            self.say(node, format_args!("answers the commit {} of worker {worker}: {outcome}", call.number));
+        }
         if let Some(said) = said(&reply) {
             self.check_said(node, &said)?;
         }
@@ -331,6 +335,12 @@ impl World {
         Ok(self.done[before..].iter().any(|done| done.transaction.ended == Ended::Acknowledged)
             || self.statements[statements..].iter().any(answered))
     }
+}
+
+/// Returns what a reply says of a commit, if the call is one.
+fn commit_outcome(call: &[u8], reply: &[u8]) -> Option<String> {
+    let Some(proto::call::Kind::Commit(_)) = proto::Call::decode(call).ok()?.kind else { return None };
+    Some(format!("{:?}", proto::Reply::decode(reply).ok()?.kind?))
 }
 
 /// Returns the part of a reply that is checked, if any.

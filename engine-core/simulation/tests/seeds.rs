@@ -137,6 +137,12 @@ fn loads_that_do_not_learn_what_was_changed_beside_them_are_found() {
     is_found(Bug::HideChanges);
 }
 
+/// A commit that is long under way breaks a constraint that was created meanwhile.
+#[test]
+fn commits_that_do_not_say_that_they_read_the_constraints_are_found() {
+    assert_eq!(is_found(Bug::StripConstraints), Invariant::Txn3);
+}
+
 /// Attempts have different ids: a transaction is committed twice, or the log has it under another id.
 #[test]
 fn commits_that_are_asked_for_again_under_another_name_are_found() {

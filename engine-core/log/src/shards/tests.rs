@@ -4,7 +4,7 @@
 //!
 //! The checks: every later sequencer finds the acknowledged records, and every follower of
 //! every shard gets them; all followers of a shard get the same records; a record that one
-//! shard hands out is handed out by all shards. Two defects are planted and must be found.
+//! shard hands out is handed out by all shards. Three defects are planted and must be found.
 
 mod shard;
 
@@ -27,6 +27,8 @@ enum Bug {
     AcknowledgeEarly,
     /// Sends the fence with the first record, after choosing the last complete version.
     FenceLate,
+    /// Takes the lowest end of the shards for the last complete version, whatever epochs their records have.
+    LowestEnd,
 }
 
 /// Identifies a record: its epoch, and its SID, which no other record has.
@@ -424,7 +426,7 @@ fn what_one_shard_hands_out_all_do_and_nothing_acknowledged_is_lost() {
 
 #[test]
 fn planted_defects_are_found() {
-    for bug in [Bug::AcknowledgeEarly, Bug::FenceLate] {
+    for bug in [Bug::AcknowledgeEarly, Bug::FenceLate, Bug::LowestEnd] {
         let found: Vec<u64> = (0..300).filter(|seed| history(*seed, Some(bug)).is_err()).collect();
         println!("{bug:?} is found by {} of 300 seeds, the first is {:?}", found.len(), found.first());
         assert!(found.len() >= 3, "{bug:?} is found by {found:?}");

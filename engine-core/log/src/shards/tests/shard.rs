@@ -21,6 +21,8 @@ pub(super) struct TestShard {
     /// A fence that has not been sent yet: a planted defect.
     owed: Vec<Message>,
     acknowledges_early: bool,
+    /// Where the shard ends, as if all of its records had one epoch: a planted defect.
+    end: EpochHistory,
     /// Number of messages that were sent since the last `confirm`, without marks.
     sent: usize,
 }
@@ -28,9 +30,9 @@ pub(super) struct TestShard {
 impl TestShard {
     pub fn new(world: Arc<World>, writer: Epoch, shard: ShardId) -> Result<Self, Error> {
         let inner = world.log.shard(shard).writer()?;
-        let (prepared, owed) = (Vec::new(), Vec::new());
+        let (prepared, owed, end) = (Vec::new(), Vec::new(), EpochHistory::default());
         let (writer, shard) = (writer.0, shard.0);
-        Ok(Self { world, writer, shard, inner, prepared, owed, acknowledges_early: false, sent: 0 })
+        Ok(Self { world, writer, shard, inner, prepared, owed, acknowledges_early: false, end, sent: 0 })
     }
 }
 
@@ -62,7 +64,7 @@ impl Shard for TestShard {
     }
 
     fn history(&self) -> &EpochHistory {
-        self.inner.history()
+        if self.world.bug == Some(Bug::LowestEnd) { &self.end } else { self.inner.history() }
     }
 
     fn prepare(&mut self, messages: &[Message]) -> Result<(), Error> {
@@ -140,6 +142,11 @@ impl Shard for TestShard {
         }
         if before.is_some_and(|tail| self.inner.history().epoch_at(tail.version) != Some(tail.epoch)) {
             self.world.replaced.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(tail) = self.inner.acceptor().tail() {
+            self.end = EpochHistory::default();
+            self.end.note(Version(1), Epoch(1));
+            self.end.note(tail.version, Epoch(1));
         }
         self.world.meanwhile();
         if passed > 0 {
