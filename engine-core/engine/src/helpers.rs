@@ -14,9 +14,6 @@ use tidegraph_exec::view::View;
 use tidegraph_exec::{Context, Helpers, Limits};
 use tidegraph_plan::Op;
 
-/// How long a query runs on its own thread before others help. Starting a thread takes about 50 microseconds.
-const ALONE: Duration = Duration::from_millis(5);
-
 /// The threads of a process that are free.
 #[derive(Debug)]
 pub(crate) struct FreeThreads(AtomicUsize);
@@ -61,6 +58,7 @@ pub(crate) struct QueryHelpers<'a> {
     partitions: u16,
     now: jiff::Timestamp,
     began: Duration,
+    alone: Duration,
 }
 
 impl<'a> QueryHelpers<'a> {
@@ -79,7 +77,8 @@ impl<'a> QueryHelpers<'a> {
         }
         let partitions = database.backend.partitions().get();
         let (now, began) = (database.clock.wall(), database.clock.now());
-        Some(Self { database, query, deadline, snapshot, limits, partitions, now, began })
+        let alone = database.options.query_alone;
+        Some(Self { database, query, deadline, snapshot, limits, partitions, now, began, alone })
     }
 
     /// Returns the time of day of the query.
@@ -127,7 +126,7 @@ impl Helpers for QueryHelpers<'_> {
     }
 
     fn is_long(&self) -> bool {
-        self.database.clock.now().saturating_sub(self.began) >= ALONE
+        self.database.clock.now().saturating_sub(self.began) >= self.alone
     }
 
     fn beside(&self, work: &(dyn Fn(&Context<'_>) + Sync), own: &mut dyn FnMut(&mut dyn FnMut())) {

@@ -87,6 +87,8 @@ pub struct Options {
     /// Most threads of a query, with its own; `None`: as many as there are processors. All queries together have one thread
     /// fewer of them besides their own.
     pub query_threads: Option<usize>,
+    /// How long a query runs on its own thread before free threads help it. Starting a thread takes about 50 microseconds.
+    pub query_alone: Duration,
     /// Maximum number of rows of an answer.
     pub query_rows: u64,
     /// How often a request runs again after a conflict before the caller gets the error.
@@ -118,6 +120,7 @@ impl Default for Options {
             query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,
             query_threads: None,
+            query_alone: Duration::from_millis(5),
             query_rows: 10_000_000,
             conflict_retries: 16,
             checkpoint_log_bytes: 256 << 20,

@@ -46,7 +46,7 @@ pub(crate) struct CachedPlan {
     pub(crate) applied: Backoff,
 }
 
-/// Backoff counter: incremented by each failed attempt, decremented by each request.
+/// Backoff counter: incremented by each failed attempt, decremented by each request, and halved by each success.
 #[derive(Default)]
 pub(crate) struct Backoff(AtomicU32);
 
@@ -59,6 +59,14 @@ impl Backoff {
             self.0.store(count - 1, Ordering::Relaxed);
         }
         count < BACKOFF_THRESHOLD
+    }
+
+    /// Counts an attempt that succeeded, so that a few failures among many successes are soon forgotten.
+    pub(crate) fn succeeded(&self) {
+        let count = self.0.load(Ordering::Relaxed);
+        if count > 0 {
+            self.0.store(count / 2, Ordering::Relaxed);
+        }
     }
 
     /// Counts a failed attempt.

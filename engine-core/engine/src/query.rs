@@ -519,6 +519,7 @@ impl Database {
             planned.inline.failed();
             return None;
         }
+        planned.inline.succeeded();
         Some(result)
     }
 

@@ -161,6 +161,8 @@ pub enum Languages {
 /// which it is written. Such queries are printed, but are no differences: another order may be as good by all that the
 /// planner can know.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Threads of a query, with its own.
+const THREADS: usize = 3;
 
 /// Runs a query on the engine.
 ///
@@ -173,13 +175,18 @@ pub fn ask(database: &Database, language: Language, text: &str) -> Result<Vec<Ve
     Ok(database.query(&query)?.rows)
 }
 
-/// Creates a graph in a new engine in memory.
+/// Creates a graph in a new engine in memory. Each of its queries has help of other threads as soon as its plan allows it.
 ///
 /// # Errors
 ///
 /// Those of the engine.
 pub fn create(graph: &Graph) -> Result<Arc<Database>, Error> {
-    let options = Options { partitions: 2, ..Options::default() };
+    let options = Options {
+        partitions: 4,
+        query_threads: Some(THREADS),
+        query_alone: Duration::ZERO,
+        ..Options::default()
+    };
     let database = Database::open(options)?;
     if let Some(text) = graph.to_cypher() {
         ask(&database, Language::OpenCypher, &text)?;

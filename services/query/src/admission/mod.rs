@@ -6,7 +6,7 @@
 //!
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
 //! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose
-//! text it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking
+//! text it has not planned yet; while all slots are taken, it is tried up to three times. Such a query enters the list, waits for a slot, and runs on a thread of the blocking
 //! pool, whose priority is below that of the threads that read sockets. Callers take turns at the slots (`slots`), so
 //! that none keeps out the others. An inline write is committed without a thread that waits for it.
 //!
@@ -60,6 +60,9 @@ pub const INLINE: InlineLimits = InlineLimits {
     memory_bytes: (256 << 10) + (1 << 20),
     rows: 1_024,
 };
+
+/// How often a query is tried so while all slots are taken.
+const TRIES_WITHOUT_SLOT: usize = 3;
 
 /// Largest answer that is written on such a thread. Writing this many bytes takes about as long as [`INLINE`] allows.
 const INLINE_ANSWER_BYTES: usize = 512 << 10;
@@ -518,8 +521,24 @@ impl Admission {
         Ok(End::Whole(Box::new(written(&request, &answer, output, held, write)?)))
     }
 
-    /// Tries a query on this thread.
+    /// Tries a query on this thread. Where it would wait for a slot, it is tried again: a short query may have lost its
+    /// time to long ones that use the processors, and would then wait for one of these to end.
     fn try_inline(
+        &self,
+        request: &Request,
+        memory: &Arc<Reservation>,
+        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
+    ) -> Attempt {
+        for _ in 1..TRIES_WITHOUT_SLOT {
+            let attempt = self.try_once(request, memory, &write);
+            if !matches!(attempt, Attempt::NotInline) || self.slots.has_free() {
+                return attempt;
+            }
+        }
+        self.try_once(request, memory, write)
+    }
+
+    fn try_once(
         &self,
         request: &Request,
         memory: &Arc<Reservation>,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// Step below the usual priority (`nice`).
 #[cfg(target_os = "linux")]
-const NICE: i32 = 10;
+const NICE: i32 = 15;
 
 /// Lowers the priority of this thread below that of the threads that serve sockets. Those run short queries, which
 /// would otherwise wait for a processor behind each long query. A thread cannot raise its priority again.

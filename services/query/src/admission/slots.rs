@@ -189,6 +189,11 @@ impl Slots {
         answered.await.map_err(lost)?
     }
 
+    /// Whether a slot is free.
+    pub fn has_free(&self) -> bool {
+        self.state().free > 0
+    }
+
     /// Returns the number of free slots.
     #[cfg(test)]
     pub fn free(&self) -> usize {

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use tidegraph_engine::Options;
+use tidegraph_engine::plan::{Procedure, Procedures, Signature, TypeTest, ValueType};
+use tidegraph_types::Value;
 
 fn admission(limits: Limits) -> Arc<Admission> {
     Admission::new(Database::open(Options::default()).unwrap(), limits)
@@ -239,6 +241,42 @@ async fn a_known_text_needs_no_slot_unless_its_answer_is_long() {
         |_: &Request, _: &Answer, output: &mut Output| output.write_all(&vec![b'x'; INLINE_ANSWER_BYTES + 1]);
     let answer = admission.run(request("three", "RETURN 1 AS one"), long).await.unwrap();
     assert_eq!(answer.first.bytes.len(), INLINE_ANSWER_BYTES + 1);
+}
+
+#[tokio::test]
+async fn a_short_query_that_lost_its_time_is_tried_again_before_it_waits_for_a_slot() {
+    // Calls so far, and the call from which on it is quick again.
+    let calls = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let told = calls.clone();
+    let signature = Signature::new("sometimes.slow").column("n", TypeTest::or_null(ValueType::Any));
+    let procedure = Procedure::new(signature, move |_, rows| {
+        let [count, quick_from] = &*told;
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        if number < quick_from.load(Ordering::Relaxed) {
+            std::thread::sleep(4 * INLINE.time);
+        }
+        rows.add(vec![Value::from(1_i64)])
+    });
+    let procedures = Procedures::default().with(procedure).unwrap();
+    let database = Database::open(Options { procedures, ..Options::default() }).unwrap();
+    let admission = Admission::new(database, Limits { concurrent_queries: 1, ..Limits::default() });
+    let text = "CALL sometimes.slow() YIELD n RETURN n";
+    admission.run(request("plans it", text), write).await.unwrap();
+    let [count, quick_from] = &*calls;
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    // A slot is free: it is tried once, and then runs there.
+    quick_from.store(2, Ordering::Relaxed);
+    admission.run(request("one", text), write).await.unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), 3);
+    let _slot = taken(&admission);
+    quick_from.store(5, Ordering::Relaxed);
+    let mut tried = pin!(admission.run(request("two", text), write));
+    let Poll::Ready(answer) = poll_once(tried.as_mut()).await else { panic!("it waits for a slot") };
+    assert_eq!((answer.unwrap().first.bytes.as_ref(), count.load(Ordering::Relaxed)), (&b"Long(1);"[..], 6));
+    // A query that is always long waits.
+    quick_from.store(u64::MAX, Ordering::Relaxed);
+    let mut long = pin!(admission.run(request("three", text), write));
+    assert!(poll_once(long.as_mut()).await.is_pending());
 }
 
 #[tokio::test]
