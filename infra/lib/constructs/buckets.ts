@@ -40,11 +40,14 @@ export class Buckets extends Construct {
       objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
       enforceSSL: true,
       minimumTLSVersion: 1.2,
-      removalPolicy: RemovalPolicy.RETAIN,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     };
     const abandoned = { abortIncompleteMultipartUploadAfter: Duration.days(1) };
     this.logs = new s3.Bucket(this, "Logs", {
       ...closed,
+      // Flow logs arrive while the brokers are created. CloudFormation cannot delete a bucket with objects, and deleting
+      // it would make the rollback of a creation fail. Its name is generated, so it is in nobody's way.
+      removalPolicy: RemovalPolicy.RETAIN,
       // AWS's log delivery writes to this bucket, and it does not accept our key.
       encryption: s3.BucketEncryption.S3_MANAGED,
       lifecycleRules: [{ ...abandoned, expiration: Duration.days(90) }],

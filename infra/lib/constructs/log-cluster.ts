@@ -80,6 +80,7 @@ export class LogCluster extends Construct implements GraphLog {
     scope: Construct,
     id: string,
     props: LogClusterProps & {
+      /** Name of the cluster and its configuration. */
       readonly name: string;
       readonly network: Network;
       readonly key: IKey;
@@ -108,14 +109,14 @@ export class LogCluster extends Construct implements GraphLog {
       allowAllOutbound: false,
     });
     const configuration = new msk.CfnConfiguration(this, "Configuration", {
-      name: `${props.name}-log`,
+      name: props.name,
       serverProperties: Object.entries(PROPERTIES)
         .map(([name, value]) => `${name}=${value}`)
         .join("\n"),
     });
-    configuration.applyRemovalPolicy(RemovalPolicy.RETAIN);
+    configuration.applyRemovalPolicy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE);
     this.cluster = new msk.CfnCluster(this, "Cluster", {
-      clusterName: `${props.name}-log`,
+      clusterName: props.name,
       kafkaVersion: props.kafkaVersion ?? "3.9.x.kraft",
       numberOfBrokerNodes: brokers,
       brokerNodeGroupInfo: {
@@ -139,7 +140,7 @@ export class LogCluster extends Construct implements GraphLog {
         brokerLogs: { cloudWatchLogs: { enabled: true, logGroup: props.logGroup.logGroupName } },
       },
     });
-    this.cluster.applyRemovalPolicy(RemovalPolicy.RETAIN);
+    this.cluster.applyRemovalPolicy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE);
   }
 
   /** Returns the permissions that a node needs, including those for `init`: only for its own topic. */
