@@ -2,18 +2,23 @@
 
 use super::access::read_token;
 use super::map::MapArgs;
-use super::serve::Listen;
+use super::serve::{Listen, Opened};
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::WorkerConfig;
 use tidegraph_fleet::access::Access;
-use tidegraph_platform::Objects;
+use tidegraph_platform::{Objects, chain};
 use tidegraph_remote::{SecurityConfig, TlsArgs};
+use tokio::sync::oneshot;
+
+/// Time between two attempts to connect to the fleet.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Flags of `worker`.
 #[derive(Args, Debug)]
@@ -55,14 +60,33 @@ impl Worker {
         config.patience = Duration::from_millis(self.write_patience_ms);
         let (graph, table) = (self.map.graph.clone(), self.map.table());
         let access = Access { graph, table, security: self.security()?, worker: config };
-        let backend = access.connect()?;
         let mut options = Options::default();
         self.listen.apply(&mut options);
         options.load_from = limits.load_from.clone();
-        let database = Database::connect(options, backend.clone(), self.objects()?)?;
-        let code = self.listen.until_signal(&database, limits, authentication)?;
-        backend.stop();
-        Ok(code)
+        let objects = self.objects()?;
+        let (sender, opened) = oneshot::channel();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (stop, connected) = (stopping.clone(), Arc::new(OnceLock::new()));
+        let fleet = connected.clone();
+        let opening = std::thread::Builder::new().name("connect".into()).spawn(move || {
+            let database = connect(&access, &stop).and_then(|worker| {
+                let Some(worker) = worker else { return Ok(None) };
+                let _ = fleet.set(worker.clone());
+                Ok(Some(Database::connect(options, worker, objects)?))
+            });
+            if let Some(database) = database.transpose() {
+                // Nobody listens after a signal.
+                let _ = sender.send(database);
+            }
+        })?;
+        let code = self.listen.until_signal(Opened::Later(opened), limits, authentication);
+        stopping.store(true, Ordering::Relaxed);
+        opening.thread().unpark();
+        let _ = opening.join();
+        if let Some(worker) = connected.get() {
+            worker.stop();
+        }
+        code
     }
 
     fn objects(&self) -> anyhow::Result<Arc<Objects>> {
@@ -78,4 +102,30 @@ impl Worker {
         let token = self.fleet_token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
         Ok(SecurityConfig { token, tls: self.tls.files()? })
     }
+}
+
+/// Connects to the fleet. While there is no map, or it cannot be reached, it tries again: a worker may start before the
+/// first deployment has made the graph. Returns `None` if `stop` is set meanwhile.
+#[expect(clippy::disallowed_methods, reason = "the process's own thread, before there is a fleet")]
+fn connect(access: &Access, stop: &AtomicBool) -> anyhow::Result<Option<Arc<tidegraph_fleet::Worker>>> {
+    let mut told = false;
+    while !stop.load(Ordering::Relaxed) {
+        match access.connect() {
+            Ok(worker) => return Ok(Some(worker)),
+            Err(error) if may_pass(&error) => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::warn!(error = %chain(&error), "there is no graph yet; requests get status 503");
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        std::thread::park_timeout(AGAIN_AFTER);
+    }
+    Ok(None)
+}
+
+/// Whether a map may be read later that cannot be read now.
+fn may_pass(error: &tidegraph_fleet::Error) -> bool {
+    use tidegraph_cluster::Error as Map;
+    matches!(error, tidegraph_fleet::Error::Map(Map::NotFound { .. } | Map::Unavailable { .. }))
 }
