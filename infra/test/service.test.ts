@@ -75,7 +75,7 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
   assert.equal(container.Environment, undefined);
   assert.deepEqual(
     container.Secrets.map((secret: { Name: string }) => secret.Name),
-    ["FLEET_TOKEN", "CLIENT_TOKEN"],
+    ["CLIENT_TOKEN"],
   );
   const sources = ["worker.rs", "serve.rs", "access.rs", "map.rs"].map((name) =>
     readFileSync(join(ROOT, "services", "query", "src", "cli", name), "utf8"),
@@ -237,7 +237,7 @@ test("machines and workers start once they can reach AWS, and last of all", () =
 
 test("log groups are encrypted and have a retention period", () => {
   const groups = ofType(service, "AWS::Logs::LogGroup");
-  assert.equal(groups.length, 19);
+  assert.equal(groups.length, 20);
   for (const [id, { Properties }] of groups) {
     assert.ok(Properties.KmsKeyId, id);
     assert.equal(Properties.RetentionInDays, 30, id);

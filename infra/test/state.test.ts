@@ -1,8 +1,9 @@
 /** The stack with the durable state of a graph. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Duration } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
+import { GraphState } from "../lib/constructs/state.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { flat, named, ofType, only, resources, testApp } from "./support.ts";
 
@@ -97,6 +98,29 @@ test("the table is the one that the daemons expect", () => {
   });
 });
 
+test("the disks of brokers grow before the alarm, and metrics of brokers cost nothing", () => {
+  const target = only(template, "AWS::ApplicationAutoScaling::ScalableTarget").Properties;
+  assert.equal(target.ScalableDimension, "kafka:broker-storage:VolumeSize");
+  assert.equal(target.ServiceNamespace, "kafka");
+  assert.match(flat(target.ResourceId), /^<StateLogCluster/);
+  const cluster = only(template, "AWS::MSK::Cluster").Properties;
+  const size = cluster.BrokerNodeGroupInfo.StorageInfo.EBSStorageInfo.VolumeSize;
+  assert.deepEqual([size, target.MinCapacity, target.MaxCapacity], [100, 1, 1000]);
+  assert.equal(cluster.EnhancedMonitoring, "DEFAULT");
+  const policy = only(template, "AWS::ApplicationAutoScaling::ScalingPolicy").Properties;
+  const tracking = policy.TargetTrackingScalingPolicyConfiguration;
+  assert.deepEqual(tracking.PredefinedMetricSpecification, {
+    PredefinedMetricType: "KafkaBrokerStorageUtilization",
+  });
+  assert.deepEqual([tracking.TargetValue, tracking.DisableScaleIn], [60, true]);
+});
+
+test("disks that may not grow have no policy", () => {
+  const stack = new Stack(testApp(), "Fixed");
+  new GraphState(stack, "State", { name: "example", log: { volumeGib: 200, mostVolumeGib: 200 } });
+  Template.fromStack(stack).resourceCountIs("AWS::ApplicationAutoScaling::ScalableTarget", 0);
+});
+
 test("buckets are closed, encrypted, and refuse requests without TLS", () => {
   const buckets = ofType(template, "AWS::S3::Bucket", 3);
   for (const [id, { Properties }] of buckets) {
@@ -124,7 +148,7 @@ test("buckets are closed, encrypted, and refuse requests without TLS", () => {
   }
   const data = named(template, "AWS::S3::Bucket", "StateBucketsData").Properties;
   assert.equal(data.VersioningConfiguration.Status, "Enabled");
-  assert.equal(data.LifecycleConfiguration.Rules[0].NoncurrentVersionExpiration.NoncurrentDays, 7);
+  assert.equal(data.LifecycleConfiguration.Rules[0].NoncurrentVersionExpiration.NoncurrentDays, 1);
   assert.equal(data.LifecycleConfiguration.Rules[0].ExpirationInDays, undefined);
 });
 

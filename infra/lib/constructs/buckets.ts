@@ -20,8 +20,11 @@ export interface BucketsProps {
   readonly dropExpiration?: Duration;
 }
 
-/** How long a deleted or replaced checkpoint can be recovered. */
-const SECOND_THOUGHTS = Duration.days(7);
+/**
+ * How long a deleted checkpoint can be recovered. Each checkpoint has objects of its own names, and the next ones delete
+ * them; so a day of this keeps all that was written on that day. S3 counts in whole days.
+ */
+const SECOND_THOUGHTS = Duration.days(1);
 /** How long the intermediate files of a load of dropped files are kept. No load takes that long. */
 export const INGEST_KEPT = Duration.days(7);
 
@@ -66,6 +69,8 @@ export class Buckets extends Construct {
       versioned: true,
       lifecycleRules: [
         { ...abandoned, noncurrentVersionExpiration: SECOND_THOUGHTS, expiredObjectDeleteMarker: true },
+        // Logs of machines whose start fails.
+        { prefix: "machines/", expiration: Duration.days(30), noncurrentVersionExpiration: Duration.days(1) },
         // Intermediate files that the steps of a load pass on; they need no recovery.
         { prefix: "ingest/", expiration: INGEST_KEPT, noncurrentVersionExpiration: Duration.days(1) },
       ],

@@ -5,7 +5,7 @@ use super::size::{ByteSize, MemorySize};
 use crate::admission;
 use crate::audit::Audit;
 use crate::authentication::Authentication;
-use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service, not_yet};
+use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service, without_graph};
 use crate::server::{CertificateFiles, Tls};
 use crate::{server, session};
 use anyhow::Context;
@@ -402,7 +402,7 @@ impl Listen {
                 () = stop.signal() => {}
             }
         };
-        let protocols = server::Protocols { http: not_yet(), sessions: None, tls };
+        let protocols = server::Protocols { http: without_graph(), sessions: None, tls };
         server::serve(TcpListener::from_std(listener)?, protocols, self.connections(), ready).await;
         match opened {
             Some(database) => Ok(Some((kept, database.context("the database is not opened any more")??))),

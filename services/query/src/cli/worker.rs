@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::WorkerConfig;
-use tidegraph_fleet::access::Access;
+use tidegraph_fleet::access::{Access, ManagedSecret, SecretPlace};
 use tidegraph_platform::{Objects, chain};
 use tidegraph_remote::{SecurityConfig, TlsArgs};
 use tokio::sync::oneshot;
@@ -33,9 +33,14 @@ pub struct Worker {
     /// Object store with checkpoints and segments: `s3://BUCKET`, or a directory that all nodes share.
     #[arg(long, env = "TIDEGRAPH_OBJECTS")]
     objects: String,
-    /// File whose first line is the token that all processes of the fleet share.
+    /// File whose first line is the token that all processes of the fleet share, and whose second line, if there is one,
+    /// is the token before it. It is read again while the worker runs.
     #[arg(long)]
     fleet_token_file: Option<PathBuf>,
+    /// Name or ARN of the token in AWS Secrets Manager, in place of --fleet-token-file. It is read again while the worker
+    /// runs.
+    #[arg(long, env = "TIDEGRAPH_FLEET_SECRET", conflicts_with = "fleet_token_file")]
+    fleet_token_secret: Option<String>,
     #[command(flatten)]
     tls: TlsArgs,
     /// Milliseconds between two reads of the partition map.
@@ -59,7 +64,8 @@ impl Worker {
         config.watch.refresh_every = Duration::from_millis(self.map_poll_ms);
         config.patience = Duration::from_millis(self.write_patience_ms);
         let (graph, table) = (self.map.graph.clone(), self.map.table());
-        let access = Access { graph, table, security: self.security()?, worker: config };
+        let (security, secret) = (self.security()?, self.secret()?);
+        let access = Access { graph, table, security, secret, worker: config };
         let mut options = Options::default();
         self.listen.apply(&mut options);
         options.load_from = limits.load_from.clone();
@@ -68,7 +74,7 @@ impl Worker {
         let stopping = Arc::new(AtomicBool::new(false));
         let (stop, connected) = (stopping.clone(), Arc::new(OnceLock::new()));
         let fleet = connected.clone();
-        let opening = std::thread::Builder::new().name("connect".into()).spawn(move || {
+        let opening = tidegraph_platform::spawn("connect", move || {
             let database = connect(&access, &stop).and_then(|worker| {
                 let Some(worker) = worker else { return Ok(None) };
                 let _ = fleet.set(worker.clone());
@@ -99,8 +105,21 @@ impl Worker {
     }
 
     fn security(&self) -> anyhow::Result<SecurityConfig> {
-        let token = self.fleet_token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
-        Ok(SecurityConfig { token, tls: self.tls.files()? })
+        Ok(SecurityConfig { token: String::new(), tls: self.tls.files()? })
+    }
+
+    fn secret(&self) -> anyhow::Result<SecretPlace> {
+        Ok(match (&self.fleet_token_file, &self.fleet_token_secret) {
+            (Some(path), _) => {
+                // A wrong file is reported before the worker listens.
+                read_token(path)?;
+                SecretPlace::File(path.clone())
+            }
+            (None, Some(id)) => {
+                SecretPlace::SecretsManager(ManagedSecret { id: id.clone(), ..ManagedSecret::default() })
+            }
+            (None, None) => SecretPlace::Configuration,
+        })
     }
 }
 
@@ -124,8 +143,13 @@ fn connect(access: &Access, stop: &AtomicBool) -> anyhow::Result<Option<Arc<tide
     Ok(None)
 }
 
-/// Whether a map may be read later that cannot be read now.
+/// Whether a map, or the secret of the fleet, may be read later that cannot be read now.
 fn may_pass(error: &tidegraph_fleet::Error) -> bool {
     use tidegraph_cluster::Error as Map;
-    matches!(error, tidegraph_fleet::Error::Map(Map::NotFound { .. } | Map::Unavailable { .. }))
+    use tidegraph_fleet::Error;
+    matches!(
+        error,
+        Error::Map(Map::NotFound { .. } | Map::Unavailable { .. } | Map::Throttled { .. })
+            | Error::Remote(tidegraph_remote::Error::Secret(_))
+    )
 }

@@ -34,7 +34,7 @@ fn refused(path: &str) -> Option<Failure> {
 }
 
 /// Returns the routes of a service before its graph is open: each request is to be sent again later.
-pub fn not_yet() -> Router {
+pub fn without_graph() -> Router {
     Router::new().fallback(async || -> Response {
         let message = "the graph is not there yet, or cannot be reached: try again";
         let mut answer = Failure::new(ErrorCode::Unavailable, message).into_response();
