@@ -151,27 +151,26 @@ function installation(failures: Record<string, number>): Installation {
   mkdirSync(join(folder, "home", "bin"), { recursive: true });
   const program = "the program\n";
   const checksum = createHash("sha256").update(program).digest("hex");
+  /** Writes a stub, in which `$n` is the number of failures that are left. */
   const stub = (name: string, text: string): void => {
-    const fails = `n=$(cat ${folder}/${name}.fails); echo $((n - 1)) >${folder}/${name}.fails`;
-    const head = `#!/bin/bash\necho "${name} $*" >>${folder}/calls\n`;
+    const count = `${folder}/${name}.fails`;
+    const next = `next() { n=$(cat ${count}); echo $((n - 1)) >${count}; }`;
     writeFileSync(join(folder, `${name}.fails`), `${failures[name] ?? 0}\n`);
-    writeFileSync(join(folder, name), `${head}${fails}\n${text}`, { mode: 0o755 });
+    const head = `#!/bin/bash\necho "${name} $*" >>${folder}/calls\n${next}\n`;
+    writeFileSync(join(folder, name), `${head}${text}\n`, { mode: 0o755 });
   };
-  // The last download that fails has other content.
-  stub(
-    "aws",
-    `if [[ $4 == s3://program ]]; then
-  if [[ $n -gt 1 ]]; then exit 1; fi
-  if [[ $n -eq 1 ]]; then echo half >"$5"; else echo "the program" >"$5"; fi
-else
-  cp "$4" ${folder}/sent
-fi
-`,
-  );
-  stub("dnf", `[[ $n -le 0 ]] && touch ${folder}/installed\n`);
-  stub("rpm", `[[ -e ${folder}/installed ]]\n`);
-  stub("agent", "[[ $n -le 0 ]]\n");
-  stub("sleep", "exit 0\n");
+  const download = [
+    `if [[ $4 != s3://program ]]; then cp "$4" ${folder}/sent; exit; fi`,
+    "next",
+    "if [[ $n -gt 1 ]]; then exit 1; fi",
+    // The last failure is a download of other content.
+    'if [[ $n -eq 1 ]]; then echo half >"$5"; else echo "the program" >"$5"; fi',
+  ];
+  stub("aws", download.join("\n"));
+  stub("dnf", `next; [[ $n -le 0 ]] && touch ${folder}/installed`);
+  stub("rpm", `[[ -e ${folder}/installed ]]`);
+  stub("agent", "next; [[ $n -le 0 ]]");
+  stub("sleep", "exit 0");
   return {
     folder,
     environment: {
@@ -202,6 +201,7 @@ test("the start of a machine repeats what fails, and tells of it where there is 
   assert.deepEqual(of("dnf").at(-1), "dnf install -y -q amazon-cloudwatch-agent mdadm");
   assert.equal(of("dnf").length, 4);
   assert.equal(of("agent").length, 3);
+  assert.equal(of("aws s3 cp --only-show-errors s3://program").length, 5);
   // Its pauses grow.
   assert.deepEqual(of("sleep").slice(0, 3), ["sleep 1", "sleep 2", "sleep 4"]);
   const log = readFileSync(join(folder, "log", "start.log"), "utf8");
