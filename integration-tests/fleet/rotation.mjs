@@ -1,7 +1,8 @@
 /**
- * A part of `npm test -- --fleet`: rotates the fleet's secret under load. Nodes and workers read it from Secrets Manager
- * (moto), and the function of the deployment (`infra/rotation/`) rotates it. Between rotations a worker and a node start,
- * each of which knows a newer secret than the others; one rotation dies half-way and is repeated. No request may fail.
+ * A part of `npm test -- --fleet`: rotates the fleet's secret under load. Nodes, workers and functions read it from
+ * Secrets Manager (moto), and the function of the deployment (`infra/rotation/`) rotates it. Between rotations a worker,
+ * a function and a node start, each of which knows a newer secret than the others; one rotation dies half-way and is
+ * repeated. No request may fail.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -10,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
+import { LambdaFunction, restEvent } from "../../scripts/lib/lambda/runtime.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
 import { Secrets } from "../../scripts/lib/secrets.mjs";
 
@@ -17,7 +19,7 @@ const FIRST = "the-first-secret-of-the-fleet-0123456789";
 const NODES = 3;
 const PATIENCE_MS = 120_000;
 
-const { nodeBinary, workerBinary } = await buildFleet("dev");
+const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet("dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-rotation-"));
 const secrets = await Secrets.start(FIRST);
 const cluster = new Cluster({
@@ -86,31 +88,64 @@ async function addWorker(name) {
   endpoints.push(endpoint);
 }
 
+/** The query function, in its own processes. @type {LambdaFunction[]} */
+const functions = [];
+process.on("exit", () => {
+  for (const one of functions) one.signal("SIGKILL");
+});
+
+/** Starts the query function, which begins with the newest secret, and asks all that run. */
+async function askFunctions() {
+  // Only the place of the secret differs from what the other tests give it.
+  const environment = {
+    ...cluster.workerEnvironment(),
+    ...secrets.environment,
+    TIDEGRAPH_FLEET_TOKEN_FILE: "",
+  };
+  const one = new LambdaFunction(lambdaBinary, join(home, `function-${functions.length}.log`), environment);
+  functions.push(one);
+  await one.start();
+  for (const [number, each] of functions.entries()) {
+    const query = { query: "MATCH (s:Start) RETURN count(s) AS n" };
+    const { status, body } = await each.invoke(restEvent("GET", "/openCypher", { query }));
+    assert.deepEqual(
+      [status, JSON.parse(body.toString())],
+      [200, { results: [{ n: 100 }] }],
+      `function ${number}`,
+    );
+  }
+}
+
 try {
   await cluster.start();
   const made = await ask(cluster.endpoint, "UNWIND range(1, 100) AS n CREATE (:Start {n: n})");
   assert.equal(made.status, 200, JSON.stringify(made));
   endpoints.push(cluster.endpoint);
   const clients = [load(0), load(1), load(2)];
+  await askFunctions();
 
   // The nodes know the first secret only, and the new worker shows the second.
   await secrets.rotate();
   await addWorker("worker-1");
+  await askFunctions();
   // A node that knows the second and the third, and the first worker, which knows the first only.
   await secrets.rotate();
   await restart(0);
   await addWorker("worker-2");
+  await askFunctions();
   // A rotation that dies after its first steps changes nothing, and is repeated, first with its own id.
   const version = randomUUID();
   await secrets.rotate({ version, until: "testSecret" });
   await restart(1);
   await secrets.rotate({ version });
   await addWorker("worker-3");
+  await askFunctions();
   // And one that is repeated with another id.
   await secrets.rotate({ until: "finishSecret" });
   await secrets.rotate();
   await restart(2);
   await addWorker("worker-4");
+  await askFunctions();
 
   stopping = true;
   await Promise.all(clients);
@@ -131,6 +166,7 @@ try {
   );
 } finally {
   stopping = true;
+  for (const one of functions) await one.stop();
   await cluster.stop();
   secrets.stop();
 }

@@ -69,10 +69,10 @@ export class Buckets extends Construct {
       versioned: true,
       lifecycleRules: [
         { ...abandoned, noncurrentVersionExpiration: SECOND_THOUGHTS, expiredObjectDeleteMarker: true },
-        // Logs of machines whose start fails.
-        { prefix: "machines/", expiration: Duration.days(30), noncurrentVersionExpiration: Duration.days(1) },
         // Intermediate files that the steps of a load pass on; they need no recovery.
         { prefix: "ingest/", expiration: INGEST_KEPT, noncurrentVersionExpiration: Duration.days(1) },
+        // Logs of machines whose start fails.
+        { prefix: "machines/", expiration: Duration.days(30), noncurrentVersionExpiration: Duration.days(1) },
       ],
     });
     this.drop = new s3.Bucket(this, "Drop", {
