@@ -302,7 +302,10 @@ test("intermediate files are deleted after a week, and no load takes longer", ()
       Prefix,
       ExpirationInDays,
     ]),
-    [["ingest/", 7]],
+    [
+      ["ingest/", 7],
+      ["machines/", 30],
+    ],
   );
   const { service: long } = example({
     ingest: { longest: Duration.days(6), concurrency: 7, memoryMib: 512 },
