@@ -21,6 +21,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
+/// Time for connections to end whose requests were refused because there was no graph.
+const CLOSE_REFUSED_WITHIN: Duration = Duration::from_secs(1);
+
 /// Time for the last lines of the audit log to be written.
 const CLOSE_AUDIT_WITHIN: Duration = Duration::from_secs(5);
 
@@ -385,6 +388,7 @@ impl Listen {
     }
 
     /// Refuses all requests until the database is open. Returns the listener and the database; `None` after a signal.
+    #[expect(clippy::disallowed_methods, reason = "the HTTP edge")]
     async fn until_opened(
         &self,
         listener: TcpListener,
@@ -395,15 +399,29 @@ impl Listen {
         // The second handle keeps the port open while the server of the first ends.
         let listener = listener.into_std()?;
         let kept = TcpListener::from_std(listener.try_clone()?)?;
+        let listener = TcpListener::from_std(listener)?;
         let mut opened = None;
-        let ready = async {
+        {
+            let (stopping, stopped) = oneshot::channel();
+            let ready = async {
+                tokio::select! {
+                    result = opening => opened = Some(result),
+                    () = stop.signal() => {}
+                }
+                let _ = stopping.send(());
+            };
+            let protocols = server::Protocols { http: without_graph(), sessions: None, tls };
+            let server = server::serve(listener, protocols, self.connections(), ready);
+            // A client that has sent half of a request does not hold up the others.
+            let late = async {
+                let _ = stopped.await;
+                tokio::time::sleep(CLOSE_REFUSED_WITHIN).await;
+            };
             tokio::select! {
-                result = opening => opened = Some(result),
-                () = stop.signal() => {}
+                () = server => {}
+                () = late => {}
             }
-        };
-        let protocols = server::Protocols { http: without_graph(), sessions: None, tls };
-        server::serve(TcpListener::from_std(listener)?, protocols, self.connections(), ready).await;
+        }
         match opened {
             Some(database) => Ok(Some((kept, database.context("the database is not opened any more")??))),
             None => Ok(None),
