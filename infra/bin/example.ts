@@ -9,6 +9,8 @@
  *   `brokersCopies`: copies of each record
  * - `queryArchitecture`: "x86_64" if `bootstrap`, `tidegraph-rebalance` and `tidegraph-ingest` are built for it
  * - `workers`: the number of workers; 0 for none, so that no Docker is needed
+ * - `protect`: "false" for the first deployment of the state, so that CloudFormation can remove what a failed one left;
+ *   every later deployment protects the stack and the table
  * - `patience`: how many seconds a lost node has to come back before its replicas are restored on other nodes
  */
 import { App, Duration, Validations } from "aws-cdk-lib";
@@ -26,8 +28,12 @@ const copies = Number(context("brokersCopies", "3"));
 const count = Number(context("workers", "2"));
 const patience = Duration.seconds(Number(context("patience", "120")));
 
+const protects = context("protect", "true") !== "false";
+
 const { state } = new StateStack(app, "State", {
   stackName: `${name}-state`,
+  terminationProtection: protects,
+  deletionProtection: protects,
   name,
   ...(addresses !== "" && { log: { addresses, security, copies } }),
 });

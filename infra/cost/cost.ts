@@ -36,6 +36,8 @@ export interface Load {
   readonly taskSeconds: number;
   /** Size of the stored checkpoints and segments, in GB. */
   readonly objectsGb: number;
+  /** Size of what all replicas write in a round of checkpoints, every 5 minutes in which clients write, in GB. */
+  readonly rewrittenGb: number;
   /** Fraction of the time in which clients write, so that each replica takes a checkpoint every 5 minutes. */
   readonly writing: number;
   /** Size of the logs and metrics that are written, in GB. */
@@ -52,6 +54,7 @@ export const IDLE: Load = {
   loads: 0,
   taskSeconds: 0,
   objectsGb: 1,
+  rewrittenGb: 0,
   writing: 0,
   logsGb: 1,
   betweenZonesGb: 0,
@@ -65,6 +68,7 @@ export const AT_WORK: Load = {
   loads: 30,
   taskSeconds: 10,
   objectsGb: 300,
+  rewrittenGb: 5,
   writing: 0.5,
   logsGb: 40,
   betweenZonesGb: 1000,
@@ -221,6 +225,22 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   const writes = (nodes * SECONDS + SECONDS / 0.3) / 1e6;
   add("map: writes", `${writes.toFixed(1)} million`, writes, PRICES.mapWrites);
   add("checkpoints and segments", `${load.objectsGb} GB`, load.objectsGb, PRICES.objects);
+
+  // What newer checkpoints replaced stays as long as the data bucket's rule says.
+  const buckets = of("AWS::S3::Bucket").filter(
+    ({ Properties }) => Properties.VersioningConfiguration?.Status === "Enabled",
+  );
+  const rules = buckets.flatMap(({ Properties }) => Properties.LifecycleConfiguration.Rules);
+  const kept = Math.max(
+    ...rules.map((rule) => Number(rule.NoncurrentVersionExpiration?.NoncurrentDays ?? 0)),
+  );
+  const rounds = load.writing * 12 * 24;
+  add(
+    "deleted checkpoints",
+    `${load.rewrittenGb} GB × ${rounds} a day × ${kept} day`,
+    load.rewrittenGb * rounds * kept,
+    PRICES.objects,
+  );
 
   // 64 partitions with two replicas, and two objects for each checkpoint.
   const puts = (load.writing * 64 * 2 * 2 * SECONDS) / 300 / 1000;

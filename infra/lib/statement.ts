@@ -6,6 +6,7 @@ import { Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
+import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
 import { explainBelow } from "./nag.ts";
 
@@ -25,6 +26,11 @@ export function useKey(scope: Construct, key: IKey, services: string[]): iam.Pol
   const via = services.map((service) => `${service}.${region}.${urlSuffix}`);
   const actions = ["kms:Decrypt", "kms:GenerateDataKey"];
   return statement("UseKey", actions, [key.keyArn], { StringEquals: { "kms:ViaService": via } });
+}
+
+/** Allows reading a secret, in all its versions. Its key needs `useKey` as well. */
+export function readSecret(secret: ISecret): iam.PolicyStatement {
+  return statement("ReadSecret", ["secretsmanager:GetSecretValue"], [secret.secretArn]);
 }
 
 /** Kinds of access to the objects of a bucket. */

@@ -149,6 +149,7 @@ export class Creation {
       "AWS::AccountId": ACCOUNT,
       "AWS::Partition": "aws",
       "AWS::URLSuffix": "amazonaws.com",
+      "AWS::StackId": `arn:aws:cloudformation:${REGION}:${ACCOUNT}:stack/${stack}/0123abcd-4567-89ab-cdef-0123456789ab`,
     };
     const known = pseudo[name];
     if (known !== undefined) return known;

@@ -202,7 +202,7 @@ test("the task of a worker is for arm64, has a read-only disk, and gets its secr
   assert.equal(container?.readonlyRootFilesystem, true);
   assert.deepEqual(
     container?.secrets?.map(({ name }) => name),
-    ["FLEET_TOKEN", "CLIENT_TOKEN"],
+    ["CLIENT_TOKEN"],
   );
 });
 

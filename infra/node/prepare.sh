@@ -19,7 +19,14 @@ disks() {
   done | sort -u
 }
 
+# The RAID that a disk belongs to. The kernel may have put it together at the start, under a name of its own such as
+# /dev/md127, which it did not have when it was made.
+array() {
+  lsblk --noheadings --raw --output PATH,TYPE "$1" | awk '$2 ~ /^raid/ {print $1; exit}'
+}
+
 device() {
+  local raid
   mapfile -t found < <(disks)
   case ${#found[@]} in
     0)
@@ -29,10 +36,13 @@ device() {
     1) echo "${found[0]}" ;;
     *)
       # Several disks form a RAID 0, so that all of them work at the same time.
-      if [[ ! -e /dev/md/$LABEL ]] && ! mdadm --assemble "/dev/md/$LABEL" "${found[@]}" >&2; then
-        mdadm --create "/dev/md/$LABEL" --run --level=0 --raid-devices=${#found[@]} "${found[@]}" >&2
+      raid=$(array "${found[0]}")
+      if [[ -z $raid ]]; then
+        raid=/dev/md/$LABEL
+        mdadm --assemble "$raid" "${found[@]}" >&2 ||
+          mdadm --create "$raid" --run --level=0 --raid-devices=${#found[@]} "${found[@]}" >&2
       fi
-      echo "/dev/md/$LABEL"
+      echo "$raid"
       ;;
   esac
 }

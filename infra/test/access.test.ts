@@ -126,6 +126,7 @@ test("resources have wildcards only for names that are unknown at synth and acti
     "ServiceRebalanceDrainRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
     "ServiceRebalanceHealRole: *",
     "ServiceRebalanceHealRole: <RebalanceFunction>:*",
+    "ServiceRebalanceHealRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
     "ServiceRebalanceScaleOutRole: *",
     "ServiceRebalanceScaleOutRole: <RebalanceFunction>:*",
     "ServiceWorkersRole: <Data>/*",
@@ -178,6 +179,7 @@ test("the query function only reads the map and the jobs of loads", () => {
     "logs:PutLogEvents <QueryLogs>",
     "s3:GetObject <Data>/jobs/*",
     "s3:ListBucket <Data>",
+    "secretsmanager:GetSecretValue <SecretsFleet>",
   ]);
   const role = named(service, "AWS::IAM::Role", "ServiceQueryRole").Properties;
   assert.equal(role.ManagedPolicyArns, undefined);
@@ -222,9 +224,9 @@ test("state machines invoke the function, and detect starts the other machines",
     "lambda:InvokeFunction <RebalanceFunction>",
     "lambda:InvokeFunction <RebalanceFunction>:*",
   ];
-  for (const name of ["Heal", "ScaleOut"]) {
-    assert.deepEqual(ours(`ServiceRebalance${name}Role`), invokes, name);
-  }
+  assert.deepEqual(ours("ServiceRebalanceScaleOutRole"), invokes);
+  const heals = ours("ServiceRebalanceHealRole");
+  assert.deepEqual([heals.length, heals[0]?.split(" ")[0]], [3, "autoscaling:SetInstanceHealth"]);
   const drains = ours("ServiceRebalanceDrainRole");
   assert.deepEqual([drains.length, drains[0]?.split(" ")[0]], [3, "autoscaling:CompleteLifecycleAction"]);
   const starts = ours("ServiceRebalanceDetectRole").filter((one) => !one.startsWith("lambda:"));
@@ -252,6 +254,7 @@ test("the function that loads reads the map and dropped files, and changes segme
       "s3:ListBucket <Data>",
       "s3:ListBucket <Drop>",
     ].toSorted(),
+    "secretsmanager:GetSecretValue <SecretsFleet>",
   ]);
 });
 
@@ -313,6 +316,26 @@ test("workers read the map and dropped files, and write segments", () => {
     "s3:ListBucket <Data>",
     "s3:ListBucket <Drop>",
     "s3:PutObject <Data>/*",
+    "secretsmanager:GetSecretValue <SecretsFleet>",
+  ]);
+  // ECS gives a container the clients' secret only.
+  const starts = allowed("ServiceWorkersStarter").filter((one) => one.startsWith("secretsmanager:"));
+  assert.deepEqual(starts, [
+    "secretsmanager:DescribeSecret <SecretsClient>",
+    "secretsmanager:GetSecretValue <SecretsClient>",
+  ]);
+});
+
+test("the function that rotates changes only the secret of the fleet", () => {
+  assert.deepEqual(allowed("ServiceRotationRole"), [
+    "kms:Decrypt <Key>",
+    "kms:GenerateDataKey <Key>",
+    "logs:CreateLogStream <RotationLogs>",
+    "logs:PutLogEvents <RotationLogs>",
+    "secretsmanager:DescribeSecret <SecretsFleet>",
+    "secretsmanager:GetSecretValue <SecretsFleet>",
+    "secretsmanager:PutSecretValue <SecretsFleet>",
+    "secretsmanager:UpdateSecretVersionStage <SecretsFleet>",
   ]);
 });
 
@@ -371,10 +394,12 @@ function edges(direction: "Ingress" | "Egress"): string[] {
 
 test("security groups admit only the components that send requests", () => {
   const inward = [
+    "Ingest -> Endpoints: 443",
     "Ingest -> Nodes: 7600",
     "Nodes -> Endpoints: 443",
     "Nodes -> Log: 9098",
     "Nodes -> Nodes: 7600",
+    "Query -> Endpoints: 443",
     "Query -> Nodes: 7600",
     "Workers -> Endpoints: 443",
     "Workers -> Nodes: 7600",
@@ -428,19 +453,49 @@ test("only the necessary endpoints exist", () => {
   ]);
 });
 
-test("user data, task definitions and outputs contain no secrets", () => {
+test("a shell on the machines has its endpoints and permissions only where it is asked for", () => {
+  assert.ok(!allowed("ServiceNodesRole").some((one) => one.startsWith("ssm")));
+  const { app: opened, service: open } = example({ nodes: { sessionManager: true } });
+  const names = ofType(open, "AWS::EC2::VPCEndpoint").map(([, { Properties }]) =>
+    flat(Properties.ServiceName),
+  );
+  for (const name of [/\.ssm$/, /\.ssmmessages$/])
+    assert.equal(names.filter((one) => name.test(one)).length, 1);
+  const sessions = statements(open).filter(([, { Sid }]) => Sid === "OpenSessions");
+  assert.deepEqual(
+    sessions.map(([id, { Action }]) => [id.replace(/Default.*/, ""), list(Action).length]),
+    [["ServiceNodesRole", 5]],
+  );
+  assert.deepEqual(new AwsSolutionsChecks(opened).validateScope(opened).violations, []);
+});
+
+test("no resource and no output contains a secret", () => {
   const secrets = /resolve:secretsmanager/;
-  const places = [...resources(service)]
-    .filter(([, resource]) => secrets.test(JSON.stringify(resource)))
-    .map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
-  assert.deepEqual(places, ["ServiceIngestFunction", "ServiceQueryFunction"]);
-  for (const id of places) {
+  assert.doesNotMatch(JSON.stringify(service.toJSON()), secrets);
+  const fleet = /^<ServiceSecretsFleet/;
+  for (const id of ["ServiceIngestFunction", "ServiceQueryFunction"]) {
     const { Environment, KmsKeyArn } = named(service, "AWS::Lambda::Function", id).Properties;
-    // CloudFormation inserts the secret into the function's variables, which are encrypted with the key.
-    assert.match(flat(Environment.Variables.TIDEGRAPH_FLEET_TOKEN), secrets);
+    assert.match(flat(Environment.Variables.TIDEGRAPH_FLEET_SECRET), fleet);
     assert.ok(KmsKeyArn);
   }
-  assert.doesNotMatch(JSON.stringify(service.toJSON().Outputs), secrets);
+  const [container] = only(service, "AWS::ECS::TaskDefinition").Properties.ContainerDefinitions;
+  const command: string[] = container.Command.map(flat);
+  assert.match(command[command.indexOf("--fleet-token-secret") + 1] ?? "", fleet);
+});
+
+test("Secrets Manager rotates the secret of the fleet each 30 days, and a deployment does not", () => {
+  const { Properties, DependsOn = [] } = only(service, "AWS::SecretsManager::RotationSchedule");
+  assert.match(flat(Properties.SecretId), /^<ServiceSecretsFleet/);
+  assert.match(flat(Properties.RotationLambdaARN), /^<ServiceRotationFunction/);
+  assert.deepEqual(Properties.RotationRules, { AutomaticallyAfterDays: 30 });
+  assert.equal(Properties.RotateImmediatelyOnUpdate, false);
+  const [permission] = ofType(service, "AWS::Lambda::Permission").filter(
+    ([, { Properties }]) => Properties.Principal === "secretsmanager.amazonaws.com",
+  );
+  assert.ok(permission && DependsOn.includes(permission[0]), DependsOn.join());
+  assert.deepEqual(permission[1].Properties.SourceAccount, { Ref: "AWS::AccountId" });
+  const { service: without } = example({ secretRotation: false });
+  without.resourceCountIs("AWS::SecretsManager::RotationSchedule", 0);
 });
 
 /** Returns cdk-nag's rules, ignoring explanations. */

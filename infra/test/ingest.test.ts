@@ -240,7 +240,7 @@ test("the function that loads has the subnets of the query function, its maximum
   assert.deepEqual(Properties.VpcConfig.SubnetIds, query.VpcConfig.SubnetIds);
   assert.notDeepEqual(Properties.VpcConfig.SecurityGroupIds, query.VpcConfig.SecurityGroupIds);
   const { Variables } = Properties.Environment;
-  for (const name of ["GRAPH", "TABLE_PREFIX", "FLEET_TOKEN"]) {
+  for (const name of ["GRAPH", "TABLE_PREFIX", "FLEET_SECRET"]) {
     assert.deepEqual(Variables[`TIDEGRAPH_${name}`], query.Environment.Variables[`TIDEGRAPH_${name}`], name);
   }
   // A variable that the program does not know would make it exit.
@@ -302,7 +302,10 @@ test("intermediate files are deleted after a week, and no load takes longer", ()
       Prefix,
       ExpirationInDays,
     ]),
-    [["ingest/", 7]],
+    [
+      ["ingest/", 7],
+      ["machines/", 30],
+    ],
   );
   const { service: long } = example({
     ingest: { longest: Duration.days(6), concurrency: 7, memoryMib: 512 },
@@ -341,8 +344,8 @@ test("each function is bundled into one file with its source map, without Docker
   const folders = Object.values<{ source: { path: string } }>(manifest.files)
     .map(({ source }) => join(app.outdir, source.path))
     .filter((path) => existsSync(join(path, "index.js.map")));
-  // Three around loads, and the one that empties the group of storage nodes.
-  assert.equal(folders.length, 4);
+  // Three around loads, the one that empties the group of storage nodes, and the one that rotates the secret.
+  assert.equal(folders.length, 5);
   for (const folder of folders) {
     assert.deepEqual(readdirSync(folder).toSorted(), ["index.js", "index.js.map"]);
     const code = readFileSync(join(folder, "index.js"), "utf8");

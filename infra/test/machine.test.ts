@@ -4,7 +4,16 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Stack } from "aws-cdk-lib";
@@ -49,24 +58,25 @@ function written(): Map<string, string> {
   return found;
 }
 
-test("EC2 accepts the user data, which downloads the program before it starts the daemon", () => {
+test("EC2 accepts the user data, which turns the units on without using the network", () => {
   // EC2 accepts at most 16 KiB.
   assert.ok(Buffer.byteLength(script) < 15_000, `${Buffer.byteLength(script)} bytes`);
   const checked = spawnSync("bash", ["-n"], { input: script, encoding: "utf8" });
   assert.equal(checked.status, 0, checked.stderr);
-  const order = ["aws s3 cp", "sha256sum --check --strict", "systemctl enable --now"];
-  const places = order.map((words) => script.indexOf(words));
-  assert.ok(places.every((place) => place > 0));
+  const own = script.replaceAll(/^cat >\S+ <<'END OF FILE'\n.*?^END OF FILE$/gms, "");
+  assert.doesNotMatch(own, /aws|dnf|curl/);
+  const enable = own.match(/^systemctl enable --now --no-block (.*)$/m)?.[1]?.split(" ");
+  const services = ["install.service", "prepare.service", "node.service", "leave.timer"];
   assert.deepEqual(
-    places,
-    [...places].sort((a, b) => a - b),
+    enable,
+    services.map((name) => `tidegraph-${name}`),
   );
   assert.match(script, /^set -euo pipefail$/m);
 });
 
 test("every file of the folder is on the machine, unchanged", () => {
   const files = written();
-  const names = ["prepare.sh", "fetch-token.sh", "leave.sh"];
+  const names = ["install.sh", "prepare.sh", "leave.sh"];
   for (const name of names) {
     assert.equal(
       files.get(`/opt/tidegraph/bin/${name}`),
@@ -87,7 +97,7 @@ test("the daemon knows the flags and variables of the units", () => {
     .map((name) => readFileSync(join(SOURCES, name), "utf8"))
     .join("\n");
   const flags = [...unit.matchAll(/ --([a-z-]+)/g)].map(([, name = ""]) => name);
-  assert.ok(flags.length >= 11, flags.join());
+  assert.ok(flags.length >= 10, flags.join());
   for (const name of flags) {
     assert.ok(hasFlag(source, name), `--${name}`);
   }
@@ -106,7 +116,7 @@ test("the daemon knows the flags and variables of the units", () => {
 test("systemd accepts the units", () => {
   const folder = temporaryFolder("units");
   const units = [...written()].filter(([path]) => path.startsWith("/etc/systemd/system/"));
-  assert.equal(units.length, 4);
+  assert.equal(units.length, 5);
   // The machine's programs and users do not exist here.
   const paths = units.map(([path, content]) => {
     const file = join(folder, path.slice(path.lastIndexOf("/") + 1));
@@ -127,6 +137,121 @@ test("the agent's settings are JSON, and name the namespace and the log groups",
   const scraped = written().get("/opt/tidegraph/etc/prometheus.yaml") ?? "";
   assert.match(scraped, /targets: \["127\.0\.0\.1:9600"\]/);
   assert.match(scraped, /Deployment: example/);
+});
+
+/** What the stubs of `install.sh` keep, and how often each of them fails at first. */
+interface Installation {
+  readonly folder: string;
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+/** Makes stubs of the programs that `install.sh` calls; each fails as often as `failures` says. */
+function installation(failures: Record<string, number>): Installation {
+  const folder = temporaryFolder("install");
+  mkdirSync(join(folder, "home", "bin"), { recursive: true });
+  const program = "the program\n";
+  const checksum = createHash("sha256").update(program).digest("hex");
+  /** Writes a stub, in which `$n` is the number of failures that are left. */
+  const stub = (name: string, text: string): void => {
+    const count = `${folder}/${name}.fails`;
+    const next = `next() { n=$(cat ${count}); echo $((n - 1)) >${count}; }`;
+    writeFileSync(join(folder, `${name}.fails`), `${failures[name] ?? 0}\n`);
+    const head = `#!/bin/bash\necho "${name} $*" >>${folder}/calls\n${next}\n`;
+    writeFileSync(join(folder, name), `${head}${text}\n`, { mode: 0o755 });
+  };
+  const download = [
+    `if [[ $4 != s3://program ]]; then cp "$4" ${folder}/sent; exit; fi`,
+    "next",
+    "if [[ $n -gt 1 ]]; then exit 1; fi",
+    // The last failure is a download of other content.
+    'if [[ $n -eq 1 ]]; then echo half >"$5"; else echo "the program" >"$5"; fi',
+  ];
+  stub("aws", download.join("\n"));
+  stub("dnf", `next; [[ $n -le 0 ]] && touch ${folder}/installed`);
+  stub("rpm", `[[ -e ${folder}/installed ]]`);
+  stub("agent", "next; [[ $n -le 0 ]]");
+  stub("sleep", "exit 0");
+  return {
+    folder,
+    environment: {
+      PATH: `${folder}:${process.env.PATH}`,
+      HOSTNAME: "i-1",
+      TIDEGRAPH_HOME: join(folder, "home"),
+      TIDEGRAPH_AGENT: join(folder, "agent"),
+      TIDEGRAPH_START_LOG: join(folder, "log", "start.log"),
+      TIDEGRAPH_OBJECTS: "s3://data",
+      PROGRAM_URL: "s3://program",
+      PROGRAM_SHA256: checksum,
+      PACKAGES: "amazon-cloudwatch-agent mdadm",
+    },
+  };
+}
+
+test("the start of a machine repeats what fails, and tells of it where there is no agent", () => {
+  const { folder, environment } = installation({ aws: 4, dnf: 3, agent: 2 });
+  const run = () =>
+    spawnSync("bash", [join(INFRA, "node", "install.sh")], { encoding: "utf8", env: environment });
+  const done = run();
+  assert.equal(done.status, 0, done.stdout + done.stderr);
+  const program = join(folder, "home", "bin", "tidegraph-node");
+  assert.equal(readFileSync(program, "utf8"), "the program\n");
+  assert.equal(statSync(program).mode & 0o777, 0o755);
+  const calls = readFileSync(join(folder, "calls"), "utf8").trim().split("\n");
+  const of = (beginning: string): string[] => calls.filter((call) => call.startsWith(beginning));
+  assert.deepEqual(of("dnf").at(-1), "dnf install -y -q amazon-cloudwatch-agent mdadm");
+  assert.equal(of("dnf").length, 4);
+  assert.equal(of("agent").length, 3);
+  assert.equal(of("aws s3 cp --only-show-errors s3://program").length, 5);
+  // Its pauses grow.
+  assert.deepEqual(of("sleep").slice(0, 3), ["sleep 1", "sleep 2", "sleep 4"]);
+  const log = readFileSync(join(folder, "log", "start.log"), "utf8");
+  for (const said of ["packages failed", "packages is done", "program is done"])
+    assert.ok(log.includes(said), log);
+  assert.match(readFileSync(join(folder, "sent"), "utf8"), /packages failed/);
+  assert.ok(of("aws").some((call) => call.endsWith("s3://data/machines/i-1.log")));
+  // At the next boot everything is there.
+  writeFileSync(join(folder, "calls"), "");
+  assert.equal(run().status, 0);
+  const again = readFileSync(join(folder, "calls"), "utf8");
+  assert.doesNotMatch(again, /^(aws|dnf|sleep)/m);
+});
+
+/** Runs the function of `prepare.sh` that finds the device, with stubs. */
+function device(disks: readonly string[], known: Record<string, string>): { found: string; calls: string } {
+  const folder = temporaryFolder("disks");
+  mkdirSync(join(folder, "by-id"));
+  for (const [index, disk] of disks.entries()) {
+    writeFileSync(join(folder, disk), "");
+    symlinkSync(
+      join(folder, disk),
+      join(folder, "by-id", `nvme-Amazon_EC2_NVMe_Instance_Storage_AWS${index}`),
+    );
+  }
+  const lines = Object.entries(known).map(([disk, raid]) => `${folder}/${disk}) echo "${raid} raid0";;`);
+  const programs = {
+    lsblk: `#!/bin/bash\necho "\${@: -1} disk"\ncase "\${@: -1}" in ${lines.join(" ")} esac\n`,
+    mdadm: `#!/bin/bash\necho "mdadm $*" >>${folder}/calls\n[[ $1 == --create ]]\n`,
+  };
+  for (const [name, text] of Object.entries(programs))
+    writeFileSync(join(folder, name), text, { mode: 0o755 });
+  const script = readFileSync(join(INFRA, "node", "prepare.sh"), "utf8");
+  const functions = script.slice(0, script.indexOf("\nmount_disk\n"));
+  const done = spawnSync("bash", ["-c", `${functions}\ndevice`], {
+    encoding: "utf8",
+    env: { PATH: `${folder}:${process.env.PATH}`, TIDEGRAPH_DISKS: join(folder, "by-id") },
+  });
+  assert.equal(done.status, 0, done.stderr);
+  const calls = existsSync(join(folder, "calls")) ? readFileSync(join(folder, "calls"), "utf8") : "";
+  return { found: done.stdout.trim().replace(`${folder}/`, ""), calls };
+}
+
+test("several disks are one device, which keeps its data when the kernel gives it another name", () => {
+  assert.deepEqual(device(["nvme1n1"], {}), { found: "nvme1n1", calls: "" });
+  const made = device(["nvme1n1", "nvme2n1"], {});
+  assert.equal(made.found, "/dev/md/tidegraph");
+  assert.match(made.calls, /^mdadm --assemble .*\nmdadm --create \/dev\/md\/tidegraph .*--raid-devices=2 /);
+  const found = device(["nvme1n1", "nvme2n1"], { nvme1n1: "/dev/md127", nvme2n1: "/dev/md127" });
+  assert.deepEqual(found, { found: "/dev/md127", calls: "" });
 });
 
 /**
@@ -160,7 +285,7 @@ test("a machine that is terminated stops its daemon once it holds no replica", (
   assert.equal(leaves("Terminated", ["i-2", "i-3"]), true);
 });
 
-test("the worker gets its secrets as private files and not as variables", () => {
+test("the worker gets the clients' secret as a private file and not as a variable", () => {
   const folder = temporaryFolder("worker");
   mkdirSync(join(folder, "secrets"));
   const program = join(folder, "tidegraph");
@@ -172,17 +297,14 @@ test("the worker gets its secrets as private files and not as variables", () => 
       PATH: process.env.PATH,
       TIDEGRAPH_PROGRAM: program,
       TIDEGRAPH_SECRETS: join(folder, "secrets"),
-      FLEET_TOKEN: "the secret of the fleet",
       CLIENT_TOKEN: "the secret of clients",
     },
   });
   assert.equal(done.status, 0, done.stderr);
   const [flags = "", ...environment] = done.stdout.split("\n");
-  const files = ["fleet-token", "client-token"].map((name) => join(folder, "secrets", name));
-  assert.equal(flags, `worker --fleet-token-file ${files[0]} --token-file ${files[1]} --host 0.0.0.0`);
+  const file = join(folder, "secrets", "client-token");
+  assert.equal(flags, `worker --token-file ${file} --host 0.0.0.0`);
   assert.doesNotMatch(environment.join("\n"), /secret of/);
-  const [fleet = "", client = ""] = files;
-  assert.equal(readFileSync(fleet, "utf8"), "the secret of the fleet\n");
-  assert.equal(readFileSync(client, "utf8"), "the secret of clients\n");
-  for (const file of files) assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal(readFileSync(file, "utf8"), "the secret of clients\n");
+  assert.equal(statSync(file).mode & 0o777, 0o600);
 });

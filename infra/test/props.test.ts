@@ -58,6 +58,9 @@ test("brokers", () => {
   refused(() => state({ log: { brokers: 4 } }), "log.brokers", "4", "3 zones");
   refused(() => state({ network: { zones: 2 }, log: { brokers: 3 } }), "log.brokers", "from 4");
   for (const volumeGib of [0, -1, 1.5]) refused(() => state({ log: { volumeGib } }), "log.volumeGib");
+  for (const mostVolumeGib of [0, 99, 16_385, 100.5]) {
+    refused(() => state({ log: { mostVolumeGib } }), "log.mostVolumeGib", String(mostVolumeGib), "from 100");
+  }
   for (const instanceType of ["", "m7g.large", "express.m7g.large", "kafka.m7g"]) {
     refused(() => state({ log: { instanceType } }), "log.instanceType", "kafka.m7g.large");
   }
@@ -104,8 +107,10 @@ test("queries", () => {
   }
   for (const memoryMib of [0, 127, 10_241])
     refused(() => service({ query: { memoryMib } }), "query.memoryMib");
-  for (const timeoutSeconds of [0, 901])
-    refused(() => service({ query: { timeoutSeconds } }), "query.timeoutSeconds");
+  // An idle stream of a regional API ends after 5 minutes, so no query may take that long.
+  for (const timeoutSeconds of [0, 291, 300, 900])
+    refused(() => service({ query: { timeoutSeconds } }), "query.timeoutSeconds", "from 1 to 290");
+  service({ query: { timeoutSeconds: 290 } });
   // The type cast stands for a value from the command line.
   const architecture = "amd64" as "x86_64";
   refused(() => service({ query: { architecture } }), "query.architecture", "amd64", "arm64 or x86_64");
@@ -132,12 +137,34 @@ test("loads of dropped files", () => {
     );
 });
 
+test("rotations of the secret", () => {
+  for (const every of [Duration.hours(6), Duration.hours(36), Duration.days(1001)]) {
+    refused(() => service({ secretRotation: every }), "secretRotation", "whole days, from 1 to 1000");
+  }
+  service({ secretRotation: Duration.days(7) });
+});
+
 test("workers", () => {
   for (const count of [0, -1]) refused(() => service({ workers: { count } }), "workers.count", String(count));
   refused(() => service({ workers: { count: 4, most: 3 } }), "workers.most", "3", "at least 4");
   for (const cpu of [0, 1000, 32_768]) refused(() => service({ workers: { cpu } }), "workers.cpu", "1024");
   for (const memoryMib of [0, 1024, 16_384])
     refused(() => service({ workers: { memoryMib } }), "workers.memoryMib");
+  // Fargate has only some sizes.
+  const sizes: [cpu: number, memoryMib: number, fix: string][] = [
+    [256, 1536, "512, 1024 or 2048"],
+    [256, 4096, "512, 1024 or 2048"],
+    [1024, 2560, "a multiple of 1024 from 2048 to 8192"],
+    [4096, 31_744, "a multiple of 1024 from 8192 to 30720"],
+    [8192, 18_432, "a multiple of 4096 from 16384 to 61440"],
+    [16_384, 36_864, "a multiple of 8192 from 32768 to 122880"],
+  ];
+  for (const [cpu, memoryMib, fix] of sizes) {
+    const wrong = () => service({ workers: { cpu, memoryMib } });
+    refused(wrong, "workers.memoryMib", String(memoryMib), fix);
+  }
+  service({ workers: { cpu: 256, memoryMib: 512 } });
+  service({ workers: { cpu: 8192, memoryMib: 20_480 } });
   for (const baseImage of ["amazonlinux:latest", "", "amazonlinux@sha256:1234"]) {
     refused(() => service({ workers: { baseImage } }), "workers.baseImage", "digest");
   }

@@ -69,6 +69,7 @@ test("payloads are valid events of the function", () => {
     "move",
     "plan",
     "release",
+    "silent",
     "verify",
   ]);
 });
@@ -141,6 +142,23 @@ test("a machine that is terminated is drained, and detect runs every minute", ()
   assert.equal(leaves.HeartbeatTimeout, 7200);
   const tell = machines.get("drain")?.States["Let the group go on"]?.Parameters;
   assert.equal(tell?.LifecycleHookName, leaves.LifecycleHookName);
+});
+
+test("the machine of a node that stays silent is replaced, and replicas move whether that succeeds or not", () => {
+  const { States } = machines.get("heal") as Definition;
+  assert.equal(States["It may come back"]?.Next, "Who is silent?");
+  assert.equal(States["Who is silent?"]?.Next, "Replace machines");
+  assert.equal(States["Replace machines"]?.Next, "Count rounds");
+  const [caught] = States["Who is silent?"]?.Catch ?? [];
+  assert.deepEqual([caught?.ErrorEquals, caught?.Next], [["States.ALL"], "Count rounds"]);
+  const tell = States["Replace machines"]?.ItemProcessor?.States["Tell the group"];
+  assert.deepEqual(tell?.Parameters, {
+    "InstanceId.$": "$.node",
+    HealthStatus: "Unhealthy",
+    ShouldRespectGracePeriod: true,
+  });
+  assert.match(flat(tell?.Resource), /aws-sdk:autoscaling:setInstanceHealth$/);
+  assert.deepEqual(tell?.Catch?.[0]?.ErrorEquals, ["States.ALL"]);
 });
 
 test("executions are logged, and only detect is an express machine", () => {

@@ -1,15 +1,20 @@
 /** The stack with the durable state of a graph. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Duration } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
+import { GraphState } from "../lib/constructs/state.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { flat, named, ofType, only, resources, testApp } from "./support.ts";
 
 const stack = new StateStack(testApp(), "State", { name: "example", graph: "people" });
 const template = Template.fromStack(stack);
 
-test("resources with data are retained when the stack is deleted", () => {
+/** The first eight digits of the id that AWS draws for a stack. */
+const UNIQUE =
+  /\{"Fn::Select":\[0,\{"Fn::Split":\["-",\{"Fn::Select":\[2,.*?"AWS::StackId"\}\]\}\]\}\]\}\]\}/;
+
+test("resources with data are retained when the stack is deleted, and not when their creation is rolled back", () => {
   assert.equal(stack.terminationProtection, true);
   const kept = [
     "AWS::DynamoDB::Table",
@@ -23,16 +28,51 @@ test("resources with data are retained when the stack is deleted", () => {
     const found = ofType(template, type);
     assert.ok(found.length > 0, type);
     for (const [id, resource] of found) {
-      assert.equal(resource.DeletionPolicy, "Retain", id);
+      // CloudFormation cannot delete a bucket with access logs in it, so the rollback does not try.
+      const isNeverEmpty = id.startsWith("StateBucketsLogs");
+      assert.equal(resource.DeletionPolicy, isNeverEmpty ? "Retain" : "RetainExceptOnCreate", id);
       assert.equal(resource.UpdateReplacePolicy, "Retain", id);
     }
   }
   assert.equal(only(template, "AWS::DynamoDB::Table").Properties.DeletionProtectionEnabled, true);
 });
 
+test("no resource keeps a name that the next attempt to create the stack needs", () => {
+  const named = {
+    "AWS::DynamoDB::Table": "TableName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::MSK::Cluster": "ClusterName",
+    "AWS::MSK::Configuration": "Name",
+  };
+  for (const [type, property] of Object.entries(named)) {
+    const name = flat(only(template, type).Properties[property]);
+    assert.match(name, UNIQUE, `${type}: ${name}`);
+    assert.match(name, /example/, type);
+  }
+  for (const [id, { Properties }] of ofType(template, "AWS::S3::Bucket"))
+    assert.equal(Properties.BucketName, undefined, id);
+  // Other names are none that AWS keeps for the account, or their resource is deleted with the stack.
+  for (const [id, { Type, Properties, DeletionPolicy }] of resources(template)) {
+    const names = Object.keys(Properties ?? {}).filter((property) => /Name$/.test(property));
+    if (Type in named || names.length === 0) continue;
+    assert.ok(DeletionPolicy !== "Retain" || id.startsWith("StateBucketsLogs"), `${id}: ${names.join()}`);
+  }
+});
+
+test("a first deployment has no protection that would keep it from being rolled back", () => {
+  const first = new StateStack(testApp(), "State", {
+    name: "example",
+    terminationProtection: false,
+    deletionProtection: false,
+  });
+  assert.equal(first.terminationProtection, false);
+  const table = only(Template.fromStack(first), "AWS::DynamoDB::Table");
+  assert.equal(table.Properties.DeletionProtectionEnabled, false);
+});
+
 test("the table is the one that the daemons expect", () => {
   template.hasResourceProperties("AWS::DynamoDB::Table", {
-    TableName: "example-map",
+    TableName: { "Fn::Join": ["", ["example-", Match.anyValue(), "-map"]] },
     KeySchema: [
       { AttributeName: "graph", KeyType: "HASH" },
       { AttributeName: "item", KeyType: "RANGE" },
@@ -56,6 +96,29 @@ test("the table is the one that the daemons expect", () => {
     PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
     SSESpecification: { SSEEnabled: true, SSEType: "KMS" },
   });
+});
+
+test("the disks of brokers grow before the alarm, and metrics of brokers cost nothing", () => {
+  const target = only(template, "AWS::ApplicationAutoScaling::ScalableTarget").Properties;
+  assert.equal(target.ScalableDimension, "kafka:broker-storage:VolumeSize");
+  assert.equal(target.ServiceNamespace, "kafka");
+  assert.match(flat(target.ResourceId), /^<StateLogCluster/);
+  const cluster = only(template, "AWS::MSK::Cluster").Properties;
+  const size = cluster.BrokerNodeGroupInfo.StorageInfo.EBSStorageInfo.VolumeSize;
+  assert.deepEqual([size, target.MinCapacity, target.MaxCapacity], [100, 1, 1000]);
+  assert.equal(cluster.EnhancedMonitoring, "DEFAULT");
+  const policy = only(template, "AWS::ApplicationAutoScaling::ScalingPolicy").Properties;
+  const tracking = policy.TargetTrackingScalingPolicyConfiguration;
+  assert.deepEqual(tracking.PredefinedMetricSpecification, {
+    PredefinedMetricType: "KafkaBrokerStorageUtilization",
+  });
+  assert.deepEqual([tracking.TargetValue, tracking.DisableScaleIn], [60, true]);
+});
+
+test("disks that may not grow have no policy", () => {
+  const stack = new Stack(testApp(), "Fixed");
+  new GraphState(stack, "State", { name: "example", log: { volumeGib: 200, mostVolumeGib: 200 } });
+  Template.fromStack(stack).resourceCountIs("AWS::ApplicationAutoScaling::ScalableTarget", 0);
 });
 
 test("buckets are closed, encrypted, and refuse requests without TLS", () => {
@@ -85,7 +148,7 @@ test("buckets are closed, encrypted, and refuse requests without TLS", () => {
   }
   const data = named(template, "AWS::S3::Bucket", "StateBucketsData").Properties;
   assert.equal(data.VersioningConfiguration.Status, "Enabled");
-  assert.equal(data.LifecycleConfiguration.Rules[0].NoncurrentVersionExpiration.NoncurrentDays, 7);
+  assert.equal(data.LifecycleConfiguration.Rules[0].NoncurrentVersionExpiration.NoncurrentDays, 1);
   assert.equal(data.LifecycleConfiguration.Rules[0].ExpirationInDays, undefined);
 });
 

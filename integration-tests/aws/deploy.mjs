@@ -137,6 +137,7 @@ async function tests(folder, deployment, machines) {
       endpoint: localstack.endpoint,
       airRoutes: routes,
       drop: deployment.output("service", "ServiceDropBucket"),
+      table: deployment.table,
       functionLogs: localstack.functionLogs,
       machines: {
         heal: deployment.machine("ServiceRebalanceHeal"),

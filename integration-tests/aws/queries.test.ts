@@ -107,7 +107,7 @@ test("boto3's neptunedata client", async () => {
 });
 
 test("what daemons wrote into the map's table is what the contracts say", async () => {
-  const answer = await ask("dynamodb", "DynamoDB_20120810.Scan", { TableName: "local-map" });
+  const answer = await ask("dynamodb", "DynamoDB_20120810.Scan", { TableName: deployed().table });
   assert.equal(answer.status, 200, answer.body);
   const items = (JSON.parse(answer.body).Items as Parameters<typeof plainItem>[0][]).map(plainItem);
   for (const item of items) assert.equal(mapItemProblem(item), undefined);

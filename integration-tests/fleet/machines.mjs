@@ -1,22 +1,24 @@
 /**
  * A part of `npm test -- --fleet`: runs what machines on AWS run. The commands come from the unit of storage nodes
- * (`infra/node/`), and the scripts are those that user data writes; Kafka and DynamoDB Local are real. The test creates
- * a graph, which the function that moves replicas places, and starts a worker as its container does. A node is lost and
- * replaced, and its replicas are restored; one node is added, and one is drained.
+ * (`infra/node/`), and the scripts are those that user data writes. Kafka and DynamoDB Local are real, and moto's Secrets
+ * Manager has the secret of the fleet. The test starts a worker as its container does, which answers 503 until there is a
+ * graph. It creates the graph, which the function that moves replicas places. A node is lost and replaced, and its
+ * replicas are restored; one node is added, and one is drained.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
-import { freePort } from "../../scripts/lib/cluster/processes.mjs";
+import { connected, freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { commandOf, words } from "../../scripts/lib/cluster/unit.mjs";
 import { execute as carryOut, rebalanceFunction } from "../../scripts/lib/lambda/steps.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
 import { root } from "../../scripts/lib/run.mjs";
+import { Secrets } from "../../scripts/lib/secrets.mjs";
 
 const PATIENCE_MS = 180_000;
 const FLEET = "a-secret-of-the-fleet-0123456789";
@@ -29,6 +31,7 @@ const execute = promisify(execFile);
 const { nodeBinary, workerBinary, rebalanceBinary } = await buildFleet("dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-machines-"));
 const sizes = { nodes: 0, rf: 2, partitions: PARTITIONS, brokers: 1, port: 0 };
+const secrets = await Secrets.start(FLEET);
 const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
 process.on("exit", () => cluster.processes.kill());
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
@@ -39,7 +42,7 @@ const unit = readFileSync(join(infra, "node", "tidegraph-node.service"), "utf8")
 /** Returns the variables of every process: those of `fleet.env`, except for those that exist only on AWS. */
 function fleetEnvironment() {
   return {
-    AWS_REGION: "eu-west-3",
+    ...secrets.environment,
     TIDEGRAPH_DYNAMODB_ENDPOINT: `http://127.0.0.1:${cluster.dynamodbPort}`,
     TIDEGRAPH_DYNAMODB_LOCAL: "true",
     TIDEGRAPH_OBJECTS: join(home, "cluster", "objects"),
@@ -65,7 +68,6 @@ const stops = [];
 async function startMachine(name, zone) {
   const run = join(home, name);
   mkdirSync(join(run, "spill"), { recursive: true });
-  writeFileSync(join(run, "token"), `${FLEET}\n`, { mode: 0o600 });
   /** @type {Record<string, string>} */
   const environment = {
     ...fleetEnvironment(),
@@ -139,6 +141,32 @@ async function ask(endpoint, query, secret) {
 try {
   await cluster.startDynamodb();
   await cluster.startKafka();
+  const port = await freePort();
+  const flags = [
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--objects",
+    join(home, "cluster", "objects"),
+  ];
+  cluster.processes.start("worker", "sh", [join(infra, "worker", "start-worker.sh"), ...flags], {
+    ...fleetEnvironment(),
+    CLIENT_TOKEN: CLIENT,
+    TIDEGRAPH_PROGRAM: workerBinary,
+    TIDEGRAPH_SECRETS: home,
+  });
+  await cluster.processes.said("worker", "Tidegraph listens on", PATIENCE_MS);
+  const endpoint = `http://127.0.0.1:${port}`;
+  // On AWS workers may start before the first machine has made the graph.
+  for (const path of ["/status", "/openCypher?query=RETURN%201", "/gremlin", "/no-such-path"]) {
+    const early = await fetch(`${endpoint}${path}`);
+    const { code } = /** @type {{ code: string }} */ (await early.json());
+    assert.deepEqual(
+      [early.status, early.headers.get("retry-after"), code],
+      [503, "5", "ServiceUnavailableException"],
+    );
+  }
   // On AWS the template creates the table.
   const replication = ["--log-replication", "1", "--log-in-sync", "1"];
   const made = [
@@ -172,24 +200,7 @@ try {
   assert.deepEqual([placed.moves, placed.verified.whole], [16, true], JSON.stringify(placed.verified));
   assert.equal((await needed()).needed, "nothing");
 
-  const port = await freePort();
-  const flags = [
-    "--host",
-    "127.0.0.1",
-    "--port",
-    String(port),
-    "--objects",
-    join(home, "cluster", "objects"),
-  ];
-  cluster.processes.start("worker", "sh", [join(infra, "worker", "start-worker.sh"), ...flags], {
-    ...fleetEnvironment(),
-    FLEET_TOKEN: FLEET,
-    CLIENT_TOKEN: CLIENT,
-    TIDEGRAPH_PROGRAM: workerBinary,
-    TIDEGRAPH_SECRETS: home,
-  });
-  await cluster.processes.said("worker", "Tidegraph listens on", PATIENCE_MS);
-  const endpoint = `http://127.0.0.1:${port}`;
+  await connected(endpoint, PATIENCE_MS);
   assert.equal((await ask(endpoint, "RETURN 1 AS one", "another secret")).status, 403);
   const write = await ask(
     endpoint,
@@ -235,5 +246,6 @@ try {
 } finally {
   for (const stop of stops) await stop();
   await cluster.stop();
+  secrets.stop();
 }
 rmSync(home, { recursive: true, force: true });

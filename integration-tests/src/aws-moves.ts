@@ -22,7 +22,7 @@ export interface Standing {
 
 /** Reads the map's table. */
 export async function standing(): Promise<Standing> {
-  const answer = await ask("dynamodb", "DynamoDB_20120810.Scan", { TableName: "local-map" });
+  const answer = await ask("dynamodb", "DynamoDB_20120810.Scan", { TableName: deployed().table });
   assert.equal(answer.status, 200, answer.body);
   const items = (JSON.parse(answer.body).Items as Parameters<typeof plainItem>[0][]).map(plainItem);
   const of = (beginning: string): [string, Record<string, unknown>][] =>
@@ -82,7 +82,7 @@ export async function until(what: string, isSo: (map: Standing) => boolean): Pro
 /** Returns the holder of a lease, or "" if there is none. */
 async function holderOf(lease: string): Promise<string> {
   const Key = { graph: { S: "default" }, item: { S: `lease#${lease}` } };
-  const answer = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: "local-map", Key });
+  const answer = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: deployed().table, Key });
   assert.equal(answer.status, 200, answer.body);
   return String(plainItem(JSON.parse(answer.body).Item ?? {}).holder ?? "");
 }

@@ -20,6 +20,8 @@ export interface Deployed {
   readonly endpoint: string;
   /** The drop bucket. */
   readonly drop: string;
+  /** The table of the partition map. */
+  readonly table: string;
   /** The output of the query function's environments, one file for each. */
   readonly functionLogs: string;
   /** The folder with the templates. */

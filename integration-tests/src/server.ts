@@ -107,8 +107,9 @@ export class Server {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
       const answer = await fetch(`${this.endpoint}/status`).catch(() => undefined);
-      // Any answer will do: with a token, the server refuses a status request.
-      if (answer !== undefined) return;
+      // Any other answer will do: with a token, the server refuses a status request.
+      const waits = answer?.status === 503 && answer.headers.has("retry-after");
+      if (answer !== undefined && !waits) return;
       if (ended) throw new Error(`the server ended before it answered:\n${this.output}`);
       if (Date.now() > deadline) throw new Error(`the server does not answer:\n${this.output}`);
       await sleep(20);

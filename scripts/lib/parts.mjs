@@ -124,8 +124,22 @@ export const PARTS = [
     name: "fleet",
     title: "what machines on AWS run",
     waits: true,
-    inputs: [...PROCESSES, "integration-tests/fleet", "infra/node", "infra/worker"],
+    inputs: [...PROCESSES, "integration-tests/fleet", "infra/node", "infra/worker", "infra/rotation"],
     act: acceptance("fleet/machines.mjs"),
+  },
+  {
+    name: "fleet",
+    title: "the fleet's secret is rotated under load",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet", "infra/rotation"],
+    act: acceptance("fleet/rotation.mjs"),
+  },
+  {
+    name: "fleet",
+    title: "a log that the brokers lost",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    act: acceptance("fleet/lost-log.mjs"),
   },
   {
     name: "fleet",

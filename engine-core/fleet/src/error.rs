@@ -69,6 +69,14 @@ pub enum Error {
         /// Where the checkpoint should be in the object store.
         prefix: String,
     },
+    /// A checkpoint is not one of the graph.
+    #[error("the checkpoint {object} is not one of this graph: {reason}")]
+    Foreign {
+        /// Its manifest.
+        object: String,
+        /// Why not.
+        reason: String,
+    },
     /// The system gives no thread.
     #[error("cannot start a thread for {name}: {source}")]
     Thread {

@@ -2,7 +2,8 @@
 //!
 //! Roles: [`StorageNode`] holds replicas of partitions and answers reads; [`sequencing`] makes the process that holds
 //! the lease the sequencer, and [`role`] is what else that process does; [`Worker`] is the backend of a process that
-//! runs queries and holds no data; `access` (feature `access`) connects a worker to its fleet.
+//! runs queries and holds no data; `access` (feature `access`) connects a worker to its fleet; [`restart`] begins a new
+//! log from checkpoints.
 //!
 //! Flow of a write: a worker sends a commit to the sequencer → the sequencer appends it to the log → the worker
 //! answers its client. Storage nodes follow the log; a reader at that version waits until a replica has applied it.
@@ -14,6 +15,7 @@
 pub mod access;
 mod error;
 mod node;
+pub mod restart;
 pub mod role;
 pub mod sequencing;
 mod worker;

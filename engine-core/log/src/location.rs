@@ -82,6 +82,24 @@ impl LogLocation {
         })
     }
 
+    /// Returns whether nothing was ever written to a log that processes share: there is no topic, or it never had a
+    /// message. A log whose records were all trimmed is not new.
+    ///
+    /// # Errors
+    /// [`Error::Broker`] if the backend fails; [`Error::Unsupported`] if the log belongs to one process;
+    /// [`Error::NotBuilt`] if this binary was built without the backend.
+    pub fn is_new(&self) -> Result<bool, Error> {
+        let operation = "say without being opened whether it is new";
+        match self {
+            Self::Memory => Err(Error::Unsupported { backend: "memory", operation }),
+            Self::File { .. } => Err(Error::Unsupported { backend: "files", operation }),
+            #[cfg(feature = "kafka")]
+            Self::Kafka(options) => crate::kafka::is_new(options),
+            #[cfg(not(feature = "kafka"))]
+            Self::Kafka(_) => Err(Error::NotBuilt { backend: "Kafka", feature: "kafka" }),
+        }
+    }
+
     /// Opens the log of a graph with these shards for writing: [`LogBackend::open`] of [`LogLocation::backend`].
     ///
     /// # Errors

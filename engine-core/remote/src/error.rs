@@ -84,6 +84,9 @@ pub enum Error {
     /// Certificates or keys cannot be used.
     #[error("the certificates cannot be used: {0}")]
     Certificates(String),
+    /// The place that has the fleet's secret does not give it.
+    #[error("the secret of the fleet cannot be read: {0}")]
+    Secret(String),
 }
 
 impl Error {
@@ -134,7 +137,8 @@ impl Error {
             | Self::Unreachable { .. }
             | Self::Refused { .. }
             | Self::Unavailable(_)
-            | Self::Certificates(_) => Reason::Unavailable,
+            | Self::Certificates(_)
+            | Self::Secret(_) => Reason::Unavailable,
         };
         let text = match self {
             Self::Garbage(text)

@@ -35,7 +35,7 @@ pub use args::TlsArgs;
 pub use client::{Answer, ClientConfig, Network, RemoteCommits, RemoteNode};
 pub use error::Error;
 pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};
-pub use security::{Security, SecurityConfig, TlsFiles};
+pub use security::{Security, SecurityConfig, TlsFiles, TokenSource, Tokens};
 pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
     ChangesAnswer, CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest,

@@ -16,7 +16,7 @@ use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
     ClientConfig, CommitOutcome, Commits, Committed, Earlier, Error, LastChanges, LoadRequest, LoadStep,
     Newest, RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services,
-    Status, TlsFiles,
+    Status, TlsFiles, TokenSource, Tokens,
 };
 use tidegraph_types::{
     CommitRequest, Epoch, Footprint, Gui, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex,
@@ -291,6 +291,60 @@ fn strangers_are_refused_with_the_reason() {
     // A client with another version of the protocol: the server's message names both versions.
     let frames = raw(&server, &hello(&proto::Hello { oldest: 7, newest: 9, ..ours() }));
     assert!(frames.windows(11).any(|text| text == b"versions 7 "), "{}", String::from_utf8_lossy(&frames));
+}
+
+/// A place of secrets that can be rotated, and stop answering.
+struct Rotating(Mutex<Result<Tokens, String>>);
+
+impl Rotating {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Ok(secrets(0)))))
+    }
+}
+
+/// The secrets after this many rotations.
+fn secrets(rotations: u32) -> Tokens {
+    let previous = rotations.checked_sub(1).map(|before| format!("secret {before}"));
+    Tokens { current: format!("secret {rotations}"), previous }
+}
+
+impl TokenSource for Rotating {
+    fn read(&self) -> Result<Tokens, String> {
+        self.0.lock().clone()
+    }
+}
+
+#[test]
+fn a_rotation_refuses_nobody_whoever_learns_of_it_first() {
+    // The secrets that the server and the client have read, and then find: all pairs in which one knows the other's.
+    for (of_server, of_client) in [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0)] {
+        let (servers, clients) = (Rotating::new(), Rotating::new());
+        *servers.0.lock() = Ok(secrets(of_server));
+        *clients.0.lock() = Ok(secrets(of_client));
+        let follow = |place: &Arc<Rotating>| Security::follow(None, place.clone(), clock()).unwrap();
+        let (of_the_server, of_the_client) = (follow(&servers), follow(&clients));
+        let newest = secrets(of_server.max(of_client));
+        *servers.0.lock() = Ok(newest.clone());
+        *clients.0.lock() = Ok(newest);
+        let server = server(ServerConfig::default(), of_the_server, with_status(&opened()));
+        let status = node(&server, ClientConfig::default(), of_the_client).status(LONG);
+        assert_eq!(status.unwrap(), r#"{"state":"serving"}"#, "{of_server} {of_client}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_read_the_new_secret_is_shown_the_one_before() {
+    let (servers, clients) = (Rotating::new(), Rotating::new());
+    let follow = |place: &Arc<Rotating>| Security::follow(None, place.clone(), clock()).unwrap();
+    let server = server(ServerConfig::default(), follow(&servers), with_status(&opened()));
+    *servers.0.lock() = Err("it does not answer".into());
+    *clients.0.lock() = Ok(secrets(1));
+    let status = node(&server, ClientConfig::default(), follow(&clients)).status(LONG);
+    assert_eq!(status.unwrap(), r#"{"state":"serving"}"#);
+    // After two rotations the server does not know the secret before either.
+    *clients.0.lock() = Ok(secrets(2));
+    let status = node(&server, ClientConfig::default(), follow(&clients)).status(LONG);
+    assert!(matches!(&status, Err(Error::Refused { reason, .. }) if reason.contains("token")), "{status:?}");
 }
 
 fn ours() -> proto::Hello {

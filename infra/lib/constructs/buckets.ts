@@ -20,8 +20,11 @@ export interface BucketsProps {
   readonly dropExpiration?: Duration;
 }
 
-/** How long a deleted or replaced checkpoint can be recovered. */
-const SECOND_THOUGHTS = Duration.days(7);
+/**
+ * How long a deleted checkpoint can be recovered. Each checkpoint has objects of its own names, and the next ones delete
+ * them; so a day of this keeps all that was written on that day. S3 counts in whole days.
+ */
+const SECOND_THOUGHTS = Duration.days(1);
 /** How long the intermediate files of a load of dropped files are kept. No load takes that long. */
 export const INGEST_KEPT = Duration.days(7);
 
@@ -40,11 +43,14 @@ export class Buckets extends Construct {
       objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
       enforceSSL: true,
       minimumTLSVersion: 1.2,
-      removalPolicy: RemovalPolicy.RETAIN,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     };
     const abandoned = { abortIncompleteMultipartUploadAfter: Duration.days(1) };
     this.logs = new s3.Bucket(this, "Logs", {
       ...closed,
+      // Flow logs arrive while the brokers are created. CloudFormation cannot delete a bucket with objects, and deleting
+      // it would make the rollback of a creation fail. Its name is generated, so it is in nobody's way.
+      removalPolicy: RemovalPolicy.RETAIN,
       // AWS's log delivery writes to this bucket, and it does not accept our key.
       encryption: s3.BucketEncryption.S3_MANAGED,
       lifecycleRules: [{ ...abandoned, expiration: Duration.days(90) }],
@@ -65,6 +71,8 @@ export class Buckets extends Construct {
         { ...abandoned, noncurrentVersionExpiration: SECOND_THOUGHTS, expiredObjectDeleteMarker: true },
         // Intermediate files that the steps of a load pass on; they need no recovery.
         { prefix: "ingest/", expiration: INGEST_KEPT, noncurrentVersionExpiration: Duration.days(1) },
+        // Logs of machines whose start fails.
+        { prefix: "machines/", expiration: Duration.days(30), noncurrentVersionExpiration: Duration.days(1) },
       ],
     });
     this.drop = new s3.Bucket(this, "Drop", {

@@ -4,10 +4,11 @@
  * billed by hour and zone, so there are only the necessary ones:
  *
  * - `logs`: nodes and workers write their logs and metrics.
- * - `secretsmanager`: nodes and workers fetch the secret of the fleet.
+ * - `secretsmanager`: nodes, workers and functions fetch the secret of the fleet.
+ * - `ssm`, `ssmmessages`: people open a shell on a machine. They exist only if that is allowed.
  * - `ecr.api`, `ecr.dkr`: Fargate pulls the worker's image. They exist only if there are workers.
  *
- * The query function needs none of them: Lambda delivers its logs and its secret by other paths.
+ * Lambda delivers the logs of functions by another path.
  */
 import { Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -21,6 +22,8 @@ export interface EndpointsProps {
   readonly state: GraphState;
   /** Whether the service has workers. */
   readonly workers: boolean;
+  /** Whether people may open a shell on the machines. */
+  readonly sessionManager: boolean;
   /** Further buckets from which files are loaded. */
   readonly loadFrom: readonly IBucket[];
   /** The bucket from which machines download programs. */
@@ -44,12 +47,18 @@ export class Endpoints extends Construct {
     map.addToPolicy(allow(items, [table, `${table}/index/*`]));
     this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
       vpc,
-      description: "Interface endpoints: nodes and workers come in",
+      description: "Interface endpoints: nodes, workers and functions come in",
       allowAllOutbound: false,
     });
     const needed = [
       ["Logs", service.CLOUDWATCH_LOGS],
       ["Secrets", service.SECRETS_MANAGER],
+      ...(props.sessionManager
+        ? ([
+            ["Ssm", service.SSM],
+            ["SsmMessages", service.SSM_MESSAGES],
+          ] as const)
+        : []),
       ...(props.workers
         ? ([
             ["Ecr", service.ECR],
@@ -63,7 +72,7 @@ export class Endpoints extends Construct {
         service: of,
         subnets: { subnets },
         securityGroups: [this.securityGroup],
-        // The ingress rules come from the security groups of nodes and workers.
+        // The ingress rules come from the security groups of nodes, workers and functions.
         open: false,
       });
     }

@@ -15,7 +15,7 @@ import type { Architecture } from "../bundle.ts";
 import { InvalidProp } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
-import { statement, useKey } from "../statement.ts";
+import { readSecret, statement, useKey } from "../statement.ts";
 import type { GraphState } from "./state.ts";
 
 /** Settings of one of these functions. */
@@ -90,8 +90,8 @@ export function fleetFunction(scope: Construct, props: FleetFunctionProps): Flee
     environment: {
       TIDEGRAPH_GRAPH: state.graph,
       TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
-      // CloudFormation inserts the secret itself. Fetching it would need an endpoint and lengthen every cold start.
-      TIDEGRAPH_FLEET_TOKEN: props.fleetSecret.secretValue.unsafeUnwrap(),
+      // Fetched at run time: CloudFormation would insert the secret once, and not again when it is rotated.
+      TIDEGRAPH_FLEET_SECRET: props.fleetSecret.secretArn,
       ...props.environment,
       TIDEGRAPH_LOG: props.log,
     },
@@ -108,7 +108,9 @@ function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.IL
   for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
   const write = ["logs:CreateLogStream", "logs:PutLogEvents"];
   role.addToPolicy(statement("WriteLog", write, [logGroup.logGroupArn]));
-  role.addToPolicy(useKey(scope, state.key, ["dynamodb", "lambda", ...(props.keyServices ?? [])]));
+  role.addToPolicy(readSecret(props.fleetSecret));
+  const services = ["dynamodb", "lambda", "secretsmanager", ...(props.keyServices ?? [])];
+  role.addToPolicy(useKey(scope, state.key, services));
   // What Lambda needs to attach the function to a VPC.
   const interfaces = ["Create", "Delete", "Describe"].map((verb) =>
     verb === "Describe" ? "ec2:DescribeNetworkInterfaces" : `ec2:${verb}NetworkInterface`,

@@ -4,6 +4,7 @@
  * records, and a record that a broker deleted earlier would be lost.
  */
 import { ArnFormat, Duration, Fn, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
+import * as scaling from "aws-cdk-lib/aws-applicationautoscaling";
 import { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
@@ -33,12 +34,19 @@ export interface LogClusterProps {
    */
   readonly brokers?: number;
   /**
-   * Disk size of each broker, in GiB. The log is trimmed below the oldest checkpoint, so the disk has to hold several
-   * times the records that are written between two checkpoints.
+   * Disk size of each broker at first, in GiB. The log is trimmed below the oldest checkpoint, so the disk has to hold
+   * several times the records that are written between two checkpoints.
    *
    * @default 100
    */
   readonly volumeGib?: number;
+  /**
+   * Size up to which the disks grow by themselves when they fill up, in GiB. They never shrink. The value of `volumeGib`
+   * keeps their size.
+   *
+   * @default ten times volumeGib, at most 16,384
+   */
+  readonly mostVolumeGib?: number;
   /**
    * The Kafka version, as MSK names it.
    *
@@ -46,6 +54,16 @@ export interface LogClusterProps {
    */
   readonly kafkaVersion?: string;
 }
+
+/** MSK's limit of a broker's disk. */
+const MOST_GIB = 16_384;
+
+/**
+ * Percent of the disks in use at which they grow: below the alarm, which tells that they do not grow fast enough. MSK lets
+ * a disk grow once in six hours.
+ */
+const GROWS_AT = 60;
+const ALARM_AT = 75;
 
 /** The port of MSK for IAM clients inside the VPC. */
 const BROKER_PORT = 9098;
@@ -80,6 +98,7 @@ export class LogCluster extends Construct implements GraphLog {
     scope: Construct,
     id: string,
     props: LogClusterProps & {
+      /** Name of the cluster and its configuration. */
       readonly name: string;
       readonly network: Network;
       readonly key: IKey;
@@ -95,7 +114,9 @@ export class LogCluster extends Construct implements GraphLog {
     if (brokers % zones !== 0)
       throw new InvalidProp("log.brokers", brokers, `a multiple of the ${zones} zones`);
     this.brokers = brokers;
-    const volumeSize = whole("log.volumeGib", props.volumeGib ?? 100, 1, 16_384);
+    const volumeSize = whole("log.volumeGib", props.volumeGib ?? 100, 1, MOST_GIB);
+    const grown = props.mostVolumeGib ?? Math.min(volumeSize * 10, MOST_GIB);
+    const most = whole("log.mostVolumeGib", grown, volumeSize, MOST_GIB);
     const instanceType = text(
       "log.instanceType",
       props.instanceType ?? "kafka.m7g.large",
@@ -108,14 +129,14 @@ export class LogCluster extends Construct implements GraphLog {
       allowAllOutbound: false,
     });
     const configuration = new msk.CfnConfiguration(this, "Configuration", {
-      name: `${props.name}-log`,
+      name: props.name,
       serverProperties: Object.entries(PROPERTIES)
         .map(([name, value]) => `${name}=${value}`)
         .join("\n"),
     });
-    configuration.applyRemovalPolicy(RemovalPolicy.RETAIN);
+    configuration.applyRemovalPolicy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE);
     this.cluster = new msk.CfnCluster(this, "Cluster", {
-      clusterName: `${props.name}-log`,
+      clusterName: props.name,
       kafkaVersion: props.kafkaVersion ?? "3.9.x.kraft",
       numberOfBrokerNodes: brokers,
       brokerNodeGroupInfo: {
@@ -134,12 +155,36 @@ export class LogCluster extends Construct implements GraphLog {
         arn: configuration.attrArn,
         revision: Token.asNumber(configuration.getAtt("LatestRevision.Revision")),
       },
-      enhancedMonitoring: "PER_BROKER",
+      // The level without charge. It has the metrics of the alarms.
+      enhancedMonitoring: "DEFAULT",
       loggingInfo: {
         brokerLogs: { cloudWatchLogs: { enabled: true, logGroup: props.logGroup.logGroupName } },
       },
     });
-    this.cluster.applyRemovalPolicy(RemovalPolicy.RETAIN);
+    this.cluster.applyRemovalPolicy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE);
+    if (most > volumeSize) this.grow(most);
+  }
+
+  /** Lets the disks grow. */
+  private grow(most: number): void {
+    const target = new scaling.CfnScalableTarget(this, "Disks", {
+      serviceNamespace: "kafka",
+      resourceId: this.cluster.attrArn,
+      scalableDimension: "kafka:broker-storage:VolumeSize",
+      minCapacity: 1,
+      maxCapacity: most,
+    });
+    new scaling.CfnScalingPolicy(this, "DisksGrow", {
+      policyName: "disks-grow",
+      policyType: "TargetTrackingScaling",
+      scalingTargetId: target.ref,
+      targetTrackingScalingPolicyConfiguration: {
+        predefinedMetricSpecification: { predefinedMetricType: "KafkaBrokerStorageUtilization" },
+        targetValue: GROWS_AT,
+        // Disks cannot shrink.
+        disableScaleIn: true,
+      },
+    });
   }
 
   /** Returns the permissions that a node needs, including those for `init`: only for its own topic. */
@@ -186,9 +231,9 @@ export class LogCluster extends Construct implements GraphLog {
     const full = this.brokerIds().map((broker) => ({
       id: `LogFull${broker}`,
       description:
-        "A broker's disk is nearly full: checkpoints are not written, or log.volumeGib is too small.",
+        "A broker's disk fills up faster than it grows: checkpoints are not written, or log.mostVolumeGib is too small.",
       metric: this.metric("KafkaDataLogsDiskUsed", broker),
-      above: 75,
+      above: ALARM_AT,
     }));
     const offline = {
       id: "LogOffline",

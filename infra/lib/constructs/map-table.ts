@@ -1,6 +1,6 @@
 /**
  * The table of the partition map. Its keys, index and name are those that `engine-core/cluster` expects
- * (`docs/partition-map.md`). The name is fixed, because the daemons derive it from a prefix.
+ * (`docs/partition-map.md`). The daemons derive its name from a prefix.
  */
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
@@ -17,7 +17,11 @@ export class MapTable extends Construct {
   /** The value of `--table-prefix`. */
   readonly prefix: string;
 
-  constructor(scope: Construct, id: string, props: { readonly prefix: string; readonly key: IKey }) {
+  constructor(
+    scope: Construct,
+    id: string,
+    props: { readonly prefix: string; readonly key: IKey; readonly deletionProtection: boolean },
+  ) {
     super(scope, id);
     this.prefix = props.prefix;
     this.table = new dynamodb.Table(this, "Table", {
@@ -28,8 +32,8 @@ export class MapTable extends Construct {
       encryption: dynamodb.TableEncryption.CUSTOMER_MANAGED,
       encryptionKey: props.key,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-      deletionProtection: true,
-      removalPolicy: RemovalPolicy.RETAIN,
+      deletionProtection: props.deletionProtection,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
     this.table.addLocalSecondaryIndex({
       indexName: BY_EPOCH,

@@ -1,7 +1,7 @@
 /**
- * The user data of a storage node's machine, which runs at its first start: it writes files, downloads the daemon's
- * program and verifies its checksum, and installs AWS's agent for logs and metrics and the systemd units. What has to
- * happen at every start is in the units (`infra/node/`).
+ * The user data of a storage node's machine, which runs at its first start: it writes files and turns systemd's units on,
+ * which needs no network. All else is in the units (`infra/node/`): `tidegraph-install` downloads the daemon's program and
+ * AWS's agent for logs and metrics, and repeats what fails; `tidegraph-prepare` and `tidegraph-node` wait for it.
  *
  * User data must never contain a secret: everyone who may describe the machine can read it.
  */
@@ -18,14 +18,22 @@ const METRICS_PORT = 9600;
 
 const FILES = join(import.meta.dirname, "..", "..", "node");
 
-const PROGRAMS = ["prepare.sh", "fetch-token.sh", "leave.sh"];
+const PROGRAMS = ["install.sh", "prepare.sh", "leave.sh"];
 const UNITS = [
+  "tidegraph-install.service",
   "tidegraph-prepare.service",
   "tidegraph-node.service",
   "tidegraph-leave.service",
   "tidegraph-leave.timer",
 ];
-const ENABLED = ["tidegraph-prepare.service", "tidegraph-node.service", "tidegraph-leave.timer"];
+const ENABLED = [
+  "tidegraph-install.service",
+  "tidegraph-prepare.service",
+  "tidegraph-node.service",
+  "tidegraph-leave.timer",
+];
+/** The packages of a machine, besides those of the image. */
+const PACKAGES = ["amazon-cloudwatch-agent", "mdadm"];
 
 /** Values that differ between deployments. */
 export interface NodeSetup {
@@ -53,7 +61,6 @@ export interface NodeSetup {
 /** Returns the commands that set up a machine with Amazon Linux 2023. */
 export function nodeSetup(setup: NodeSetup): ec2.UserData {
   const home = "/opt/tidegraph";
-  const program = `${home}/bin/tidegraph-node`;
   const data = ec2.UserData.forLinux();
   const file = (path: string, content: string): string => heredoc(path, content);
   const own = (name: string): string => readFileSync(join(FILES, name), "utf8");
@@ -68,17 +75,11 @@ export function nodeSetup(setup: NodeSetup): ec2.UserData {
     ...UNITS.map((name) => file(`/etc/systemd/system/${name}`, own(name))),
     file("/etc/logrotate.d/tidegraph", own("logrotate.conf")),
     `chmod 0755 ${PROGRAMS.map((name) => `${home}/bin/${name}`).join(" ")}`,
-    `aws s3 cp --only-show-errors --region ${setup.region} ${setup.program.url} ${program}`,
-    `echo '${setup.program.checksum}  ${program}' | sha256sum --check --strict`,
-    `chmod 0755 ${program}`,
-    // Both packages come from AWS's own buckets, through the gateway endpoint of S3.
-    "dnf install -y -q amazon-cloudwatch-agent mdadm",
     file(`${home}/etc/prometheus.yaml`, scraping(setup)),
     file(`${home}/etc/agent.json`, agent(setup, home)),
     "systemctl daemon-reload",
     // Does not wait for the start: the daemon restarts until it succeeds, and its log says why it fails.
     `systemctl enable --now --no-block ${ENABLED.join(" ")}`,
-    `/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c file:${home}/etc/agent.json`,
   );
   return data;
 }
@@ -93,7 +94,7 @@ function environment(setup: NodeSetup): string {
     TIDEGRAPH_OBJECTS: setup.objects,
     TIDEGRAPH_KAFKA_BROKERS: setup.brokers,
     ...setup.logVariables,
-    FLEET_SECRET: setup.fleetSecretArn,
+    TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
     FLEET_PORT,
     METRICS_PORT,
     PARTITIONS: setup.partitions,
@@ -101,6 +102,9 @@ function environment(setup: NodeSetup): string {
     REPLICATION: setup.replication,
     LOG_REPLICATION: setup.logReplication,
     LOG_IN_SYNC: setup.logInSync,
+    PROGRAM_URL: setup.program.url,
+    PROGRAM_SHA256: setup.program.checksum,
+    PACKAGES: `"${PACKAGES.join(" ")}"`,
   };
   return lines(Object.entries(variables).map(([name, value]) => `${name}=${value}`));
 }
@@ -138,6 +142,11 @@ function agent(setup: NodeSetup, home: string): string {
               file_path: "/var/log/tidegraph/node.log",
               log_group_name: setup.logGroup,
               log_stream_name: "{instance_id}",
+            },
+            {
+              file_path: "/var/log/tidegraph/start.log",
+              log_group_name: setup.logGroup,
+              log_stream_name: "{instance_id}/start",
             },
           ],
         },

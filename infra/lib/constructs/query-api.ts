@@ -73,7 +73,8 @@ export class QueryApi extends Construct {
         stageName: "graph",
         throttlingRateLimit,
         throttlingBurstLimit,
-        metricsEnabled: true,
+        // Metrics of single methods are paid for. Those of the stage, which the alarms need, are not.
+        metricsEnabled: false,
         loggingLevel: api.MethodLoggingLevel.ERROR,
         // Queries and answers are private to the users.
         dataTraceEnabled: false,

@@ -29,7 +29,8 @@ export interface QueryProps {
    */
   readonly architecture?: Architecture;
   /**
-   * Time limit of a query in seconds. API Gateway's limit for a streamed answer is the maximum.
+   * Time limit of a query in seconds, at most 290. API Gateway closes a stream on which nothing was sent for 5 minutes,
+   * and a query that aggregates or sorts sends nothing before its end; 10 s are left for its error.
    *
    * @default 120
    */
@@ -70,6 +71,9 @@ interface Parts extends QueryProps {
   readonly streams: boolean;
 }
 
+/** Below the time after which API Gateway closes an idle stream of a regional API. */
+const MOST_SECONDS = 290;
+
 export class QueryFunction extends Construct {
   readonly function: lambda.Function;
   readonly timeout: Duration;
@@ -77,7 +81,7 @@ export class QueryFunction extends Construct {
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
     const { state, bundle, concurrency } = props;
-    const seconds = whole("query.timeoutSeconds", props.timeoutSeconds ?? 120, 1, 900);
+    const seconds = whole("query.timeoutSeconds", props.timeoutSeconds ?? 120, 1, MOST_SECONDS);
     this.timeout = Duration.seconds(seconds);
     const memorySize = whole("query.memoryMib", props.memoryMib ?? 1769, 128, 10_240);
     if (concurrency !== undefined) whole("query.concurrency", concurrency, 1);

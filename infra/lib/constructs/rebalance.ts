@@ -80,16 +80,20 @@ export class Rebalance extends Construct {
     const { function: fn } = this;
     const { groupName } = props.nodes;
     const groupArn = this.groupArn(groupName);
-    this.heal = this.machine("Heal", "Restores missing replicas", (inner) => heal(inner, fn));
+    this.heal = this.machine("Heal", "Restores missing replicas", (inner) =>
+      heal(inner, { function: fn, groupArn }),
+    );
     this.scaleOut = this.machine("ScaleOut", "Gives all nodes their share", (inner) => scaleOut(inner, fn));
     this.drain = this.machine("Drain", "Empties a node before it is taken away", (inner) =>
       drain(inner, { function: fn, groupName, groupArn, hookName: LEAVES }),
     );
-    explainWildcard(
-      this.drain.role,
-      groupArn,
-      "One group; the id in its ARN is drawn when it is made, and differs in each deployment.",
-    );
+    for (const { role } of [this.heal, this.drain]) {
+      explainWildcard(
+        role,
+        groupArn,
+        "One group; the id in its ARN is drawn when it is made, and differs in each deployment.",
+      );
+    }
     const { heal: healing, scaleOut: scaling, drain: draining } = this;
     this.detect = this.machine(
       "Detect",

@@ -1,6 +1,6 @@
 /**
- * The secrets of a fleet: one that its processes show each other, and one that clients show to workers. AWS generates
- * both, and no other place stores them.
+ * The secrets of a fleet: one that its processes show each other, which is rotated (`Rotation`), and one that clients
+ * show to workers. AWS generates both, and no other place stores them.
  */
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Key } from "aws-cdk-lib/aws-kms";
@@ -24,14 +24,14 @@ export class Secrets extends Construct {
         encryptionKey,
         generateSecretString: { excludePunctuation: true, passwordLength: 48 },
       });
-      explain(
-        secret,
-        "SMG4",
-        "All processes of a fleet have to know a new secret at the same time, which needs a start of all of them: done by hand, when there is a reason.",
-      );
       return secret;
     };
     this.fleet = make("Fleet", "Secret that processes of the fleet show each other");
     this.client = make("Client", "Secret that clients of workers send");
+    explain(
+      this.client,
+      "SMG4",
+      "People give this secret to their clients, which do not fetch a new one: changed by hand, when there is a reason.",
+    );
   }
 }

@@ -8,12 +8,12 @@
  *     API Gateway → query function → nodes ← workers ← balancer ← clients' security group
  *                                    nodes ↔ nodes → brokers
  *       drop bucket → ingest function → nodes
- *     functions → DynamoDB, S3; nodes and workers → DynamoDB, S3, endpoints of logs, secrets, images
+ *     functions → DynamoDB, S3, endpoint of secrets; nodes and workers → also endpoints of logs, images
  *
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
  * start loads of dropped files (`ingest`).
  */
-import { CfnOutput } from "aws-cdk-lib";
+import { CfnOutput, Duration } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
@@ -22,6 +22,7 @@ import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
 import { InvalidProp, powerOfTwo, whole } from "../check.ts";
+import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
@@ -29,6 +30,7 @@ import { FLEET_PORT } from "./node-setup.ts";
 import { QueryApi } from "./query-api.ts";
 import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
+import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
 import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
@@ -111,6 +113,12 @@ export interface GraphServiceProps {
    */
   readonly streams?: boolean;
   /**
+   * Time between two rotations of the secret that the processes show each other, in whole days; `false` for none.
+   *
+   * @default 30 days
+   */
+  readonly secretRotation?: Duration | false;
+  /**
    * The topic that receives alarms.
    *
    * @default a new topic, to which somebody has to subscribe
@@ -158,6 +166,12 @@ export class GraphService extends Construct {
     const retention = props.logRetention ?? RetentionDays.ONE_MONTH;
     const loadFrom = props.loadFrom ?? [];
     this.secrets = new Secrets(this, "Secrets", state.key);
+    const every = props.secretRotation ?? Duration.days(30);
+    if (every !== false) {
+      new Rotation(this, "Rotation", { state, secret: this.secrets.fleet, every, retention });
+    } else {
+      explain(this.secrets.fleet, "SMG4", "The prop secretRotation is false: people rotate this secret.");
+    }
     const brokers = state.log.addressesFor(this, state);
     const fleetSecret = this.secrets.fleet;
     const shared = { state, bundle, retention, fleetSecret };
@@ -203,6 +217,7 @@ export class GraphService extends Construct {
       this.endpoints = new Endpoints(this, "Endpoints", {
         state,
         workers: this.workers !== undefined,
+        sessionManager: props.nodes?.sessionManager ?? false,
         loadFrom,
         assets: this.nodes.program.bucket,
       });
@@ -249,6 +264,8 @@ export class GraphService extends Construct {
     for (const [group, who] of [
       [nodes.securityGroup, "Nodes"],
       [workers?.securityGroup, "Workers"],
+      [ofQuery as ec2.SecurityGroup, "Query functions"],
+      [ingest.securityGroup, "Functions that load"],
     ] as const) {
       if (group)
         endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use AWS's services`);

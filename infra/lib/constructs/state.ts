@@ -1,11 +1,14 @@
 /**
  * `GraphState`: the durable state of a graph. It has the map's table, the buckets, the log, their key, and the brokers'
- * network. It changes rarely, is retained when its stack is deleted (RETAIN), and knows nothing of the processes that
- * use it.
+ * network. It changes rarely, is retained when its stack is deleted, and knows nothing of the processes that use it.
+ *
+ * A creation that fails leaves nothing that keeps it from being repeated: resources are retained except when their own
+ * creation is rolled back, and names that have to be unique contain a part of the stack's id, which AWS draws anew. The
+ * bucket of access logs is retained always, because it is never empty.
  *
  * One `GraphState` holds one graph: checkpoints and segments of two graphs must never share a bucket.
  */
-import { type Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { type Duration, Fn, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
@@ -21,7 +24,7 @@ import { Network, type NetworkProps } from "./network.ts";
 /** Settings of the durable state. */
 export interface GraphStateProps {
   /**
-   * Name of the deployment, unique in the account and region: the names of the table, brokers and log groups start with
+   * Name of the deployment, unique in the account and region: the names of the table, brokers and log groups contain
    * it.
    */
   readonly name: string;
@@ -44,6 +47,13 @@ export interface GraphStateProps {
    */
   readonly log?: LogClusterProps | GivenLogProps;
   /**
+   * Whether DynamoDB refuses to delete the table of the map. `false` for the first deployment, so that it can be rolled
+   * back; then turn it on, with the termination protection of the stack.
+   *
+   * @default true
+   */
+  readonly deletionProtection?: boolean;
+  /**
    * Age at which files in the drop bucket are deleted.
    *
    * @default never
@@ -61,6 +71,8 @@ export class GraphState extends Construct {
   readonly buckets: Buckets;
   readonly map: MapTable;
   readonly log: GraphLog;
+  /** Eight digits that no other stack has, not even one that is created again under the same name. */
+  private readonly unique: string;
 
   constructor(scope: Construct, id: string, props: GraphStateProps) {
     super(scope, id);
@@ -75,13 +87,20 @@ export class GraphState extends Construct {
       /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/,
       "1 to 64 letters, digits and dashes that begin with a letter or digit",
     );
+    // The id of a stack is an ARN that ends in its name and a UUID.
+    const uuid = Fn.select(2, Fn.split("/", Stack.of(this).stackId));
+    this.unique = Fn.select(0, Fn.split("-", uuid));
     this.key = this.makeKey();
     this.buckets = new Buckets(this, "Buckets", {
       key: this.key,
       ...(props.dropExpiration && { dropExpiration: props.dropExpiration }),
     });
     this.network = new Network(this, "Network", props.network ?? {}, this.buckets.logs);
-    this.map = new MapTable(this, "Map", { prefix: `${this.name}-`, key: this.key });
+    this.map = new MapTable(this, "Map", {
+      prefix: `${this.name}-${this.unique}-`,
+      key: this.key,
+      deletionProtection: props.deletionProtection ?? true,
+    });
     const log = props.log ?? {};
     this.log = "addresses" in log ? new GivenLog(log) : this.makeBrokers(log);
   }
@@ -103,12 +122,13 @@ export class GraphState extends Construct {
 
   private makeBrokers(log: LogClusterProps): LogCluster {
     const logGroup = new logs.LogGroup(this, "BrokerLogs", {
-      logGroupName: `${this.logPrefix}brokers`,
+      logGroupName: `${this.logPrefix}brokers-${this.unique}`,
       encryptionKey: this.key,
       retention: logs.RetentionDays.ONE_MONTH,
-      removalPolicy: RemovalPolicy.RETAIN,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
-    const { name, network, key } = this;
+    const { network, key } = this;
+    const name = `${this.name}-log-${this.unique}`;
     return new LogCluster(this, "Log", { ...log, name, network, key, logGroup });
   }
 
@@ -118,7 +138,7 @@ export class GraphState extends Construct {
       alias: `alias/${this.name}`,
       description: `Data of the graph database ${this.name}`,
       enableKeyRotation: true,
-      removalPolicy: RemovalPolicy.RETAIN,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
     // Services that use the key without one of our roles. In a key policy, `*` stands for the key itself.
     const service = (

@@ -19,9 +19,9 @@ import { Construct } from "constructs";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
-import { explain } from "../nag.ts";
+import { explain, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
-import { statement, useKey, useObjects } from "../statement.ts";
+import { readSecret, statement, useKey, useObjects } from "../statement.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
 import type { GraphState } from "./state.ts";
 import { Teardown } from "./teardown.ts";
@@ -40,6 +40,13 @@ export interface NodesProps {
    * @default "i4g.xlarge"
    */
   readonly instanceType?: string;
+  /**
+   * Whether people whose policies allow it may open a shell on the machines, by AWS Systems Manager. The VPC gets two
+   * interface endpoints for it, if the deployment makes endpoints.
+   *
+   * @default false
+   */
+  readonly sessionManager?: boolean;
   /**
    * How long a new machine may take until its daemon is up.
    *
@@ -65,6 +72,9 @@ interface Parts extends NodesProps {
  * not, because the log has everything.
  */
 const LEAVE = Duration.hours(2);
+
+/** The actions of sessions. */
+const CHANNELS = ["CreateControl", "CreateData", "OpenControl", "OpenData"];
 
 /** Names of the lifecycle hooks. */
 const JOINS = "joins";
@@ -220,9 +230,7 @@ export class StorageNodes extends Construct {
     const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
     useObjects(role, "Data", state.buckets.data, "write", ours);
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
-    role.addToPolicy(
-      statement("ReadSecret", ["secretsmanager:GetSecretValue"], [props.fleetSecret.secretArn]),
-    );
+    role.addToPolicy(readSecret(props.fleetSecret));
     const write = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"];
     role.addToPolicy(
       statement(
@@ -231,6 +239,15 @@ export class StorageNodes extends Construct {
         groups.map((group) => group.logGroupArn),
       ),
     );
+    if (props.sessionManager) {
+      // What the agent, which Amazon Linux has, needs for sessions. Its actions know no resources.
+      const agent = [
+        "ssm:UpdateInstanceInformation",
+        ...CHANNELS.map((verb) => `ssmmessages:${verb}Channel`),
+      ];
+      role.addToPolicy(statement("OpenSessions", agent, ["*"]));
+      explainWildcard(role, "*", "Sessions of Systems Manager: their actions know no resources.");
+    }
     const program = this.program.bucket.arnForObjects(this.program.s3ObjectKey);
     role.addToPolicy(statement("ReadProgram", ["s3:GetObject"], [program]));
     return role;

@@ -9,17 +9,16 @@
  * The path of this construct must not change: CloudFormation would take it for another resource, remove the old one, and
  * with it the machines of a group that stays.
  */
-import { join } from "node:path";
 import { CustomResource, Duration, Stack } from "aws-cdk-lib";
 import type { AutoScalingGroup } from "aws-cdk-lib/aws-autoscaling";
 import * as iam from "aws-cdk-lib/aws-iam";
-import * as lambda from "aws-cdk-lib/aws-lambda";
-import { NodejsFunction, OutputFormat } from "aws-cdk-lib/aws-lambda-nodejs";
+import type * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
 import { statement } from "../statement.ts";
+import { ownFunction } from "./own-function.ts";
 import type { GraphState } from "./state.ts";
 
 /** Settings of the removal. */
@@ -35,7 +34,6 @@ export interface TeardownProps {
 const TIMEOUT = Duration.minutes(15);
 /** How long CloudFormation waits for an answer, if the function dies. */
 const PATIENCE = Duration.minutes(17);
-const ROOT = join(import.meta.dirname, "..", "..", "..");
 
 export class Teardown extends Construct {
   readonly function: lambda.Function;
@@ -57,26 +55,12 @@ export class Teardown extends Construct {
   private makeFunction(props: TeardownProps): lambda.Function {
     const { state, retention } = props;
     const logGroup = processLog(this, "Logs", state, "teardown", retention);
-    return new NodejsFunction(this, "Function", {
+    return ownFunction(this, {
       description: `Empties the group of storage nodes of the graph ${state.graph} before it is deleted`,
-      entry: join(import.meta.dirname, "..", "..", "teardown", "handler.ts"),
-      projectRoot: ROOT,
-      depsLockFilePath: join(ROOT, "package-lock.json"),
-      runtime: lambda.Runtime.NODEJS_24_X,
-      architecture: lambda.Architecture.ARM_64,
-      memorySize: 256,
+      folder: "teardown",
       timeout: TIMEOUT,
       role: this.role(props, logGroup),
       logGroup,
-      bundling: {
-        externalModules: [],
-        format: OutputFormat.CJS,
-        target: "node20",
-        minify: true,
-        sourceMap: true,
-        sourcesContent: false,
-      },
-      environment: { NODE_OPTIONS: "--enable-source-maps" },
     });
   }
 

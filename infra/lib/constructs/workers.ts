@@ -21,7 +21,7 @@ import type { Bundle } from "../bundle.ts";
 import { InvalidProp, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
-import { useKey, useObjects } from "../statement.ts";
+import { readSecret, useKey, useObjects } from "../statement.ts";
 import type { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
 
@@ -46,7 +46,8 @@ export interface WorkersProps {
    */
   readonly cpu?: number;
   /**
-   * Memory of each worker in MiB: 2 to 8 for each processor unit.
+   * Memory of each worker in MiB: 2 to 8 for each processor unit, in steps of 1,024 (4,096 and 8,192 for the two largest
+   * workers), as Fargate offers it.
    *
    * @default 4096
    */
@@ -84,8 +85,32 @@ export const WORKER_PORT = 8182;
 const BASE_IMAGE =
   "public.ecr.aws/amazonlinux/amazonlinux:2023-minimal@sha256:6621917fc09ad8c935aa5ccc32c933c6dec250deafae54af86e154fcd19f5ed0";
 
-/** The values that Fargate offers. */
-const CPUS = [256, 512, 1024, 2048, 4096, 8192, 16_384];
+/** The sizes that Fargate offers: for each number of processor units the least and most memory, and its steps, in GiB. */
+const SIZES = new Map([
+  [256, { least: 0.5, most: 2, step: 0.5 }],
+  [512, { least: 1, most: 4, step: 1 }],
+  [1024, { least: 2, most: 8, step: 1 }],
+  [2048, { least: 4, most: 16, step: 1 }],
+  [4096, { least: 8, most: 30, step: 1 }],
+  [8192, { least: 16, most: 60, step: 4 }],
+  [16_384, { least: 32, most: 120, step: 8 }],
+]);
+
+/** Checks that Fargate has a worker of this size. */
+function checkSize(cpu: number, memory: number): void {
+  const size = SIZES.get(cpu);
+  if (size === undefined) throw new InvalidProp("workers.cpu", cpu, `one of ${[...SIZES.keys()].join(", ")}`);
+  const { least, most, step } = size;
+  const fits = memory >= least * 1024 && memory <= most * 1024 && memory % (step * 1024) === 0;
+  // The smallest size has 0.5, 1 and 2.
+  if (!fits || memory === 1536) {
+    const values =
+      cpu === 256
+        ? "512, 1024 or 2048"
+        : `a multiple of ${step * 1024} from ${least * 1024} to ${most * 1024}`;
+    throw new InvalidProp("workers.memoryMib", memory, `${values}, with ${cpu} of cpu`);
+  }
+}
 
 const FILES = join(import.meta.dirname, "..", "..", "worker");
 
@@ -115,8 +140,13 @@ export class Workers extends Construct {
 
     this.cluster = new ecs.Cluster(this, "Cluster", {
       vpc,
-      containerInsightsV2: ecs.ContainerInsights.ENABLED,
+      containerInsightsV2: ecs.ContainerInsights.DISABLED,
     });
+    explain(
+      this.cluster,
+      "ECS4",
+      "Container Insights is paid for, and no alarm or graph needs it: ECS's own metrics have processors and memory.",
+    );
     this.service = new ecs.FargateService(this, "Service", {
       cluster: this.cluster,
       taskDefinition: this.task(props),
@@ -176,9 +206,8 @@ export class Workers extends Construct {
   private task(props: Parts): ecs.FargateTaskDefinition {
     const { state, secrets } = props;
     const cpu = props.cpu ?? 1024;
-    if (!CPUS.includes(cpu)) throw new InvalidProp("workers.cpu", cpu, `one of ${CPUS.join(", ")}`);
     const memory = props.memoryMib ?? 4096;
-    whole("workers.memoryMib", memory, Math.max(512, cpu * 2), cpu * 8);
+    checkSize(cpu, memory);
     const logGroup = processLog(this, "Logs", state, "workers", props.retention);
     const task = new ecs.FargateTaskDefinition(this, "Task", {
       cpu,
@@ -200,6 +229,7 @@ export class Workers extends Construct {
         // still prove themselves with the clients' secret (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+        ...["--fleet-token-secret", secrets.fleet.secretArn],
         ...(props.streams ? ["--streams"] : []),
         // The buckets that its role may read.
         ...[state.buckets.drop, ...props.loadFrom].flatMap(({ bucketName }) => [
@@ -208,7 +238,6 @@ export class Workers extends Construct {
         ]),
       ],
       secrets: {
-        FLEET_TOKEN: ecs.Secret.fromSecretsManager(secrets.fleet),
         CLIENT_TOKEN: ecs.Secret.fromSecretsManager(secrets.client),
       },
       portMappings: [{ containerPort: WORKER_PORT }],
@@ -237,7 +266,7 @@ export class Workers extends Construct {
   }
 
   /** Creates the role of the worker itself. */
-  private role({ state, loadFrom }: Parts): iam.Role {
+  private role({ state, secrets, loadFrom }: Parts): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `Workers of ${state.name}`,
@@ -250,12 +279,13 @@ export class Workers extends Construct {
       const reason = "Files to load: people choose their names.";
       useObjects(role, `Source${index}`, bucket, "read", reason);
     }
-    role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3"]));
+    role.addToPolicy(readSecret(secrets.fleet));
+    role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
     return role;
   }
 
   /**
-   * Creates the role with which ECS starts a worker: it needs the image, the secrets and the log. CDK adds the
+   * Creates the role with which ECS starts a worker: it needs the image, the clients' secret and the log. CDK adds the
    * statements where each of them is used.
    */
   private starter({ state }: Parts): iam.Role {

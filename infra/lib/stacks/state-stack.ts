@@ -1,4 +1,8 @@
-/** The stack with the durable state of a graph. It has termination protection, and its resources are retained. */
+/**
+ * The stack with the durable state of a graph. It has termination protection, and its resources are retained. A first
+ * deployment should have neither this protection nor that of the table (`deletionProtection`): the CDK's command line
+ * sets it before it creates anything, and could then not delete a stack whose creation failed.
+ */
 import { Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { GraphState, type GraphStateProps } from "../constructs/state.ts";

@@ -193,6 +193,14 @@ export class Deployment {
     return `${this.localstack.endpoint}/_aws/execute-api/${id}/graph`;
   }
 
+  /** The name of the table of the partition map. */
+  get table() {
+    const found = Object.keys(this.outputs[`${NAME}-state`] ?? {}).find((id) =>
+      id.startsWith("ExportsOutputRefStateMapTable"),
+    );
+    return this.output("state", found ?? "ExportsOutputRefStateMapTable");
+  }
+
   /** Returns the number of storage nodes in the template. */
   nodes() {
     const group = Object.values(this.template("Service").Resources).find(
@@ -234,6 +242,11 @@ export class Deployment {
         return String(of).replaceAll(/\$\{([^}]+)\}/g, (_, name) => this.reference(name));
       case "Fn::ImportValue":
         return this.output("state", String(of).replace(/^.*:/, ""));
+      case "Fn::Select": {
+        const [index, list] = /** @type {[number, { "Fn::Split": [string, unknown] }]} */ (of);
+        const [between, text] = list["Fn::Split"];
+        return this.resolve(text).split(between)[index] ?? "";
+      }
       case "Ref":
         return this.reference(String(of));
       default:

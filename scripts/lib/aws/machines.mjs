@@ -1,9 +1,9 @@
 /**
  * Storage nodes that run like the deployed machines. Their variables and commands come from the deployed user data, and
- * the secret is fetched from Secrets Manager under the name given there. Only the addresses are this machine's.
+ * they fetch the secret from Secrets Manager. Only the addresses are this machine's.
  */
 import { execFile } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -75,13 +75,12 @@ export class Machines {
     const { localstack } = this.deployment;
     const files = this.deployment.machineFiles();
     const fleet = variables(files.get("/opt/tidegraph/etc/fleet.env") ?? "");
-    const get = ["secretsmanager", "get-secret-value", "--secret-id", fleet.FLEET_SECRET ?? ""];
+    const get = ["secretsmanager", "get-secret-value", "--secret-id", fleet.TIDEGRAPH_FLEET_SECRET ?? ""];
     this.secret = (await localstack.aws(get)).SecretString;
     const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
     for (const name of names) {
       const run = join(this.home, name);
       mkdirSync(join(run, "spill"), { recursive: true });
-      writeFileSync(join(run, "token"), `${this.secret}\n`, { mode: 0o600 });
       /** @type {Record<string, string>} */
       const environment = {
         ...fleet,

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { dynamodbClasspath } from "../dynamodb.mjs";
 import { kafkaClasspath } from "../kafka.mjs";
 import { certificates } from "./certificates.mjs";
-import { freePort, Processes } from "./processes.mjs";
+import { connected, freePort, Processes } from "./processes.mjs";
 
 const START_MS = 180_000;
 const execute = promisify(execFile);
@@ -35,6 +35,8 @@ const execute = promisify(execFile);
  * @property {readonly string[]} [nodeFlags] further flags of every node
  * @property {(number: number) => readonly string[]} [flagsOfNode] further flags of one node
  * @property {readonly string[]} [workerFlags] further flags of the worker
+ * @property {Record<string, string> | undefined} [secret] variables by which nodes and workers read the fleet's secret
+ * from Secrets Manager; from a file by default
  */
 
 export class Cluster {
@@ -203,7 +205,7 @@ export class Cluster {
   startNode(number) {
     const { home, nodeBinary, nodeFlags = [], flagsOfNode = () => [] } = this.options;
     const place = ["--node", `node-${number}`, "--zone", `zone-${number % 3}`];
-    const files = ["--objects", join(home, "objects"), "--token-file", join(home, "fleet-token")];
+    const files = ["--objects", join(home, "objects"), ...this.tokenFlags("--token-file")];
     const args = [
       "serve",
       ...this.mapFlags(),
@@ -214,7 +216,13 @@ export class Cluster {
       ...nodeFlags,
       ...flagsOfNode(number),
     ];
-    return this.processes.start(`node-${number}`, nodeBinary, args, { TIDEGRAPH_LOG: "info" });
+    const env = { TIDEGRAPH_LOG: "info", ...this.options.secret };
+    return this.processes.start(`node-${number}`, nodeBinary, args, env);
+  }
+
+  /** @param {string} flag */
+  tokenFlags(flag) {
+    return this.options.secret ? [] : [flag, join(this.options.home, "fleet-token")];
   }
 
   /**
@@ -223,12 +231,13 @@ export class Cluster {
    */
   async startWorker(name, port) {
     const { home, workerBinary, workerFlags = [] } = this.options;
-    const files = ["--objects", join(home, "objects"), "--fleet-token-file", join(home, "fleet-token")];
+    const files = ["--objects", join(home, "objects"), ...this.tokenFlags("--fleet-token-file")];
     const flags = [...this.mapFlags(), ...files, ...this.tlsFlags];
     const args = ["worker", ...flags, "--port", String(port), ...workerFlags];
-    this.processes.start(name, workerBinary, args);
+    this.processes.start(name, workerBinary, args, this.options.secret);
     const { match } = await this.processes.said(name, /Tidegraph listens on (http:\S+)/, START_MS);
     const endpoint = Array.isArray(match) ? (match[1] ?? "") : "";
+    await connected(endpoint, START_MS);
     if (name === "worker") this.endpoint = endpoint;
     return endpoint;
   }

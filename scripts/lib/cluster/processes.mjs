@@ -37,6 +37,23 @@ export async function freePort() {
   }
 }
 
+/**
+ * Waits until a worker has connected to its fleet. Before that it answers every request with 503 and `Retry-After`.
+ *
+ * @param {string} endpoint
+ * @param {number} withinMs
+ */
+export async function connected(endpoint, withinMs) {
+  const end = Date.now() + withinMs;
+  for (;;) {
+    const answer = await fetch(`${endpoint}/status`);
+    const body = await answer.text();
+    if (answer.status !== 503 || !answer.headers.has("retry-after")) return;
+    if (Date.now() > end) throw new Error(`${endpoint} has no graph after ${withinMs} ms: ${body}`);
+    await sleep(50);
+  }
+}
+
 export class Processes {
   /** @param {string} dir where their output goes */
   constructor(dir) {

@@ -40,6 +40,11 @@ pub enum Answer {
         /// Name for the execution to start. It stays the same for up to ten minutes while nothing changes.
         name: String,
     },
+    /// To `silent`.
+    Silent {
+        /// Lost nodes that the map still gives replicas to.
+        nodes: Vec<NodeId>,
+    },
     /// To `acquire`.
     Acquired {
         /// Whether the caller has the lease.

@@ -12,6 +12,8 @@ pub const MOST_MOVES: usize = 256;
 pub enum Event {
     /// Finds out whether anything must be done, and marks silent nodes as lost.
     Detect {},
+    /// Finds the lost nodes that have not come back.
+    Silent {},
     /// Takes the lease, or returns its holder.
     Acquire {
         /// Name of the execution.

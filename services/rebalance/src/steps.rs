@@ -82,6 +82,7 @@ impl Steps {
     pub fn answer(&self, event: Event) -> Result<Answer, Error> {
         match event {
             Event::Detect {} => self.detect(),
+            Event::Silent {} => self.silent(),
             Event::Acquire { holder, seen } => {
                 check(&holder)?;
                 let acquired = self.rebalance.acquire(&holder, self.settings.lease, seen.as_ref())?;
@@ -172,6 +173,14 @@ impl Steps {
         };
         let step = self.clock.wall().as_second() / NAME_SECONDS;
         Ok(Answer::Detected { needed, node, lost, name: format!("{kind}-{}-{step}", map.epoch()) })
+    }
+
+    /// Returns lost nodes with replicas. A node that left in order has none.
+    fn silent(&self) -> Result<Answer, Error> {
+        let map = self.store.load(&self.settings.graph, None)?;
+        let lost = map.nodes().filter(|(_, node)| node.state == NodeState::Gone).map(|(id, _)| id);
+        let nodes = lost.filter(|id| map.held_by(id).next().is_some()).cloned().collect();
+        Ok(Answer::Silent { nodes })
     }
 
     fn needed(&self, fleet: &FleetState) -> (Needed, Option<NodeId>) {

@@ -54,6 +54,7 @@ fn answers_are_those_of_the_contract() {
             name: name("drain"),
         },
         Answer::Detected { needed: Needed::Nothing, node: None, lost: vec![], name: name("nothing") },
+        Answer::Silent { nodes: vec![node("i-0456")] },
         Answer::Acquired { ours: false, lease, wait_seconds: 145 },
         Answer::Drains { state: NodeState::Draining },
         Answer::Planned {

@@ -1,15 +1,17 @@
 //! Creating a graph, and distributing it among nodes.
 
-use crate::connect::{LogArgs, MapArgs};
+use crate::connect::{LogArgs, MapArgs, objects};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegraph_cluster::dynamodb::DynamoMap;
 use tidegraph_cluster::{
     Candidate, Change, Graph, MapStore, NodeState, PartitionMap, Role, change_all, place,
 };
-use tidegraph_log::LogCopies;
+use tidegraph_fleet::restart::any_checkpoint;
+use tidegraph_log::{LogCopies, LogLocation};
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{PartitionCount, PartitionId};
 
@@ -20,6 +22,10 @@ pub struct Init {
     map: MapArgs,
     #[command(flatten)]
     log: LogArgs,
+    /// Checkpoints and segments: `s3://bucket`, or a directory that all nodes share. With it, a new log is refused also if
+    /// only the checkpoints there say that there was a graph.
+    #[arg(long, env = "TIDEGRAPH_OBJECTS")]
+    pub objects: Option<String>,
     /// Number of partitions of the graph: a power of two. It cannot be changed later.
     #[arg(long, default_value_t = 64)]
     partitions: u16,
@@ -43,11 +49,29 @@ pub struct Init {
 
 impl Init {
     pub fn run(self) -> anyhow::Result<()> {
+        let map = self.open_map()?;
+        let graph = self.graph()?;
+        let location = self.log_location()?;
+        if location.is_new()? {
+            self.check_is_first(&*map)?;
+        }
+        location.backend(graph.sharding()?)?.create(self.copies())?;
+        map.create_graph(&graph)?;
+        Ok(())
+    }
+
+    /// Opens the map, and creates its table if the flags say so.
+    pub fn open_map(&self) -> anyhow::Result<Arc<DynamoMap>> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let map = self.map.open_for_command(&clock)?;
         if self.create_tables {
             map.create_tables()?;
         }
+        Ok(map)
+    }
+
+    /// Returns the graph that the flags describe.
+    pub fn graph(&self) -> anyhow::Result<Graph> {
         let graph = Graph {
             name: self.map.graph.clone(),
             partitions: PartitionCount::new(self.partitions).map_err(anyhow::Error::msg)?,
@@ -56,10 +80,39 @@ impl Init {
             replication_factor: self.replication,
         };
         graph.check()?;
-        let log = self.log.location(&self.map.graph)?.backend(graph.sharding()?)?;
-        log.create(LogCopies { total: self.log_replication, in_sync: self.log_in_sync })?;
-        map.create_graph(&graph)?;
-        Ok(())
+        Ok(graph)
+    }
+
+    pub fn log_location(&self) -> anyhow::Result<LogLocation> {
+        self.log.location(&self.map.graph)
+    }
+
+    pub fn copies(&self) -> LogCopies {
+        LogCopies { total: self.log_replication, in_sync: self.log_in_sync }
+    }
+
+    /// Refuses a new log for a graph that has checkpoints: with an empty log its nodes would go on at other versions than
+    /// the sequencer.
+    fn check_is_first(&self, map: &dyn MapStore) -> anyhow::Result<()> {
+        let name = &self.map.graph;
+        let noted = match map.checkpoints(name) {
+            Ok(noted) => noted,
+            Err(tidegraph_cluster::Error::NotFound { .. }) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let newest = noted.into_iter().max_by_key(|checkpoint| checkpoint.version);
+        let mut found =
+            newest.map(|noted| format!("the map, at version {}, below {}", noted.version, noted.prefix));
+        if let (None, Some(url)) = (&found, &self.objects) {
+            let path = any_checkpoint(&*objects(url)?, name)?;
+            found = path.map(|path| format!("{url}, {path}"));
+        }
+        let Some(found) = found else { return Ok(()) };
+        bail!(
+            "there was a graph {name:?}: it has a checkpoint ({found}). But the topic of its log has no message: the log \
+             is lost, or the flags name other brokers or another topic. `tidegraph-node restart-log` starts a new log from \
+             the checkpoints and says what that loses (docs/durability.md)"
+        );
     }
 }
 

@@ -1,12 +1,13 @@
 //! The daemon of a fleet: storage node and candidate for the sequencer.
 //!
 //! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer. `init` creates a
-//! graph (table, log, map), `place` distributes its partitions, `map` prints the map, and `log-latency` measures the
-//! log.
+//! graph (table, log, map), `place` distributes its partitions, `map` prints the map, `restart-log` starts a new log from
+//! checkpoints, and `log-latency` measures the log.
 
 mod admin;
 mod connect;
 mod latency;
+mod restart_log;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +30,8 @@ enum Command {
     Serve(Box<serve::Serve>),
     /// Creates a graph: the table of maps, the log and the graph's own map. Parts that exist stay.
     Init(admin::Init),
+    /// Starts a new log from the checkpoints, after the brokers lost the old one.
+    RestartLog(restart_log::RestartLog),
     /// Waits for a number of nodes and distributes the partitions among them.
     Place(admin::Place),
     /// Prints the map as JSON.
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(serve) => serve.run(),
         Command::Init(init) => init.run(),
+        Command::RestartLog(restart) => restart.run(),
         Command::Place(place) => place.run(),
         Command::Map(map) => map.run(),
         Command::LogLatency(latency) => latency.run(),

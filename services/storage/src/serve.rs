@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{Claim, MapStore, NodeId, Registration, Role, WatchConfig};
+use tidegraph_fleet::access::{ManagedSecret, SecretPlace};
 use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
-use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric, read_secret};
+use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric};
 use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsArgs};
 use tidegraph_types::Epoch;
 
@@ -40,7 +41,7 @@ pub struct Serve {
     #[arg(long, env = "TIDEGRAPH_ZONE", default_value = "local")]
     zone: String,
     /// Address and port to listen on; port 0 takes a free one. An address that is not a loopback address needs
-    /// --token-file or the --tls flags.
+    /// --token-file, --token-secret or the --tls flags.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: String,
     /// `host:port` where others reach the node, if it differs from --listen.
@@ -56,9 +57,14 @@ pub struct Serve {
     /// Roles of the node.
     #[arg(long, value_delimiter = ',', default_values = ["storage", "sequencer"])]
     roles: Vec<RoleArg>,
-    /// File whose first line is the secret that the whole fleet shares.
+    /// File whose first line is the secret that the whole fleet shares, and whose second line, if there is one, is the
+    /// secret before it, which is still accepted. It is read again while the node runs.
     #[arg(long)]
     token_file: Option<PathBuf>,
+    /// Name or ARN of the secret in AWS Secrets Manager, in place of --token-file. Its previous version is accepted too,
+    /// and it is read again while the node runs.
+    #[arg(long, env = "TIDEGRAPH_FLEET_SECRET", conflicts_with = "token_file")]
+    token_secret: Option<String>,
     #[command(flatten)]
     tls: TlsArgs,
     /// Bytes of memory for all replicas. Properties that do not fit go to --spill-dir.
@@ -99,29 +105,23 @@ fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
 }
 
 impl Serve {
-    fn security(&self) -> anyhow::Result<Security> {
-        let token = match &self.token_file {
-            None => String::new(),
-            Some(path) => {
-                let token = read_secret(path)
-                    .with_context(|| format!("cannot take a token from {}", path.display()))?;
-                anyhow::ensure!(
-                    token.len() >= 16,
-                    "the token in {} has fewer than 16 characters",
-                    path.display()
-                );
-                token
+    fn security(&self, clock: Arc<dyn Clock>) -> anyhow::Result<Security> {
+        let place = match (&self.token_file, &self.token_secret) {
+            (Some(path), _) => SecretPlace::File(path.clone()),
+            (None, Some(id)) => {
+                SecretPlace::SecretsManager(ManagedSecret { id: id.clone(), ..ManagedSecret::default() })
             }
+            (None, None) => SecretPlace::Configuration,
         };
         let tls = self.tls.files()?;
         let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
         let is_local = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
         anyhow::ensure!(
-            is_local || tls.is_some() || !token.is_empty(),
-            "{} can be reached from other machines: give --token-file or the --tls flags",
+            is_local || tls.is_some() || place != SecretPlace::Configuration,
+            "{} can be reached from other machines: give --token-file, --token-secret or the --tls flags",
             self.listen
         );
-        Ok(Security::load(&SecurityConfig { token, tls })?)
+        Ok(place.security(&SecurityConfig { token: String::new(), tls }, clock)?)
     }
 
     /// Runs until a signal or a failure of the node ends it.
@@ -150,7 +150,8 @@ impl Serve {
         let is = |role| self.roles.contains(&role);
         let services =
             service.services(is(RoleArg::Sequencer).then(|| Arc::new(sequencer_service.clone()) as _));
-        let mut server = Server::start(server_config, self.security()?, services, clock.clone(), &*random)?;
+        let mut server =
+            Server::start(server_config, self.security(clock.clone())?, services, clock.clone(), &*random)?;
         let endpoint = self.advertise.clone().unwrap_or_else(|| server.address().to_string());
         let mut roles = std::collections::BTreeSet::new();
         roles.extend(is(RoleArg::Storage).then_some(Role::Storage));

@@ -1,7 +1,7 @@
 //! Reads the configuration of a function from environment variables. Every value is checked before any connection is
 //! made; an unknown variable with Tidegraph's prefix is refused, because it is probably misspelt.
 
-use super::{Access, Table};
+use super::{Access, LEAST_CHARACTERS, ManagedSecret, SecretPlace, Table};
 use crate::WorkerConfig;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -82,7 +82,11 @@ impl Variables {
             let reason = format!("this program runs as a Lambda function; {instead}");
             return Err(Invalid::Missing { variable: variable.into(), reason });
         }
-        let aws = OfAws { region: all.get("AWS_REGION").cloned(), endpoint: endpoint_of_aws(&all) };
+        let aws = OfAws {
+            region: all.get("AWS_REGION").cloned(),
+            endpoint: endpoint_of_aws(&all, "AWS_ENDPOINT_URL_DYNAMODB"),
+            endpoint_of_secrets: endpoint_of_aws(&all, "AWS_ENDPOINT_URL_SECRETS_MANAGER"),
+        };
         let ours = all.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
         let mut found = Self { ours, aws };
         // It configures traces, which are set up before.
@@ -105,7 +109,8 @@ impl Variables {
         let patience_ms = self.number("WRITE_PATIENCE_MS", worker.patience.as_millis() as u64)?;
         worker.patience = Duration::from_millis(patience_ms);
         let graph = self.text("GRAPH").unwrap_or_else(|| "default".into());
-        Ok(Access { graph, table: table(self)?, security: security(self)?, worker })
+        let (security, secret) = security(self)?;
+        Ok(Access { graph, table: table(self)?, security, secret, worker })
     }
 
     /// Reads the bucket with segments and jobs, which is the workers' bucket. `None` if it is not set.
@@ -171,17 +176,18 @@ pub fn wrong(name: &str, value: &str, expected: &str) -> Invalid {
 struct OfAws {
     region: Option<String>,
     endpoint: Option<String>,
+    endpoint_of_secrets: Option<String>,
 }
 
-/// Returns the endpoint of DynamoDB from the variables that all AWS SDKs know. To start fast, the client reads no
-/// settings except what is passed to it, so these variables are read here.
-fn endpoint_of_aws(all: &BTreeMap<String, String>) -> Option<String> {
+/// Returns the endpoint of a service from the variables that all AWS SDKs know. To start fast, the clients read no
+/// settings except what is passed to them, so these variables are read here.
+fn endpoint_of_aws(all: &BTreeMap<String, String>, of_service: &str) -> Option<String> {
     if all.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").is_some_and(|value| value.eq_ignore_ascii_case("true"))
     {
         return None;
     }
     let set = |name: &str| all.get(name).filter(|value| !value.is_empty()).cloned();
-    set("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| set("AWS_ENDPOINT_URL"))
+    set(of_service).or_else(|| set("AWS_ENDPOINT_URL"))
 }
 
 fn table(found: &mut Variables) -> Result<Table, Invalid> {
@@ -201,24 +207,38 @@ fn table(found: &mut Variables) -> Result<Table, Invalid> {
     Ok(table)
 }
 
-fn security(found: &mut Variables) -> Result<SecurityConfig, Invalid> {
-    let (name, least) = ("FLEET_TOKEN", 16);
-    let token = match (found.text(name), found.text("FLEET_TOKEN_FILE")) {
-        (Some(_), Some(_)) => {
-            return Err(wrong(name, "…", "left out where TIDEGRAPH_FLEET_TOKEN_FILE is set"));
-        }
-        (Some(token), None) => token,
-        (None, Some(path)) => {
-            let variable = format!("{PREFIX}FLEET_TOKEN_FILE");
-            let read = tidegraph_platform::read_secret(std::path::Path::new(&path));
-            read.map_err(|error| Invalid::File { variable, path, source: Arc::new(error) })?
-        }
-        (None, None) => String::new(),
-    };
-    if !token.is_empty() && token.len() < least {
-        // The error does not contain the secret.
-        return Err(wrong(name, "…", &format!("a secret of at least {least} characters")));
+fn security(found: &mut Variables) -> Result<(SecurityConfig, SecretPlace), Invalid> {
+    let names = ["FLEET_TOKEN", "FLEET_TOKEN_FILE", "FLEET_SECRET"];
+    let given = names.map(|name| found.text(name));
+    if let [Some(_), Some(_), _] | [Some(_), _, Some(_)] | [_, Some(_), Some(_)] = given {
+        let which = names.map(|name| format!("{PREFIX}{name}")).join(", ");
+        let first = names[given.iter().position(Option::is_some).unwrap_or_default()];
+        return Err(wrong(first, "…", &format!("the only one of {which} that is set")));
     }
+    let [token, path, secret] = given;
+    let token = token.unwrap_or_default();
+    if !token.is_empty() && token.chars().count() < LEAST_CHARACTERS {
+        // The error does not contain the secret.
+        return Err(wrong(names[0], "…", &format!("a secret of at least {LEAST_CHARACTERS} characters")));
+    }
+    let place = match (path, secret) {
+        (Some(path), _) => {
+            let path = PathBuf::from(path);
+            // A wrong path is reported at the start, and not by each request.
+            if let Err(error) = tidegraph_platform::read_secret(&path) {
+                let variable = format!("{PREFIX}{}", names[1]);
+                let path = path.display().to_string();
+                return Err(Invalid::File { variable, path, source: Arc::new(error) });
+            }
+            SecretPlace::File(path)
+        }
+        (None, Some(id)) => SecretPlace::SecretsManager(ManagedSecret {
+            id,
+            endpoint: found.aws.endpoint_of_secrets.clone(),
+            region_of_environment: found.aws.region.clone(),
+        }),
+        (None, None) => SecretPlace::Configuration,
+    };
     let names = ["TLS_AUTHORITIES", "TLS_CERTIFICATE", "TLS_KEY"];
     let files = names.map(|name| found.text(name).map(PathBuf::from));
     let server_name = found.text("TLS_SERVER_NAME");
@@ -234,5 +254,5 @@ fn security(found: &mut Variables) -> Result<SecurityConfig, Invalid> {
             return Err(Invalid::Missing { variable, reason: reason.into() });
         }
     };
-    Ok(SecurityConfig { token, tls })
+    Ok((SecurityConfig { token, tls }, place))
 }

@@ -1,15 +1,19 @@
 //! Connects a worker to its fleet, for workers that run as a command and as a function. The map is in DynamoDB.
 //!
-//! Roles: [`Access`] is the configuration; [`environment`] reads it from the environment variables of a function.
+//! Roles: [`Access`] is the configuration; [`environment`] reads it from the environment variables of a function;
+//! [`SecretPlace`] is where the fleet's secret is, also for nodes.
 
 pub mod environment;
+mod secret;
+
+pub use secret::{LEAST_CHARACTERS, ManagedSecret, SecretPlace};
 
 use crate::{Error, Worker, WorkerConfig, WorkerParts};
 use std::sync::Arc;
 use tidegraph_cluster::MapStore;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
-use tidegraph_remote::{Security, SecurityConfig};
+use tidegraph_remote::SecurityConfig;
 
 /// How a worker reaches its fleet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -18,8 +22,10 @@ pub struct Access {
     pub graph: String,
     /// The table that holds the map.
     pub table: Table,
-    /// Token and certificates for nodes.
+    /// Certificates for nodes, and the secret if it is given here.
     pub security: SecurityConfig,
+    /// Where the secret is.
+    pub secret: SecretPlace,
     /// Settings of the worker.
     pub worker: WorkerConfig,
 }
@@ -62,14 +68,14 @@ impl Access {
     /// Starts a worker, which loads the map and looks for the sequencer.
     ///
     /// # Errors
-    /// [`Error::Map`] if the map cannot be loaded, [`Error::Remote`] if the certificates cannot be used,
-    /// [`Error::Thread`] if the system gives no thread.
+    /// [`Error::Map`] if the map cannot be loaded, [`Error::Remote`] if the certificates cannot be used or the secret
+    /// cannot be read, [`Error::Thread`] if the system gives no thread.
     pub fn connect(&self) -> Result<Arc<Worker>, Error> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let parts = WorkerParts {
             graph: self.graph.clone(),
             map_store: self.table.open(&clock)?,
-            security: Security::load(&self.security)?,
+            security: self.secret.security(&self.security, clock.clone())?,
             clock,
             random: Arc::new(RealRandom),
         };

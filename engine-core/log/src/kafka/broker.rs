@@ -146,6 +146,29 @@ impl Broker {
         }
     }
 
+    /// Returns whether there is no topic, or none of its partitions ever had a message.
+    pub fn is_new(&self) -> Result<bool, Error> {
+        let consumer = self.logged_in(&self.config())?;
+        let (name, patience) = (&self.options.topic, self.options.timeout);
+        let failed = |error: KafkaError| self.error("read", error);
+        let metadata = consumer.fetch_metadata(Some(name), patience).map_err(failed)?;
+        let Some(topic) = metadata.topics().first() else { return Ok(true) };
+        match topic.error().map(RDKafkaErrorCode::from) {
+            None => {}
+            Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
+                return Ok(true);
+            }
+            Some(code) => return Err(failed(KafkaError::MetadataFetch(code))),
+        }
+        for shard in (0..topic.partitions().len() as u16).map(ShardId) {
+            let (_, end) = Self::new(self.options.clone(), shard).watermarks()?;
+            if end > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn config(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.options.brokers).set("client.id", "tidegraph");

@@ -46,6 +46,7 @@ use rdkafka::producer::{Producer, ThreadedProducer};
 use reading::{Mark, Messages, Read};
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
+pub(crate) use topic::is_new;
 pub use topic::{create_topic, delete_topic};
 
 /// How long one poll of the broker waits. Bounds how late a caller notices its own timeout.

@@ -45,6 +45,11 @@ pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), Error> 
     Ok(())
 }
 
+/// Returns whether there is no topic, or it never had a message.
+pub(crate) fn is_new(options: &KafkaOptions) -> Result<bool, Error> {
+    Broker::new(options.clone(), ShardId(0)).is_new()
+}
+
 /// Refuses a topic that has not as many partitions as the graph's log has shards, or that does not keep what it
 /// acknowledges.
 pub(super) fn check_topic(options: &KafkaOptions, shards: u16) -> Result<(), Error> {

@@ -85,8 +85,22 @@ impl Drop for Ticket {
     }
 }
 
+/// Why a connection was not opened.
+enum NotOpened {
+    /// The peer does not know the secret.
+    Token(Error),
+    Other(Error),
+}
+
+impl From<Error> for NotOpened {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
 impl Connection {
-    /// Connects, exchanges hello and welcome, and starts the thread that reads.
+    /// Connects, exchanges hello and welcome, and starts the thread that reads. If the peer refuses the secret, tries
+    /// the others that this process then knows: the peer may have learnt of a new one earlier, or not yet.
     pub fn open(
         address: &str,
         config: &ClientConfig,
@@ -94,6 +108,31 @@ impl Connection {
         clock: &Arc<dyn Clock>,
         suspicions: Arc<AtomicU32>,
     ) -> Result<Arc<Self>, Error> {
+        let open = |token: &str| Self::open_with(token, address, config, security, clock, suspicions.clone());
+        let shown = security.token();
+        let mut refusal = match open(&shown) {
+            Ok(opened) => return Ok(opened),
+            Err(NotOpened::Other(error)) => return Err(error),
+            Err(NotOpened::Token(error)) => error,
+        };
+        for token in security.others(&shown) {
+            match open(&token) {
+                Ok(opened) => return Ok(opened),
+                Err(NotOpened::Other(error)) => return Err(error),
+                Err(NotOpened::Token(error)) => refusal = error,
+            }
+        }
+        Err(refusal)
+    }
+
+    fn open_with(
+        token: &str,
+        address: &str,
+        config: &ClientConfig,
+        security: &Security,
+        clock: &Arc<dyn Clock>,
+        suspicions: Arc<AtomicU32>,
+    ) -> Result<Arc<Self>, NotOpened> {
         let unreachable =
             |error: std::io::Error| Error::Unreachable { peer: address.into(), reason: error.to_string() };
         let socket = connect(address, config).map_err(unreachable)?;
@@ -109,7 +148,7 @@ impl Connection {
             oldest: PROTOCOL,
             newest: PROTOCOL,
             graph: config.graph.clone(),
-            token: security.token().to_owned(),
+            token: token.to_owned(),
             software: concat!("tidegraph ", env!("CARGO_PKG_VERSION")).into(),
         };
         let hello = frame::encode(FrameKind::Hello, 0, &hello);
@@ -251,7 +290,10 @@ impl Connection {
                 Ok(())
             }
             FrameKind::Pong => Ok(()),
-            FrameKind::Goodbye => Err(refusal(&self.peer, frame)),
+            FrameKind::Goodbye => {
+                let goodbye = proto::Goodbye::decode(frame.payload).map_err(Error::garbage)?;
+                Err(refusal(&self.peer, goodbye))
+            }
             other => Err(Error::garbage(format!("a server sent a {other:?} frame"))),
         }
     }
@@ -275,10 +317,10 @@ fn connect(address: &str, config: &ClientConfig) -> std::io::Result<TcpStream> {
     Err(last)
 }
 
-fn welcome(reader: &mut FrameReader<LinkReader>, peer: &str) -> Result<proto::Welcome, Error> {
+fn welcome(reader: &mut FrameReader<LinkReader>, peer: &str) -> Result<proto::Welcome, NotOpened> {
     let ended = || Error::lost(peer, "it ended before the hello was answered");
     if !reader.expect_magic()? {
-        return Err(ended());
+        return Err(ended().into());
     }
     match reader.next()? {
         Next::Frame(frame) if frame.kind == FrameKind::Welcome => {
@@ -290,22 +332,23 @@ fn welcome(reader: &mut FrameReader<LinkReader>, peer: &str) -> Result<proto::We
                 "it speaks version {} of the protocol, this process version {PROTOCOL}",
                 welcome.version
             );
-            Err(Error::Refused { peer: peer.to_owned(), reason })
+            Err(Error::Refused { peer: peer.to_owned(), reason }.into())
         }
-        Next::Frame(frame) if frame.kind == FrameKind::Goodbye => Err(refusal(peer, frame)),
+        Next::Frame(frame) if frame.kind == FrameKind::Goodbye => {
+            let goodbye = proto::Goodbye::decode(frame.payload).map_err(Error::garbage)?;
+            let reason = goodbye.reason();
+            let error = refusal(peer, goodbye);
+            Err(if reason == Reason::Token { NotOpened::Token(error) } else { NotOpened::Other(error) })
+        }
         Next::Frame(frame) => {
-            Err(Error::garbage(format!("a {:?} frame came instead of a welcome", frame.kind)))
+            Err(Error::garbage(format!("a {:?} frame came instead of a welcome", frame.kind)).into())
         }
-        Next::Idle | Next::End => Err(ended()),
+        Next::Idle | Next::End => Err(ended().into()),
     }
 }
 
 /// Returns the error that a goodbye represents.
-fn refusal(peer: &str, frame: Frame) -> Error {
-    let goodbye = match proto::Goodbye::decode(frame.payload) {
-        Ok(goodbye) => goodbye,
-        Err(error) => return Error::garbage(error),
-    };
+fn refusal(peer: &str, goodbye: proto::Goodbye) -> Error {
     match goodbye.reason() {
         Reason::Stopping | Reason::Full => Error::lost(peer, goodbye.text),
         _ => Error::Refused { peer: peer.to_owned(), reason: goodbye.text },

@@ -5,7 +5,7 @@ use super::size::{ByteSize, MemorySize};
 use crate::admission;
 use crate::audit::Audit;
 use crate::authentication::Authentication;
-use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service};
+use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service, without_graph};
 use crate::server::{CertificateFiles, Tls};
 use crate::{server, session};
 use anyhow::Context;
@@ -17,7 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::loads::Allowed;
 use tidegraph_engine::{Database, Options};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// Time for connections to end whose requests were refused because there was no graph.
+const CLOSE_REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time for the last lines of the audit log to be written.
 const CLOSE_AUDIT_WITHIN: Duration = Duration::from_secs(5);
@@ -185,8 +190,16 @@ impl Serve {
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
         }
-        self.listen.until_signal(&database, limits, authentication)
+        self.listen.until_signal(Opened::Now(database), limits, authentication)
     }
+}
+
+/// The database that a service answers from.
+pub enum Opened {
+    /// It is open.
+    Now(Arc<Database>),
+    /// Another thread opens it and reports it here. Until then requests are refused.
+    Later(oneshot::Receiver<anyhow::Result<Arc<Database>>>),
 }
 
 #[expect(clippy::disallowed_methods, reason = "the drop folder is that of users")]
@@ -286,10 +299,10 @@ impl Listen {
     ///
     /// # Errors
     ///
-    /// If the address is not free, or the server fails.
+    /// If the address is not free, the database cannot be opened, or the server fails.
     pub fn until_signal(
         &self,
-        database: &Arc<Database>,
+        database: Opened,
         limits: Limits,
         authentication: Authentication,
     ) -> anyhow::Result<ExitCode> {
@@ -298,33 +311,52 @@ impl Listen {
             .enable_all()
             .max_blocking_threads(self.concurrent_queries.max(1) + admission::MOST_PARKED + 8)
             .build()?;
-        let result = runtime.block_on(self.listen(database.clone(), limits, authentication, audit.clone()));
+        let result = runtime.block_on(self.listen(database, limits, authentication, audit.clone()));
         // A query that runs longer than the grace time is cancelled, because its handler is dropped; the process does
         // not wait for it.
         runtime.shutdown_timeout(Duration::from_secs(2));
         if let Some(audit) = audit {
             audit.close(CLOSE_AUDIT_WITHIN);
         }
-        database.close();
-        result?;
+        if let Some(database) = result? {
+            database.close();
+        }
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Serves, and returns the database, unless it was not open before the signal.
     #[expect(clippy::disallowed_methods, reason = "the HTTP edge")]
     async fn listen(
         &self,
-        database: Arc<Database>,
+        database: Opened,
         limits: Limits,
         authentication: Authentication,
         audit: Option<Audit>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<Arc<Database>>> {
         let address = (self.host, self.port);
-        let listener = tokio::net::TcpListener::bind(address)
+        let listener = TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {}:{}", self.host, self.port))?;
         let local = listener.local_addr()?;
         let allowed = self.allowed(local.ip(), authentication.is_on());
-        let mut service = Service::new(database, limits);
+        let (tls, files) = self.tls()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        if let (Some(tls), Some(files)) = (&tls, files) {
+            tokio::spawn(tls.clone().follow(files));
+        }
+        let mut stop = Stop::new()?;
+        // Scripts wait for this line and read the port.
+        println!("Tidegraph listens on {scheme}://{local}");
+        let (listener, database) = match database {
+            Opened::Now(database) => (listener, database),
+            Opened::Later(opening) => {
+                match self.until_opened(listener, tls.clone(), opening, &mut stop).await? {
+                    Some(opened) => opened,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let mut service = Service::new(database.clone(), limits);
         if let Some(audit) = audit {
             let hang_up = signal(SignalKind::hangup())?;
             tokio::spawn(reopen_at(hang_up, audit.clone()));
@@ -333,21 +365,9 @@ impl Listen {
         tokio::spawn(authentication.clone().follow());
         let sessions = Some(service.sessions(authentication.clone()));
         let http = allowed.protect(service.guarded_router(authentication));
-        let (tls, files) = self.tls()?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        if let (Some(tls), Some(files)) = (&tls, files) {
-            tokio::spawn(tls.clone().follow(files));
-        }
-        // Scripts wait for this line and read the port.
-        println!("Tidegraph listens on {scheme}://{local}");
-        let (mut terminate, mut interrupt) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let (stopping, stopped) = tokio::sync::oneshot::channel();
+        let (stopping, stopped) = oneshot::channel();
         let ended = async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            stop.signal().await;
             tracing::info!("stopping: no new connections are accepted, running requests finish");
             let _ = stopping.send(());
         };
@@ -364,7 +384,68 @@ impl Listen {
             () = server => {}
             () = grace => tracing::warn!(grace_ms = self.grace_ms, "queries still run after the grace time and are cancelled"),
         }
-        Ok(())
+        Ok(Some(database))
+    }
+
+    /// Refuses all requests until the database is open. Returns the listener and the database; `None` after a signal.
+    #[expect(clippy::disallowed_methods, reason = "the HTTP edge")]
+    async fn until_opened(
+        &self,
+        listener: TcpListener,
+        tls: Option<Tls>,
+        opening: oneshot::Receiver<anyhow::Result<Arc<Database>>>,
+        stop: &mut Stop,
+    ) -> anyhow::Result<Option<(TcpListener, Arc<Database>)>> {
+        // The second handle keeps the port open while the server of the first ends.
+        let listener = listener.into_std()?;
+        let kept = TcpListener::from_std(listener.try_clone()?)?;
+        let listener = TcpListener::from_std(listener)?;
+        let mut opened = None;
+        {
+            let (stopping, stopped) = oneshot::channel();
+            let ready = async {
+                tokio::select! {
+                    result = opening => opened = Some(result),
+                    () = stop.signal() => {}
+                }
+                let _ = stopping.send(());
+            };
+            let protocols = server::Protocols { http: without_graph(), sessions: None, tls };
+            let server = server::serve(listener, protocols, self.connections(), ready);
+            // A client that has sent half of a request does not hold up the others.
+            let late = async {
+                let _ = stopped.await;
+                tokio::time::sleep(CLOSE_REFUSED_WITHIN).await;
+            };
+            tokio::select! {
+                () = server => {}
+                () = late => {}
+            }
+        }
+        match opened {
+            Some(database) => Ok(Some((kept, database.context("the database is not opened any more")??))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The signals that end a service.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for one of them.
+    async fn signal(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! Paths of Neptune's APIs that Tidegraph has nothing for. They are refused with the reason, so that a client sees that
-//! it called the right service.
+//! it called the right service. And the answer of a service that has no graph yet, to any path.
 
 use super::Failure;
+use axum::Router;
 use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use tidegraph_types::ErrorCode;
 
 /// Beginnings of paths, and why they are refused.
@@ -28,6 +31,16 @@ fn reason(path: &str) -> Option<&'static str> {
 fn refused(path: &str) -> Option<Failure> {
     let message = format!("{path} is not supported: {}", reason(path)?);
     Some(Failure::new(ErrorCode::UnsupportedOperation, message))
+}
+
+/// Returns the routes of a service before its graph is open: each request is to be sent again later.
+pub fn without_graph() -> Router {
+    Router::new().fallback(async || -> Response {
+        let message = "the graph is not there yet, or cannot be reached: try again";
+        let mut answer = Failure::new(ErrorCode::Unavailable, message).into_response();
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        answer
+    })
 }
 
 pub(super) async fn unknown_path(request: Request) -> Failure {

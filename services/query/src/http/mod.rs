@@ -28,6 +28,7 @@ mod status;
 mod stream;
 mod system;
 
+pub use absent::without_graph;
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
 pub use gzip::with_gzip;

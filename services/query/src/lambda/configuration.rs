@@ -82,6 +82,7 @@ impl Configuration {
 mod tests {
     use super::*;
     use tidegraph_fleet::access::environment::OF_LAMBDA;
+    use tidegraph_fleet::access::{ManagedSecret, SecretPlace};
 
     const PREFIX: &str = "TIDEGRAPH_";
 
@@ -135,6 +136,26 @@ mod tests {
     }
 
     #[test]
+    fn the_secret_may_be_in_secrets_manager() {
+        let lambda = OF_LAMBDA.map(|name| (name.to_owned(), "1".to_owned()));
+        let others = [
+            ("AWS_ENDPOINT_URL_SECRETS_MANAGER", "http://secrets"),
+            ("TIDEGRAPH_FLEET_SECRET", "arn:aws:secretsmanager:x"),
+        ];
+        let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let found = Configuration::read(lambda.into_iter().chain(others)).unwrap().access;
+        let secret = ManagedSecret {
+            id: "arn:aws:secretsmanager:x".into(),
+            endpoint: Some("http://secrets".into()),
+            region_of_environment: Some("1".into()),
+        };
+        assert_eq!(
+            (found.secret, found.security.token),
+            (SecretPlace::SecretsManager(secret), String::new())
+        );
+    }
+
+    #[test]
     fn an_error_names_the_wrong_variable() {
         let says = |ours: &[(&str, &str)], parts: &[&str]| {
             let error = read(ours).unwrap_err();
@@ -149,6 +170,10 @@ mod tests {
         says(&[("TLS_KEY", "/k"), ("TLS_AUTHORITIES", "/a")], &["TIDEGRAPH_TLS_CERTIFICATE", "not set"]);
         says(&[("FLEET_TOKEN_FILE", "/nowhere/t")], &["TIDEGRAPH_FLEET_TOKEN_FILE", "/nowhere/t"]);
         says(&[("BASE_PATH", "db/")], &["TIDEGRAPH_BASE_PATH", "db/"]);
+        says(
+            &[("FLEET_TOKEN", "0123456789abcdef"), ("FLEET_SECRET", "fleet")],
+            &["TIDEGRAPH_FLEET_TOKEN", "the only one of", "TIDEGRAPH_FLEET_SECRET"],
+        );
         let secret = read(&[("FLEET_TOKEN", "hunter2")]).unwrap_err();
         assert!(secret.contains("16 characters") && !secret.contains("hunter2"), "{secret}");
         let elsewhere = Configuration::read([]).unwrap_err().to_string();

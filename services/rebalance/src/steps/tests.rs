@@ -189,6 +189,22 @@ fn detect_names_the_execution_and_loses_no_node_that_never_sent_a_heartbeat() {
 }
 
 #[test]
+fn silent_names_lost_nodes_until_their_replicas_are_elsewhere() {
+    let world = World::new(4);
+    let silent = || world.ask(json!({ "step": "silent" })).unwrap()["nodes"].clone();
+    world.execute("e", "balance", None, 1000).unwrap();
+    assert_eq!(silent(), json!([]));
+    world.set(0, NodeState::Gone);
+    assert_eq!(silent(), json!(["node-0"]));
+    assert_eq!(world.execute("e", "repair", None, 1000).unwrap()["whole"], true);
+    assert_eq!(silent(), json!([]));
+    // A node that was emptied in order is not silent.
+    world.execute("e", "repair", Some("node-1"), 1000).unwrap();
+    world.set(1, NodeState::Gone);
+    assert_eq!(silent(), json!([]));
+}
+
+#[test]
 fn an_impossible_drain_is_reported() {
     let world = World::new(2);
     world.execute("e", "repair", None, 1000).unwrap();
