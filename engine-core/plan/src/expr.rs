@@ -218,6 +218,10 @@ pub enum Function {
     /// Args path, label or null, label or null: the part of a path from the last object with the first label to the last one with
     /// the second label (Gremlin `from` and `to` of a path). A label that the path does not have is an error.
     PathPart,
+    /// Args list of paths: their tree (Gremlin `tree`).
+    MakeTree,
+    /// Args list of edges: the graph of these edges and their ends (Gremlin `subgraph`).
+    MakeGraph,
     /// Makes an openCypher path. Args alternate between a vertex and an edge, or a list of edges of a variable length
     /// pattern, whose inner vertices are derived.
     MakePath,

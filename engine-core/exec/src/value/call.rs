@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::{
-    cast, collection, convert, gremlin_text, list, local, number, operate, path, point, temporal, text,
-    two_lists, types,
+    cast, collection, convert, gremlin_text, list, local, number, operate, path, point, shape, temporal,
+    text, two_lists, types,
 };
 use crate::{Context, Result};
 use tidegraph_plan::Function;
@@ -94,6 +94,8 @@ pub(crate) fn call(
             other => path::is_simple(name, other, true)?,
         },
         F::PathPart => path::part(name, first, &args[1], &args[2])?,
+        F::MakeTree => shape::tree(ctx, name, first)?,
+        F::MakeGraph => shape::graph(ctx, name, first)?,
         F::MakePath => path::make(name, &args)?,
         F::PathSelectAll => path::select_all(name, first, &args[1])?,
         F::MapGet => local::map_get(first, &args[1]),

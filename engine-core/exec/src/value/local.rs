@@ -18,7 +18,7 @@ fn items(value: &Value) -> Cow<'_, [Value]> {
     match value {
         Value::List(items) | Value::Set(items) => Cow::Borrowed(items),
         Value::Path(path) => Cow::Borrowed(&path.objects),
-        Value::Map(map) => Cow::Owned(map.values().cloned().collect()),
+        Value::Map(map) | Value::Tree(map) => Cow::Owned(map.values().cloned().collect()),
         Value::Entry(entry) => Cow::Borrowed(std::slice::from_ref(&entry.1)),
         other => Cow::Borrowed(std::slice::from_ref(other)),
     }
@@ -29,7 +29,7 @@ pub(crate) fn count(value: &Value) -> Value {
     let count = match value {
         Value::List(items) | Value::Set(items) => items.len(),
         Value::Path(path) => path.objects.len(),
-        Value::Map(map) => map.len(),
+        Value::Map(map) | Value::Tree(map) => map.len(),
         _ => 1,
     };
     Value::Long(count as i64)
@@ -195,7 +195,7 @@ pub(crate) fn sort(ctx: &Context<'_>, name: &'static str, args: &[Value]) -> cra
 /// Returns a map's value of a key; unbound if there is none or the value is no map.
 pub(crate) fn map_get(value: &Value, key: &Value) -> Value {
     match value {
-        Value::Map(map) => map.get(key).cloned().unwrap_or(Value::Unbound),
+        Value::Map(map) | Value::Tree(map) => map.get(key).cloned().unwrap_or(Value::Unbound),
         _ => Value::Unbound,
     }
 }
@@ -237,7 +237,7 @@ pub(crate) fn sample(
 /// `select(keys)`.
 pub(crate) fn keys(name: &'static str, value: &Value) -> Result<Value, Error> {
     match value {
-        Value::Map(map) => Ok(Value::list(map.keys().cloned().collect())),
+        Value::Map(map) | Value::Tree(map) => Ok(Value::list(map.keys().cloned().collect())),
         Value::Entry(entry) => Ok(entry.0.clone()),
         Value::Path(path) => {
             let labels = |index: usize| path.labels.get(index).map_or(&[][..], Vec::as_slice);
@@ -253,7 +253,7 @@ pub(crate) fn keys(name: &'static str, value: &Value) -> Result<Value, Error> {
 /// `select(values)`.
 pub(crate) fn values(name: &'static str, value: &Value) -> Result<Value, Error> {
     match value {
-        Value::Map(map) => Ok(Value::list(map.values().cloned().collect())),
+        Value::Map(map) | Value::Tree(map) => Ok(Value::list(map.values().cloned().collect())),
         Value::Entry(entry) => Ok(entry.1.clone()),
         Value::Path(path) => Ok(Value::list(path.objects.clone())),
         other => Err(Error::of_type(name, "a map, map entry or path", other)),
@@ -277,7 +277,7 @@ pub(crate) fn unfold(value: Value) -> Value {
     match value {
         Value::List(_) => value,
         Value::Set(items) => Value::List(items),
-        Value::Map(map) => {
+        Value::Map(map) | Value::Tree(map) => {
             let entry = |(k, v): (&Value, &Value)| Value::Entry(Arc::new((k.clone(), v.clone())));
             Value::list(map.iter().map(entry).collect())
         }

@@ -54,6 +54,8 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::PathAppend => ("path()", 2, ANY),
         F::PathLabel => ("as()", 1, ANY),
         F::PathIsSimple => ("simplePath()", 1, 1),
+        F::MakeTree => ("tree()", 1, 1),
+        F::MakeGraph => ("subgraph()", 1, 1),
         F::PathPart => ("path()", 3, 3),
         F::PathIsSimpleOrCycle => ("SIMPLE", 1, 1),
         F::MakePath => ("a path", 0, ANY),

@@ -36,6 +36,8 @@ mod repeat;
 mod sack;
 mod select;
 mod service;
+mod shape;
+mod shortest;
 mod side_effect;
 mod start;
 mod step;

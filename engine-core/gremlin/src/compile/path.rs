@@ -60,7 +60,7 @@ impl Compiler {
     }
 
     /// Applies the `by()`s to the objects of the path in turn. If one of them has no result, the row is dropped.
-    fn mapped_path(&mut self, flow: &mut Flow, path: Expr, steps: &[&Step<'_>]) -> Result<Expr> {
+    pub(super) fn mapped_path(&mut self, flow: &mut Flow, path: Expr, steps: &[&Step<'_>]) -> Result<Expr> {
         let bys = steps.iter().map(|step| self.by(step, &step.args)).collect::<Result<Vec<_>>>()?;
         let objects = match self.pure_mapping(flow, &bys)? {
             Some(mapping) => mapping(call(Function::Unfold, vec![path])),

@@ -24,6 +24,7 @@ pub(super) fn is_stateful(step: &Step<'_>) -> bool {
 pub(super) fn is_reducing(step: &Step<'_>) -> bool {
     match step.name.properties().reduction {
         None if step.name == StepName::Cap => true,
+        None if step.name == StepName::Tree => step.args.is_empty(),
         None => false,
         Some(Reduction::Group) => step.args.is_empty(),
         Some(Reduction::Count | Reduction::Fold | Reduction::Value(_)) => !is_local(step),

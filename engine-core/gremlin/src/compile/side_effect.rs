@@ -1,4 +1,5 @@
-//! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
+//! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key (`tree` and `subgraph`
+//! are in `shape`).
 //!
 //! A side effect to which steps add is a register of the request ([ADR 0031]). Each statement first looks for the keys that its
 //! steps collect, at any depth, so that a step may read a side effect before another one has added to it. `Op::Collect` adds the
@@ -31,8 +32,9 @@ const MAX_SIDE_EFFECTS: usize = 64;
 /// A side effect of a statement.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SideEffect {
-    /// The register, or the value that the request gives.
+    /// What readers read: of a register, or the value that the request gives.
     value: Expr,
+    register: Option<Register>,
     kind: ObjectKind,
     /// How values are added to one that the request gives, if it says so.
     operator: Option<Operator>,
@@ -49,16 +51,64 @@ pub(super) struct SideEffect {
 }
 
 /// What the steps of a statement do with one key.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Facts {
-    /// The first step that collects.
+    /// The first step that collects, and its place.
     step: StepName,
+    at: usize,
     /// Whether a step adds traverser by traverser.
     lazy: bool,
     /// Whether a step collects inside a child that runs for each traverser.
     nested: bool,
     /// Whether the register holds rows, of which `cap` makes groups.
     rows: bool,
+}
+
+impl Facts {
+    /// Returns the first value of the register.
+    fn start(&self) -> Expr {
+        Expr::Literal(match self.step {
+            StepName::Group | StepName::GroupCount if !self.rows => Value::map(Map::new()),
+            _ => Value::list(vec![]),
+        })
+    }
+
+    /// Returns the side effect in a register, whose first value the request may give.
+    fn side_effect(&self, register: Register, given: Option<&SideEffect>, careful: bool) -> SideEffect {
+        let held = Expr::Register(register);
+        let value = match self.step {
+            StepName::Tree => call(Function::MakeTree, vec![held]),
+            StepName::Subgraph => call(Function::MakeGraph, vec![held]),
+            _ => held,
+        };
+        let kind = match self.step {
+            _ if given.is_some() => ObjectKind::Unknown,
+            StepName::Group | StepName::GroupCount => ObjectKind::Map,
+            StepName::Tree | StepName::Subgraph => ObjectKind::Unknown,
+            _ => ObjectKind::List,
+        };
+        SideEffect {
+            value,
+            register: Some(register),
+            kind,
+            operator: given.and_then(|given| given.operator),
+            given: given.is_some(),
+            careful,
+            rows: self.rows,
+            groups: None,
+            read: None,
+        }
+    }
+
+    /// Whether something but a last `cap` may notice the order in which rows pass.
+    fn is_careful(&self, steps: &[Step<'_>], key: &str) -> bool {
+        let cap = steps
+            .iter()
+            .rposition(|step| step.name == StepName::Cap && mentions(std::slice::from_ref(step), key));
+        let before_cap = &steps[..cap.unwrap_or(0)];
+        let is_noticed = || self.nested || reads(steps, key, true) || before_cap.iter().any(stops_early);
+        (self.lazy || self.nested) && is_noticed()
+    }
 }
 
 /// Returns the key to which a step adds, and whether it adds traverser by traverser.
@@ -73,7 +123,7 @@ fn collected_key<'a>(step: &'a Step<'_>) -> Option<(&'a Str, bool)> {
             ],
         ) => Some((key, *scope == Constant::Local)),
         (
-            StepName::Store | StepName::Group | StepName::GroupCount,
+            StepName::Store | StepName::Group | StepName::GroupCount | StepName::Subgraph | StepName::Tree,
             [Arg { kind: ArgKind::Text(key), .. }],
         ) => Some((key, true)),
         _ => None,
@@ -84,7 +134,7 @@ fn collected_key<'a>(step: &'a Step<'_>) -> Option<(&'a Str, bool)> {
 fn find_collected(steps: &[Step<'_>], nested: bool, found: &mut BTreeMap<Str, Facts>) {
     for (at, step) in steps.iter().enumerate() {
         if let Some((key, lazy)) = collected_key(step) {
-            let none = Facts { step: step.name, lazy: false, nested: false, rows: false };
+            let none = Facts { step: step.name, at: step.at, lazy: false, nested: false, rows: false };
             let facts = found.entry(key.clone()).or_insert(none);
             facts.lazy |= lazy;
             facts.nested |= nested;
@@ -181,6 +231,7 @@ impl Compiler {
                 };
                 let side = SideEffect {
                     value: self.expr(value)?,
+                    register: None,
                     kind: ObjectKind::Unknown,
                     operator,
                     given: true,
@@ -210,31 +261,12 @@ impl Compiler {
             let register = Register(self.registers);
             self.registers += 1;
             let given = self.side_effects.remove(&key);
-            let operator = given.as_ref().and_then(|given| given.operator);
-            let (start, kind) = match (&given, facts.step) {
-                (Some(given), _) => (given.value.clone(), ObjectKind::Unknown),
-                (None, StepName::Group | StepName::GroupCount) if !facts.rows => {
-                    (Expr::Literal(Value::map(Map::new())), ObjectKind::Map)
-                }
-                (None, _) => (Expr::Literal(Value::list(vec![])), ObjectKind::List),
-            };
-            let what = Collected::Start(start);
+            let side = facts.side_effect(register, given.as_ref(), facts.is_careful(steps, &key));
+            if given.is_some() && matches!(facts.step, StepName::Tree | StepName::Subgraph) {
+                return Err(Fault::unsupported(facts.at, format!("{}() into withSideEffect()", facts.step)));
+            }
+            let what = Collected::Start(given.map_or_else(|| facts.start(), |given| given.value));
             flow.wrap(|input| Op::Collect { input, register, what, eager: false });
-            let cap = steps
-                .iter()
-                .rposition(|step| step.name == StepName::Cap && mentions(std::slice::from_ref(step), &key));
-            let before_cap = &steps[..cap.unwrap_or(0)];
-            let noticed = facts.nested || reads(steps, &key, true) || before_cap.iter().any(stops_early);
-            let side = SideEffect {
-                value: Expr::Register(register),
-                kind,
-                operator,
-                given: given.is_some(),
-                careful: (facts.lazy || facts.nested) && noticed,
-                rows: facts.rows,
-                groups: None,
-                read: None,
-            };
             self.side_effects.insert(key, side);
         }
         Ok(())
@@ -306,10 +338,10 @@ impl Compiler {
     }
 
     /// Returns the register to which a step adds, with its side effect.
-    fn collected(&self, step: &Step<'_>) -> Result<(Str, Register, SideEffect)> {
+    pub(super) fn collected(&self, step: &Step<'_>) -> Result<(Str, Register, SideEffect)> {
         let key = collected_key(step).map(|(key, _)| key).ok_or_else(|| wrong_arguments(step))?;
         match self.side_effects.get(key) {
-            Some(side @ SideEffect { value: Expr::Register(register), .. }) => {
+            Some(side @ SideEffect { register: Some(register), .. }) => {
                 Ok((key.clone(), *register, side.clone()))
             }
             _ => Err(wrong_arguments(step)),

@@ -108,6 +108,9 @@ impl Compiler {
             StepName::Group | StepName::GroupCount => self.group(flow, cursor, step, dest),
             StepName::Aggregate | StepName::Store => self.aggregate(flow, cursor, step),
             StepName::Sack => self.sack(flow, cursor, step, dest),
+            StepName::ShortestPath => self.shortest_path(flow, cursor, step, dest),
+            StepName::Tree => self.tree(flow, cursor, step, dest),
+            StepName::Subgraph => self.subgraph(flow, step),
             StepName::Cap => self.cap(flow, step, dest),
             StepName::Fail => self.fail(flow, step),
             StepName::Unfold => self.unfold(flow, step, dest),
@@ -172,10 +175,7 @@ impl Compiler {
             | StepName::PeerPressure
             | StepName::Profile
             | StepName::Read
-            | StepName::ShortestPath
-            | StepName::Subgraph
             | StepName::TimeLimit
-            | StepName::Tree
             | StepName::Write => Err(Fault::unsupported(step.at, format!("{}()", step.name))),
         }
     }
