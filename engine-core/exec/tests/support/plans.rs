@@ -235,7 +235,13 @@ pub trait Chain: Sized {
         Op::SetProperties { input: self.boxed(), element: s(slot), properties }
     }
     fn set_map(self, slot: u32, map: Expr, replace: bool) -> Op {
-        Op::SetPropertyMap { input: self.boxed(), element: s(slot), map, replace }
+        Op::SetPropertyMap {
+            input: self.boxed(),
+            element: s(slot),
+            map,
+            replace,
+            cardinality: Cardinality::Single,
+        }
     }
     fn set_labels(self, slot: u32, add: &[&str], remove: &[&str]) -> Op {
         Op::SetLabels { input: self.boxed(), element: s(slot), add: labels(add), remove: labels(remove) }

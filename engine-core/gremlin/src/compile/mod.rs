@@ -27,6 +27,7 @@ mod local;
 mod matching;
 mod math;
 mod merge;
+mod merge_map;
 mod options;
 mod path;
 mod predicate;
@@ -45,6 +46,7 @@ mod typed;
 mod walk;
 mod write;
 
+use crate::Version;
 use crate::ast::{Arg, ArgKind, Request, SourceCall, Step, StepName, Terminal};
 use crate::fault::Fault;
 use crate::names::{End, Pop};
@@ -52,7 +54,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 use tidegraph_plan::{
-    AggregateKind, Column, Expr, Function, Limits, Op, Plan, Procedures, Slot, TemporalType,
+    AggregateKind, Column, Comparison, Expr, Function, Limits, Op, Plan, Procedures, Slot, TemporalType,
 };
 use tidegraph_types::{Str, Value};
 
@@ -239,6 +241,8 @@ impl<'a, 't> Cursor<'a, 't> {
 
 /// Facts about the whole request.
 struct Compiler {
+    /// The version of Gremlin that the request speaks.
+    version: Version,
     /// The registry, which has the services that `call()` may name.
     procedures: Procedures,
     slots: u32,
@@ -258,6 +262,8 @@ struct Compiler {
     written_out: u32,
     /// Whether the request has a `fail()` step.
     fails: bool,
+    /// With `ProductiveByStrategy`: the keys of `by()` that may lack a value nevertheless.
+    productive_by: Option<Vec<Str>>,
     /// The time limit that the request sets for itself.
     timeout: Option<Duration>,
 }
@@ -265,12 +271,14 @@ struct Compiler {
 /// Translates the statements of a request. Each one runs when the one before it has ended; the last one answers.
 pub(crate) fn compile(
     statements: &[Request<'_>],
+    version: Version,
     procedures: &Procedures,
     limits: &Limits<'_>,
 ) -> Result<Plan> {
     // The number of steps bounds the rest.
     limits.spend(usize::MAX)?;
     let mut compiler = Compiler {
+        version,
         procedures: procedures.clone(),
         slots: 0,
         path: None,
@@ -282,6 +290,7 @@ pub(crate) fn compile(
         injects: false,
         written_out: 0,
         fails: false,
+        productive_by: None,
         timeout: None,
     };
     let (mut root, mut columns) = (Op::Argument, vec![]);
@@ -319,7 +328,9 @@ impl Compiler {
         for call in &statement.configuration {
             self.configure(call)?;
         }
-        let rewritten = strategies::Strategies::of(&statement.configuration)?.apply(&statement.steps)?;
+        let mut strategies = strategies::Strategies::of(&statement.configuration)?;
+        let rewritten = strategies.apply(&statement.steps)?;
+        self.productive_by = strategies.productive_by;
         let steps = rewritten.as_deref().unwrap_or(&statement.steps);
         let mut needs_path = false;
         self.survey(steps, &mut needs_path);
@@ -357,6 +368,12 @@ impl Compiler {
             SourceCall::WithSideEffect => self.with_side_effect(call),
             SourceCall::WithSack => self.with_sack(call),
             SourceCall::WithStrategies | SourceCall::WithoutStrategies => strategies::check(call),
+            // Bulk counts unless a request says otherwise.
+            SourceCall::WithBulk
+                if matches!(call.args.as_slice(), [Arg { kind: ArgKind::Value(Value::Bool(true)), .. }]) =>
+            {
+                Ok(())
+            }
             SourceCall::WithBulk | SourceCall::WithPath => {
                 Err(Fault::unsupported(call.at, format!("{}()", call.name)))
             }
@@ -468,19 +485,36 @@ impl Compiler {
                 let by = flow.scope.cur.map(Expr::Slot).into_iter().collect();
                 flow.wrap(|input| Op::Distinct { input, by });
             }
-            (Terminal::Next, []) => {
+            // The value if there is one: a response has no other form of an `Optional`.
+            (Terminal::Next | Terminal::TryNext, []) => {
                 flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(Expr::literal(1_i64)) });
             }
             (Terminal::Next, [count]) => {
                 let limit = self.integer(count)?;
                 flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(limit) });
             }
+            (Terminal::HasNext, []) => {
+                flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(Expr::literal(1_i64)) });
+                let count = self.fresh();
+                let items = vec![reduce::item(count, AggregateKind::CountRows, vec![])];
+                flow.wrap(|input| Op::Aggregate { input, keys: vec![], items });
+                let out = self.fresh();
+                let some = Expr::compare(Comparison::Greater, Expr::Slot(count), Expr::literal(0_i64));
+                flow.bind(out, some);
+                flow.set_current(out, ObjectKind::Scalar);
+            }
             (Terminal::Iterate, []) => return Ok(false),
-            (Terminal::Explain | Terminal::HasNext | Terminal::TryNext | Terminal::ToString, _) => {
+            (Terminal::Explain | Terminal::ToString, _) => {
                 return Err(Fault::unsupported(step.at, format!("{}()", step.name)));
             }
             (
-                Terminal::ToList | Terminal::ToBulkSet | Terminal::ToSet | Terminal::Next | Terminal::Iterate,
+                Terminal::ToList
+                | Terminal::ToBulkSet
+                | Terminal::ToSet
+                | Terminal::Next
+                | Terminal::TryNext
+                | Terminal::HasNext
+                | Terminal::Iterate,
                 _,
             ) => return Err(wrong_arguments(step)),
         }

@@ -98,7 +98,8 @@ impl Compiler {
             }
         };
         let out = self.slot_of(flow, objects);
-        if bys.iter().any(|by| !matches!(by, By::Identity | By::Token(_))) {
+        let may_lack = |by: &By<'_, '_>| !matches!(by, By::Identity | By::Token(_));
+        if self.productive_by.is_none() && bys.iter().any(may_lack) {
             let variable = self.fresh();
             flow.filter(Expr::Quantified {
                 quantifier: Quantifier::None,

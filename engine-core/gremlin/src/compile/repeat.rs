@@ -84,6 +84,10 @@ impl Compiler {
         if let Some(reducing) = steps.iter().find(|s| is_reducing(s)) {
             return Err(Fault::unsupported(reducing.at, format!("{}() inside repeat()", reducing.name)));
         }
+        let forbidden = |step: &&Step<'_>| matches!(step.name, StepName::Inject | StepName::Cap);
+        if let Some(step) = steps.iter().find(forbidden).filter(|_| !self.version.bodies_may_inject()) {
+            return Err(Fault::syntax(step.at, format!("{}() cannot stand in a repeat()", step.name)));
+        }
         let dest = cursor.dest_of(parts.index);
         let cur = flow.cur(repeat)?;
         if let Some(rounds) = self.rounds_to_write_out(&parts, steps) {

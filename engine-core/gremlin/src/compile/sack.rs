@@ -76,13 +76,11 @@ impl Compiler {
             }
             _ => return Err(wrong_arguments(step)),
         };
-        let bys = self.bys(cursor.take_all(StepName::By))?;
-        let by = match bys.as_slice() {
-            [] => &By::Identity,
-            [by] => by,
-            _ => return Err(Fault::syntax(step.at, "sack() takes one by()".into())),
+        let by = match self.single_by(step, cursor.take_all(StepName::By))? {
+            [] => By::Identity,
+            [by, ..] => self.by(by, &by.args)?,
         };
-        let value = self.by_value(flow, by, Expr::Slot(cur), flow.scope.kind)?;
+        let value = self.by_value(flow, &by, Expr::Slot(cur), flow.scope.kind)?;
         let other = self.slot_of(flow, value.expr);
         if !value.productive {
             flow.filter(not(is_null(Expr::Slot(other))));

@@ -11,6 +11,7 @@ use crate::ast::{Arg, ArgKind, Predicate, SourceCall, Step, StepName};
 use crate::compile::step::moves;
 use crate::fault::Fault;
 use crate::names::PredicateName;
+use tidegraph_plan::GremlinType;
 use tidegraph_types::{Str, Value};
 
 /// Strategies of TinkerPop that change no answer.
@@ -41,9 +42,24 @@ const WITHOUT_EFFECT: &[&str] = &[
 const WITH_EFFECT: &[&str] = &[
     "EdgeLabelVerificationStrategy",
     "PartitionStrategy",
+    "ProductiveByStrategy",
     "ReadOnlyStrategy",
     "ReservedKeysVerificationStrategy",
     "SubgraphStrategy",
+];
+/// Strategies that `withoutStrategies` may name, although none of them is ever applied.
+const NEVER_APPLIED: &[&str] = &[
+    "ElementIdStrategy",
+    "EventStrategy",
+    "HaltedTraverserStrategy",
+    "MatchAlgorithmStrategy",
+    "OptionsStrategy",
+    "ReferenceElementStrategy",
+    "SackStrategy",
+    "SeedStrategy",
+    "SideEffectStrategy",
+    "VertexProgramRestrictionStrategy",
+    "VertexProgramStrategy",
 ];
 /// Largest number of steps of a statement, with those that strategies add.
 const MAX_STEPS: usize = 2_000;
@@ -54,6 +70,8 @@ struct Seen<'t> {
     /// Tests of vertices and of edges.
     vertices: Option<Vec<Step<'t>>>,
     edges: Option<Vec<Step<'t>>>,
+    /// The test of properties of vertices. As in TinkerPop, `has` steps see all properties.
+    properties: Option<Vec<Step<'t>>>,
     /// Key and value that new elements get; `None`: it may make none.
     written: Option<(Str, Arg<'t>)>,
 }
@@ -65,6 +83,8 @@ pub(super) struct Strategies<'t> {
     read_only: bool,
     edge_labels: bool,
     reserved_keys: Vec<Str>,
+    /// Every `by()` has a value, a null where its child has none, but for these keys.
+    pub(super) productive_by: Option<Vec<Str>>,
     steps: usize,
 }
 
@@ -76,6 +96,9 @@ impl<'t> Strategies<'t> {
             for arg in &call.args {
                 let ArgKind::Strategy(name, settings) = &arg.kind else { continue };
                 if WITHOUT_EFFECT.contains(name) {
+                    continue;
+                }
+                if call.name == SourceCall::WithoutStrategies && NEVER_APPLIED.contains(name) {
                     continue;
                 }
                 if !WITH_EFFECT.contains(name) {
@@ -95,6 +118,7 @@ impl<'t> Strategies<'t> {
     fn remove(&mut self, name: &str) {
         match name {
             "ReadOnlyStrategy" => self.read_only = false,
+            "ProductiveByStrategy" => self.productive_by = None,
             "EdgeLabelVerificationStrategy" => self.edge_labels = false,
             "ReservedKeysVerificationStrategy" => self.reserved_keys.clear(),
             "PartitionStrategy" => self.seen.retain(|seen| seen.written.is_none()),
@@ -112,9 +136,12 @@ impl<'t> Strategies<'t> {
             Some(_) => Err(wrong(key, "true or false")),
         };
         let known: &[&str] = match name {
-            "SubgraphStrategy" => &["vertices", "edges", "checkAdjacentVertices"],
-            "PartitionStrategy" => &["partitionKey", "writePartition", "readPartitions"],
+            "SubgraphStrategy" => &["vertices", "edges", "vertexProperties", "checkAdjacentVertices"],
+            "PartitionStrategy" => {
+                &["partitionKey", "writePartition", "readPartitions", "includeMetaProperties"]
+            }
             "EdgeLabelVerificationStrategy" => &["throwException", "logWarning"],
+            "ProductiveByStrategy" => &["productiveKeys"],
             "ReservedKeysVerificationStrategy" => &["throwException", "logWarning", "keys"],
             _ => &[],
         };
@@ -125,6 +152,15 @@ impl<'t> Strategies<'t> {
         let setting = |key: &str| settings.iter().find(|(k, _)| *k == key).map(|(_, value)| value);
         match name {
             "ReadOnlyStrategy" => self.read_only = true,
+            "ProductiveByStrategy" => {
+                self.productive_by = Some(match setting("productiveKeys") {
+                    None => vec![],
+                    Some(Arg { kind: ArgKind::List(keys) | ArgKind::Set(keys), .. }) => {
+                        keys.iter().filter_map(Arg::text).cloned().collect()
+                    }
+                    Some(_) => return Err(wrong("productiveKeys", "a list of keys")),
+                });
+            }
             "EdgeLabelVerificationStrategy" => self.edge_labels |= is_true("throwException", false)?,
             "ReservedKeysVerificationStrategy" if is_true("throwException", false)? => {
                 match setting("keys") {
@@ -142,6 +178,7 @@ impl<'t> Strategies<'t> {
                     Some(_) => Err(wrong(key, "a traversal")),
                 };
                 let (vertices, mut edges) = (steps("vertices")?, steps("edges")?);
+                let properties = steps("vertexProperties")?.map(|test| vec![of_vertex_properties(at, &test)]);
                 let checks_ends = is_true("checkAdjacentVertices", true)?;
                 if let Some(test) = vertices.as_ref().filter(|_| checks_ends) {
                     let end = |name| {
@@ -149,9 +186,13 @@ impl<'t> Strategies<'t> {
                         Arg { at, kind: ArgKind::Traversal(inner) }
                     };
                     let ends = vec![end(StepName::InV), end(StepName::OutV)];
-                    edges.get_or_insert_with(Vec::new).push(Step { at, name: StepName::And, args: ends });
+                    let both = Step { at, name: StepName::And, args: ends };
+                    edges = Some(edges.iter().map(|test| filter(at, test)).chain([both]).collect());
                 }
-                self.seen.push(Seen { vertices, edges, written: None });
+                self.seen.push(Seen { vertices, edges, properties, written: None });
+            }
+            "PartitionStrategy" if is_true("includeMetaProperties", false)? => {
+                return Err(Fault::unsupported(at, "includeMetaProperties of PartitionStrategy"));
             }
             "PartitionStrategy" => {
                 let Some(key) = setting("partitionKey").and_then(Arg::text) else {
@@ -168,7 +209,12 @@ impl<'t> Strategies<'t> {
                     return Err(wrong("writePartition", "a partition"));
                 };
                 let written = Some((key.clone(), partition.clone()));
-                self.seen.push(Seen { vertices: Some(test.clone()), edges: Some(test), written });
+                self.seen.push(Seen {
+                    vertices: Some(test.clone()),
+                    edges: Some(test),
+                    properties: None,
+                    written,
+                });
             }
             _ => {}
         }
@@ -283,11 +329,29 @@ impl<'t> Strategies<'t> {
                     out.push(Step { at, name: StepName::Property, args });
                 }
                 StepName::To if moves(&step) => return refused(),
-                StepName::MergeV
-                | StepName::MergeE
-                | StepName::Element
-                | StepName::Tree
-                | StepName::Subgraph => {
+                StepName::MergeV | StepName::MergeE => {
+                    let Some(written) = &seen.written else { return refused() };
+                    let Some(step) = merged_into(step, written) else { return refused() };
+                    out.push(step);
+                }
+                StepName::Properties if seen.properties.is_some() => {
+                    out.push(step);
+                    pending = seen.properties.as_ref();
+                }
+                StepName::Values if let Some(test) = &seen.properties => {
+                    out.push(Step { name: StepName::Properties, ..step });
+                    out.push(filter(at, test));
+                    out.push(Step { at, name: StepName::Value, args: vec![] });
+                }
+                StepName::By if let Some(test) = &seen.properties => {
+                    out.push(by_visible(step, test));
+                }
+                StepName::ValueMap | StepName::PropertyMap | StepName::ElementMap
+                    if seen.properties.is_some() =>
+                {
+                    return refused();
+                }
+                StepName::Element | StepName::Tree | StepName::Subgraph => {
                     return refused();
                 }
                 // Properties may be written to an element of another partition, and in another one.
@@ -331,6 +395,41 @@ impl<'t> Strategies<'t> {
         };
         args.iter().map(child).collect()
     }
+}
+
+/// Adds the property of a partition to the map of a merge. `None`: the map is not written in the text.
+fn merged_into<'t>(mut step: Step<'t>, (key, value): &(Str, Arg<'t>)) -> Option<Step<'t>> {
+    let at = step.at;
+    let entry = (Arg { at, kind: ArgKind::Text(key.clone()) }, value.clone());
+    let [map] = step.args.as_mut_slice() else { return None };
+    match &mut map.kind {
+        ArgKind::Map(entries) => entries.push(entry),
+        ArgKind::Value(Value::Null) => map.kind = ArgKind::Map(vec![entry]),
+        _ => return None,
+    }
+    Some(step)
+}
+
+/// A test of properties that only those of vertices must pass.
+fn of_vertex_properties<'t>(at: usize, test: &[Step<'t>]) -> Step<'t> {
+    let kind = Arg { at, kind: ArgKind::Type(GremlinType::VertexProperty) };
+    let is_one = ArgKind::Predicate(Predicate::Test(PredicateName::TypeOf, vec![kind]));
+    let is_one = Step { at, name: StepName::Is, args: vec![Arg { at, kind: is_one }] };
+    let is_other = ArgKind::Traversal(vec![is_one]);
+    let is_other = Step { at, name: StepName::Not, args: vec![Arg { at, kind: is_other }] };
+    let either = [vec![is_other], test.to_vec()].map(|steps| Arg { at, kind: ArgKind::Traversal(steps) });
+    Step { at, name: StepName::Or, args: either.into() }
+}
+
+/// `by(key)` of the properties that pass a test.
+fn by_visible<'t>(mut step: Step<'t>, test: &[Step<'t>]) -> Step<'t> {
+    let at = step.at;
+    if let Some(key) = step.args.first_mut().filter(|arg| arg.text().is_some()) {
+        let properties = Step { at, name: StepName::Properties, args: vec![key.clone()] };
+        let value = Step { at, name: StepName::Value, args: vec![] };
+        key.kind = ArgKind::Traversal(vec![properties, filter(at, test), value]);
+    }
+    step
 }
 
 /// `filter(…)`

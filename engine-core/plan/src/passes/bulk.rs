@@ -179,9 +179,10 @@ impl Pass {
         }
         // The order of rows matters to lists and maps.
         let adds = |item: &AggregateItem| {
-            use AggregateKind::{Average, Count, CountRows, StdDev, StdDevP, Sum};
+            use AggregateKind::{Average, Count, CountRows, StdDev, StdDevP, Sum, SumOfTypes};
             ignores_repeats(item)
-                || !item.weighted && matches!(item.kind, Average | Count | CountRows | StdDev | StdDevP | Sum)
+                || !item.weighted
+                    && matches!(item.kind, Average | Count | CountRows | StdDev | StdDevP | Sum | SumOfTypes)
         };
         if !items.iter().all(adds) {
             return (Use::Rows, None);
