@@ -337,13 +337,11 @@ impl Compiler {
     ) -> Result<()> {
         let (_, register, side) = self.collected(step)?;
         let cur = flow.cur(step)?;
-        let bys = self.bys(cursor.take_all(StepName::By))?;
-        let by = match bys.as_slice() {
-            [] => &By::Identity,
-            [by] => by,
-            _ => return Err(Fault::syntax(step.at, format!("{}() takes one by()", step.name))),
+        let by = match self.single_by(step, cursor.take_all(StepName::By))? {
+            [] => By::Identity,
+            [by, ..] => self.by(by, &by.args)?,
         };
-        let value = self.by_value(flow, by, Expr::Slot(cur), flow.scope.kind)?;
+        let value = self.by_value(flow, &by, Expr::Slot(cur), flow.scope.kind)?;
         let value = self.value_or_unbound(flow, value);
         let eager = step.name == StepName::Aggregate && !is_local(step);
         let what = match side.operator {
