@@ -66,7 +66,7 @@ impl Compiler {
             flow.scope.cur = Some(out);
             return Ok(());
         }
-        let is_stateful = options.iter().any(|(_, steps)| stateful(steps));
+        let is_stateful = options.iter().any(|(_, steps)| stateful(steps, self.version));
         let gathered = (!flow.scope.single && is_stateful).then(|| self.gather(flow, &conditions));
         let (mut branches, mut ends) = (vec![], vec![]);
         for ((_, steps), condition) in options.into_iter().zip(conditions) {

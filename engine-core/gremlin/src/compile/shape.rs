@@ -17,12 +17,15 @@ impl Compiler {
         flow.cur(step)?;
         let Some(path) = self.path else { return Err(wrong_arguments(step)) };
         let bys: Vec<&Step<'_>> = cursor.take_all(StepName::By).iter().collect();
-        let path =
-            if bys.is_empty() { Expr::Slot(path) } else { self.mapped_path(flow, Expr::Slot(path), &bys)? };
+        let path = if bys.is_empty() {
+            Expr::Slot(path)
+        } else {
+            self.shortened_path(flow, Expr::Slot(path), &bys)?
+        };
         if !step.args.is_empty() {
-            let (_, register, _) = self.collected(step)?;
-            let what = Collected::Item(path);
-            flow.wrap(|input| Op::Collect { input, register, what, eager: false });
+            let (_, register, side) = self.collected(step)?;
+            let (what, eager) = (Collected::Item(path), self.collects_eagerly(step, &side));
+            flow.wrap(|input| Op::Collect { input, register, what, eager });
             return Ok(());
         }
         let all = self.fresh();
@@ -37,9 +40,9 @@ impl Compiler {
     /// `subgraph(key)`
     pub(super) fn subgraph(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
         let cur = flow.cur(step)?;
-        let (_, register, _) = self.collected(step)?;
-        let what = Collected::Item(Expr::Slot(cur));
-        flow.wrap(|input| Op::Collect { input, register, what, eager: false });
+        let (_, register, side) = self.collected(step)?;
+        let (what, eager) = (Collected::Item(Expr::Slot(cur)), self.collects_eagerly(step, &side));
+        flow.wrap(|input| Op::Collect { input, register, what, eager });
         Ok(())
     }
 }

@@ -89,3 +89,43 @@ Feature: trees and subgraphs
       """
     When iterated to list
     Then the traversal will raise an error with message containing text of "subgraph()"
+
+  Scenario: a tree leaves out objects without a value
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().out().tree().by("age")
+      """
+    When iterated next
+    Then the result should be a tree with a structure of
+      """
+      |--d[32].i
+      |--d[35].i
+      |--d[29].i
+         |--d[32].i
+         |--d[27].i
+      """
+
+  Scenario: types of trees and graphs
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().out().tree().union(is(typeOf(GType.TREE)).constant("tree"), is(typeOf(GType.MAP)).constant("map"), is(typeOf(GType.GRAPH)).constant("graph"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | tree |
+      | map |
+
+  Scenario: the edges of a subgraph that a step reads
+    Given the modern graph
+    And the traversal of
+      """
+      g.E().has("weight", 0.4).subgraph("a").select("a")
+      """
+    When iterated next
+    Then the result should be a subgraph with the following
+      | edges |
+      | e[marko-created->lop] |
+      | e[josh-created->lop] |
