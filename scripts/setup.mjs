@@ -13,7 +13,7 @@ import { dynamodbClasspath } from "./lib/dynamodb.mjs";
 import { kafkaClasspath } from "./lib/kafka.mjs";
 import { kits } from "./lib/kits.mjs";
 import { localStackPython } from "./lib/localstack.mjs";
-import { pythonWithClients } from "./lib/python.mjs";
+import { pythonWithClients, pythonWithGremlin38 } from "./lib/python.mjs";
 import { installNodeModules, run, runSteps } from "./lib/run.mjs";
 
 const { values } = parseArgs({ options: { system: { type: "boolean", default: false } } });
@@ -117,6 +117,6 @@ await runSteps("npm run setup", [
   ["the languages' kits", () => kits().then(() => undefined)],
   // It needs a Python of one version, and says where it looked if there is none.
   ["LocalStack", () => localStackPython().then(() => undefined)],
-  ["Python clients", () => pythonWithClients().then(() => undefined)],
+  ["Python clients", () => Promise.all([pythonWithClients(), pythonWithGremlin38()]).then(() => undefined)],
   ["drivers of Java and Go", () => drivers().then(() => undefined)],
 ]);

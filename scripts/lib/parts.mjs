@@ -8,7 +8,7 @@ import { buildEverything, crates, noteCratesPassed, RUST_INPUTS, runTests } from
 import { cypherShell, drivers } from "./clients.mjs";
 import { kits } from "./kits.mjs";
 import { program } from "./programs.mjs";
-import { neptuneClients, pythonWithClients } from "./python.mjs";
+import { neptuneClients, pythonWithClients, pythonWithGremlin38 } from "./python.mjs";
 import { installNodeModules, root } from "./run.mjs";
 import { Services } from "./services.mjs";
 
@@ -67,15 +67,17 @@ export const PARTS = [
   {
     name: "integration",
     title: "integration tests",
-    inputs: [...PROCESSES, "integration-tests"],
+    inputs: [...PROCESSES, "integration-tests", "engine-core/engine/tests/gremlin_features/graphs"],
     act: async (run) => {
       const env = {
         TIDEGRAPH_BINARY: program("tidegraph"),
         TIDEGRAPH_BENCH_BINARY: program("tidegraph-bench"),
         TIDEGRAPH_PYTHON: await pythonWithClients(),
         ...(await neptuneClients()),
+        ...(await pythonWithGremlin38()),
         ...(await cypherShell()),
         ...(await drivers()),
+        ...(await kits()),
       };
       await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
     },
@@ -183,6 +185,7 @@ export async function prepare() {
   const downloads = Promise.all([
     pythonWithClients(),
     neptuneClients(),
+    pythonWithGremlin38(),
     cypherShell(),
     drivers(),
     kits(),

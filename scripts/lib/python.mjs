@@ -20,6 +20,16 @@ export async function pythonWithClients() {
 }
 
 /**
+ * Makes the Python with the driver of Gremlin 3.8, which does not fit beside that of 3.7.
+ *
+ * @returns {Promise<Record<string, string>>} The variable that tells the tests where it is.
+ */
+export async function pythonWithGremlin38() {
+  const list = join(tests, "python", "gremlin_features", "requirements.txt");
+  return { TIDEGRAPH_PYTHON_GREMLIN_3_8: await pythonWith(list) };
+}
+
+/**
  * Makes the Pythons with clients of Neptune, whose requirements do not fit together.
  *
  * @returns {Promise<Record<string, string>>} Variables that tell the tests where they are.

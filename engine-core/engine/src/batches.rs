@@ -118,7 +118,7 @@ impl Database {
         deadline: &Deadline<'_>,
     ) -> Result<Option<BatchedPlan>, Error> {
         // A text with a plan of its own has no batches.
-        if query.language != Language::OpenCypher || self.cached(query.language, query.text).is_some() {
+        if query.language != Language::OpenCypher || self.cached(query).is_some() {
             return Ok(None);
         }
         self.planning(query, deadline, |limits| {

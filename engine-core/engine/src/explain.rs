@@ -46,6 +46,24 @@ pub(crate) fn profile_row(line: String, measure: Option<Measure>, estimated: Opt
     row
 }
 
+/// Returns an explanation as one text, because the answers of Gremlin have one column.
+pub(crate) fn one_report(answer: Answer) -> Answer {
+    let cell = |value: &Value| match value {
+        Value::String(text) => text.to_string(),
+        Value::Double(number) => format!("{number:.3}"),
+        Value::Null => "-".to_owned(),
+        value => value.as_i64().map_or_else(String::new, |number| number.to_string()),
+    };
+    let mut report = String::new();
+    if answer.columns.len() > 1 {
+        let _ = writeln!(report, "{}", answer.columns.iter().map(Str::as_str).collect::<Vec<_>>().join("  "));
+    }
+    for row in &answer.rows {
+        let _ = writeln!(report, "{}", row.iter().map(cell).collect::<Vec<_>>().join("  "));
+    }
+    Answer { columns: ["result"].map(Str::from).into(), rows: vec![vec![Value::string(report)]], ..answer }
+}
+
 /// Runs a request that has a profile to its last row, and returns the rows of the profile.
 pub(crate) fn profile_rows(
     database: &Database,
@@ -78,7 +96,7 @@ impl Database {
     pub(crate) fn answer_plan(&self, query: &Query<'_>) -> Result<Answer, Error> {
         // The plan of a text shows labels, keys and counts, and changes nothing.
         query.ensure_allowed(false)?;
-        let text = self.explain(query.language, query.text)?;
+        let text = self.explain_query(query)?;
         Ok(Answer {
             columns: ["plan"].map(Str::from).into(),
             rows: text.lines().map(|line| vec![Value::string(line)]).collect(),
@@ -155,18 +173,20 @@ impl Database {
     /// `MalformedQueryException` and `UnsupportedOperationException` as for [`Database::query`], and errors of reading
     /// the graph's newest version.
     pub fn explain(&self, language: Language, text: &str) -> Result<String, Error> {
-        if let Some(command) = command(language, text)? {
+        self.explain_query(&Query::new(language, text, &Parameters::default()))
+    }
+
+    fn explain_query(&self, query: &Query<'_>) -> Result<String, Error> {
+        if let Some(command) = command(query.language, query.text)? {
             return Ok(command.to_string());
         }
-        with_deep_stack(text, || {
+        with_deep_stack(query.text, || {
             let deadline = Deadline::new(&*self.clock, self.options.query_timeout, None);
-            let parameters = Parameters::default();
-            let query = Query::new(language, text, &parameters);
-            if let Some(batched) = self.compile_batched(&query, &deadline)? {
-                return self.explain_batched(batched, &query, &deadline);
+            if let Some(batched) = self.compile_batched(query, &deadline)? {
+                return self.explain_batched(batched, query, &deadline);
             }
             let mut printed = String::new();
-            self.plan_anew(&query, &deadline, |plan, knowledge| {
+            self.plan_anew(query, &deadline, |plan, knowledge| {
                 let trace = Trace::of(plan, knowledge)?;
                 printed = trace.to_string();
                 Ok(trace.optimized().clone())

@@ -155,7 +155,7 @@ impl Database {
 
     /// Returns a plan if it is the one that the cache has for the text.
     fn is_cached(&self, planned: &CachedPlan, query: &Query<'_>) -> Option<Arc<CachedPlan>> {
-        self.cached(query.language, query.text).filter(|current| std::ptr::eq(&**current, planned))
+        self.cached(query).filter(|current| std::ptr::eq(&**current, planned))
     }
 }
 

@@ -77,5 +77,6 @@ pub use summary::{EdgeStructure, Summary, VertexStructure};
 pub use tidegraph_apl as apl;
 pub use tidegraph_exec::view::Counters;
 pub use tidegraph_exec::{Interrupt, MemoryPool, Parameters, PoolExhausted, Reservation, Stop};
+pub use tidegraph_gremlin::{UnknownLanguage, UnknownVersion, Version as GremlinVersion};
 pub use tidegraph_plan as plan;
 pub use transaction::Transaction;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegraph_gremlin::Version;
 use tidegraph_load::source::Allowed;
 use tidegraph_plan::Procedures;
 
@@ -80,6 +81,9 @@ pub struct Options {
     pub load_from: Allowed,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
+    /// The version of Gremlin of requests that name none.
+    #[serde(with = "gremlin_version")]
+    pub gremlin_version: Version,
     /// Time limit of a query.
     pub query_timeout: Duration,
     /// Memory limit of a query: what its operators buffer, its pending writes, and the rows of its answer.
@@ -117,6 +121,7 @@ impl Default for Options {
             procedures: Procedures::default(),
             load_from: Allowed::nothing(),
             partitions: 8,
+            gremlin_version: Version::default(),
             query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,
             query_threads: None,
@@ -128,5 +133,19 @@ impl Default for Options {
             cached_plans: 1_024,
             hash_bits: 64,
         }
+    }
+}
+
+/// A version of Gremlin as text.
+mod gremlin_version {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use tidegraph_gremlin::Version;
+
+    pub(super) fn serialize<S: Serializer>(version: &Version, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(version)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }

@@ -1,6 +1,6 @@
 //! The plans of texts: makes them, keeps them, and makes them again when the graph has changed.
 //!
-//! A plan is kept by its text. Its [`Backoff`] counters remember which of the short paths of a request are not worth an
+//! A plan is kept by its text and the version of its language. Its [`Backoff`] counters remember which of the short paths of a request are not worth an
 //! attempt.
 
 use crate::deadline::Deadline;
@@ -11,6 +11,7 @@ use crate::{Database, Error, helpers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tidegraph_exec::Interrupt as _;
+use tidegraph_gremlin::Version as GremlinVersion;
 use tidegraph_plan::passes::{Knowledge, optimize};
 use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
 use tidegraph_types::Str;
@@ -77,27 +78,35 @@ impl Backoff {
 }
 
 /// Key of the plan cache.
-pub(crate) type PlanKey = (Language, Box<str>);
+pub(crate) type PlanKey = (Language, GremlinVersion, Box<str>);
 
 /// A plan key that borrows its text. It must hash as [`PlanKey`] does: field by field.
 #[derive(Hash)]
-struct PlanLookup<'a>(Language, &'a str);
+struct PlanLookup<'a>(Language, GremlinVersion, &'a str);
 
 impl quick_cache::Equivalent<PlanKey> for PlanLookup<'_> {
     fn equivalent(&self, key: &PlanKey) -> bool {
-        self.0 == key.0 && *self.1 == *key.1
+        self.0 == key.0 && self.1 == key.1 && *self.2 == *key.2
     }
 }
 
 impl Database {
+    /// Returns the version of Gremlin that a request speaks. For other languages it is always the same.
+    fn gremlin_version(&self, query: &Query<'_>) -> GremlinVersion {
+        match query.language {
+            Language::Gremlin => query.gremlin_version.unwrap_or(self.options.gremlin_version),
+            Language::OpenCypher => GremlinVersion::default(),
+        }
+    }
+
     /// Returns the cached plan of a text, unless the graph has changed much since it was planned.
-    pub(crate) fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
-        let cached = self.plans.get(&PlanLookup(language, text))?;
+    pub(crate) fn cached(&self, query: &Query<'_>) -> Option<Arc<CachedPlan>> {
+        let cached = self.plans.get(&PlanLookup(query.language, self.gremlin_version(query), query.text))?;
         (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
     }
 
     pub(crate) fn plan(&self, query: &Query<'_>, deadline: &Deadline<'_>) -> Result<Arc<CachedPlan>, Error> {
-        if let Some(cached) = self.cached(query.language, query.text) {
+        if let Some(cached) = self.cached(query) {
             return Ok(cached);
         }
         self.plan_anew(query, deadline, |plan, knowledge| optimize(plan, knowledge, |_, _| {}))
@@ -118,7 +127,8 @@ impl Database {
     /// Puts the plan of a text into the cache, in place of an earlier one.
     pub(crate) fn cache(&self, query: &Query<'_>, planned: Arc<CachedPlan>) {
         if query.text.len() <= LONGEST_CACHED_TEXT_BYTES {
-            self.plans.insert((query.language, query.text.into()), planned);
+            let key = (query.language, self.gremlin_version(query), query.text.into());
+            self.plans.insert(key, planned);
         }
     }
 
@@ -133,10 +143,10 @@ impl Database {
         let go_on = || deadline.check().is_ok();
         let take = |bytes| query.memory.is_none_or(|memory| memory.grow_to(bytes).is_ok());
         let limits = &PlanLimits::new(self.options.query_memory_bytes, &go_on).taking(&take);
-        let (language, text) = (query.language, query.text);
+        let (language, text, version) = (query.language, query.text, self.gremlin_version(query));
         let procedures = &self.options.procedures;
         let compiled = match language {
-            Language::Gremlin => tidegraph_gremlin::compile_within(text, procedures, limits),
+            Language::Gremlin => tidegraph_gremlin::compile_within(text, version, procedures, limits),
             Language::OpenCypher => tidegraph_opencypher::compile_within(text, procedures, limits),
         };
         let plan = match compiled {

@@ -18,7 +18,7 @@
 use crate::backend::{BackendStatus, CommitCallback, Earlier, KeyedCommit, RequestKey, Snapshot};
 use crate::catalog::FixedCatalog;
 use crate::deadline::Deadline;
-use crate::explain::Explain;
+use crate::explain::{Explain, one_report};
 use crate::helpers::QueryHelpers;
 use crate::plans::CachedPlan;
 use crate::running::Running;
@@ -34,6 +34,7 @@ use tidegraph_exec::{
     Context, Entropy, Execution, Interrupt as _, Limits, Memory, Parameters, Profile, Reservation,
     StatisticsSource, Stop, View,
 };
+use tidegraph_gremlin::{Report, Version as GremlinVersion};
 use tidegraph_opencypher::Command;
 use tidegraph_platform::Random;
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, RequestId, Str, Value, Version};
@@ -54,6 +55,8 @@ pub struct Query<'a> {
     pub language: Language,
     /// The text.
     pub text: &'a str,
+    /// The version of Gremlin that the text speaks; `None`: that of [`Options::gremlin_version`](crate::Options::gremlin_version).
+    pub gremlin_version: Option<GremlinVersion>,
     /// Values of the parameters that the text names.
     pub parameters: &'a Parameters,
     /// Time limit of the request; the database's own limit holds as well.
@@ -102,6 +105,7 @@ impl<'a> Query<'a> {
         Self {
             language,
             text,
+            gremlin_version: None,
             parameters,
             timeout: None,
             cancel: None,
@@ -265,6 +269,10 @@ impl Database {
     fn query_here(&self, query: &Query<'_>, rows: &mut Rows<'_>) -> Result<Answer, Error> {
         if let Some((explain, text)) = prefix(query) {
             return self.query_here(&Query { text, explain: Some(explain), ..*query }, rows);
+        }
+        if let Some((explain, text)) = report(query) {
+            let query = Query { text, explain: Some(explain), ..*query };
+            return Ok(one_report(self.query_here(&query, rows)?));
         }
         let deadline = self.deadline_of(query);
         match query.explain {
@@ -480,7 +488,7 @@ impl Database {
         if self.backend.may_wait() || query.explain.is_some() {
             return None;
         }
-        let planned = self.cached(query.language, query.text)?;
+        let planned = self.cached(query)?;
         if planned.reads_files || !planned.inline.allows() {
             return None;
         }
@@ -675,6 +683,16 @@ pub(crate) fn prefix<'q>(query: &Query<'q>) -> Option<(Explain, &'q str)> {
     };
     // The plan of the text without the prefix is kept by that text.
     Some((explain, text.trim_start()))
+}
+
+/// Splits `explain()` or `profile()` from the end of a Gremlin text. `None`: the text has none, or the caller asks for an
+/// explanation itself.
+fn report<'q>(query: &Query<'q>) -> Option<(Explain, &'q str)> {
+    if query.language != Language::Gremlin || query.explain.is_some() {
+        return None;
+    }
+    let (report, text) = Report::of(query.text)?;
+    Some((if report == Report::Explain { Explain::Plan } else { Explain::Profile }, text))
 }
 
 /// Parses a text that is a command; `None` for any other text.

@@ -78,3 +78,22 @@ fn what_the_values_of_rows_hold_is_charged() {
         assert_eq!(run(&roomy, text).len(), rows, "{text}");
     }
 }
+
+#[test]
+fn side_effects_are_charged_while_they_grow() {
+    let (tight, roomy) = (pairs(ROWS_BYTES * 11 / 10), pairs(64 << 20));
+    for step in [
+        "aggregate('x').by('text')",
+        "store('x').by('text')",
+        "groupCount('x').by('text')",
+        "group('x').by('text').by('i')",
+        "group('x').by('text').by(count())",
+        "sideEffect(values('text').store('x'))",
+        "union(store('x').by('text'), values('none'))",
+        "tree('x').by('text')",
+    ] {
+        let text = format!("g.V().hasLabel('P').{step}.cap('x').count(local)");
+        refused(&tight, &text);
+        assert_eq!(run(&roomy, &text), [VERTICES.to_string()], "{text}");
+    }
+}

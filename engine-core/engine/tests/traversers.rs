@@ -295,3 +295,27 @@ fn an_empty_graph_has_no_walks() {
     assert_eq!(run(&database, "g.V().repeat(out()).times(20).count()"), ["0"]);
     assert!(run(&database, "g.V().repeat(out()).times(20).values('n').sum()").is_empty());
 }
+
+#[test]
+fn a_seed_repeats_random_numbers() {
+    let graph = Graph::drawn(11, 60, 200, Options::default());
+    let draws = [
+        "V().coin(0.5).id().fold()",
+        "V().order().by(shuffle).id().fold()",
+        "V().sample(7).id().fold()",
+        "V().fold().sample(local, 7).unfold().id().fold()",
+    ];
+    for draw in draws {
+        let seeded =
+            |seed: i64| run(&graph.database, &format!("g.withStrategies(SeedStrategy(seed: {seed})).{draw}"));
+        assert_eq!(seeded(-5), seeded(-5), "{draw}");
+        let different: BTreeSet<String> = (0..8).map(|seed| format!("{:?}", seeded(seed))).collect();
+        assert!(different.len() > 1, "{draw}: {different:?}");
+    }
+    // Ids of new vertices do not repeat.
+    for _ in 0..2 {
+        run(&graph.database, "g.withStrategies(SeedStrategy(seed: 1)).addV('new')");
+    }
+    let error = refused(&graph.database, "g.withStrategies(SeedStrategy).V()");
+    assert!(error.contains("SeedStrategy needs an integer as seed"), "{error}");
+}

@@ -160,7 +160,8 @@ pub(crate) fn shares(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => std::ptr::eq(a.as_ptr(), b.as_ptr()),
         (Value::List(a), Value::List(b)) | (Value::Set(a), Value::Set(b)) => Arc::ptr_eq(a, b),
-        (Value::Map(a), Value::Map(b)) => Arc::ptr_eq(a, b),
+        (Value::Map(a), Value::Map(b)) | (Value::Tree(a), Value::Tree(b)) => Arc::ptr_eq(a, b),
+        (Value::Graph(a), Value::Graph(b)) => Arc::ptr_eq(a, b),
         (Value::Path(a), Value::Path(b)) => Arc::ptr_eq(a, b),
         (Value::Property(a), Value::Property(b)) => Arc::ptr_eq(a, b),
         (Value::Entry(a), Value::Entry(b)) => Arc::ptr_eq(a, b),

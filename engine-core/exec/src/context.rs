@@ -3,13 +3,15 @@
 //! The caller makes a [`Context`] for one request. Operators and expressions get it by shared reference; pending writes
 //! and memory in use are in cells, so a context belongs to one thread. [`Helpers`] have contexts of their own.
 //!
-//! What must never happen: this crate reads a clock or draws a random number itself. The caller provides both, so that
-//! a simulation can control them.
+//! What must never happen: this crate reads a clock or draws a random number itself, but for those that the seed of a plan
+//! repeats. The caller provides both, so that a simulation can control them.
 
 use crate::registers::Registers;
 use crate::{Error, Reservation, Result, View};
 use jiff::Timestamp;
-use std::cell::Cell;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{At, Statistics};
@@ -64,12 +66,11 @@ pub trait Entropy: Sync {
         let uuid = uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid();
         Str::from(&*uuid.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()))
     }
+}
 
-    /// Returns a random number, uniform in [0, 1).
-    fn random_unit(&self) -> f64 {
-        // 53 bits: every double of this form is exact.
-        (self.random_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
+/// Makes a number in [0, 1) of random bits. It has 53 bits: every double of this form is exact.
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Statistics of the graph, for procedures about it as a whole.
@@ -258,6 +259,8 @@ pub struct Context<'a> {
     steps: Cell<usize>,
     /// The registers of the request.
     pub(crate) registers: Registers,
+    /// Repeats the numbers that the plan draws, if it has a seed.
+    seeded: Option<RefCell<ChaCha8Rng>>,
 }
 
 /// Steps of work between two checks of the interrupt: well below a millisecond.
@@ -303,7 +306,26 @@ impl<'a> Context<'a> {
             ahead_bytes,
             steps,
             registers: Registers::default(),
+            seeded: None,
         }
+    }
+
+    /// Makes [`Context::draw`] and [`Context::draw_unit`] repeat the numbers of a seed. Ids of new vertices stay random.
+    pub(crate) fn seed(&mut self, seed: u64) {
+        self.seeded = Some(RefCell::new(ChaCha8Rng::seed_from_u64(seed)));
+    }
+
+    /// Returns 64 random bits for a function or a sample.
+    pub(crate) fn draw(&self) -> u64 {
+        match &self.seeded {
+            Some(numbers) => numbers.borrow_mut().next_u64(),
+            None => self.entropy.random_u64(),
+        }
+    }
+
+    /// Returns a random number for a function, uniform in [0, 1).
+    pub(crate) fn draw_unit(&self) -> f64 {
+        unit(self.draw())
     }
 
     /// Replaces the charge for the answers that the view read ahead. If there is no room for them, the view drops them:
@@ -363,7 +385,7 @@ mod tests {
             assert_eq!(&id[14..15], "4", "{id}");
             assert!(matches!(&id[19..20], "8" | "9" | "a" | "b"), "{id}");
         }
-        assert!(Fixed(u64::MAX).random_unit() < 1.0);
+        assert!(unit(u64::MAX) < 1.0);
     }
 
     #[test]

@@ -48,6 +48,9 @@ impl<'p, 'a> Execution<'p, 'a> {
     /// [`Error::Plan`] if the plan holds an operator that must be lowered before it can run.
     pub fn new(plan: &'p Plan, mut ctx: Context<'a>) -> Result<Self> {
         ctx.ahead = ctx.view.is_far().then(|| ReadAhead::of(plan));
+        if let Some(seed) = plan.seed {
+            ctx.seed(seed);
+        }
         let mut root = build(&plan.root, ctx.profile.is_some())?;
         let batch = Batch::unbound(1, plan.slots as usize);
         root.feed(&ctx, Feed::new(batch, 1));

@@ -190,7 +190,8 @@ impl Writer {
                         self.options.take(key.as_text().map_or("", Str::as_str), value)?;
                     }
                 }
-                Argument::Strategy(name, _) | Argument::Class(name) => names.push(name),
+                Argument::Strategy(name, entries) => names.push((name, entries.as_slice())),
+                Argument::Class(name) => names.push((name, &[])),
                 other => return Err(ScriptError::Unsupported(format!("{name}({})", other.describe()))),
             }
         }
@@ -200,7 +201,28 @@ impl Writer {
         self.push(".");
         self.push(name);
         self.push("(");
-        self.separated(&names, |writer, _, name| writer.word(name))?;
+        self.separated(&names, |writer, _, (name, settings)| writer.strategy(name, settings))?;
+        self.push(")");
+        Ok(())
+    }
+
+    /// Writes a strategy with its settings. Drivers also send those that have no value, and the strategy's class.
+    fn strategy(&mut self, name: &str, settings: &[(Argument, Argument)]) -> Result<(), ScriptError> {
+        self.word(name)?;
+        let key = |key: &Argument| key.as_text().map_or("", Str::as_str).to_owned();
+        let given = |(name, value): &&(Argument, Argument)| {
+            key(name) != "strategy" && !matches!(value, Argument::Value(Value::Null))
+        };
+        let settings: Vec<_> = settings.iter().filter(given).collect();
+        if settings.is_empty() {
+            return Ok(());
+        }
+        self.push("(");
+        self.separated(&settings, |writer, _, (name, value)| {
+            writer.word(&key(name))?;
+            writer.push(":");
+            writer.literal(value)
+        })?;
         self.push(")");
         Ok(())
     }
@@ -542,6 +564,31 @@ mod tests {
                         .combine({'a'}).index().with(WithOptions.indexer,WithOptions.map)";
         assert_eq!(text, expected);
         assert!(parameters.is_empty());
+    }
+
+    #[test]
+    fn strategies_keep_their_settings() {
+        let inner = Bytecode { sources: vec![], steps: vec![step("hasLabel", vec![text("person")])] };
+        let settings = vec![
+            (text("vertices"), Argument::Bytecode(inner)),
+            (text("edges"), Argument::Value(Value::Null)),
+            (text("checkAdjacentVertices"), Argument::Value(Value::Bool(false))),
+            (text("strategy"), text("org.apache.tinkerpop.SubgraphStrategy")),
+        ];
+        let of = |settings| {
+            let strategies = vec![
+                Argument::Strategy("SubgraphStrategy".into(), settings),
+                Argument::Class("ReadOnlyStrategy".into()),
+            ];
+            let sources = vec![Instruction { name: "withStrategies".into(), arguments: strategies }];
+            Script::of(&Bytecode { sources, steps: vec![step("V", vec![])] })
+        };
+        let Ok(Script::Traversal { text: written, .. }) = of(settings) else { panic!("no traversal") };
+        let expected = "g.withStrategies(SubgraphStrategy(vertices:__.hasLabel('person'),\
+                        checkAdjacentVertices:false),ReadOnlyStrategy).V()";
+        assert_eq!(written, expected);
+        let hostile = vec![(text("a:1).drop("), text("x"))];
+        assert_eq!(of(hostile), Err(ScriptError::Name("a:1).drop(".into())));
     }
 
     #[test]

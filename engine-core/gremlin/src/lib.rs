@@ -17,9 +17,13 @@ mod fault;
 mod lexer;
 mod names;
 mod parser;
+mod report;
+mod version;
 
 pub use parser::{MAX_DEPTH, MAX_STEPS};
+pub use report::Report;
 pub use tidegraph_plan::FrontEndError;
+pub use version::{UnknownLanguage, UnknownVersion, Version};
 
 use tidegraph_plan::{Limits, Plan, Procedures};
 
@@ -42,21 +46,22 @@ use tidegraph_plan::{Limits, Plan, Procedures};
 /// # Ok::<(), tidegraph_gremlin::FrontEndError>(())
 /// ```
 pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
-    compile_within(text, Procedures::builtin(), &Limits::none())
+    compile_within(text, Version::default(), Procedures::builtin(), &Limits::none())
 }
 
-/// Translates a traversal of a client, within limits. It may call the services that a program added to the registry.
+/// Translates a traversal of a client as a version of Gremlin means it, within limits. It may call the services that a program added to the registry.
 ///
 /// # Errors
 /// As [`compile`], and [`FrontEndError::Stopped`] if a limit was reached.
 pub fn compile_within(
     text: &str,
+    version: Version,
     procedures: &Procedures,
     limits: &Limits<'_>,
 ) -> Result<Plan, FrontEndError> {
-    let statements = parser::parse(text, limits);
+    let statements = parser::parse(text, version, limits);
     statements
-        .and_then(|statements| compile::compile(&statements, procedures, limits))
+        .and_then(|statements| compile::compile(&statements, version, procedures, limits))
         .map_err(|e| e.locate(text))
 }
 
@@ -66,5 +71,5 @@ pub fn compile_within(
 /// [`FrontEndError::Syntax`] if the text does not parse, [`FrontEndError::Unsupported`] for the few constructs of the
 /// grammar that have no syntax tree, such as `g.tx()`.
 pub fn parse(text: &str) -> Result<Vec<ast::Request<'_>>, FrontEndError> {
-    parser::parse(text, &Limits::none()).map_err(|e| e.locate(text))
+    parser::parse(text, Version::default(), &Limits::none()).map_err(|e| e.locate(text))
 }

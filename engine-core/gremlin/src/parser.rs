@@ -4,6 +4,7 @@
 //! ([`MAX_DEPTH`]) and the number of steps ([`MAX_STEPS`]), because trees and plans are walked by recursion: no text
 //! may exhaust the stack.
 
+use crate::Version;
 use crate::ast::{
     Arg, ArgKind, Constant, Predicate, PredicateName, Request, SourceCall, Step, StepName, Terminal,
 };
@@ -24,10 +25,10 @@ const MAX_RANGE: i64 = 10_000;
 type Result<T> = std::result::Result<T, Fault>;
 
 /// Parses a text: one statement or several, with semicolons between them or without.
-pub(crate) fn parse<'t>(text: &'t str, limits: &Limits<'_>) -> Result<Vec<Request<'t>>> {
+pub(crate) fn parse<'t>(text: &'t str, version: Version, limits: &Limits<'_>) -> Result<Vec<Request<'t>>> {
     let mut lexer = Lexer::new(text);
     let token = lexer.next()?;
-    let mut parser = Parser { lexer, token, ahead: None, depth: 0, steps: 0, limits };
+    let mut parser = Parser { lexer, token, ahead: None, depth: 0, steps: 0, version, limits };
     let mut statements = vec![parser.request()?];
     while parser.next_statement()? {
         statements.push(parser.request()?);
@@ -41,6 +42,7 @@ struct Parser<'t, 'l> {
     ahead: Option<Token<'t>>,
     depth: usize,
     steps: usize,
+    version: Version,
     limits: &'l Limits<'l>,
 }
 
@@ -355,15 +357,16 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    /// A key of a map, or the first item of a list. A name before a colon is a string, unless it is a token such as
-    /// `id`.
+    /// A key of a map, or the first item of a list. A name before a colon is a string, in 3.7 unless it is a
+    /// token such as `id`.
     fn map_key(&mut self) -> Result<Arg<'t>> {
         let at = self.token.at;
         if let TokenKind::Name(name) = self.token.kind
             && *self.peek()? == TokenKind::Sign(':')
         {
             self.advance()?;
-            let kind = match Constant::of(name).filter(|constant| constant.properties().map_key) {
+            let constant = Constant::of(name).filter(|constant| constant.properties().map_key);
+            let kind = match constant.filter(|_| self.version.bare_keys_are_constants()) {
                 Some(constant) => ArgKind::Constant(constant),
                 None => ArgKind::Text(Str::from(name)),
             };

@@ -210,3 +210,26 @@ golden!(
         r#"g.inject("2020-01-01").asDate().dateAdd(day,1).dateDiff(datetime("2020-01-01"))"#,
     ]
 );
+
+golden!(
+    side_effects,
+    [
+        r#"g.V().aggregate("x").by("age").out().where(without("x"))"#,
+        r#"g.V("1").repeat(out().where(without("x")).aggregate("x")).times(2).cap("x")"#,
+        r#"g.V().groupCount("x").by("age").cap("x")"#,
+        r#"g.V().store("x").limit(1).cap("x")"#,
+        r#"g.V().group("x").by("a").by(out().count()).cap("x")"#,
+        r#"g.V("1").out().tree().by("a")"#,
+        r#"g.V("1").outE().subgraph("x").cap("x")"#,
+    ]
+);
+
+golden!(
+    patterns,
+    [
+        r#"g.V().match(__.as("a").out("x").as("b"),__.as("b").in("y").as("c"),__.where("a",neq("c"))).select("c")"#,
+        r#"g.V().match(__.as("a").out().as("b"),__.or(__.as("b").has("k"),__.as("a").has("k")))"#,
+        r#"g.V().branch(values("k")).option(1,out()).option(none,in())"#,
+        r#"g.V("1").shortestPath().with("~tinkerpop.shortestPath.target",__.hasLabel("a"))"#,
+    ]
+);

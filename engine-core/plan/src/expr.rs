@@ -218,6 +218,10 @@ pub enum Function {
     /// Args path, label or null, label or null: the part of a path from the last object with the first label to the last one with
     /// the second label (Gremlin `from` and `to` of a path). A label that the path does not have is an error.
     PathPart,
+    /// Args list of paths: their tree (Gremlin `tree`).
+    MakeTree,
+    /// Args list of edges: the graph of these edges and their ends (Gremlin `subgraph`).
+    MakeGraph,
     /// Makes an openCypher path. Args alternate between a vertex and an edge, or a list of edges of a variable length
     /// pattern, whose inner vertices are derived.
     MakePath,
@@ -253,9 +257,9 @@ pub enum Function {
     /// The ids in a value, for a look-up: a string itself, or the distinct strings of a list or set. Null for other
     /// values.
     IdTexts,
-    /// Args list or map, low, high (-1: no end).
+    /// Args list or map, low, high (-1: no end), and whether one item of a list stays a list (false if absent).
     RangeLocal,
-    /// Args list or map, n.
+    /// Args list or map, n, and the last argument of `RangeLocal`.
     TailLocal,
     /// Args list (or map, by values), bool descending.
     OrderLocal,
@@ -416,7 +420,7 @@ pub enum Function {
     AsDate,
     /// Gremlin `dateAdd()`: args point in time, integer.
     DateAdd(DateUnit),
-    /// Gremlin `dateDiff()`: the whole seconds from the second point in time to the first one. Null is 1970.
+    /// Gremlin `dateDiff()`: the milliseconds from the second point in time to the first one. Null is 1970.
     DateDiff,
     /// A number as an operand of Gremlin `math()`: a double.
     MathOperand,
@@ -528,6 +532,8 @@ pub enum AggregateKind {
     Count,
     /// The sum; integers stay integers. Without input 0 in openCypher; see `AggregateItem::empty_is_unbound`.
     Sum,
+    /// The sum; integers keep the widest of their types as far as it holds the sum. Of nulls alone it is null.
+    SumOfTypes,
     /// The mean, a double.
     Average,
     /// The mean of values that were added before: args their sum, their number.

@@ -76,6 +76,8 @@ pub struct Plan {
     pub columns: Vec<Column>,
     /// The time limit that the text sets for itself, if it does.
     pub timeout: Option<Duration>,
+    /// Seed of the random numbers of its functions and samples, if the text says so.
+    pub seed: Option<u64>,
 }
 
 /// A column of the answer.
@@ -645,7 +647,18 @@ pub enum Op {
     /// value removes the key.
     SetProperties { input: Box<Op>, element: Expr, properties: Vec<PropertyAssignment> },
     /// Writes all entries of a map, or all properties of another element. `replace`: removes all other keys.
-    SetPropertyMap { input: Box<Op>, element: Expr, map: Expr, replace: bool },
+    SetPropertyMap {
+        /// The input.
+        input: Box<Op>,
+        /// The element.
+        element: Expr,
+        /// The map, or the other element.
+        map: Expr,
+        /// Whether all other keys are removed.
+        replace: bool,
+        /// The cardinality of the entries of a map, if the element is a vertex. Properties of another element keep theirs.
+        cardinality: Cardinality,
+    },
     /// Adds or removes labels of a vertex.
     /// Each label is a string; a list stands for all its items.
     SetLabels { input: Box<Op>, element: Expr, add: Vec<Expr>, remove: Vec<Expr> },

@@ -65,7 +65,7 @@ pub enum GremlinType {
     Duration,
     Edge,
     Float,
-    /// No value has it.
+    /// A graph of `subgraph()`.
     Graph,
     Int,
     List,
@@ -80,7 +80,7 @@ pub enum GremlinType {
     Set,
     Short,
     String,
-    /// No value has it.
+    /// A tree of `tree()`, which is a map too.
     Tree,
     /// No value has it: ids are strings.
     Uuid,

@@ -44,4 +44,4 @@ pub use mutation::{
 pub use point::Point;
 pub use smol_str::SmolStr as Str;
 pub use temporal::Temporal;
-pub use value::{Map, Path, Symbol, Value};
+pub use value::{Map, Path, Subgraph, Symbol, Value};

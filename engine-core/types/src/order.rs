@@ -145,6 +145,9 @@ fn rank(v: &Value) -> u8 {
         | Value::Double(_) => 18,
         Value::Null => 19,
         Value::Unbound => 20,
+        // Types of Gremlin only.
+        Value::Tree(_) => 21,
+        Value::Graph(_) => 22,
     }
 }
 
@@ -171,6 +174,8 @@ fn gremlin_rank(v: &Value) -> u8 {
         Value::List(_) => 11,
         Value::Map(_) => 12,
         Value::Entry(_) => 13,
+        Value::Tree(_) => 40,
+        Value::Graph(_) => 41,
         _ => 3,
     }
 }
@@ -208,7 +213,10 @@ fn total<const GREMLIN: bool>(a: &Value, b: &Value) -> Ordering {
         (Value::String(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
         (Value::Symbol(x), Value::String(y)) => x.as_str().cmp(y.as_str()),
         (Value::List(x), Value::List(y)) | (Value::Set(x), Value::Set(y)) => order_slices(x, y),
-        (Value::Map(x), Value::Map(y)) => {
+        (Value::Graph(x), Value::Graph(y)) => {
+            order_slices(&x.vertices, &y.vertices).then_with(|| order_slices(&x.edges, &y.edges))
+        }
+        (Value::Map(x), Value::Map(y)) | (Value::Tree(x), Value::Tree(y)) => {
             if std::sync::Arc::ptr_eq(x, y) {
                 return Ordering::Equal;
             }
@@ -285,7 +293,8 @@ impl Hash for Value {
             Value::Point(point) => point.hash(state),
             Value::Symbol(v) => v.hash(state),
             Value::List(items) | Value::Set(items) => items.hash(state),
-            Value::Map(map) => {
+            Value::Graph(graph) => graph.hash(state),
+            Value::Map(map) | Value::Tree(map) => {
                 // Order of insertion must not matter.
                 map.len().hash(state);
                 let mut sum = 0_u64;

@@ -81,6 +81,26 @@ pub enum Value {
     VertexData(Arc<VertexData>),
     /// An edge with its data, in answers.
     EdgeData(Arc<EdgeData>),
+    /// Gremlin's `tree()`: objects, each with the tree of what follows it.
+    Tree(Arc<Map>),
+    /// Gremlin's `subgraph()`.
+    Graph(Arc<Subgraph>),
+}
+
+/// Edges, and the vertices at their ends.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Subgraph {
+    /// The vertices, each once.
+    pub vertices: Vec<Value>,
+    /// The edges, each once.
+    pub edges: Vec<Value>,
+}
+
+impl Subgraph {
+    /// Returns all vertices and then all edges.
+    pub fn elements(&self) -> impl Iterator<Item = &Value> {
+        self.vertices.iter().chain(&self.edges)
+    }
 }
 
 /// Gremlin's enum constants that appear as map keys.
@@ -190,6 +210,8 @@ impl Value {
             Self::Property(_) => "property",
             Self::Entry(_) => "map entry",
             Self::Symbol(_) => "token",
+            Self::Tree(_) => "tree",
+            Self::Graph(_) => "graph",
         }
     }
 
@@ -329,7 +351,10 @@ impl Value {
             Self::List(items) | Self::Set(items) => {
                 24 + items.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum::<usize>()
             }
-            Self::Map(map) => {
+            Self::Graph(graph) => {
+                64 + graph.elements().map(|v| size_of::<Value>() + v.heap_bytes()).sum::<usize>()
+            }
+            Self::Map(map) | Self::Tree(map) => {
                 64 + map
                     .iter()
                     .map(|(k, v)| 2 * size_of::<Value>() + 16 + k.heap_bytes() + v.heap_bytes())

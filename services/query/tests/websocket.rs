@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 /// Time limit of every wait. It is generous, because other programs may keep the machine busy.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -76,10 +77,16 @@ impl Server {
     }
 
     async fn client(&self) -> Client {
+        self.client_of("").await
+    }
+
+    /// Returns a client that names its driver.
+    async fn client_of(&self, agent: &str) -> Client {
         let socket = TcpStream::connect(self.address).await.unwrap();
-        let url = format!("ws://{}/gremlin", self.address);
+        let mut request = format!("ws://{}/gremlin", self.address).into_client_request().unwrap();
+        request.headers_mut().insert("user-agent", agent.parse().unwrap());
         let (socket, _) =
-            timeout(PATIENCE, tokio_tungstenite::client_async(url, socket)).await.unwrap().unwrap();
+            timeout(PATIENCE, tokio_tungstenite::client_async(request, socket)).await.unwrap().unwrap();
         Client { socket }
     }
 
@@ -188,6 +195,37 @@ fn status(answer: &Json) -> (u64, String) {
 
 fn values(answer: &Json) -> Json {
     answer["result"]["data"]["@value"].clone()
+}
+
+#[tokio::test]
+async fn a_request_speaks_the_version_of_its_language_or_of_its_driver() {
+    let server = Server::start(WIDE, None).await;
+    let (older, newer) = ("NotAvailable Gremlin-Python.3.7.5 3.12 Linux", "x Gremlin-Java.3.8.1 17 Linux");
+    // A part of one item is the item in 3.7 and a list in 3.8.
+    let text = "g.inject([1,2]).limit(local,1)";
+    let cases = [
+        ("", None, "g:List"),
+        ("curl/8", Some("gremlin-lang"), "g:List"),
+        (older, None, "g:Int32"),
+        (older, Some("gremlin-groovy"), "g:Int32"),
+        (older, Some("gremlin-lang-3.8"), "g:List"),
+        (newer, None, "g:List"),
+        (newer, Some("gremlin-lang-3.7"), "g:Int32"),
+    ];
+    for (agent, language, expected) in cases {
+        let mut client = server.client_of(agent).await;
+        let more = language.map_or_else(|| json!({}), |language| json!({ "language": language }));
+        let answer = client.ask(&eval(text, more)).await;
+        assert_eq!(values(&answer)[0]["@type"], expected, "{agent:?} {language:?}: {answer}");
+        let asked = language.map_or_else(String::new, |language| format!("&language={language}"));
+        let head = format!("GET /gremlin?gremlin={text}{asked} HTTP/1.1\r\nuser-agent: {agent}");
+        let answer = server.http(&head).await;
+        let values = format!("\"data\":{{\"@type\":\"g:List\",\"@value\":[{{\"@type\":\"{expected}\"");
+        assert!(answer.contains(&values), "{agent:?} {language:?}: {answer}");
+    }
+    let mut client = server.client().await;
+    let unknown = client.ask(&eval(text, json!({ "language": "gremlin-lang-2.6" }))).await;
+    assert!(status(&unknown).1.contains("gremlin-lang-2.6"), "{unknown}");
 }
 
 #[tokio::test]

@@ -42,7 +42,9 @@ pub fn write_value(value: &Value, dialect: Dialect, output: &mut Vec<u8>) {
             }
         }
         Value::List(items) | Value::Set(items) => write_list(items, dialect, output),
-        Value::Map(map) => {
+        // No query of this protocol makes one.
+        Value::Graph(graph) => write_list(&graph.edges, dialect, output),
+        Value::Map(map) | Value::Tree(map) => {
             write_map_header(map.len(), output);
             for (key, value) in map.iter() {
                 write_key(key, output);

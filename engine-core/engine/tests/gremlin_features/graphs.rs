@@ -1,85 +1,28 @@
-//! The graphs that TinkerPop's scenarios name. The small ones are written out here as
-//! traversals; "grateful" is read from TinkerPop's file if it is available.
+//! The graphs that TinkerPop's scenarios name. The small ones are traversals in files; "grateful" is read from TinkerPop's file if it is available.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegraph_engine::{Database, Language, Parameters, Query};
+use tidegraph_engine::{Database, GremlinVersion, Language, Parameters, Query};
 use tidegraph_types::{Map, Value};
 
-const CLASSIC: &str = "g.addV().property(id, 1).property('name', 'marko').property('age', 29).as('1').
-  addV().property(id, 2).property('name', 'vadas').property('age', 27).as('2').
-  addV().property(id, 3).property('name', 'lop').property('lang', 'java').as('3').
-  addV().property(id, 4).property('name', 'josh').property('age', 32).as('4').
-  addV().property(id, 5).property('name', 'ripple').property('lang', 'java').as('5').
-  addV().property(id, 6).property('name', 'peter').property('age', 35).as('6').
-  addE('knows').from('1').to('2').property(id, 7).property('weight', 0.5F).
-  addE('knows').from('1').to('4').property(id, 8).property('weight', 1.0F).
-  addE('created').from('1').to('3').property(id, 9).property('weight', 0.4F).
-  addE('created').from('4').to('5').property(id, 10).property('weight', 1.0F).
-  addE('created').from('4').to('3').property(id, 11).property('weight', 0.4F).
-  addE('created').from('6').to('3').property(id, 12).property('weight', 0.2F)";
-
-const MODERN: &str = "g.addV('person').property(id, 1).property('name', 'marko').property('age', 29).as('1').
-  addV('person').property(id, 2).property('name', 'vadas').property('age', 27).as('2').
-  addV('software').property(id, 3).property('name', 'lop').property('lang', 'java').as('3').
-  addV('person').property(id, 4).property('name', 'josh').property('age', 32).as('4').
-  addV('software').property(id, 5).property('name', 'ripple').property('lang', 'java').as('5').
-  addV('person').property(id, 6).property('name', 'peter').property('age', 35).as('6').
-  addE('knows').from('1').to('2').property(id, 7).property('weight', 0.5D).
-  addE('knows').from('1').to('4').property(id, 8).property('weight', 1.0D).
-  addE('created').from('1').to('3').property(id, 9).property('weight', 0.4D).
-  addE('created').from('4').to('5').property(id, 10).property('weight', 1.0D).
-  addE('created').from('4').to('3').property(id, 11).property('weight', 0.4D).
-  addE('created').from('6').to('3').property(id, 12).property('weight', 0.2D)";
-
-const CREW: &str = "g.addV('person').property(id, 1).property('name', 'marko').
-    property(list, 'location', 'san diego', 'startTime', 1997, 'endTime', 2001).
-    property(list, 'location', 'santa cruz', 'startTime', 2001, 'endTime', 2004).
-    property(list, 'location', 'brussels', 'startTime', 2004, 'endTime', 2005).
-    property(list, 'location', 'santa fe', 'startTime', 2005).as('1').
-  addV('person').property(id, 7).property('name', 'stephen').
-    property(list, 'location', 'centreville', 'startTime', 1990, 'endTime', 2000).
-    property(list, 'location', 'dulles', 'startTime', 2000, 'endTime', 2006).
-    property(list, 'location', 'purcellville', 'startTime', 2006).as('7').
-  addV('person').property(id, 8).property('name', 'matthias').
-    property(list, 'location', 'bremen', 'startTime', 2004, 'endTime', 2007).
-    property(list, 'location', 'baltimore', 'startTime', 2007, 'endTime', 2011).
-    property(list, 'location', 'oakland', 'startTime', 2011, 'endTime', 2014).
-    property(list, 'location', 'seattle', 'startTime', 2014).as('8').
-  addV('person').property(id, 9).property('name', 'daniel').
-    property(list, 'location', 'spremberg', 'startTime', 1982, 'endTime', 2005).
-    property(list, 'location', 'kaiserslautern', 'startTime', 2005, 'endTime', 2009).
-    property(list, 'location', 'aachen', 'startTime', 2009).as('9').
-  addV('software').property(id, 10).property('name', 'gremlin').as('10').
-  addV('software').property(id, 11).property('name', 'tinkergraph').as('11').
-  addE('develops').from('1').to('10').property(id, 13).property('since', 2009).
-  addE('develops').from('1').to('11').property(id, 14).property('since', 2010).
-  addE('uses').from('1').to('10').property(id, 15).property('skill', 4).
-  addE('uses').from('1').to('11').property(id, 16).property('skill', 5).
-  addE('develops').from('7').to('10').property(id, 17).property('since', 2010).
-  addE('develops').from('7').to('11').property(id, 18).property('since', 2011).
-  addE('uses').from('7').to('10').property(id, 19).property('skill', 5).
-  addE('uses').from('7').to('11').property(id, 20).property('skill', 4).
-  addE('develops').from('8').to('10').property(id, 21).property('since', 2012).
-  addE('uses').from('8').to('10').property(id, 22).property('skill', 3).
-  addE('uses').from('8').to('11').property(id, 23).property('skill', 3).
-  addE('uses').from('9').to('10').property(id, 24).property('skill', 5).
-  addE('uses').from('9').to('11').property(id, 25).property('skill', 3).
-  addE('traverses').from('10').to('11').property(id, 26)";
-
-const SINK: &str = "g.addV('message').property(id, 1000).property('name', 'a').as('a').
-  addV('message').property(id, 1001).property('name', 'b').as('b').
-  addV('loops').property(id, 2000).property('name', 'loop').as('loop').
-  addE('link').from('a').to('b').property(id, 1002).
-  addE('self').from('loop').to('loop').property(id, 2001)";
+const CLASSIC: &str = include_str!("graphs/classic.gremlin");
+const MODERN: &str = include_str!("graphs/modern.gremlin");
+const CREW: &str = include_str!("graphs/crew.gremlin");
+const SINK: &str = include_str!("graphs/sink.gremlin");
 
 /// The graphs that scenarios only read. Each is built once.
-#[derive(Default)]
 pub struct Graphs {
+    /// The version of Gremlin that the scenarios speak; `None`: the default.
+    pub version: Option<GremlinVersion>,
     made: BTreeMap<String, Arc<Database>>,
 }
 
 impl Graphs {
+    /// Graphs for scenarios of a version.
+    pub fn of(version: Option<GremlinVersion>) -> Self {
+        Self { version, made: BTreeMap::new() }
+    }
+
     /// Returns a graph by the name that scenarios use, or `None` if its data is not available.
     pub fn get(&mut self, name: &str) -> Option<Arc<Database>> {
         if name == "empty" {

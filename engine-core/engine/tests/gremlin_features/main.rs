@@ -1,12 +1,13 @@
 //! Gherkin scenarios about Gremlin, run through the whole engine in one process.
 //!
 //! There are two sources: the project's own scenarios (`tests/scenarios/gremlin`), in
-//! which every step must be supported, and TinkerPop's features, if `GREMLIN_FEATURES`
-//! names a directory with them (the unpacked `gremlin-test` jar). If `GREMLIN_GRATEFUL`
-//! names `grateful-dead-v1.json` of the same jar, the scenarios on that graph run too.
+//! which every step must be supported, and TinkerPop's features, if `GREMLIN_FEATURES` and `GREMLIN_3_8_FEATURES`
+//! name directories with them (the unpacked `gremlin-test` jars of 3.7 and 3.8). If `GREMLIN_GRATEFUL`
+//! names `grateful-dead-v1.json` of such a jar, the scenarios on that graph run too.
 //!
 //! The engine may refuse one of TinkerPop's scenarios as not supported yet. Any other failure must be
-//! listed in `expected_failures.txt` with its reason. A listed scenario that passes fails the test as well.
+//! listed in `expected_failures.txt` or `expected_failures_3_8.txt` with its reason. A listed scenario that passes
+//! fails the test as well.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -20,7 +21,7 @@ use scenario::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tidegraph_engine::{Database, Options};
+use tidegraph_engine::{Database, GremlinVersion, Options};
 
 /// Folder of our own scenarios. Tests run in the folder of their package, wherever it was when they were built.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
@@ -46,12 +47,12 @@ fn features(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Runs every scenario below a directory. Returns the name (file and title) and the outcome of each.
-fn run(directory: &Path) -> Vec<(String, Outcome)> {
+fn run(directory: &Path, version: Option<GremlinVersion>) -> Vec<(String, Outcome)> {
     let mut files = vec![];
     features(directory, &mut files);
     assert!(!files.is_empty(), "no feature files in {}", directory.display());
     let only = std::env::var("GREMLIN_SCENARIO").unwrap_or_default();
-    let mut graphs = Graphs::default();
+    let mut graphs = Graphs::of(version);
     let mut outcomes = vec![];
     for file in files {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -72,7 +73,7 @@ fn run(directory: &Path) -> Vec<(String, Outcome)> {
 fn own_scenarios_hold() {
     let directory = Path::new(crate::SCENARIOS).join("gremlin");
     let mut wrong = vec![];
-    for (name, outcome) in run(&directory) {
+    for (name, outcome) in run(&directory, None) {
         match outcome {
             Outcome::Passed => {}
             Outcome::Unsupported(what) => wrong.push(format!("{name}\n    not supported: {what}")),
@@ -84,9 +85,8 @@ fn own_scenarios_hold() {
 }
 
 /// Reads the reviewed list, which has a line `name | reason` for each scenario that is known to fail.
-fn expected_failures() -> BTreeMap<&'static str, &'static str> {
-    include_str!("expected_failures.txt")
-        .lines()
+fn expected_failures(list: &'static str) -> BTreeMap<&'static str, &'static str> {
+    list.lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(|line| line.split_once(" | ").unwrap_or_else(|| panic!("no reason given: {line}")))
         .collect()
@@ -94,14 +94,24 @@ fn expected_failures() -> BTreeMap<&'static str, &'static str> {
 
 #[test]
 fn tinkerpop_scenarios_hold() {
-    let mut expected = expected_failures();
+    scenarios_hold("GREMLIN_FEATURES", GremlinVersion::V3_7, include_str!("expected_failures.txt"));
+}
+
+#[test]
+fn tinkerpop_3_8_scenarios_hold() {
+    scenarios_hold("GREMLIN_3_8_FEATURES", GremlinVersion::V3_8, include_str!("expected_failures_3_8.txt"));
+}
+
+/// Runs the scenarios of a version in the directory that a variable names.
+fn scenarios_hold(variable: &str, version: GremlinVersion, list: &'static str) {
+    let mut expected = expected_failures(list);
     assert!(expected.values().all(|reason| !reason.trim().is_empty()), "a listed failure lacks its reason");
     // TinkerPop's features are not part of this repository.
-    let Ok(directory) = std::env::var("GREMLIN_FEATURES") else { return };
+    let Ok(directory) = std::env::var(variable) else { return };
     let (mut passed, mut listed, mut wrong) = (0, 0, vec![]);
     let (mut unsupported, mut left_out) = (BTreeMap::<String, u32>::new(), BTreeMap::<String, u32>::new());
     let mut seen = BTreeSet::new();
-    for (name, outcome) in run(Path::new(&directory)) {
+    for (name, outcome) in run(Path::new(&directory), Some(version)) {
         assert!(seen.insert(name.clone()), "two scenarios are named {name}");
         let known = expected.remove(name.as_str());
         match (outcome, known) {

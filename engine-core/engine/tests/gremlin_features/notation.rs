@@ -101,6 +101,27 @@ pub fn value(text: &str, graph: &Database) -> Result<Value> {
     Ok(Value::from(text))
 }
 
+/// Parses a tree: each line has an object behind `|--`, indented by three spaces for each object before it.
+pub fn tree(text: &str, graph: &Database) -> Result<Value> {
+    let lines: Vec<(usize, &str)> = text
+        .lines()
+        .filter_map(|line| line.split_once("|--"))
+        .map(|(indent, rest)| (indent.len(), rest.trim()))
+        .collect();
+    branches(&lines, graph)
+}
+
+fn branches(lines: &[(usize, &str)], graph: &Database) -> Result<Value> {
+    let mut map = Map::new();
+    let mut rest = lines;
+    while let Some(((indent, object), after)) = rest.split_first() {
+        let below = after.iter().take_while(|(other, _)| other > indent).count();
+        map.insert(value(object, graph)?, branches(&after[..below], graph)?);
+        rest = &after[below..];
+    }
+    Ok(Value::Tree(Arc::new(map)))
+}
+
 fn number(digits: &str, kind: &str) -> Option<Value> {
     Some(match kind {
         "b" => Value::Byte(digits.parse().ok()?),
@@ -229,7 +250,7 @@ pub fn same(expected: &Value, actual: &Value) -> bool {
         (Value::List(a), Value::List(b)) => ordered(a, b),
         (Value::Path(a), Value::Path(b)) => ordered(&a.objects, &b.objects),
         (Value::Set(a), Value::Set(b)) => same_bag(a, b),
-        (Value::Map(a), Value::Map(b)) => {
+        (Value::Map(a), Value::Map(b)) | (Value::Tree(a), Value::Tree(b)) => {
             a.len() == b.len()
                 && a.iter().all(|(key, value)| b.iter().any(|(k, v)| same(key, k) && same(value, v)))
         }
@@ -260,6 +281,10 @@ pub fn show(value: &Value) -> String {
         Value::Map(map) => {
             let entries: Vec<_> = map.iter().map(|(k, v)| format!("{}: {}", show(k), show(v))).collect();
             format!("m[{}]", entries.join(", "))
+        }
+        Value::Tree(map) => {
+            let entries: Vec<_> = map.iter().map(|(k, v)| format!("{}: {}", show(k), show(v))).collect();
+            format!("tree[{}]", entries.join(", "))
         }
         Value::Entry(entry) => format!("{}={}", show(&entry.0), show(&entry.1)),
         Value::VertexData(data) => format!("v[{}]", data.id),

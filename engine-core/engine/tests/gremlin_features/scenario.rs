@@ -1,12 +1,12 @@
 //! Runs one scenario: builds its graph and parameters, runs its traversal, and checks the result.
 
 use super::graphs::Graphs;
-use super::notation::{literal, same, same_bag, show, value};
+use super::notation::{literal, same, same_bag, show, tree, value};
 use gherkin::{Scenario, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_engine::{Database, Error, Language, Parameters, Query};
+use tidegraph_engine::{Database, Error, GremlinVersion, Language, Parameters, Query};
 use tidegraph_types::{ErrorCode, Value};
 
 /// The outcome of a scenario.
@@ -27,11 +27,14 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// State that the steps of a scenario have set so far.
 #[derive(Default)]
 struct World {
+    version: Option<GremlinVersion>,
     graph: Option<Arc<Database>>,
     /// Values contain vertices and edges as they were when the parameter was defined.
     parameters: Vec<(String, Result<Value, String>)>,
     /// Parameters that stand for a predicate, as text.
     predicates: Vec<(String, String)>,
+    /// Calls on `g` that the traversal gets.
+    side_effects: String,
     traversal: String,
     result: Vec<Value>,
     error: Option<Error>,
@@ -39,7 +42,8 @@ struct World {
 
 /// Runs a scenario. A panic counts as a failure of this scenario only.
 pub fn run(scenario: &Scenario, graphs: &mut Graphs) -> Outcome {
-    let mut world = World::default();
+    let older = scenario.tags.iter().any(|tag| tag == "gremlin-3.7").then_some(GremlinVersion::V3_7);
+    let mut world = World { version: graphs.version.or(older), ..World::default() };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         scenario.steps.iter().try_for_each(|step| world.step(step, graphs)).err()
     }));
@@ -84,6 +88,17 @@ impl World {
                 Err(Ok(error)) => return Err(Outcome::Failed(format!("initializer: {error}\n{text}"))),
                 Err(Err(outcome)) => return Err(outcome),
             }
+        } else if let Some(rest) = text.strip_prefix("using the side effect ") {
+            let key = rest.split(' ').next().unwrap_or_default();
+            let value = value(&quoted(rest), self.graph()?).map_err(Outcome::LeftOut)?;
+            let written = literal(&value);
+            // What cannot be written is bound.
+            let name = format!("side_effect_{key}");
+            self.side_effects +=
+                &format!(".withSideEffect(\"{key}\", {})", written.as_ref().unwrap_or(&name));
+            if written.is_none() {
+                self.parameters.push((name, Ok(value)));
+            }
         } else if let Some(rest) = text.strip_prefix("using the parameter ") {
             let name = rest.split(' ').next().unwrap_or_default();
             let value = value(&quoted(rest), self.graph()?);
@@ -100,7 +115,8 @@ impl World {
                 None => self.parameters.push((name.to_owned(), value)),
             }
         } else if text == "the traversal of" {
-            self.traversal = step.docstring.clone().unwrap_or_default();
+            let text = step.docstring.clone().unwrap_or_default();
+            self.traversal = text.replacen('g', &format!("g{}", self.side_effects), 1);
         } else if text == "iterated to list" || text == "iterated next" {
             self.iterate(text == "iterated next")?;
         } else {
@@ -173,7 +189,11 @@ impl World {
     }
 
     fn query(&self, graph: &Database, text: &str, parameters: &Parameters) -> Result<Vec<Value>, Error> {
-        let query = Query { timeout: Some(TIMEOUT), ..Query::new(Language::Gremlin, text, parameters) };
+        let query = Query {
+            timeout: Some(TIMEOUT),
+            gremlin_version: self.version,
+            ..Query::new(Language::Gremlin, text, parameters)
+        };
         Ok(graph.query(&query)?.rows.into_iter().flatten().collect())
     }
 
@@ -239,6 +259,21 @@ impl World {
             "the result should be of" => {
                 let expected = self.expected(step)?;
                 let holds = self.result.iter().all(|value| expected.iter().any(|e| same(e, value)));
+                self.holds(holds, &expected)
+            }
+            "the result should be a tree with a structure of" => {
+                let structure = step.docstring.as_deref().unwrap_or_default();
+                let expected = vec![tree(structure, self.graph()?).map_err(Outcome::Failed)?];
+                self.holds(same_bag(&expected, &self.result), &expected)
+            }
+            "the result should be a subgraph with the following" => {
+                let expected = self.expected(step)?;
+                let head = step.table.iter().flat_map(|table| &table.rows).next().and_then(|row| row.first());
+                let holds = match (self.result.as_slice(), head.map(|cell| cell.trim())) {
+                    ([Value::Graph(graph)], Some("edges")) => same_bag(&expected, &graph.edges),
+                    ([Value::Graph(graph)], Some("vertices")) => same_bag(&expected, &graph.vertices),
+                    _ => false,
+                };
                 self.holds(holds, &expected)
             }
             _ if text.starts_with("nothing should happen because") => Ok(()),

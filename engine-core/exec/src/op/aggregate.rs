@@ -231,7 +231,10 @@ impl<'p> Aggregate<'p> {
     }
 
     fn accumulators(&self) -> Accumulators {
-        let new = |item: &AggregateItem| Accumulator::new(item.kind, item.distinct).weighted(item.weighted);
+        let new = |item: &AggregateItem| {
+            let new = Accumulator::new(item.kind, item.distinct).weighted(item.weighted);
+            new.null_of_nulls(item.empty_is_unbound)
+        };
         self.items.iter().map(new).collect()
     }
 

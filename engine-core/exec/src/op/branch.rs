@@ -28,6 +28,27 @@ impl Merged {
         Ok(())
     }
 
+    /// Reads a branch that got only some outer rows. An aggregate also yields rows for the others, which are dropped.
+    fn read_of(
+        &mut self,
+        branch: &mut Subplan<'_>,
+        outer: &[u32],
+        ctx: &Context<'_>,
+        mut seen: impl FnMut(u32),
+    ) -> Result<()> {
+        while let Some(mut batch) = branch.next(ctx, BATCH_ROWS)? {
+            ctx.check()?;
+            let is_of = |row: &u32| outer.binary_search(&batch.origin_of(*row as usize)).is_ok();
+            let kept: Vec<u32> = (0..batch.len as u32).filter(is_of).collect();
+            if kept.len() < batch.len {
+                batch = batch.gather(&kept);
+            }
+            (0..batch.len).for_each(|row| seen(batch.origin_of(row)));
+            self.buffer.push(batch, ctx)?;
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, outer: Batch, ctx: &Context<'_>) -> Result<()> {
         let all = self.buffer.take(ctx);
         let mut rows: Vec<u32> = (0..all.len as u32).collect();
@@ -150,7 +171,7 @@ impl Operator for Coalesce<'_> {
                     break;
                 }
                 branch.start_rows(&outer, &left, ctx);
-                self.merged.read(branch, ctx, |origin| seen[origin as usize] = true)?;
+                self.merged.read_of(branch, &left, ctx, |origin| seen[origin as usize] = true)?;
                 left.retain(|row| !seen[*row as usize]);
             }
             self.merged.finish(outer, ctx)?;
@@ -210,12 +231,12 @@ impl Operator for Choose<'_> {
                 if !chosen.is_empty() {
                     left.retain(|row| chosen.binary_search(row).is_err());
                     branch.start_rows(&outer, &chosen, ctx);
-                    self.merged.read(branch, ctx, |_| {})?;
+                    self.merged.read_of(branch, &chosen, ctx, |_| {})?;
                 }
             }
             if let Some(otherwise) = self.otherwise.as_mut().filter(|_| !left.is_empty()) {
                 otherwise.start_rows(&outer, &left, ctx);
-                self.merged.read(otherwise, ctx, |_| {})?;
+                self.merged.read_of(otherwise, &left, ctx, |_| {})?;
             }
             self.merged.finish(outer, ctx)?;
         }

@@ -18,7 +18,9 @@ pub(super) struct Collect<'p> {
 #[derive(Default)]
 struct Eager {
     queue: Queue,
+    /// The values of the rows, and the keys of those that go into groups.
     values: Vec<Value>,
+    keys: Vec<Value>,
     charged: usize,
     drained: bool,
 }
@@ -33,18 +35,33 @@ impl<'p> Collect<'p> {
         let Some(eager) = &mut self.eager else { return Ok(()) };
         while let Some(batch) = self.input.next(ctx, Want::ALL)? {
             ctx.check()?;
-            for value in values(value_of(self.what), &batch, ctx)? {
-                let bytes = crate::value::size_of_value(&value);
-                ctx.memory.charge(bytes)?;
+            let mut charge = |value: &Value| {
+                let bytes = crate::value::size_of_value(value);
                 eager.charged += bytes;
-                eager.values.push(value);
+                ctx.memory.charge(bytes)
+            };
+            if let Collected::Group { key, value } = self.what {
+                for (key, value) in pairs(key, value, &batch, ctx)? {
+                    charge(&key)?;
+                    charge(&value)?;
+                    eager.keys.push(key);
+                    eager.values.push(value);
+                }
+            } else {
+                for value in values(value_of(self.what), &batch, ctx)? {
+                    charge(&value)?;
+                    eager.values.push(value);
+                }
             }
             eager.queue.push(batch, ctx)?;
         }
         eager.drained = true;
         // The register charges them again.
         ctx.memory.release(std::mem::take(&mut eager.charged));
-        let values = std::mem::take(&mut eager.values);
+        let (keys, values) = (std::mem::take(&mut eager.keys), std::mem::take(&mut eager.values));
+        if matches!(self.what, Collected::Group { .. }) {
+            return group(self.register, keys.into_iter().zip(values), ctx);
+        }
         change(self.register, self.what, values, ctx)
     }
 }
@@ -89,18 +106,25 @@ fn change(register: Register, what: &Collected, values: Vec<Value>, ctx: &Contex
     }
 }
 
-/// Adds the values of rows to the lists of their keys.
-fn group(register: Register, key: &Expr, value: &Expr, batch: &Batch, ctx: &Context<'_>) -> Result<()> {
+/// Computes the keys and values of the rows of a batch, without those whose key is unbound.
+fn pairs(key: &Expr, value: &Expr, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<(Value, Value)>> {
     let columns = compute::columns([key, value], batch, ctx)?;
-    let [keys, values] = &columns[..] else { return Ok(()) };
-    for row in 0..batch.len {
+    ctx.spend(batch.len)?;
+    let [keys, values] = &columns[..] else { return Ok(vec![]) };
+    let pairs = (0..batch.len).map(|row| (keys.get(row), values.get(row)));
+    Ok(pairs.filter(|(key, _)| !matches!(key, Value::Unbound)).collect())
+}
+
+/// Adds values to the lists of their keys.
+fn group(
+    register: Register,
+    pairs: impl IntoIterator<Item = (Value, Value)>,
+    ctx: &Context<'_>,
+) -> Result<()> {
+    pairs.into_iter().try_for_each(|(key, value)| {
         ctx.spend(1)?;
-        let key = keys.get(row);
-        if !matches!(key, Value::Unbound) {
-            ctx.registers.group(register, key, values.get(row), ctx)?;
-        }
-    }
-    Ok(())
+        ctx.registers.group(register, key, value, ctx)
+    })
 }
 
 impl Operator for Collect<'_> {
@@ -113,7 +137,9 @@ impl Operator for Collect<'_> {
         }
         let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
         match self.what {
-            Collected::Group { key, value } => group(self.register, key, value, &batch, ctx)?,
+            Collected::Group { key, value } => {
+                group(self.register, pairs(key, value, &batch, ctx)?, ctx)?;
+            }
             what => {
                 let mut values = values(value_of(what), &batch, ctx)?;
                 if matches!(what, Collected::Replace(_)) {
@@ -130,6 +156,7 @@ impl Operator for Collect<'_> {
         if let Some(eager) = &mut self.eager {
             eager.queue.clear(ctx);
             eager.values.clear();
+            eager.keys.clear();
             ctx.memory.release(std::mem::take(&mut eager.charged));
             eager.drained = false;
         }

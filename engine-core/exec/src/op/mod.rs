@@ -341,8 +341,9 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::SetProperties { input, element, properties } => {
             Box::new(write_properties::SetProperties::new(build(input, measured)?, element, properties))
         }
-        Op::SetPropertyMap { input, element, map, replace } => {
-            Box::new(write_properties::SetPropertyMap::new(build(input, measured)?, element, map, *replace))
+        Op::SetPropertyMap { input, element, map, replace, cardinality } => {
+            let input = build(input, measured)?;
+            Box::new(write_properties::SetPropertyMap::new(input, element, map, *replace, *cardinality))
         }
         Op::SetLabels { input, element, add, remove } => {
             Box::new(write_properties::SetLabels::new(build(input, measured)?, element, add, remove))

@@ -54,7 +54,7 @@ impl<'p> SampledScan<'p> {
             if !self.source.unchecked.is_empty() {
                 return Ok(None);
             }
-            let mut sample = Reservoir::new(Sample { count, seed: ctx.entropy.random_u64() });
+            let mut sample = Reservoir::new(Sample { count, seed: ctx.draw() });
             ctx.view.sample_vertices(&self.source.scan, &mut sample, &|| ctx.check())?;
             rows.resize(rows.len() + sample.items.len(), row as u32);
             guis.extend(sample.items);

@@ -278,18 +278,29 @@ pub(super) struct SetPropertyMap<'p> {
     element: &'p Expr,
     map: &'p Expr,
     replace: bool,
+    cardinality: Cardinality,
     tokens: Tokens,
 }
 
 impl<'p> SetPropertyMap<'p> {
-    pub(super) fn new(input: Boxed<'p>, element: &'p Expr, map: &'p Expr, replace: bool) -> Self {
-        Self { input, element, map, replace, tokens: Tokens::default() }
+    pub(super) fn new(
+        input: Boxed<'p>,
+        element: &'p Expr,
+        map: &'p Expr,
+        replace: bool,
+        cardinality: Cardinality,
+    ) -> Self {
+        Self { input, element, map, replace, cardinality, tokens: Tokens::default() }
     }
 
     fn write(&mut self, target: &Target, map: &Value, ctx: &Context<'_>) -> Result<()> {
+        let of_map = matches!((map, target), (Value::Map(_), Target::Vertex(_)));
         let entries: Vec<(Str, Cardinality, Option<Value>)> = entries("setting properties", map, ctx)?
             .into_iter()
-            .map(|(key, cardinality, value)| Ok((key.clone(), cardinality, storable(&key, value)?)))
+            .map(|(key, cardinality, value)| {
+                let cardinality = if of_map { self.cardinality } else { cardinality };
+                Ok((key.clone(), cardinality, storable(&key, value)?))
+            })
             .collect::<Result<_>>()?;
         self.tokens.intern(entries.iter().map(|(key, _, _)| key), ctx)?;
         let keys: Vec<Token> =

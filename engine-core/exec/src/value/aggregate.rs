@@ -4,9 +4,9 @@
 //! keeps nulls skip only unbound ones. A weight, if there is one, says how many equal rows a row stands for. An accumulator charges what it keeps to the request's memory as it grows;
 //! `finish` releases it.
 
-use super::arithmetic;
 use super::error::Error;
 use super::size::heap_bytes_of_item;
+use super::{arithmetic, operate};
 use crate::{Column, Context, Result};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
@@ -26,9 +26,13 @@ pub struct Accumulator {
     state: State,
     /// Number of inputs that were not skipped.
     count: u64,
+    /// Whether a null was skipped.
+    saw_null: bool,
     charged: usize,
     /// Whether the last argument is a weight.
     weighted: bool,
+    /// Whether the sum of nulls alone is null.
+    null_of_nulls: bool,
 }
 
 /// What a distinct aggregate has seen.
@@ -66,7 +70,7 @@ impl Accumulator {
     pub fn new(kind: AggregateKind, distinct: bool) -> Self {
         let state = match kind {
             AggregateKind::CountRows | AggregateKind::Count => State::Count,
-            AggregateKind::Sum => State::Sum(Value::Null),
+            AggregateKind::Sum | AggregateKind::SumOfTypes => State::Sum(Value::Null),
             AggregateKind::Average | AggregateKind::AverageOfSums => State::Average(0.0),
             AggregateKind::Min => State::Extreme(Value::Null, Ordering::Less),
             AggregateKind::Max => State::Extreme(Value::Null, Ordering::Greater),
@@ -86,7 +90,16 @@ impl Accumulator {
                 | AggregateKind::CollectMap
         );
         let distinct = (distinct && !idempotent).then(Seen::default);
-        Self { kind, distinct, state, count: 0, charged: 0, weighted: false }
+        Self {
+            kind,
+            distinct,
+            state,
+            count: 0,
+            saw_null: false,
+            charged: 0,
+            weighted: false,
+            null_of_nulls: false,
+        }
     }
 
     /// Takes the last argument of each row as the number of rows that it stands for.
@@ -117,10 +130,16 @@ impl Accumulator {
         }
     }
 
-    /// Whether all inputs were skipped; `AggregateItem::empty_is_unbound` needs this.
+    /// Makes the sum of nulls alone null, and not 0.
+    #[must_use]
+    pub fn null_of_nulls(self, null_of_nulls: bool) -> Self {
+        Self { null_of_nulls, ..self }
+    }
+
+    /// Whether there was no input, not even a null; `AggregateItem::empty_is_unbound` needs this.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.count == 0 && !self.saw_null
     }
 
     /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, sum and number for `AverageOfSums`, one
@@ -263,6 +282,7 @@ impl Accumulator {
             _ => value.is_null(),
         };
         if skipped {
+            self.saw_null |= !matches!(value, Value::Unbound);
             return Ok(());
         }
         if let Some(seen) = &mut self.distinct {
@@ -289,8 +309,10 @@ impl Accumulator {
             seen.values.insert(value.clone());
         }
         let rows = if self.distinct.is_some() { 1 } else { rows };
-        if let (AggregateKind::Sum | AggregateKind::Average, Value::Temporal(Temporal::Duration(length))) =
-            (self.kind, value)
+        if let (
+            AggregateKind::Sum | AggregateKind::SumOfTypes | AggregateKind::Average,
+            Value::Temporal(Temporal::Duration(length)),
+        ) = (self.kind, value)
         {
             return self.add_length(length, rows);
         }
@@ -299,14 +321,18 @@ impl Accumulator {
             State::Lengths(_) => return Err(Error::of_type("a sum of durations", "durations", value).into()),
             State::Sum(sum) => {
                 let number = number("sum()", value)?;
+                let keeps_types = self.kind == AggregateKind::SumOfTypes;
                 let many = match rows {
                     1 => None,
+                    _ if keeps_types => Some(operate::times(value, rows)?),
                     _ => Some(arithmetic::apply(Arithmetic::Multiply, value, &Value::Long(rows))?),
                 };
                 *sum = if self.count == 0 {
                     many.unwrap_or_else(|| value.clone())
                 } else if let Value::Double(so_far) = sum {
                     Value::Double(*so_far + number * rows as f64)
+                } else if keeps_types {
+                    operate::promoted(Arithmetic::Add, sum, many.as_ref().unwrap_or(value))?
                 } else {
                     arithmetic::apply(Arithmetic::Add, sum, many.as_ref().unwrap_or(value))?
                 };
@@ -431,6 +457,7 @@ impl Accumulator {
         }
         let (count, later_count) = (self.count, later.count);
         self.count += later_count;
+        self.saw_null |= later.saw_null;
         self.charged += later.charged;
         if later_count == 0 {
             return Ok(());
@@ -441,6 +468,9 @@ impl Accumulator {
         }
         match (&mut self.state, later.state) {
             (State::Count, State::Count) => {}
+            (State::Sum(sum), State::Sum(more)) if self.kind == AggregateKind::SumOfTypes => {
+                *sum = operate::promoted(Arithmetic::Add, sum, &more)?;
+            }
             (State::Sum(sum), State::Sum(more)) => *sum = arithmetic::apply(Arithmetic::Add, sum, &more)?,
             (State::Average(sum), State::Average(more)) => *sum += more,
             (State::Lengths(sum), State::Lengths(more)) => {
@@ -496,8 +526,10 @@ impl Accumulator {
         let count = self.count as f64;
         match self.state {
             State::Count => Value::Long(i64::try_from(self.count).unwrap_or(i64::MAX)),
+            State::Sum(sum) if self.kind == AggregateKind::SumOfTypes => sum,
+            State::Sum(Value::Null) if self.null_of_nulls => Value::Null,
             State::Sum(Value::Null) => Value::Long(0),
-            // Both languages sum integers of any width to 64 bits.
+            // openCypher and Gremlin 3.7 sum integers of any width to 64 bits.
             State::Sum(sum) => sum.as_i64().map_or(sum, Value::Long),
             State::Lengths(sum) => {
                 // The average is not longer than the sum.

@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::{
-    cast, collection, convert, gremlin_text, list, local, number, operate, path, point, temporal, text,
-    two_lists, types,
+    cast, collection, convert, gremlin_text, list, local, number, operate, path, point, shape, temporal,
+    text, two_lists, types,
 };
 use crate::{Context, Result};
 use tidegraph_plan::Function;
@@ -94,6 +94,8 @@ pub(crate) fn call(
             other => path::is_simple(name, other, true)?,
         },
         F::PathPart => path::part(name, first, &args[1], &args[2])?,
+        F::MakeTree => shape::tree(ctx, name, first)?,
+        F::MakeGraph => shape::graph(ctx, name, first)?,
         F::MakePath => path::make(name, &args)?,
         F::PathSelectAll => path::select_all(name, first, &args[1])?,
         F::MapGet => local::map_get(first, &args[1]),
@@ -152,12 +154,12 @@ pub(crate) fn call(
         F::IsNormalized => text::is_normalized(name, first, &args[1])?,
         F::Pi => Value::Double(std::f64::consts::PI),
         F::Euler => Value::Double(std::f64::consts::E),
-        F::Rand => Value::Double(ctx.entropy.random_unit()),
+        F::Rand => Value::Double(ctx.draw_unit()),
         F::SampleKey => match first.as_f64() {
-            Some(weight) if weight >= 0.0 => Value::Double(sample_key(weight, ctx.entropy.random_unit())),
+            Some(weight) if weight >= 0.0 => Value::Double(sample_key(weight, ctx.draw_unit())),
             _ => return Err(Error::of_type(name, "a number that is not negative", first).into()),
         },
-        F::SampleLocal => local::sample(name, &args, || ctx.entropy.random_unit())?,
+        F::SampleLocal => local::sample(name, &args, || ctx.draw_unit())?,
         F::RandomUuid => Value::String(ctx.entropy.uuid()),
         F::Timestamp => Value::Long(ctx.now.as_millisecond()),
         F::Temporal(kind) => temporal::make(ctx.now, kind, name, first)?,

@@ -8,7 +8,7 @@ use tidegraph_types::{Temporal, Value};
 pub(crate) fn has_type(kind: GremlinType, value: &Value) -> bool {
     use GremlinType as T;
     match kind {
-        T::BigDecimal | T::BigInt | T::Binary | T::Char | T::Graph | T::Tree | T::Uuid => false,
+        T::BigDecimal | T::BigInt | T::Binary | T::Char | T::Uuid => false,
         T::Boolean => matches!(value, Value::Bool(_)),
         T::Byte => matches!(value, Value::Byte(_)),
         T::Short => matches!(value, Value::Short(_)),
@@ -23,7 +23,10 @@ pub(crate) fn has_type(kind: GremlinType, value: &Value) -> bool {
         T::List => matches!(value, Value::List(_)),
         T::Set => matches!(value, Value::Set(_)),
         T::Collection => value.as_slice().is_some(),
-        T::Map => matches!(value, Value::Map(_)),
+        // A tree of TinkerPop is a map.
+        T::Map => matches!(value, Value::Map(_) | Value::Tree(_)),
+        T::Tree => matches!(value, Value::Tree(_)),
+        T::Graph => matches!(value, Value::Graph(_)),
         T::Null => value.is_null(),
         T::Path => matches!(value, Value::Path(_)),
         T::Vertex => value.as_vertex().is_some(),

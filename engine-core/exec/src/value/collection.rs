@@ -26,7 +26,8 @@ pub(crate) fn join(name: &'static str, list: &Value, delimiter: &Value) -> Resul
 /// Returns a map without a key.
 pub(crate) fn remove_key(name: &'static str, from: &Value, key: &Value) -> Result<Value, Error> {
     let from = map(name, from)?;
-    if key.as_str().is_none() {
+    // Gremlin's maps have tokens as keys too.
+    if !matches!(key, Value::String(_) | Value::Symbol(_)) {
         return Err(Error::of_type(name, "a string as key", key));
     }
     Ok(Value::map(from.iter().filter(|(k, _)| *k != key).map(|(k, v)| (k.clone(), v.clone())).collect()))

@@ -4,7 +4,7 @@
 //! minimum, maximum or mean (the result is unbound), and a range of one item of a list is the item itself.
 
 use super::error::Error;
-use super::{arithmetic, sorted_rows};
+use super::{operate, sorted_rows};
 use crate::Context;
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ fn items(value: &Value) -> Cow<'_, [Value]> {
     match value {
         Value::List(items) | Value::Set(items) => Cow::Borrowed(items),
         Value::Path(path) => Cow::Borrowed(&path.objects),
-        Value::Map(map) => Cow::Owned(map.values().cloned().collect()),
+        Value::Map(map) | Value::Tree(map) => Cow::Owned(map.values().cloned().collect()),
         Value::Entry(entry) => Cow::Borrowed(std::slice::from_ref(&entry.1)),
         other => Cow::Borrowed(std::slice::from_ref(other)),
     }
@@ -29,7 +29,7 @@ pub(crate) fn count(value: &Value) -> Value {
     let count = match value {
         Value::List(items) | Value::Set(items) => items.len(),
         Value::Path(path) => path.objects.len(),
-        Value::Map(map) => map.len(),
+        Value::Map(map) | Value::Tree(map) => map.len(),
         _ => 1,
     };
     Value::Long(count as i64)
@@ -59,7 +59,7 @@ pub(crate) fn reduce(function: Function, name: &'static str, value: &Value) -> R
         if item.as_f64().is_none() {
             return Err(Error::of_type(name, "numbers", item));
         }
-        result = if counted == 1 { item.clone() } else { arithmetic::apply(Arithmetic::Add, &result, item)? };
+        result = if counted == 1 { item.clone() } else { operate::promoted(Arithmetic::Add, &result, item)? };
     }
     if function == Function::MeanLocal
         && let Some(sum) = result.as_f64()
@@ -119,6 +119,11 @@ fn bound(name: &'static str, value: &Value) -> Result<i64, Error> {
     value.as_i64().ok_or_else(|| Error::of_type(name, "integers", value))
 }
 
+/// Whether a part of one item is a list, and not the item itself.
+fn keeps_lists(arg: Option<&Value>) -> bool {
+    matches!(arg, Some(Value::Bool(true)))
+}
+
 /// Computes `range(local, low, high)`; a high of -1 is no end.
 pub(crate) fn range(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let (low, high) = (bound(name, &args[1])?, bound(name, &args[2])?);
@@ -126,7 +131,8 @@ pub(crate) fn range(name: &'static str, args: &[Value]) -> Result<Value, Error> 
         return Err(Error::argument(name, "takes no low above high", &args[1]));
     }
     let high = if high < 0 { i64::MAX } else { high };
-    Ok(cut(&args[0], low.max(0), high, high.saturating_sub(low) == 1))
+    let single = high.saturating_sub(low) == 1 && !keeps_lists(args.get(3));
+    Ok(cut(&args[0], low.max(0), high, single))
 }
 
 /// `tail(local, n)`.
@@ -136,7 +142,8 @@ pub(crate) fn tail(name: &'static str, args: &[Value]) -> Result<Value, Error> {
         return Err(Error::argument(name, "takes no negative number", &args[1]));
     }
     let Value::Long(len) = count(&args[0]) else { return Ok(args[0].clone()) };
-    Ok(cut(&args[0], len.saturating_sub(wanted).max(0), len, wanted == 1))
+    let single = wanted == 1 && !keeps_lists(args.get(2));
+    Ok(cut(&args[0], len.saturating_sub(wanted).max(0), len, single))
 }
 
 /// Returns the items from `low` to before `high`. With `single`, returns the one item itself, unbound if there is none.
@@ -195,7 +202,7 @@ pub(crate) fn sort(ctx: &Context<'_>, name: &'static str, args: &[Value]) -> cra
 /// Returns a map's value of a key; unbound if there is none or the value is no map.
 pub(crate) fn map_get(value: &Value, key: &Value) -> Value {
     match value {
-        Value::Map(map) => map.get(key).cloned().unwrap_or(Value::Unbound),
+        Value::Map(map) | Value::Tree(map) => map.get(key).cloned().unwrap_or(Value::Unbound),
         _ => Value::Unbound,
     }
 }
@@ -237,7 +244,7 @@ pub(crate) fn sample(
 /// `select(keys)`.
 pub(crate) fn keys(name: &'static str, value: &Value) -> Result<Value, Error> {
     match value {
-        Value::Map(map) => Ok(Value::list(map.keys().cloned().collect())),
+        Value::Map(map) | Value::Tree(map) => Ok(Value::list(map.keys().cloned().collect())),
         Value::Entry(entry) => Ok(entry.0.clone()),
         Value::Path(path) => {
             let labels = |index: usize| path.labels.get(index).map_or(&[][..], Vec::as_slice);
@@ -253,7 +260,7 @@ pub(crate) fn keys(name: &'static str, value: &Value) -> Result<Value, Error> {
 /// `select(values)`.
 pub(crate) fn values(name: &'static str, value: &Value) -> Result<Value, Error> {
     match value {
-        Value::Map(map) => Ok(Value::list(map.values().cloned().collect())),
+        Value::Map(map) | Value::Tree(map) => Ok(Value::list(map.values().cloned().collect())),
         Value::Entry(entry) => Ok(entry.1.clone()),
         Value::Path(path) => Ok(Value::list(path.objects.clone())),
         other => Err(Error::of_type(name, "a map, map entry or path", other)),
@@ -277,7 +284,7 @@ pub(crate) fn unfold(value: Value) -> Value {
     match value {
         Value::List(_) => value,
         Value::Set(items) => Value::List(items),
-        Value::Map(map) => {
+        Value::Map(map) | Value::Tree(map) => {
             let entry = |(k, v): (&Value, &Value)| Value::Entry(Arc::new((k.clone(), v.clone())));
             Value::list(map.iter().map(entry).collect())
         }

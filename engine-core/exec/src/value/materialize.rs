@@ -99,7 +99,8 @@ impl Found {
                 }
             }
             Value::List(items) | Value::Set(items) => items.iter().for_each(|item| self.look(item)),
-            Value::Map(map) => map.iter().for_each(|(key, item)| {
+            Value::Graph(graph) => graph.elements().for_each(|item| self.look(item)),
+            Value::Map(map) | Value::Tree(map) => map.iter().for_each(|(key, item)| {
                 self.look(key);
                 self.look(item);
             }),
@@ -122,7 +123,10 @@ fn has_handle(value: &Value) -> bool {
     match value {
         Value::Unbound | Value::Vertex(_) | Value::Edge(_) => true,
         Value::List(items) | Value::Set(items) => items.iter().any(has_handle),
-        Value::Map(map) => map.iter().any(|(key, item)| has_handle(key) || has_handle(item)),
+        Value::Graph(graph) => graph.elements().any(has_handle),
+        Value::Map(map) | Value::Tree(map) => {
+            map.iter().any(|(key, item)| has_handle(key) || has_handle(item))
+        }
         Value::Path(path) => path.objects.iter().any(has_handle),
         Value::Entry(entry) => has_handle(&entry.0) || has_handle(&entry.1),
         Value::Property(property) => has_handle(&property.owner) || has_handle(&property.value),
@@ -182,7 +186,11 @@ impl Data {
                     self.replace(item);
                 }
             }
-            Value::Map(map) => {
+            Value::Graph(graph) => {
+                let graph = Arc::make_mut(graph);
+                graph.vertices.iter_mut().chain(&mut graph.edges).for_each(|item| self.replace(item));
+            }
+            Value::Map(map) | Value::Tree(map) => {
                 let mut replaced = Map::with_capacity(map.len());
                 for (key, item) in map.iter() {
                     replaced.insert(self.replaced(key), self.replaced(item));

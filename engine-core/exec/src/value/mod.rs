@@ -36,6 +36,7 @@ mod pattern;
 mod point;
 mod property;
 mod record;
+mod shape;
 mod signature;
 mod size;
 mod sorted;

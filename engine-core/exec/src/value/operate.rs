@@ -1,6 +1,6 @@
 //! Gremlin's operators: `fold(seed, operator)` joins all values with one.
 //!
-//! Numbers have the widths of `arithmetic`: an integer that leaves 64 bits is an error, where TinkerPop wraps around.
+//! Integers keep their types as far as these hold the result; one that leaves 64 bits is an error, where TinkerPop wraps around.
 
 use super::error::Error;
 use super::{arithmetic, local};
@@ -56,13 +56,50 @@ pub(crate) fn call(ctx: &Context<'_>, operator: Operator, value: &Value, next: &
     })
 }
 
+/// Computes with two numbers. The result of two integers has the wider one of their types, or the next one that holds it.
+pub(crate) fn promoted(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value, Error> {
+    let result = arithmetic::apply(operator, a, b)?;
+    Ok(match (result.as_i64(), width(a), width(b)) {
+        (Some(number), Some(a), Some(b)) => of_width(number, a.max(b)),
+        _ => result,
+    })
+}
+
+/// Returns an integer in its own type or, if that is too narrow for it, in a wider one, as `rows` values make it.
+pub(crate) fn times(value: &Value, rows: i64) -> Result<Value, Error> {
+    let result = arithmetic::apply(Arithmetic::Multiply, value, &Value::Long(rows))?;
+    Ok(match (result.as_i64(), width(value)) {
+        (Some(number), Some(width)) => of_width(number, width),
+        _ => result,
+    })
+}
+
+/// Returns the number of bits of an integer's type.
+fn width(value: &Value) -> Option<u32> {
+    match value {
+        Value::Byte(_) => Some(8),
+        Value::Short(_) => Some(16),
+        Value::Int(_) => Some(32),
+        Value::Long(_) => Some(64),
+        _ => None,
+    }
+}
+
+/// Returns an integer in the narrowest type that holds it and has at least `bits` bits.
+fn of_width(number: i64, bits: u32) -> Value {
+    let byte = || i8::try_from(number).ok().filter(|_| bits <= 8).map(Value::Byte);
+    let short = || i16::try_from(number).ok().filter(|_| bits <= 16).map(Value::Short);
+    let int = || i32::try_from(number).ok().filter(|_| bits <= 32).map(Value::Int);
+    byte().or_else(short).or_else(int).unwrap_or(Value::Long(number))
+}
+
 /// A null leaves the first value as it is.
 fn numbers(name: &'static str, operator: Arithmetic, a: &Value, b: &Value) -> Result<Value, Error> {
     let is_number = |value: &Value| value.is_null() || value.as_f64().is_some();
     if let Some(wrong) = [a, b].into_iter().find(|value| !is_number(value)) {
         return Err(Error::of_type(name, "numbers", wrong));
     }
-    if a.is_null() || b.is_null() { Ok(a.clone()) } else { arithmetic::apply(operator, a, b) }
+    if a.is_null() || b.is_null() { Ok(a.clone()) } else { promoted(operator, a, b) }
 }
 
 /// Returns the smaller or larger of two values that compare.

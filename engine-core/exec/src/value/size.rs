@@ -45,7 +45,11 @@ impl Measure {
                 self.bytes += 24 + items.len() * size_of::<Value>();
                 self.add_all(items.iter(), depth)
             }
-            Value::Map(map) => {
+            Value::Graph(graph) => {
+                self.bytes += 64 + graph.elements().count() * size_of::<Value>();
+                self.add_all(graph.elements(), depth)
+            }
+            Value::Map(map) | Value::Tree(map) => {
                 self.bytes += 64 + map.len() * (2 * size_of::<Value>() + 16);
                 self.add_all(map.iter().flat_map(|(key, value)| [key, value]), depth)
             }

@@ -64,7 +64,12 @@ impl Writer<'_, '_, '_> {
         match value {
             Value::List(items) | Value::Set(items) => self.items("[", items.iter()),
             Value::Path(path) => self.items("path[", path.objects.iter()),
-            Value::Map(map) => {
+            Value::Graph(graph) => self.push(&format!(
+                "tinkergraph[vertices:{} edges:{}]",
+                graph.vertices.len(),
+                graph.edges.len()
+            )),
+            Value::Map(map) | Value::Tree(map) => {
                 self.push("{")?;
                 for (at, (key, value)) in map.iter().enumerate() {
                     self.elements.ctx().spend(1)?;

@@ -63,7 +63,7 @@ pub fn start() -> Op {
 pub fn plan(root: Op, answer: &[u32]) -> Plan {
     let columns =
         answer.iter().map(|slot| Column { name: format!("c{slot}").into(), slot: Slot(*slot) }).collect();
-    Plan { root, slots: 16, columns, timeout: None }
+    Plan { root, slots: 16, columns, timeout: None, seed: None }
 }
 
 pub trait Chain: Sized {
@@ -235,7 +235,13 @@ pub trait Chain: Sized {
         Op::SetProperties { input: self.boxed(), element: s(slot), properties }
     }
     fn set_map(self, slot: u32, map: Expr, replace: bool) -> Op {
-        Op::SetPropertyMap { input: self.boxed(), element: s(slot), map, replace }
+        Op::SetPropertyMap {
+            input: self.boxed(),
+            element: s(slot),
+            map,
+            replace,
+            cardinality: Cardinality::Single,
+        }
     }
     fn set_labels(self, slot: u32, add: &[&str], remove: &[&str]) -> Op {
         Op::SetLabels { input: self.boxed(), element: s(slot), add: labels(add), remove: labels(remove) }

@@ -3,7 +3,7 @@
 use super::code;
 use crate::element::{self, VertexProperty};
 use std::io::{self, Write};
-use tidegraph_types::{EdgeData, Path, PropertyRef, Str, Symbol, Value, VertexData};
+use tidegraph_types::{EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
 
 /// The flag of a value that is there.
 const THERE: u8 = 0x00;
@@ -48,6 +48,11 @@ pub(crate) fn write_value(value: &Value, properties: bool, out: &mut impl Write)
             write(&entry.1, out)
         }
         Value::Path(path) => write_path(path, properties, out),
+        Value::Tree(tree) => {
+            out.write_all(&[code::TREE, THERE])?;
+            write_tree(tree, properties, out)
+        }
+        Value::Graph(graph) => write_graph(graph, out),
         Value::Property(property) => write_property(property, properties, out),
         Value::Symbol(symbol) => {
             let is_direction = matches!(symbol, Symbol::Out | Symbol::In);
@@ -106,6 +111,61 @@ fn write_path(path: &Path, properties: bool, out: &mut impl Write) -> io::Result
     out.write_all(&[code::LIST, THERE])?;
     write_count(path.objects.len(), out)?;
     path.objects.iter().try_for_each(|object| write_value(object, properties, out))
+}
+
+/// Writes a tree without its type.
+fn write_tree(tree: &Map, properties: bool, out: &mut impl Write) -> io::Result<()> {
+    write_count(tree.len(), out)?;
+    tree.iter().try_for_each(|(object, below)| {
+        write_value(object, properties, out)?;
+        match below {
+            Value::Tree(below) => write_tree(below, properties, out),
+            _ => write_count(0, out),
+        }
+    })
+}
+
+/// Writes a graph. Its elements always have their properties, and the forms of this type: without labels at the ends of edges, and
+/// with lists that have no type.
+fn write_graph(graph: &Subgraph, out: &mut impl Write) -> io::Result<()> {
+    let vertices = graph.vertices.iter().filter_map(|item| match item {
+        Value::VertexData(data) => Some(data),
+        _ => None,
+    });
+    let edges = graph.edges.iter().filter_map(|item| match item {
+        Value::EdgeData(data) => Some(data),
+        _ => None,
+    });
+    out.write_all(&[code::GRAPH, THERE])?;
+    write_count(vertices.clone().count(), out)?;
+    for data in vertices {
+        typed_text(&data.id, out)?;
+        write_text(&element::label(&data.labels), out)?;
+        write_count(data.properties.iter().map(|of| of.values.len()).sum(), out)?;
+        for VertexProperty { id, key, value, meta } in
+            data.properties.iter().flat_map(|of| element::properties_of(data, of))
+        {
+            write_value(&Value::Int(id), true, out)?;
+            write_text(key, out)?;
+            write_value(value, true, out)?;
+            out.write_all(&NULL)?;
+            write_count(meta.len(), out)?;
+            meta.iter().try_for_each(|(key, value)| write_plain_property(key, value, true, out))?;
+        }
+    }
+    write_count(edges.clone().count(), out)?;
+    for data in edges {
+        typed_text(&data.id, out)?;
+        write_text(&data.label, out)?;
+        typed_text(&data.target_id, out)?;
+        out.write_all(&NULL)?;
+        typed_text(&data.source_id, out)?;
+        out.write_all(&NULL)?;
+        out.write_all(&NULL)?;
+        write_count(data.properties.len(), out)?;
+        data.properties.iter().try_for_each(|(key, value)| write_plain_property(key, value, true, out))?;
+    }
+    Ok(())
 }
 
 fn write_property(property: &PropertyRef, properties: bool, out: &mut impl Write) -> io::Result<()> {
@@ -178,4 +238,56 @@ fn write_edge(data: &EdgeData, properties: bool, out: &mut impl Write) -> io::Re
     out.write_all(&[code::LIST, THERE])?;
     write_count(data.properties.len(), out)?;
     data.properties.iter().try_for_each(|(key, value)| write_plain_property(key, value, properties, out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_types::{Edge, Gui, Sid, Token};
+
+    fn bytes(value: &Value) -> Vec<u8> {
+        let mut out = vec![];
+        write_value(value, false, &mut out).expect("a vector takes all");
+        out
+    }
+
+    #[test]
+    fn a_tree_has_trees_without_types() {
+        let leaf = Value::Tree(Map::new().into());
+        let tree = Value::Tree(Map::from_iter([("a".into(), leaf)]).into());
+        let expected = [0x2B, 0, 0, 0, 0, 1, 0x03, 0, 0, 0, 0, 1, b'a', 0, 0, 0, 0];
+        assert_eq!(bytes(&tree), expected);
+    }
+
+    #[test]
+    fn a_graph_has_elements_of_its_own_form() {
+        let vertex = VertexData { gui: Gui(1), id: "a".into(), labels: vec!["P".into()], properties: vec![] };
+        let edge = EdgeData {
+            edge: Edge { source: Gui(1), sid: Sid(1), label: Token(1), target: Gui(1) },
+            id: "e".into(),
+            label: "L".into(),
+            source_id: "a".into(),
+            target_id: "a".into(),
+            source_labels: vec!["P".into()],
+            target_labels: vec!["P".into()],
+            properties: vec![],
+        };
+        let graph = Subgraph {
+            vertices: vec![Value::VertexData(vertex.into())],
+            edges: vec![Value::EdgeData(edge.into())],
+        };
+        let id = |text| [0x03, 0, 0, 0, 0, 1, text];
+        let mut expected = vec![0x10, 0, 0, 0, 0, 1];
+        expected.extend(id(b'a'));
+        expected.extend([0, 0, 0, 1, b'P', 0, 0, 0, 0]);
+        expected.extend([0, 0, 0, 1]);
+        expected.extend(id(b'e'));
+        expected.extend([0, 0, 0, 1, b'L']);
+        for _ in 0..2 {
+            expected.extend(id(b'a'));
+            expected.extend([0xFE, 0x01]);
+        }
+        expected.extend([0xFE, 0x01, 0, 0, 0, 0]);
+        assert_eq!(bytes(&Value::Graph(graph.into())), expected);
+    }
 }

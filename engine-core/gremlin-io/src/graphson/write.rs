@@ -2,7 +2,7 @@
 
 use crate::element::{self, VertexProperty};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use tidegraph_types::{EdgeData, Path, PropertyRef, Str, Symbol, Value, VertexData};
+use tidegraph_types::{EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
 
 /// A version with types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,6 +197,12 @@ impl Serialize for Typed<'_> {
             Value::Map(entries) => map(form, entries.iter(), serializer),
             Value::Entry(entry) => map(form, std::iter::once((&entry.0, &entry.1)), serializer),
             Value::Path(path) => Tagged("g:Path", PathBody(path, form)).serialize(serializer),
+            Value::Tree(tree) => Tagged("g:Tree", TreeBody(tree, form)).serialize(serializer),
+            Value::Graph(graph) => {
+                // A graph is useless without the properties of its elements.
+                let form = Form { properties: true, ..form };
+                Tagged("tinker:graph", GraphBody(graph, |value| Typed(value, form))).serialize(serializer)
+            }
             Value::Property(property) if property.is_of_vertex() => {
                 Tagged("g:VertexProperty", TypedVertexProperty(&element::property(property), form))
                     .serialize(serializer)
@@ -212,6 +218,37 @@ impl Serialize for Typed<'_> {
             Value::VertexData(data) => Tagged("g:Vertex", TypedVertex(data, form)).serialize(serializer),
             Value::EdgeData(data) => Tagged("g:Edge", TypedEdge(data, form)).serialize(serializer),
         }
+    }
+}
+
+/// The objects of a tree, each with the tree below it.
+struct TreeBody<'a>(&'a Map, Form);
+
+impl Serialize for TreeBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Branch<'a>(&'a Value, &'a Value, Form);
+        impl Serialize for Branch<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("key", &Typed(self.0, self.2))?;
+                map.serialize_entry("value", &Typed(self.1, self.2))?;
+                map.end()
+            }
+        }
+        serializer.collect_seq(self.0.iter().map(|(object, below)| Branch(object, below, self.1)))
+    }
+}
+
+/// The vertices and edges of a graph, each written as the function says.
+struct GraphBody<'a, F>(&'a Subgraph, F);
+
+impl<'a, T: Serialize, F: Fn(&'a Value) -> T> Serialize for GraphBody<'a, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        let elements = |all: &'a [Value]| all.iter().map(&self.1).collect::<Vec<_>>();
+        map.serialize_entry("vertices", &elements(&self.0.vertices))?;
+        map.serialize_entry("edges", &elements(&self.0.edges))?;
+        map.end()
     }
 }
 
@@ -346,6 +383,23 @@ impl Serialize for TypedEdge<'_> {
     }
 }
 
+/// An object of a tree, with the tree below it.
+struct UntypedBranch<'a> {
+    object: &'a Value,
+    below: &'a Value,
+    properties: bool,
+}
+
+impl Serialize for UntypedBranch<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let untyped = |value| Untyped { value, properties: self.properties };
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("key", &untyped(self.object))?;
+        map.serialize_entry("value", &untyped(self.below))?;
+        map.end()
+    }
+}
+
 /// Writes what an edge has besides properties.
 fn ends_of_edge<M: SerializeMap>(data: &EdgeData, with_type: bool, map: &mut M) -> Result<(), M::Error> {
     map.serialize_entry("id", data.id.as_str())?;
@@ -386,6 +440,13 @@ impl Serialize for Untyped<'_> {
                 serializer.collect_map(map.iter().map(|(key, value)| (text_key(key), untyped(value))))
             }
             Value::Entry(pair) => serializer.collect_map([(text_key(&pair.0), untyped(&pair.1))]),
+            Value::Tree(tree) => serializer.collect_map(
+                tree.iter()
+                    .map(|(object, below)| (text_key(object), UntypedBranch { object, below, properties })),
+            ),
+            Value::Graph(graph) => {
+                GraphBody(graph, |value| Untyped { value, properties: true }).serialize(serializer)
+            }
             Value::Path(path) => {
                 let labels: Vec<&[Str]> =
                     (0..path.objects.len()).map(|index| labels_at(path, index)).collect();
@@ -586,6 +647,25 @@ mod tests {
             typed_value(&Value::Property(meta.into())),
             serde_json::json!({"@type": "g:Property", "@value": {"key": "from", "value": {"@type": "g:Int32", "@value": 1999}}})
         );
+    }
+
+    #[test]
+    fn trees_and_graphs() {
+        let tree = |entries: Vec<(Value, Value)>| Value::Tree(Map::from_iter(entries).into());
+        let two = tree(vec![("a".into(), tree(vec![(1.into(), tree(vec![]))]))]);
+        assert_eq!(
+            text(&two),
+            r#"{"@type":"g:Tree","@value":[{"key":"a","value":{"@type":"g:Tree","@value":[{"key":{"@type":"g:Int32","@value":1},"value":{"@type":"g:Tree","@value":[]}}]}}]}"#
+        );
+        let plain = serde_json::to_string(&untyped(&two)).expect("json");
+        assert_eq!(plain, r#"{"a":{"key":"a","value":{"1":{"key":1,"value":{}}}}}"#);
+        let (vertex, _) = annotated();
+        let graph = Value::Graph(Subgraph { vertices: vec![vertex.clone()], edges: vec![] }.into());
+        let bare = Form { properties: false, ..FORM };
+        let typed = serde_json::to_value(Typed(&graph, bare)).expect("json");
+        assert_eq!(typed["@type"], "tinker:graph");
+        assert_eq!(typed["@value"]["edges"], serde_json::json!([]));
+        assert_eq!(typed["@value"]["vertices"][0], typed_value(&vertex), "with properties");
     }
 
     fn typed_value(value: &Value) -> serde_json::Value {

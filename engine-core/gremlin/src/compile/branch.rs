@@ -5,17 +5,19 @@
 //! traversers of all rows. A subplan works for each outer row, so that all rows are gathered into one before such a
 //! branch.
 
-use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, Scope, call, not, wrong_arguments};
+use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, Scope, call, is_null, not, wrong_arguments};
+use crate::Version;
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::compile::predicate::Operands;
 use crate::compile::reduce::{is_reducing, is_stateful};
+use crate::compile::side_effect::waits;
 use crate::fault::Fault;
 use crate::names::{Children, End};
 use tidegraph_plan::{
     AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Function, Op, Slot,
 };
-use tidegraph_types::Str;
+use tidegraph_types::{Str, Value};
 
 /// The slot of a list of all rows, and the slots that its items restore.
 pub(super) struct Gathered {
@@ -24,12 +26,36 @@ pub(super) struct Gathered {
 }
 
 /// Whether a traversal that is part of the stream has a stateful step.
-pub(super) fn stateful(steps: &[Step<'_>]) -> bool {
+pub(super) fn stateful(steps: &[Step<'_>], version: Version) -> bool {
+    let mut of_branches = false;
     steps.iter().any(|step| {
-        is_stateful(step)
-            || (step.name.properties().children == Children::Streamed
-                && step.args.iter().filter_map(Arg::steps).any(stateful))
+        // The children of an option belong to the step before it.
+        if step.name != StepName::Option {
+            of_branches = step.name.properties().children == Children::Streamed;
+        }
+        let mut children = step.args.iter().filter_map(Arg::steps);
+        is_stateful(step) || waits(step, version) || (of_branches && children.any(|s| stateful(s, version)))
     })
+}
+
+/// Whether at most one of the conditions holds: they compare one value with different literals.
+fn are_exclusive(cases: &[(Expr, &[Step<'_>])]) -> bool {
+    let mut seen: Vec<&Value> = vec![];
+    cases.iter().all(|(condition, _)| match condition {
+        Expr::Compare(Comparison::Equal, _, literal) => match &**literal {
+            Expr::Literal(value) if !seen.iter().any(|earlier| may_be_equal(earlier, value)) => {
+                seen.push(value);
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    })
+}
+
+/// Whether a value can equal both. Numbers of different types can be equal.
+fn may_be_equal(a: &Value, b: &Value) -> bool {
+    a == b || (a.as_f64().is_some() && a.as_f64() == b.as_f64())
 }
 
 fn child_steps<'a, 't>(step: &'a Step<'t>) -> Result<Vec<&'a [Step<'t>]>> {
@@ -77,7 +103,7 @@ impl Compiler {
 
     /// Gathers the rows into one, if there may be several and a branch is stateful.
     fn gather_for(&mut self, flow: &mut Flow, branches: &[&[Step<'_>]]) -> Option<Gathered> {
-        if flow.scope.single || !branches.iter().any(|b| stateful(b)) {
+        if flow.scope.single || !branches.iter().any(|b| stateful(b, self.version)) {
             return None;
         }
         Some(self.gather(flow, &[]))
@@ -126,20 +152,29 @@ impl Compiler {
         flow.cur(step)?;
         let first = cursor.next;
         let options = cursor.take_all(StepName::Option);
+        let older = self.version.choose_drops_unmatched();
+        let pick = |option: &&Step<'_>, wanted: fn(&ArgKind<'_>) -> bool| {
+            option.args.first().is_some_and(|key| wanted(&key.kind))
+        };
+        let is_traversal = |option: &&Step<'_>| pick(option, |key| matches!(key, ArgKind::Traversal(_)));
+        if let Some(option) = options.iter().find(is_traversal).filter(|_| !older) {
+            let message = "choose() takes no traversal as the pick of an option() in Gremlin 3.8";
+            return Err(Fault::syntax(option.at, message.into()));
+        }
         // These are not told apart by the value of the choice alone.
-        if options.iter().any(|option| {
-            option.args.first().is_some_and(|key| {
-                matches!(
-                    key.kind,
-                    ArgKind::Traversal(_) | ArgKind::Constant(Constant::Any | Constant::Unproductive)
-                )
-            })
-        }) {
+        let is_other = |option: &Step<'_>| {
+            let any = |key: &ArgKind<'_>| matches!(key, ArgKind::Constant(Constant::Any));
+            let none = |key: &ArgKind<'_>| matches!(key, ArgKind::Constant(Constant::Unproductive));
+            is_traversal(&option) || pick(&option, any) || older && pick(&option, none)
+        };
+        if options.iter().any(is_other) {
             cursor.next = first;
-            return self.options(flow, cursor, step, true, dest);
+            return self.options(flow, cursor, step, !older, dest);
         }
         let mut cases: Vec<(Expr, &[Step<'_>])> = vec![];
         let mut otherwise: Option<&[Step<'_>]> = None;
+        // Whether all options that match run, and not only the first one.
+        let mut runs_all = false;
         match step.args.as_slice() {
             [condition, then, rest @ ..] if rest.len() <= 1 && options.is_empty() => {
                 let then = then.steps().ok_or_else(|| wrong_arguments(step))?;
@@ -161,20 +196,32 @@ impl Compiler {
                 let at = Subject::current(flow, step)?;
                 let value = match &choice.kind {
                     ArgKind::Traversal(steps) => self.child_value(flow, steps, at)?,
-                    ArgKind::Constant(_) => {
+                    ArgKind::Constant(_) | ArgKind::Text(_) => {
                         let by = self.by(step, &step.args)?;
                         self.by_value(flow, &by, at.expr, at.kind)?
                     }
                     _ => return Err(wrong_arguments(step)),
                 };
+                let productive = value.productive;
                 let value = self.slot_of(flow, value.expr);
+                let mut unproductive: Option<&[Step<'_>]> = None;
                 for option in options {
                     let [key, plan] = option.args.as_slice() else { return Err(wrong_arguments(option)) };
                     let Some(plan) = plan.steps() else { return Err(wrong_arguments(option)) };
                     let value = Expr::Slot(value);
                     let condition = match &key.kind {
+                        // In 3.8 the first one counts.
                         ArgKind::Constant(Constant::None) => {
-                            otherwise = Some(plan);
+                            if self.version.choose_drops_unmatched() {
+                                otherwise = Some(plan);
+                            }
+                            otherwise.get_or_insert(plan);
+                            continue;
+                        }
+                        ArgKind::Constant(Constant::Unproductive)
+                            if !self.version.choose_drops_unmatched() =>
+                        {
+                            unproductive.get_or_insert(plan);
                             continue;
                         }
                         ArgKind::Predicate(p) => self.predicate_expr(p, &value, &mut Operands::Value)?,
@@ -182,13 +229,24 @@ impl Compiler {
                     };
                     cases.push((condition, plan));
                 }
+                if self.version.choose_drops_unmatched() {
+                    runs_all = options.len() > 1;
+                } else {
+                    otherwise.get_or_insert(&[]);
+                    if !productive {
+                        cases.insert(0, (is_null(Expr::Slot(value)), unproductive.unwrap_or_default()));
+                    }
+                }
             }
             [_] => return Err(Fault::unsupported(step.at, "choose() without option()")),
             _ => return Err(wrong_arguments(step)),
         }
         let out = self.or_fresh(dest);
+        if runs_all && !are_exclusive(&cases) {
+            return self.choose_all(flow, cases, otherwise, out);
+        }
         let all: Vec<&[Step<'_>]> = cases.iter().map(|(_, s)| *s).chain(otherwise).collect();
-        if !flow.scope.single && all.iter().any(|s| stateful(s)) {
+        if !flow.scope.single && all.iter().any(|s| stateful(s, self.version)) {
             return self.choose_gathered(flow, cases, otherwise, out);
         }
         let (mut branches, mut ends) = (vec![], vec![]);
@@ -209,6 +267,40 @@ impl Compiler {
         };
         flow.wrap(|input| Op::Choose { input, branches, otherwise });
         join_branches(flow, &ends, out);
+        Ok(())
+    }
+
+    /// `choose` whose options may match together: each one that matches runs.
+    fn choose_all(
+        &mut self,
+        flow: &mut Flow,
+        cases: Vec<(Expr, &[Step<'_>])>,
+        otherwise: Option<&[Step<'_>]>,
+        out: Slot,
+    ) -> Result<()> {
+        let (mut chosen, mut plans) = (vec![], vec![]);
+        for (condition, steps) in cases {
+            let slot = self.fresh();
+            flow.bind(slot, call(Function::Coalesce, vec![condition, Expr::literal(false)]));
+            chosen.push(slot);
+            plans.push((Expr::Slot(slot), steps));
+        }
+        if let Some(steps) = otherwise {
+            plans.push((not(Expr::Or(chosen.iter().copied().map(Expr::Slot).collect())), steps));
+        }
+        let is_gathered = !flow.scope.single && plans.iter().any(|(_, steps)| stateful(steps, self.version));
+        let gathered = is_gathered.then(|| self.gather(flow, &chosen));
+        let (mut branches, mut ends) = (vec![], vec![]);
+        for (condition, steps) in plans {
+            let mut child = self.branch(flow, gathered.as_ref());
+            child.filter(condition);
+            self.steps(&mut child, steps, Some(out))?;
+            ends.push(child.scope);
+            branches.push(child.op);
+        }
+        flow.wrap(|input| Op::Union { input, branches });
+        join_branches(flow, &ends, out);
+        flow.scope.single = false;
         Ok(())
     }
 
@@ -310,7 +402,7 @@ impl Compiler {
         }
         let forgets = step.name == StepName::FlatMap;
         let saved = forgets.then(|| self.save(flow, &[steps]));
-        if stateful(steps) {
+        if stateful(steps, self.version) {
             let out = self.or_fresh(dest);
             let mut child = flow.child();
             child.scope.alias = false;

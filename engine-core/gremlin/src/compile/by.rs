@@ -46,6 +46,15 @@ pub(super) fn order(arg: &Arg<'_>) -> Option<Order> {
 }
 
 impl Compiler {
+    /// Returns the `by()` of a step that has one at most. In 3.7 the last one of several counts.
+    pub(super) fn single_by<'a, 't>(&self, step: &Step<'t>, bys: &'a [Step<'t>]) -> Result<&'a [Step<'t>]> {
+        match bys {
+            [.., last] if self.version.last_by_counts() => Ok(std::slice::from_ref(last)),
+            [_, second, ..] => Err(Fault::syntax(second.at, format!("{}() takes one by()", step.name))),
+            bys => Ok(bys),
+        }
+    }
+
     /// Reads `by()` steps without an order.
     pub(super) fn bys<'a, 't>(&mut self, steps: &'a [Step<'t>]) -> Result<Vec<By<'a, 't>>> {
         steps.iter().map(|s| self.by(s, &s.args)).collect()
@@ -72,6 +81,22 @@ impl Compiler {
 
     /// Computes the value of a `by()` for an object. Subplans that it needs are bound in the flow.
     pub(super) fn by_value(
+        &mut self,
+        flow: &mut Flow,
+        by: &By<'_, '_>,
+        object: Expr,
+        kind: ObjectKind,
+    ) -> Result<ByValue> {
+        let value = self.value_of(flow, by, object, kind)?;
+        let is_left_out = |keys: &Vec<Str>| matches!(by, By::Key(key) if keys.contains(key));
+        if value.productive || self.productive_by.as_ref().is_none_or(is_left_out) {
+            return Ok(value);
+        }
+        let or_null = vec![value.expr, Expr::Literal(Value::Null)];
+        Ok(ByValue { expr: call(Function::Coalesce, or_null), productive: true })
+    }
+
+    fn value_of(
         &mut self,
         flow: &mut Flow,
         by: &By<'_, '_>,

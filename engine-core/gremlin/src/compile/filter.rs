@@ -7,7 +7,7 @@ use super::{
 use crate::ast::{Arg, ArgKind, Constant, Predicate, PredicateName, Step, StepName};
 use crate::compile::by::By;
 use crate::compile::has::has_tests;
-use crate::compile::predicate::{Operands, label_names, may_lack_answer, negated};
+use crate::compile::predicate::{Operands, label_names, may_lack_answer};
 use crate::compile::step::{applied, kind_of};
 use crate::fault::Fault;
 use tidegraph_plan::{ApplyKind, BindKind, Expr, Function, Op};
@@ -61,13 +61,13 @@ impl Compiler {
             ) => {
                 if steps.iter().any(is_infix) {
                     let condition = self.condition(flow, steps)?;
-                    flow.filter(if step.name == StepName::Not { negated(condition) } else { condition });
+                    flow.filter(if step.name == StepName::Not { self.negated(condition) } else { condition });
                     return Ok(());
                 }
                 let inside_where =
                     step.name == StepName::Where || (step.name == StepName::Not && flow.scope.inside_where);
                 if let Some(condition) = self.count_test(flow, steps, inside_where)? {
-                    flow.filter(if step.name == StepName::Not { negated(condition) } else { condition });
+                    flow.filter(if step.name == StepName::Not { self.negated(condition) } else { condition });
                     return Ok(());
                 }
                 let plan = match step.name {
@@ -211,8 +211,8 @@ impl Compiler {
             }
         }
         let test = conjunction(tests);
-        child.filter(if may_lack_answer(&test) {
-            not(call(Function::Coalesce, vec![negated(test), Expr::literal(false)]))
+        child.filter(if self.version.comparisons_have_three_results() && may_lack_answer(&test) {
+            not(call(Function::Coalesce, vec![self.negated(test), Expr::literal(false)]))
         } else {
             test
         });
@@ -364,7 +364,7 @@ impl Compiler {
                 &mut Operands::Value,
             )?),
             (StepName::Not, [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
-                self.test_expr(steps, at, flow)?.map(negated)
+                self.test_expr(steps, at, flow)?.map(|test| self.negated(test))
             }
             (StepName::Filter | StepName::Where, [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
                 self.test_expr(steps, at, flow)?

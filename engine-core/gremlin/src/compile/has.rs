@@ -122,6 +122,10 @@ impl Compiler {
                 let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
                 self.any(list, |c, item| c.operand_expr(operand, item, &mut Operands::Value))?
             }
+            Has::Child(_, step, _) if !self.version.has_takes_traversals() => {
+                let message = "has() with a key and a traversal is not part of Gremlin 3.8: use where()";
+                return Err(Fault::syntax(step.at, message.into()));
+            }
             Has::Child(key, step, steps) => {
                 let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
                 self.any(list, |c, item| c.child_test(step, steps, item.clone(), flow))?

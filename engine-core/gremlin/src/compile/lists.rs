@@ -3,7 +3,7 @@
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
-use crate::compile::predicate::{Operands, negated};
+use crate::compile::predicate::Operands;
 use crate::compile::reduce::item;
 use crate::compile::sack::combined;
 use crate::fault::Fault;
@@ -24,7 +24,7 @@ impl Compiler {
             StepName::All => (Quantifier::All, test),
             StepName::Any => (Quantifier::Any, test),
             // Values that are not equal differ; values without an order are neither above nor not above each other.
-            _ => (Quantifier::All, negated(test)),
+            _ => (Quantifier::All, self.negated(test)),
         };
         let is_list = call(Function::TypeOf(GremlinType::Collection), vec![cur.clone()]);
         let (list, predicate) = (Box::new(cur), Box::new(test));

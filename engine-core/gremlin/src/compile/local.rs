@@ -38,7 +38,8 @@ impl Compiler {
             Local::Value(function) => {
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(function));
-                flow.filter(not(is_null(Expr::Slot(out))));
+                // An empty collection has no value; of nulls alone it is null.
+                flow.filter(Expr::IsBound(out));
                 flow.set_current(out, ObjectKind::Scalar);
             }
             Local::Dedup => {
@@ -71,7 +72,9 @@ impl Compiler {
                     _ => return Err(wrong_arguments(step)),
                 };
                 let one = number(&count) == Some(1);
-                let list = call(Function::TailLocal, vec![Expr::Slot(cur), count]);
+                let mut args = vec![Expr::Slot(cur), count];
+                args.extend(self.keeps_lists());
+                let list = call(Function::TailLocal, args);
                 self.part(flow, list, one, dest);
             }
             Local::Sample => {
@@ -85,21 +88,28 @@ impl Compiler {
         Ok(())
     }
 
+    /// The argument of functions that make a part of one item a list.
+    fn keeps_lists(&self) -> Option<Expr> {
+        (!self.version.unfolds_single_parts()).then(|| Expr::literal(true))
+    }
+
     fn range_local(&mut self, flow: &mut Flow, cur: Slot, low: Expr, high: Expr, dest: Option<Slot>) {
         let one = match (number(&low), number(&high)) {
             (Some(low), Some(high)) => high - low == 1 && high != -1,
             _ => false,
         };
-        let list = call(Function::RangeLocal, vec![Expr::Slot(cur), low, high]);
+        let mut args = vec![Expr::Slot(cur), low, high];
+        args.extend(self.keeps_lists());
+        let list = call(Function::RangeLocal, args);
         self.part(flow, list, one, dest);
     }
 
-    /// Makes a part of a collection the current object. As in TinkerPop 3.7, a part of one item is the item itself, but
+    /// Makes a part of a collection the current object. In 3.7, a part of one item is the item itself, but
     /// a part of a map stays a map.
     fn part(&mut self, flow: &mut Flow, list: Expr, one: bool, dest: Option<Slot>) {
         let kind = flow.scope.kind;
         let out = self.or_fresh(dest);
-        if one && kind != ObjectKind::Map {
+        if one && kind != ObjectKind::Map && self.version.unfolds_single_parts() {
             // Unwinding yields the only item of a list, no row for an empty list, and a map unchanged.
             flow.wrap(|input| Op::Unwind { input, list, out });
             flow.set_current(out, ObjectKind::Unknown);

@@ -1,14 +1,18 @@
-//! `mergeV` and `mergeE`, with literal maps.
+//! `mergeV` and `mergeE`, with literal maps; `merge_map` has those with other maps.
 //!
 //! The step searches for elements as its map describes. Elements that it finds get the properties of `option(onMatch)`.
 //! Without any, it creates one from the map and `option(onCreate)`. The ends of an edge are looked up before both.
 
+use super::merge_map::is_computed;
 use super::write::{Writes, vertex_labels};
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::fault::Fault;
 use tidegraph_plan::{Comparison, Expr, Function, Op, PropertyAssignment, ScanFilter, ScanTest, Slot};
 use tidegraph_types::{Cardinality, Direction, Str, Value};
+
+/// The message of a contradiction between the map of a merge and its `option(onCreate)`.
+pub(super) const OVERRIDES: &str = "option(onCreate) cannot override values from merge() argument";
 
 type Entries<'a, 't> = &'a [(Arg<'t>, Arg<'t>)];
 
@@ -98,7 +102,7 @@ fn create_input(maps: &Maps<'_, '_>) -> Box<Op> {
     if !overrides(maps) {
         return input;
     }
-    let message = Expr::literal("option(onCreate) cannot override what is looked for");
+    let message = Expr::literal(OVERRIDES);
     let raised = call(Function::RequireNotNull, vec![Expr::Literal(Value::Null), message]);
     Box::new(Op::Filter { input, predicate: raised })
 }
@@ -118,7 +122,7 @@ fn overrides(maps: &Maps<'_, '_>) -> bool {
 }
 
 /// Returns the end of the edge that a key stands for: `OUT` and `from` are the source, `IN` and `to` the target.
-fn end_key(key: &Arg<'_>) -> Option<Direction> {
+pub(super) fn end_key(key: &Arg<'_>) -> Option<Direction> {
     key.constant()?.properties().direction.filter(|direction| *direction != Direction::Both)
 }
 
@@ -151,7 +155,11 @@ impl Compiler {
         step: &'a Step<'t>,
         dest: Option<Slot>,
     ) -> Result<()> {
+        if is_computed(step, cursor) {
+            return self.merge_computed(flow, cursor, step, dest);
+        }
         let maps = maps(step, cursor)?;
+        self.refuse_contradiction(step, &maps)?;
         let search = self.merge_written(flow, step, maps.search, maps.create_cardinality)?;
         let extra = self.merge_written(flow, step, maps.create, maps.create_cardinality)?;
         let update = self.merge_written(flow, step, maps.update, maps.update_cardinality)?;
@@ -220,7 +228,11 @@ impl Compiler {
         step: &'a Step<'t>,
         dest: Option<Slot>,
     ) -> Result<()> {
+        if is_computed(step, cursor) {
+            return self.merge_computed(flow, cursor, step, dest);
+        }
         let maps = maps(step, cursor)?;
+        self.refuse_contradiction(step, &maps)?;
         let from = self.merge_end(flow, step, &maps, Direction::Out, maps.out)?;
         let to = self.merge_end(flow, step, &maps, Direction::In, maps.into)?;
         let search = self.merge_written(flow, step, maps.search, maps.create_cardinality)?;
@@ -243,11 +255,7 @@ impl Compiler {
             for (function, slot, end) in ends {
                 // An end that only `onCreate` gives does not restrict the search.
                 if end_of(maps.search, end).is_some() {
-                    tests.push(Expr::compare(
-                        Comparison::Equal,
-                        call(function, vec![edge()]),
-                        Expr::Slot(slot),
-                    ));
+                    tests.push(same_end(function, out, slot));
                 }
             }
         } else {
@@ -325,10 +333,7 @@ impl Compiler {
         let end = match (given.map(|g| &g.kind), option) {
             (None | Some(ArgKind::Constant(Constant::OutV | Constant::InV)), Some(option)) => {
                 let end = Step { at: option.at, name: option.name, args: option.args[1..].to_vec() };
-                if matches!(end.args.first().map(|a| &a.kind), Some(ArgKind::Map(_) | ArgKind::Text(_))) {
-                    return Err(Fault::unsupported(option.at, "option() of an end that is no traversal"));
-                }
-                self.end(flow, &end)?
+                self.merge_option_end(flow, option, &end)?
             }
             (Some(ArgKind::Vertex(id)), None) => {
                 let id = self.expr(id)?;
@@ -350,6 +355,32 @@ impl Compiler {
         Ok(self.slot_of(flow, end))
     }
 
+    /// In 3.8, a contradiction between literal maps is an error also if an element is found.
+    fn refuse_contradiction(&self, step: &Step<'_>, maps: &Maps<'_, '_>) -> Result<()> {
+        if self.version.contradictions_wait_for_creation() || !overrides(maps) {
+            return Ok(());
+        }
+        Err(Fault::syntax(step.at, OVERRIDES.into()))
+    }
+
+    /// Returns the vertex of `option(outV)` or `option(inV)`, without the option's first argument.
+    pub(super) fn merge_option_end(
+        &mut self,
+        flow: &mut Flow,
+        option: &Step<'_>,
+        end: &Step<'_>,
+    ) -> Result<Expr> {
+        match end.args.as_slice() {
+            [arg @ Arg { kind: ArgKind::Map(_) | ArgKind::Variable(_), .. }] => {
+                self.vertex_of_map(flow, end, arg)
+            }
+            [Arg { kind: ArgKind::Text(_), .. }] => {
+                Err(Fault::unsupported(option.at, "option() of an end that is a string"))
+            }
+            _ => self.end(flow, end),
+        }
+    }
+
     /// Returns the test whether a vertex has the value of a property.
     fn holds(&mut self, vertex: Slot, property: &PropertyAssignment) -> Result<Expr> {
         let key = match &property.key {
@@ -359,6 +390,11 @@ impl Compiler {
         let values = call(Function::PropertyValues, vec![Expr::Slot(vertex), key]);
         self.any(values, |_, item| Ok(Expr::compare(Comparison::Equal, item.clone(), property.value.clone())))
     }
+}
+
+/// Returns the test whether an edge has a vertex at an end.
+pub(super) fn same_end(function: Function, edge: Slot, vertex: Slot) -> Expr {
+    Expr::compare(Comparison::Equal, call(function, vec![Expr::Slot(edge)]), Expr::Slot(vertex))
 }
 
 /// Returns the entry for an end.

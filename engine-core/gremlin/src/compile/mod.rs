@@ -27,6 +27,7 @@ mod local;
 mod matching;
 mod math;
 mod merge;
+mod merge_map;
 mod options;
 mod path;
 mod predicate;
@@ -36,6 +37,8 @@ mod repeat;
 mod sack;
 mod select;
 mod service;
+mod shape;
+mod shortest;
 mod side_effect;
 mod start;
 mod step;
@@ -45,6 +48,7 @@ mod typed;
 mod walk;
 mod write;
 
+use crate::Version;
 use crate::ast::{Arg, ArgKind, Request, SourceCall, Step, StepName, Terminal};
 use crate::fault::Fault;
 use crate::names::{End, Pop};
@@ -52,7 +56,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 use tidegraph_plan::{
-    AggregateKind, Column, Expr, Function, Limits, Op, Plan, Procedures, Slot, TemporalType,
+    AggregateKind, Column, Comparison, Expr, Function, Limits, Op, Operator, Plan, Procedures, Slot,
+    TemporalType,
 };
 use tidegraph_types::{Str, Value};
 
@@ -239,6 +244,8 @@ impl<'a, 't> Cursor<'a, 't> {
 
 /// Facts about the whole request.
 struct Compiler {
+    /// The version of Gremlin that the request speaks.
+    version: Version,
     /// The registry, which has the services that `call()` may name.
     procedures: Procedures,
     slots: u32,
@@ -247,6 +254,10 @@ struct Compiler {
     /// The slot of the sack, once a step reads or writes it, and its first value.
     sack: Option<Slot>,
     sack_start: Option<Expr>,
+    /// How `barrier()` merges the sacks of traversers that nothing else tells apart.
+    sack_merge: Option<Operator>,
+    /// Whether traversers that `barrier()` merges count as one.
+    one_bulk: bool,
     /// For each label, how often `as()` gives it, and its slot unless it is an alias.
     labels: BTreeMap<Str, (u32, Option<Slot>)>,
     /// The side effects of the statement by key, and the number of registers of all statements.
@@ -258,31 +269,41 @@ struct Compiler {
     written_out: u32,
     /// Whether the request has a `fail()` step.
     fails: bool,
+    /// With `ProductiveByStrategy`: the keys of `by()` that may lack a value nevertheless.
+    productive_by: Option<Vec<Str>>,
     /// The time limit that the request sets for itself.
     timeout: Option<Duration>,
+    /// The seed of a `SeedStrategy`.
+    seed: Option<u64>,
 }
 
 /// Translates the statements of a request. Each one runs when the one before it has ended; the last one answers.
 pub(crate) fn compile(
     statements: &[Request<'_>],
+    version: Version,
     procedures: &Procedures,
     limits: &Limits<'_>,
 ) -> Result<Plan> {
     // The number of steps bounds the rest.
     limits.spend(usize::MAX)?;
     let mut compiler = Compiler {
+        version,
         procedures: procedures.clone(),
         slots: 0,
         path: None,
         sack: None,
         sack_start: None,
+        sack_merge: None,
+        one_bulk: false,
         labels: BTreeMap::new(),
         side_effects: BTreeMap::new(),
         registers: 0,
         injects: false,
         written_out: 0,
         fails: false,
+        productive_by: None,
         timeout: None,
+        seed: None,
     };
     let (mut root, mut columns) = (Op::Argument, vec![]);
     for (index, statement) in statements.iter().enumerate() {
@@ -293,7 +314,7 @@ pub(crate) fn compile(
         }
         (root, columns) = compiler.statement(root, statement)?;
     }
-    Ok(Plan { root, slots: compiler.slots, columns, timeout: compiler.timeout })
+    Ok(Plan { root, slots: compiler.slots, columns, timeout: compiler.timeout, seed: compiler.seed })
 }
 
 /// Options of `g.with()` that do not change the answer.
@@ -312,14 +333,18 @@ impl Compiler {
     /// Translates one statement, whose rows begin with the one row of `before`. Returns its plan and its columns.
     fn statement(&mut self, before: Op, statement: &Request<'_>) -> Result<(Op, Vec<Column>)> {
         self.path = None;
-        (self.sack, self.sack_start) = (None, None);
+        (self.sack, self.sack_start, self.sack_merge) = (None, None, None);
+        self.one_bulk = false;
         self.side_effects.clear();
         self.labels.clear();
         let mut flow = Flow { op: before, ..Flow::new() };
         for call in &statement.configuration {
             self.configure(call)?;
         }
-        let rewritten = strategies::Strategies::of(&statement.configuration)?.apply(&statement.steps)?;
+        let mut strategies = strategies::Strategies::of(&statement.configuration)?;
+        let rewritten = strategies.apply(&statement.steps)?;
+        self.productive_by = strategies.productive_by;
+        self.seed = self.seed.or(strategies.seed);
         let steps = rewritten.as_deref().unwrap_or(&statement.steps);
         let mut needs_path = false;
         self.survey(steps, &mut needs_path);
@@ -343,8 +368,8 @@ impl Compiler {
     fn configure(&mut self, call: &Step<'_, SourceCall>) -> Result<()> {
         let option = call.args.first().and_then(Arg::text);
         match call.name {
-            SourceCall::With if option.is_some_and(|o| TIMEOUTS.contains(&o.as_str())) => {
-                self.limit_time(call)
+            SourceCall::With if let Some(option) = option.filter(|o| TIMEOUTS.contains(&o.as_str())) => {
+                self.limit_time(call.at, option, call.args.get(1).filter(|_| call.args.len() == 2))
             }
             SourceCall::With if option.is_some_and(|o| o.starts_with(HINT)) => Ok(()),
             SourceCall::With if option.is_some_and(|o| HARMLESS.contains(&o.as_str())) => Ok(()),
@@ -356,25 +381,40 @@ impl Compiler {
             SourceCall::WithPath if call.args.is_empty() => Ok(()),
             SourceCall::WithSideEffect => self.with_side_effect(call),
             SourceCall::WithSack => self.with_sack(call),
-            SourceCall::WithStrategies | SourceCall::WithoutStrategies => strategies::check(call),
-            SourceCall::WithBulk | SourceCall::WithPath => {
-                Err(Fault::unsupported(call.at, format!("{}()", call.name)))
+            SourceCall::WithStrategies | SourceCall::WithoutStrategies => {
+                strategies::check(call)?;
+                self.take_options(call)
             }
+            SourceCall::WithBulk => match call.args.as_slice() {
+                [Arg { kind: ArgKind::Value(Value::Bool(counts)), .. }] => {
+                    self.one_bulk = !counts;
+                    Ok(())
+                }
+                _ => Err(wrong_arguments(call)),
+            },
+            SourceCall::WithPath => Err(wrong_arguments(call)),
         }
     }
 
-    /// Takes the time limit of a `with()`. 0 is none, as in Gremlin Server; the shortest of several holds.
-    fn limit_time(&mut self, call: &Step<'_, SourceCall>) -> Result<()> {
-        let millis = match call.args.as_slice() {
-            [_, Arg { kind: ArgKind::Value(value), .. }] => {
-                value.as_i64().and_then(|ms| u64::try_from(ms).ok())
+    /// Takes the time limits of an `OptionsStrategy`; its other options are for providers, and have no effect.
+    fn take_options(&mut self, call: &Step<'_, SourceCall>) -> Result<()> {
+        for arg in call.args.iter().filter(|_| call.name == SourceCall::WithStrategies) {
+            let ArgKind::Strategy("OptionsStrategy", options) = &arg.kind else { continue };
+            for (option, value) in options.iter().filter(|(option, _)| TIMEOUTS.contains(option)) {
+                self.limit_time(value.at, option, Some(value))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Takes the time limit of a `with()`. 0 is none, as in Gremlin Server; the shortest of several holds.
+    fn limit_time(&mut self, at: usize, option: &str, value: Option<&Arg<'_>>) -> Result<()> {
+        let millis = match value.map(|value| &value.kind) {
+            Some(ArgKind::Value(value)) => value.as_i64().and_then(|ms| u64::try_from(ms).ok()),
             _ => None,
         };
         let Some(millis) = millis else {
-            let option = call.args.first().and_then(Arg::text).map(Str::as_str).unwrap_or_default();
-            let message = format!("with('{option}') needs a number of milliseconds");
-            return Err(Fault::syntax(call.at, message));
+            return Err(Fault::syntax(at, format!("with('{option}') needs a number of milliseconds")));
         };
         if millis > 0 {
             let limit = Duration::from_millis(millis);
@@ -468,19 +508,36 @@ impl Compiler {
                 let by = flow.scope.cur.map(Expr::Slot).into_iter().collect();
                 flow.wrap(|input| Op::Distinct { input, by });
             }
-            (Terminal::Next, []) => {
+            // The value if there is one: a response has no other form of an `Optional`.
+            (Terminal::Next | Terminal::TryNext, []) => {
                 flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(Expr::literal(1_i64)) });
             }
             (Terminal::Next, [count]) => {
                 let limit = self.integer(count)?;
                 flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(limit) });
             }
+            (Terminal::HasNext, []) => {
+                flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(Expr::literal(1_i64)) });
+                let count = self.fresh();
+                let items = vec![reduce::item(count, AggregateKind::CountRows, vec![])];
+                flow.wrap(|input| Op::Aggregate { input, keys: vec![], items });
+                let out = self.fresh();
+                let some = Expr::compare(Comparison::Greater, Expr::Slot(count), Expr::literal(0_i64));
+                flow.bind(out, some);
+                flow.set_current(out, ObjectKind::Scalar);
+            }
             (Terminal::Iterate, []) => return Ok(false),
-            (Terminal::Explain | Terminal::HasNext | Terminal::TryNext | Terminal::ToString, _) => {
+            (Terminal::Explain | Terminal::ToString, _) => {
                 return Err(Fault::unsupported(step.at, format!("{}()", step.name)));
             }
             (
-                Terminal::ToList | Terminal::ToBulkSet | Terminal::ToSet | Terminal::Next | Terminal::Iterate,
+                Terminal::ToList
+                | Terminal::ToBulkSet
+                | Terminal::ToSet
+                | Terminal::Next
+                | Terminal::TryNext
+                | Terminal::HasNext
+                | Terminal::Iterate,
                 _,
             ) => return Err(wrong_arguments(step)),
         }

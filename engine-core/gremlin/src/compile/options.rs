@@ -3,8 +3,8 @@
 //! The choice is computed once for each traverser. Each option has a condition on the choice; the options are part of the
 //! stream, like the branches of `union`.
 
-use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, not, wrong_arguments};
-use crate::ast::{ArgKind, Constant, Step, StepName};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::branch::{join_branches, stateful};
 use crate::compile::filter::Subject;
 use crate::compile::predicate::Operands;
@@ -17,6 +17,14 @@ enum Pick {
     Any,
     None,
     Unproductive,
+}
+
+/// An option: its pick and its steps.
+type Choice<'a, 't> = (Pick, &'a [Step<'t>]);
+
+/// Returns a condition that is never null.
+fn known(test: Expr) -> Expr {
+    call(Function::Coalesce, vec![test, Expr::literal(false)])
 }
 
 impl Compiler {
@@ -39,71 +47,34 @@ impl Compiler {
             }
             _ => return Err(wrong_arguments(step)),
         };
-        let productive = value.productive;
         let choice = self.slot_of(flow, value.expr);
-        let mut options: Vec<(Pick, &'a [Step<'t>])> = vec![];
+        let missing = if value.productive { Expr::literal(false) } else { is_null(Expr::Slot(choice)) };
+        let mut options: Vec<Choice<'a, 't>> = vec![];
         for option in cursor.take_all(StepName::Option) {
             let (pick, plan) = match option.args.as_slice() {
                 // Without a pick, every traverser takes it.
                 [plan] => (Pick::Any, plan),
-                [key, plan] => (self.pick(flow, choice, &key.kind, key)?, plan),
+                [key, plan] => (self.pick(flow, choice, key)?, plan),
                 _ => return Err(wrong_arguments(option)),
             };
             options.push((pick, plan.steps().ok_or_else(|| wrong_arguments(option))?));
         }
-        let handles_unproductive = options.iter().any(|(pick, _)| matches!(pick, Pick::Unproductive));
-        let missing = if productive { Expr::literal(false) } else { super::is_null(Expr::Slot(choice)) };
-        let known = |test: Expr| call(Function::Coalesce, vec![test, Expr::literal(false)]);
-        let mut fits: Vec<Expr> = vec![];
-        let mut conditions: Vec<(Slot, Option<Expr>, bool)> = vec![];
-        for (pick, _) in &options {
-            let slot = self.fresh();
-            let (condition, is_none) = match pick {
-                Pick::If(test) => {
-                    let mut all = vec![known(test.clone())];
-                    if first_only {
-                        all.extend(fits.iter().cloned().map(not));
-                    }
-                    fits.push(Expr::Slot(slot));
-                    (Some(Expr::And(all)), false)
-                }
-                Pick::Any => (Some(Expr::literal(true)), false),
-                Pick::Unproductive => (Some(missing.clone()), false),
-                Pick::None => (None, true),
-            };
-            conditions.push((slot, condition, is_none));
-        }
-        for (slot, condition, is_none) in &conditions {
-            if let (Some(condition), false) = (condition, is_none) {
-                flow.bind(*slot, condition.clone());
-            }
-        }
-        for (slot, _, _) in conditions.iter().filter(|(.., is_none)| *is_none) {
-            let mut none: Vec<Expr> = fits.iter().cloned().map(not).collect();
-            if handles_unproductive {
-                none.push(not(missing.clone()));
-            }
-            flow.bind(*slot, Expr::And(none));
-        }
-        let slots: Vec<Slot> = conditions.iter().map(|(slot, ..)| *slot).collect();
+        let conditions = self.conditions(flow, &options, &missing, first_only);
         let out = self.or_fresh(dest);
-        let gathered = if !flow.scope.single && options.iter().any(|(_, steps)| stateful(steps)) {
-            Some(self.gather(flow, &slots))
-        } else {
-            None
-        };
-        let (mut branches, mut ends) = (vec![], vec![]);
-        for ((_, steps), slot) in options.into_iter().zip(slots) {
-            let mut child = self.branch(flow, gathered.as_ref());
-            child.filter(Expr::Slot(slot));
-            self.steps(&mut child, steps, Some(out))?;
-            ends.push(child.scope);
-            branches.push(child.op);
-        }
-        if branches.is_empty() {
+        if options.is_empty() {
             flow.drop_rows();
             flow.scope.cur = Some(out);
             return Ok(());
+        }
+        let is_stateful = options.iter().any(|(_, steps)| stateful(steps, self.version));
+        let gathered = (!flow.scope.single && is_stateful).then(|| self.gather(flow, &conditions));
+        let (mut branches, mut ends) = (vec![], vec![]);
+        for ((_, steps), condition) in options.into_iter().zip(conditions) {
+            let mut child = self.branch(flow, gathered.as_ref());
+            child.filter(Expr::Slot(condition));
+            self.steps(&mut child, steps, Some(out))?;
+            ends.push(child.scope);
+            branches.push(child.op);
         }
         flow.wrap(|input| Op::Union { input, branches });
         join_branches(flow, &ends, out);
@@ -111,16 +82,48 @@ impl Compiler {
         Ok(())
     }
 
-    /// Returns the condition of a pick. A traversal picks the choices for which it has a result.
-    fn pick<'a, 't>(
+    /// Binds for each option whether the traverser takes it. `missing`: the choice has no value.
+    fn conditions(
         &mut self,
         flow: &mut Flow,
-        choice: Slot,
-        kind: &'a ArgKind<'t>,
-        key: &'a crate::ast::Arg<'t>,
-    ) -> Result<Pick> {
+        options: &[Choice<'_, '_>],
+        missing: &Expr,
+        first_only: bool,
+    ) -> Vec<Slot> {
+        let slots: Vec<Slot> = options.iter().map(|_| self.fresh()).collect();
+        let mut fits: Vec<Expr> = vec![];
+        for ((pick, _), slot) in options.iter().zip(&slots) {
+            let condition = match pick {
+                Pick::If(test) => {
+                    let mut all = vec![known(test.clone())];
+                    if first_only {
+                        all.extend(fits.iter().cloned().map(not));
+                    }
+                    fits.push(Expr::Slot(*slot));
+                    Expr::And(all)
+                }
+                Pick::Any => Expr::literal(true),
+                Pick::Unproductive => missing.clone(),
+                Pick::None => continue,
+            };
+            flow.bind(*slot, condition);
+        }
+        let mut none: Vec<Expr> = fits.into_iter().map(not).collect();
+        if options.iter().any(|(pick, _)| matches!(pick, Pick::Unproductive)) {
+            none.push(not(missing.clone()));
+        }
+        for ((pick, _), slot) in options.iter().zip(&slots) {
+            if matches!(pick, Pick::None) {
+                flow.bind(*slot, Expr::And(none.clone()));
+            }
+        }
+        slots
+    }
+
+    /// Returns the condition of a pick. A traversal picks the choices for which it has a result.
+    fn pick(&mut self, flow: &mut Flow, choice: Slot, key: &Arg<'_>) -> Result<Pick> {
         let value = Expr::Slot(choice);
-        Ok(match kind {
+        Ok(match &key.kind {
             ArgKind::Constant(Constant::None) => Pick::None,
             ArgKind::Constant(Constant::Any) => Pick::Any,
             ArgKind::Constant(Constant::Unproductive) => Pick::Unproductive,
@@ -134,10 +137,10 @@ impl Compiler {
                 flow.scope.near = None;
                 let condition = self.condition(flow, steps)?;
                 flow.scope = scope;
-                let bound = not(super::is_null(Expr::Slot(choice)));
+                let bound = not(is_null(Expr::Slot(choice)));
                 Pick::If(Expr::And(vec![bound, condition]))
             }
-            ArgKind::Value(Value::Null) => Pick::If(super::is_null(value)),
+            ArgKind::Value(Value::Null) => Pick::If(is_null(value)),
             _ => Pick::If(Expr::compare(Comparison::Equal, value, self.expr(key)?)),
         })
     }

@@ -61,6 +61,47 @@ impl Compiler {
 
     /// Applies the `by()`s to the objects of the path in turn. If one of them has no result, the row is dropped.
     fn mapped_path(&mut self, flow: &mut Flow, path: Expr, steps: &[&Step<'_>]) -> Result<Expr> {
+        let (mapped, may_lack) = self.mapped_objects(flow, path, steps)?;
+        if may_lack {
+            let variable = self.fresh();
+            flow.filter(Expr::Quantified {
+                quantifier: Quantifier::None,
+                variable,
+                list: Box::new(call(Function::Unfold, vec![Expr::Slot(mapped)])),
+                predicate: Box::new(is_null(Expr::Slot(variable))),
+            });
+        }
+        Ok(Expr::Slot(mapped))
+    }
+
+    /// Applies the `by()`s to the objects of the path in turn. An object without a result is left out.
+    pub(super) fn shortened_path(
+        &mut self,
+        flow: &mut Flow,
+        path: Expr,
+        steps: &[&Step<'_>],
+    ) -> Result<Expr> {
+        let (mapped, may_lack) = self.mapped_objects(flow, path, steps)?;
+        if !may_lack {
+            return Ok(Expr::Slot(mapped));
+        }
+        let (accumulator, variable) = (self.fresh(), self.fresh());
+        let longer = call(Function::PathAppend, vec![Expr::Slot(accumulator), Expr::Slot(variable)]);
+        Ok(Expr::Reduce {
+            accumulator,
+            start: Box::new(Expr::Literal(Value::Unbound)),
+            variable,
+            list: Box::new(call(Function::Unfold, vec![Expr::Slot(mapped)])),
+            step: Box::new(Expr::Case {
+                branches: vec![(is_null(Expr::Slot(variable)), Expr::Slot(accumulator))],
+                otherwise: Box::new(longer),
+            }),
+        })
+    }
+
+    /// Applies the `by()`s to the objects of the path in turn. Returns the slot of the new path, and whether it may have nulls
+    /// in place of objects without a result.
+    fn mapped_objects(&mut self, flow: &mut Flow, path: Expr, steps: &[&Step<'_>]) -> Result<(Slot, bool)> {
         let bys = steps.iter().map(|step| self.by(step, &step.args)).collect::<Result<Vec<_>>>()?;
         let objects = match self.pure_mapping(flow, &bys)? {
             Some(mapping) => mapping(call(Function::Unfold, vec![path])),
@@ -98,16 +139,8 @@ impl Compiler {
             }
         };
         let out = self.slot_of(flow, objects);
-        if bys.iter().any(|by| !matches!(by, By::Identity | By::Token(_))) {
-            let variable = self.fresh();
-            flow.filter(Expr::Quantified {
-                quantifier: Quantifier::None,
-                variable,
-                list: Box::new(call(Function::Unfold, vec![Expr::Slot(out)])),
-                predicate: Box::new(is_null(Expr::Slot(variable))),
-            });
-        }
-        Ok(Expr::Slot(out))
+        let may_lack = |by: &By<'_, '_>| !matches!(by, By::Identity | By::Token(_));
+        Ok((out, self.productive_by.is_none() && bys.iter().any(may_lack)))
     }
 
     /// Unwinds the objects of a path in a subplan, and binds the value of each object's own `by()`.

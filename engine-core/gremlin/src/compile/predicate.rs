@@ -1,9 +1,10 @@
 //! `P` and `TextP` as expressions.
 //!
 //! Expressions are three-valued, and a filter passes only rows for which its expression is true. So a comparison
-//! between types that do not compare drops the traverser, negated or not, as in TinkerPop.
+//! between types that do not compare drops the traverser; in 3.7 also if it is negated.
 
 use super::{Compiler, Result, call, is_null, literal, not, text};
+use crate::Version;
 use crate::ast::{Arg, ArgKind, Predicate, PredicateName};
 use crate::compile::start::list;
 use crate::fault::Fault;
@@ -23,6 +24,10 @@ pub(super) enum Operands {
 }
 
 impl Compiler {
+    pub(super) fn negated(&self, test: Expr) -> Expr {
+        negated(self.version, test)
+    }
+
     pub(super) fn predicate_expr(
         &mut self,
         predicate: &Predicate<'_>,
@@ -39,7 +44,10 @@ impl Compiler {
                 let a = self.predicate_expr(a, left, operands)?;
                 Expr::Or(vec![a, self.predicate_expr(b, left, operands)?])
             }
-            Predicate::Not(a) => negated(self.predicate_expr(a, left, operands)?),
+            Predicate::Not(a) => {
+                let test = self.predicate_expr(a, left, operands)?;
+                self.negated(test)
+            }
         })
     }
 
@@ -69,11 +77,18 @@ impl Compiler {
                     return Ok(if equal { null } else { not(null) });
                 }
                 let operand = self.operand(arg, operands)?;
+                if self.productive_by.is_some() && matches!(operands, Operands::Labels(_)) {
+                    // Values of by() may be null, and nulls are equal.
+                    let both = Expr::And(vec![is_null(left.clone()), is_null(operand.clone())]);
+                    let same = Expr::Or(vec![both, Expr::compare(Comparison::Equal, left.clone(), operand)]);
+                    let same = call(Function::Coalesce, vec![same, Expr::literal(false)]);
+                    return Ok(if equal { same } else { not(same) });
+                }
                 if equal {
                     Expr::compare(Comparison::Equal, left.clone(), operand)
                 } else if matches!(operands, Operands::Value) && !matches!(left, Expr::Property(..)) {
                     // A null and another value are not equal.
-                    negated(Expr::compare(Comparison::Equal, left.clone(), operand))
+                    self.negated(Expr::compare(Comparison::Equal, left.clone(), operand))
                 } else {
                     Expr::compare(Comparison::NotEqual, left.clone(), operand)
                 }
@@ -157,10 +172,11 @@ impl Compiler {
     ) -> Result<Expr> {
         let left = || Box::new(left.clone());
         let labels = matches!(operands, Operands::Labels(_));
+        let version = self.version;
         let sign = |found: Expr| match without {
             false => found,
             true if labels => not(found),
-            true => negated(found),
+            true => negated(version, found),
         };
         match (operands, args) {
             (Operands::Labels(labels), [_]) => {
@@ -250,13 +266,24 @@ fn type_test(args: &[Arg<'_>], at: usize, left: &Expr) -> Result<Expr> {
     Ok(call(Function::TypeOf(kind), vec![left.clone()]))
 }
 
-/// Negates a test as TinkerPop's ternary logic does: true where the test is false, and no answer where the test has
+/// Negates a test. In 3.8, one that has no answer counts as false.
+pub(super) fn negated(version: Version, test: Expr) -> Expr {
+    match test {
+        test if version.comparisons_have_three_results() => ternary_negation(test),
+        test if is_known(&test) => not(test),
+        test => not(call(Function::Coalesce, vec![test, Expr::literal(false)])),
+    }
+}
+
+/// Negates a test as the ternary logic of 3.7 does: true where the test is false, and no answer where the test has
 /// none. The negation moves inwards to the comparisons: two values without an order (of two types, NaN) are neither
 /// above, nor below, nor not above each other. Only orders have no answer; values that do not compare are not equal.
-pub(super) fn negated(test: Expr) -> Expr {
+fn ternary_negation(test: Expr) -> Expr {
     match test {
-        Expr::And(all) => Expr::Or(all.into_iter().map(negated).collect()),
-        Expr::Or(all) => all.into_iter().map(negated).reduce(Expr::and).unwrap_or(Expr::literal(true)),
+        Expr::And(all) => Expr::Or(all.into_iter().map(ternary_negation).collect()),
+        Expr::Or(all) => {
+            all.into_iter().map(ternary_negation).reduce(Expr::and).unwrap_or(Expr::literal(true))
+        }
         Expr::Compare(comparison, a, b) if opposite(comparison).is_some() => {
             let opposite = opposite(comparison).unwrap_or(comparison);
             let missing = [missing(&a), missing(&b)];
@@ -273,7 +300,7 @@ pub(super) fn negated(test: Expr) -> Expr {
             quantifier: Quantifier::All,
             variable,
             list: Box::new(call(Function::Coalesce, vec![*list, Expr::List(vec![])])),
-            predicate: Box::new(negated(*predicate)),
+            predicate: Box::new(ternary_negation(*predicate)),
         },
         test if is_known(&test) => not(test),
         test => not(call(Function::Coalesce, vec![test, Expr::literal(false)])),

@@ -146,6 +146,10 @@ impl Compiler {
                 let plan = Box::new(child.op);
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(all) });
             }
+            [_, second, ..] if !self.version.last_by_counts() => {
+                let message = "valueMap() and propertyMap() take one by() in Gremlin 3.8";
+                return Err(Fault::syntax(second.at, message.into()));
+            }
             several => {
                 let tokens = matches!(&map, Expr::Call(Function::ElementMap, _))
                     || matches!(&map, Expr::Call(Function::ValueMap, args)

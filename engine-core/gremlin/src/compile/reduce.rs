@@ -24,6 +24,7 @@ pub(super) fn is_stateful(step: &Step<'_>) -> bool {
 pub(super) fn is_reducing(step: &Step<'_>) -> bool {
     match step.name.properties().reduction {
         None if step.name == StepName::Cap => true,
+        None if step.name == StepName::Tree => step.args.is_empty(),
         None => false,
         Some(Reduction::Group) => step.args.is_empty(),
         Some(Reduction::Count | Reduction::Fold | Reduction::Value(_)) => !is_local(step),
@@ -59,6 +60,7 @@ impl Compiler {
             Some(Reduction::Count) => (item(out, AggregateKind::CountRows, vec![]), ObjectKind::Scalar),
             Some(Reduction::Fold) => (item(out, AggregateKind::CollectAll, object), ObjectKind::List),
             Some(Reduction::Value(kind)) => {
+                let kind = self.value_reduction(kind);
                 (AggregateItem { empty_is_unbound: true, ..item(out, kind, object) }, ObjectKind::Scalar)
             }
             Some(Reduction::Group) | None => return Err(wrong_arguments(step)),
@@ -66,6 +68,14 @@ impl Compiler {
         flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
         flow.reduced(out, result);
         Ok(())
+    }
+
+    /// Returns the aggregate that computes a value in this version.
+    fn value_reduction(&self, kind: AggregateKind) -> AggregateKind {
+        match kind {
+            AggregateKind::Sum if !self.version.sums_are_long() => AggregateKind::SumOfTypes,
+            kind => kind,
+        }
     }
 
     pub(super) fn dedup(
@@ -76,11 +86,9 @@ impl Compiler {
     ) -> Result<()> {
         let names = self.texts(global(step))?;
         let cur = flow.cur(step)?;
-        let bys = self.bys(cursor.take_all(StepName::By))?;
-        let by = match bys.as_slice() {
+        let by = match self.single_by(step, cursor.take_all(StepName::By))? {
             [] => By::Identity,
-            [by] => by.clone(),
-            _ => return Err(Fault::syntax(step.at, "dedup() takes one by()".into())),
+            [by, ..] => self.by(by, &by.args)?,
         };
         let mut objects = vec![];
         for name in &names {
@@ -161,9 +169,9 @@ impl Compiler {
         let [count] = global(step) else { return Err(wrong_arguments(step)) };
         let count = self.sample_size(count)?;
         let cur = flow.cur(step)?;
-        let weight = match cursor.take_all(StepName::By) {
+        let weight = match self.single_by(step, cursor.take_all(StepName::By))? {
             [] => Expr::literal(1.0),
-            [by] => {
+            [by, ..] => {
                 let by = self.by(by, &by.args)?;
                 let weight = self.by_value(flow, &by, Expr::Slot(cur), flow.scope.kind)?;
                 let slot = self.slot_of(flow, weight.expr);
@@ -172,7 +180,6 @@ impl Compiler {
                 }
                 Expr::Slot(slot)
             }
-            [_, second, ..] => return Err(Fault::syntax(second.at, "sample() takes one by()".into())),
         };
         let expr = call(Function::SampleKey, vec![weight]);
         let keys = vec![SortKey { expr, order: TotalOrder::Gremlin, descending: true }];
@@ -249,11 +256,13 @@ impl Compiler {
     ) -> Result<()> {
         let cur = flow.cur(step)?;
         let kind = flow.scope.kind;
-        let bys = self.bys(cursor.take_all(StepName::By))?;
-        let most = if step.name == StepName::Group { 2 } else { 1 };
-        if bys.len() > most {
-            return Err(Fault::syntax(step.at, format!("{}() takes {most} by() at most", step.name)));
+        let mut bys = cursor.take_all(StepName::By);
+        if step.name == StepName::GroupCount {
+            bys = self.single_by(step, bys)?;
+        } else if let [_, _, third, ..] = bys {
+            return Err(Fault::syntax(third.at, "group() takes two by() at most".into()));
         }
+        let bys = self.bys(bys)?;
         let key = self.by_value(flow, bys.first().unwrap_or(&By::Identity), Expr::Slot(cur), kind)?;
         // The key gets a slot of its own, because computing the values may overwrite others.
         let key_slot = self.fresh();
@@ -350,6 +359,7 @@ impl Compiler {
                 (out, ObjectKind::List)
             }
             Some(Reduction::Value(kind)) => {
+                let kind = self.value_reduction(kind);
                 let (count, value) = (self.fresh(), vec![Expr::Slot(object)]);
                 let items = vec![item(out, kind, value.clone()), item(count, AggregateKind::Count, value)];
                 self.aggregate_by(flow, key, items);
@@ -368,7 +378,8 @@ impl Compiler {
                 });
                 let all = self.fresh();
                 self.aggregate_by(flow, key, vec![item(all, AggregateKind::CollectAll, vec![row])]);
-                if !is_reducing(barrier) {
+                let is_counted = !self.version.barriers_drop_empty_groups() && rest.iter().any(is_reducing);
+                if !is_reducing(barrier) && !is_counted {
                     let size = call(Function::Size, vec![Expr::Slot(all)]);
                     flow.filter(Expr::compare(Comparison::Greater, size, Expr::literal(0_i64)));
                 }

@@ -6,6 +6,7 @@
 //! optimiser then sees a chain of steps.
 
 use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, step, wrong_arguments};
+use crate::Version;
 use crate::ast::{Arg, ArgKind, Step, StepName};
 use crate::compile::branch::stateful;
 use crate::compile::predicate::Operands;
@@ -84,6 +85,10 @@ impl Compiler {
         if let Some(reducing) = steps.iter().find(|s| is_reducing(s)) {
             return Err(Fault::unsupported(reducing.at, format!("{}() inside repeat()", reducing.name)));
         }
+        let forbidden = |step: &&Step<'_>| matches!(step.name, StepName::Inject | StepName::Cap);
+        if let Some(step) = steps.iter().find(forbidden).filter(|_| !self.version.bodies_may_inject()) {
+            return Err(Fault::syntax(step.at, format!("{}() cannot stand in a repeat()", step.name)));
+        }
         let dest = cursor.dest_of(parts.index);
         let cur = flow.cur(repeat)?;
         if let Some(rounds) = self.rounds_to_write_out(&parts, steps) {
@@ -97,7 +102,7 @@ impl Compiler {
         if current != cur {
             flow.bind(current, Expr::Slot(cur));
         }
-        let kind = loop_kind(flow.scope.kind, steps);
+        let kind = loop_kind(flow.scope.kind, steps, self.version);
         flow.scope.cur = Some(current);
         flow.scope.kind = kind;
         flow.scope.near = None;
@@ -219,19 +224,19 @@ impl Compiler {
 }
 
 /// Returns the kind of the current object in a loop: that of the input, if the body makes the same kind.
-fn loop_kind(kind: ObjectKind, steps: &[Step<'_>]) -> ObjectKind {
+fn loop_kind(kind: ObjectKind, steps: &[Step<'_>], version: Version) -> ObjectKind {
     let vertex = |s: &Step<'_>| s.name.properties().to_vertex;
     match steps.iter().rfind(|s| step::moves(s)) {
         None => kind,
-        Some(last) if vertex(last) && kind == ObjectKind::Vertex && !stateful_end(steps) => {
+        Some(last) if vertex(last) && kind == ObjectKind::Vertex && !stateful_end(steps, version) => {
             ObjectKind::Vertex
         }
         Some(_) => ObjectKind::Unknown,
     }
 }
 
-fn stateful_end(steps: &[Step<'_>]) -> bool {
-    stateful(steps) && steps.iter().any(is_reducing)
+fn stateful_end(steps: &[Step<'_>], version: Version) -> bool {
+    stateful(steps, version) && steps.iter().any(is_reducing)
 }
 
 /// Whether a step of a body does the same in each round, with each traverser by itself.

@@ -1,11 +1,12 @@
-//! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
+//! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key (`tree` and `subgraph`
+//! are in `shape`).
 //!
 //! A side effect to which steps add is a register of the request ([ADR 0031]). Each statement first looks for the keys that its
 //! steps collect, at any depth, so that a step may read a side effect before another one has added to it. `Op::Collect` adds the
 //! rows' values, `Expr::Register` reads them. A side effect that only `withSideEffect` gives stays an expression.
 //!
-//! **Order.** `aggregate` adds the values of all traversers before the first one goes on. The other steps add traverser by
-//! traverser, and so does a step inside a child that runs for each traverser. If something but a final `cap` may notice this, the
+//! **Order.** `aggregate`, and in 3.8 a step with a key, adds the values of all traversers before the first one goes on. The other
+//! steps add traverser by traverser, and so does a step inside a child that runs for each traverser. If something but a final `cap` may notice this, the
 //! side effect is *careful*: `Op::Each` precedes each step that names it, so that rows pass one by one, as in TinkerPop.
 //!
 //! **Invariant.** A reader sees what it sees in TinkerPop without merged traversers. `group` with a reducing `by` collects rows,
@@ -14,6 +15,7 @@
 //! [ADR 0031]: ../../../../docs/adr/0031-a-traverser-is-a-row.md
 
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, text, wrong_arguments};
+use crate::Version;
 use crate::ast::{Arg, ArgKind, Constant, Predicate, SourceCall, Step, StepName};
 use crate::compile::by::{By, ByValue};
 use crate::compile::reduce::item;
@@ -31,8 +33,9 @@ const MAX_SIDE_EFFECTS: usize = 64;
 /// A side effect of a statement.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SideEffect {
-    /// The register, or the value that the request gives.
+    /// What readers read: of a register, or the value that the request gives.
     value: Expr,
+    register: Option<Register>,
     kind: ObjectKind,
     /// How values are added to one that the request gives, if it says so.
     operator: Option<Operator>,
@@ -40,6 +43,8 @@ pub(super) struct SideEffect {
     given: bool,
     /// Whether rows must pass one by one where the side effect is collected or read.
     careful: bool,
+    /// Whether something but a last `cap` may notice when values are added.
+    noticed: bool,
     /// Whether the register holds rows, of which readers make groups.
     rows: bool,
     /// Makes the groups of the collected rows: a plan and the slot of its result.
@@ -49,10 +54,11 @@ pub(super) struct SideEffect {
 }
 
 /// What the steps of a statement do with one key.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Facts {
-    /// The first step that collects.
+    /// The first step that collects, and its place.
     step: StepName,
+    at: usize,
     /// Whether a step adds traverser by traverser.
     lazy: bool,
     /// Whether a step collects inside a child that runs for each traverser.
@@ -61,33 +67,107 @@ struct Facts {
     rows: bool,
 }
 
-/// Returns the key to which a step adds, and whether it adds traverser by traverser.
-fn collected_key<'a>(step: &'a Step<'_>) -> Option<(&'a Str, bool)> {
+impl Facts {
+    /// Returns the first value of the register.
+    fn start(&self) -> Expr {
+        Expr::Literal(match self.step {
+            StepName::Group | StepName::GroupCount if !self.rows => Value::map(Map::new()),
+            _ => Value::list(vec![]),
+        })
+    }
+
+    /// Returns the side effect in a register, whose first value the request may give.
+    fn side_effect(&self, register: Register, given: Option<&SideEffect>, noticed: bool) -> SideEffect {
+        let held = Expr::Register(register);
+        let value = match self.step {
+            StepName::Tree => call(Function::MakeTree, vec![held]),
+            StepName::Subgraph => call(Function::MakeGraph, vec![held]),
+            _ => held,
+        };
+        let kind = match self.step {
+            _ if given.is_some() => ObjectKind::Unknown,
+            StepName::Group | StepName::GroupCount => ObjectKind::Map,
+            StepName::Tree | StepName::Subgraph => ObjectKind::Unknown,
+            _ => ObjectKind::List,
+        };
+        SideEffect {
+            value,
+            register: Some(register),
+            kind,
+            operator: given.and_then(|given| given.operator),
+            given: given.is_some(),
+            careful: noticed && (self.lazy || self.nested),
+            noticed,
+            rows: self.rows,
+            groups: None,
+            read: None,
+        }
+    }
+
+    /// Whether something but a last `cap` may notice when values are added.
+    fn is_noticed(&self, steps: &[Step<'_>], key: &str) -> bool {
+        let cap = steps
+            .iter()
+            .rposition(|step| step.name == StepName::Cap && mentions(std::slice::from_ref(step), key));
+        let before_cap = &steps[..cap.unwrap_or(0)];
+        self.nested || reads(steps, key, true) || before_cap.iter().any(stops_early)
+    }
+}
+
+/// Returns the key to which a step adds.
+fn collected_key<'a>(step: &'a Step<'_>) -> Option<&'a Str> {
     match (step.name, step.args.as_slice()) {
-        (StepName::Aggregate, [Arg { kind: ArgKind::Text(key), .. }]) => Some((key, false)),
         (
             StepName::Aggregate,
             [
-                Arg { kind: ArgKind::Constant(scope @ (Constant::Global | Constant::Local)), .. },
+                Arg { kind: ArgKind::Constant(Constant::Global | Constant::Local), .. },
                 Arg { kind: ArgKind::Text(key), .. },
             ],
-        ) => Some((key, *scope == Constant::Local)),
-        (
-            StepName::Store | StepName::Group | StepName::GroupCount,
+        )
+        | (
+            StepName::Aggregate
+            | StepName::Group
+            | StepName::GroupCount
+            | StepName::Store
+            | StepName::Subgraph
+            | StepName::Tree,
             [Arg { kind: ArgKind::Text(key), .. }],
-        ) => Some((key, true)),
+        ) => Some(key),
         _ => None,
     }
 }
 
-/// Finds the keys that steps collect. `nested`: the steps run for each traverser.
-fn find_collected(steps: &[Step<'_>], nested: bool, found: &mut BTreeMap<Str, Facts>) {
+/// Whether a step that collects adds traverser by traverser.
+fn is_lazy(step: &Step<'_>, version: Version) -> bool {
+    match step.name {
+        StepName::Aggregate => is_local(step),
+        StepName::Store => true,
+        _ => version.keyed_steps_are_lazy(),
+    }
+}
+
+/// Whether a step with a key adds the values of all traversers before the first one goes on.
+pub(super) fn waits(step: &Step<'_>, version: Version) -> bool {
+    collected_key(step).is_some() && !is_lazy(step, version)
+}
+
+/// Where steps run.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// For each traverser.
+    nested: bool,
+    /// In a `local()`, which passes traversers on one by one.
+    local: bool,
+}
+
+/// Finds the keys that steps collect.
+fn find_collected(steps: &[Step<'_>], version: Version, place: Place, found: &mut BTreeMap<Str, Facts>) {
     for (at, step) in steps.iter().enumerate() {
-        if let Some((key, lazy)) = collected_key(step) {
-            let none = Facts { step: step.name, lazy: false, nested: false, rows: false };
+        if let Some(key) = collected_key(step) {
+            let none = Facts { step: step.name, at: step.at, lazy: false, nested: false, rows: false };
             let facts = found.entry(key.clone()).or_insert(none);
-            facts.lazy |= lazy;
-            facts.nested |= nested;
+            facts.lazy |= place.local || is_lazy(step, version);
+            facts.nested |= place.nested;
             let mut bys = steps[at + 1..].iter().take_while(|step| step.name == StepName::By);
             facts.rows |= step.name == StepName::Group
                 && bys.nth(1).is_some_and(|by| by.args.iter().any(|arg| arg.steps().is_some()));
@@ -97,7 +177,9 @@ fn find_collected(steps: &[Step<'_>], nested: bool, found: &mut BTreeMap<Str, Fa
             // The first argument of `choose` and `branch` is computed for each traverser.
             let is_condition = matches!(step.name, StepName::Choose | StepName::Branch) && index == 0;
             if let Some(steps) = arg.steps() {
-                find_collected(steps, nested || !streamed || is_condition, found);
+                let nested = place.nested || !streamed || is_condition;
+                let local = place.local || step.name == StepName::Local;
+                find_collected(steps, version, Place { nested, local }, found);
             }
         }
     }
@@ -109,7 +191,7 @@ fn reads(steps: &[Step<'_>], key: &str, is_root: bool) -> bool {
         if step.name == StepName::Cap && is_root {
             return false;
         }
-        let is_collected = collected_key(step).is_some_and(|(name, _)| name == key);
+        let is_collected = collected_key(step).is_some_and(|name| name == key);
         let others = step.args.iter().filter(|arg| !is_collected || arg.text().is_none());
         names_in_text(step, key) || others.into_iter().any(|arg| in_arg(arg, key, true))
     })
@@ -181,10 +263,12 @@ impl Compiler {
                 };
                 let side = SideEffect {
                     value: self.expr(value)?,
+                    register: None,
                     kind: ObjectKind::Unknown,
                     operator,
                     given: true,
                     careful: false,
+                    noticed: false,
                     rows: false,
                     groups: None,
                     read: None,
@@ -200,7 +284,7 @@ impl Compiler {
     pub(super) fn declare_side_effects(&mut self, flow: &mut Flow, steps: &[Step<'_>]) -> Result<()> {
         self.injects = steps.first().is_some_and(|step| step.name == StepName::Inject);
         let mut found = BTreeMap::new();
-        find_collected(steps, false, &mut found);
+        find_collected(steps, self.version, Place::default(), &mut found);
         if found.len() > MAX_SIDE_EFFECTS {
             let at = steps.first().map_or(0, |step| step.at);
             let message = format!("{} side effects; at most {MAX_SIDE_EFFECTS} are allowed", found.len());
@@ -210,31 +294,12 @@ impl Compiler {
             let register = Register(self.registers);
             self.registers += 1;
             let given = self.side_effects.remove(&key);
-            let operator = given.as_ref().and_then(|given| given.operator);
-            let (start, kind) = match (&given, facts.step) {
-                (Some(given), _) => (given.value.clone(), ObjectKind::Unknown),
-                (None, StepName::Group | StepName::GroupCount) if !facts.rows => {
-                    (Expr::Literal(Value::map(Map::new())), ObjectKind::Map)
-                }
-                (None, _) => (Expr::Literal(Value::list(vec![])), ObjectKind::List),
-            };
-            let what = Collected::Start(start);
+            let side = facts.side_effect(register, given.as_ref(), facts.is_noticed(steps, &key));
+            if given.is_some() && matches!(facts.step, StepName::Tree | StepName::Subgraph) {
+                return Err(Fault::unsupported(facts.at, format!("{}() into withSideEffect()", facts.step)));
+            }
+            let what = Collected::Start(given.map_or_else(|| facts.start(), |given| given.value));
             flow.wrap(|input| Op::Collect { input, register, what, eager: false });
-            let cap = steps
-                .iter()
-                .rposition(|step| step.name == StepName::Cap && mentions(std::slice::from_ref(step), &key));
-            let before_cap = &steps[..cap.unwrap_or(0)];
-            let noticed = facts.nested || reads(steps, &key, true) || before_cap.iter().any(stops_early);
-            let side = SideEffect {
-                value: Expr::Register(register),
-                kind,
-                operator,
-                given: given.is_some(),
-                careful: (facts.lazy || facts.nested) && noticed,
-                rows: facts.rows,
-                groups: None,
-                read: None,
-            };
             self.side_effects.insert(key, side);
         }
         Ok(())
@@ -244,7 +309,7 @@ impl Compiler {
     /// their keys.
     pub(super) fn before_step(&mut self, flow: &mut Flow, steps: &[Step<'_>]) -> Vec<(Str, Option<Slot>)> {
         let Some((first, rest)) = steps.split_first() else { return vec![] };
-        if !self.is_careful() {
+        if self.side_effects.values().all(|side| !side.careful && side.groups.is_none()) {
             return vec![];
         }
         let is_loop = modulates(first);
@@ -306,13 +371,22 @@ impl Compiler {
     }
 
     /// Returns the register to which a step adds, with its side effect.
-    fn collected(&self, step: &Step<'_>) -> Result<(Str, Register, SideEffect)> {
-        let key = collected_key(step).map(|(key, _)| key).ok_or_else(|| wrong_arguments(step))?;
+    pub(super) fn collected(&self, step: &Step<'_>) -> Result<(Str, Register, SideEffect)> {
+        let key = collected_key(step).ok_or_else(|| wrong_arguments(step))?;
         match self.side_effects.get(key) {
-            Some(side @ SideEffect { value: Expr::Register(register), .. }) => {
+            Some(side @ SideEffect { register: Some(register), .. }) => {
                 Ok((key.clone(), *register, side.clone()))
             }
             _ => Err(wrong_arguments(step)),
+        }
+    }
+
+    /// Whether a step of the side effect adds the values of all traversers before the first one goes on. Where nothing
+    /// notices it, traversers need not wait.
+    pub(super) fn collects_eagerly(&self, step: &Step<'_>, side: &SideEffect) -> bool {
+        match step.name {
+            StepName::Aggregate => !is_local(step),
+            _ => side.noticed && !is_lazy(step, self.version),
         }
     }
 
@@ -337,15 +411,13 @@ impl Compiler {
     ) -> Result<()> {
         let (_, register, side) = self.collected(step)?;
         let cur = flow.cur(step)?;
-        let bys = self.bys(cursor.take_all(StepName::By))?;
-        let by = match bys.as_slice() {
-            [] => &By::Identity,
-            [by] => by,
-            _ => return Err(Fault::syntax(step.at, format!("{}() takes one by()", step.name))),
+        let by = match self.single_by(step, cursor.take_all(StepName::By))? {
+            [] => By::Identity,
+            [by, ..] => self.by(by, &by.args)?,
         };
-        let value = self.by_value(flow, by, Expr::Slot(cur), flow.scope.kind)?;
+        let value = self.by_value(flow, &by, Expr::Slot(cur), flow.scope.kind)?;
         let value = self.value_or_unbound(flow, value);
-        let eager = step.name == StepName::Aggregate && !is_local(step);
+        let eager = self.collects_eagerly(step, &side);
         let what = match side.operator {
             None | Some(Operator::AddAll) => Collected::Item(value),
             Some(Operator::Assign) => Collected::Replace(value),
@@ -391,7 +463,8 @@ impl Compiler {
             let by = self.by_value(flow, bys.get(1).unwrap_or(&By::Identity), Expr::Slot(cur), kind)?;
             Collected::Group { key, value: self.value_or_unbound(flow, by) }
         };
-        flow.wrap(|input| Op::Collect { input, register, what, eager: false });
+        let eager = self.collects_eagerly(step, &side);
+        flow.wrap(|input| Op::Collect { input, register, what, eager });
         Ok(())
     }
 
@@ -420,7 +493,8 @@ impl Compiler {
         }
         let plain = Step { at: step.at, name: step.name, args: vec![] };
         self.group(&mut child, cursor, &plain, Some(out))?;
-        flow.wrap(|input| Op::Collect { input, register, what: rows, eager: false });
+        let eager = self.collects_eagerly(step, &side);
+        flow.wrap(|input| Op::Collect { input, register, what: rows, eager });
         self.side_effects.insert(key, SideEffect { groups: Some((child.op, out)), ..side });
         Ok(())
     }

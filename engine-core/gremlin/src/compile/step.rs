@@ -108,6 +108,9 @@ impl Compiler {
             StepName::Group | StepName::GroupCount => self.group(flow, cursor, step, dest),
             StepName::Aggregate | StepName::Store => self.aggregate(flow, cursor, step),
             StepName::Sack => self.sack(flow, cursor, step, dest),
+            StepName::ShortestPath => self.shortest_path(flow, cursor, step, dest),
+            StepName::Tree => self.tree(flow, cursor, step, dest),
+            StepName::Subgraph => self.subgraph(flow, step),
             StepName::Cap => self.cap(flow, step, dest),
             StepName::Fail => self.fail(flow, step),
             StepName::Unfold => self.unfold(flow, step, dest),
@@ -132,6 +135,8 @@ impl Compiler {
                 flow.drop_rows();
                 Ok(())
             }
+            // Steps that write take options for providers, and there are none here.
+            StepName::With if modulates_write(&cursor.steps[..index]) => Ok(()),
             StepName::With => Err(Fault::unsupported(step.at, "with() after this step")),
             StepName::By | StepName::From | StepName::To | StepName::Option => {
                 Err(Fault::syntax(step.at, format!("{}() modulates no step here", step.name)))
@@ -172,10 +177,7 @@ impl Compiler {
             | StepName::PeerPressure
             | StepName::Profile
             | StepName::Read
-            | StepName::ShortestPath
-            | StepName::Subgraph
             | StepName::TimeLimit
-            | StepName::Tree
             | StepName::Write => Err(Fault::unsupported(step.at, format!("{}()", step.name))),
         }
     }
@@ -183,15 +185,31 @@ impl Compiler {
     fn nothing(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
         let is_barrier = step.name == StepName::Barrier;
         match step.args.as_slice() {
-            [] if is_barrier && self.is_careful() => {
-                // Later steps see what all traversers have collected.
-                flow.wrap(|input| Op::Eager { input });
+            [] if is_barrier => {
+                if self.is_careful() {
+                    // Later steps see what all traversers have collected.
+                    flow.wrap(|input| Op::Eager { input });
+                }
+                if self.sack_merge.is_some() || self.one_bulk {
+                    flow.cur(step)?;
+                    self.merge_traversers(flow);
+                }
                 Ok(())
             }
             [] => Ok(()),
-            [Arg { kind: ArgKind::Value(value), .. }] if is_barrier && value.as_i64().is_some() => Ok(()),
-            [Arg { kind: ArgKind::Constant(Constant::NormSack), .. }] if step.name == StepName::Barrier => {
-                Err(Fault::unsupported(step.at, "barrier(normSack)"))
+            [Arg { kind: ArgKind::Value(value), .. }]
+                if is_barrier && value.as_i64().is_some() && self.sack_merge.is_none() && !self.one_bulk =>
+            {
+                Ok(())
+            }
+            [Arg { kind: ArgKind::Value(value), .. }] if is_barrier && value.as_i64().is_some() => {
+                // How many traversers wait together would decide which of them merge.
+                Err(Fault::unsupported(step.at, "barrier(size) that merges sacks or bulks"))
+            }
+            [Arg { kind: ArgKind::Constant(Constant::NormSack), .. }] if is_barrier => {
+                flow.cur(step)?;
+                self.norm_sack(flow);
+                Ok(())
             }
             _ => Err(wrong_arguments(step)),
         }
@@ -316,6 +334,21 @@ impl Compiler {
         cursor.labelled = cursor.next + count;
         flow.bind(path, call(Function::PathAppend, args));
     }
+}
+
+/// Whether a modulator behind these steps belongs to one that writes.
+fn modulates_write(before: &[Step<'_>]) -> bool {
+    let modulated = before.iter().rfind(|step| {
+        let is_modulator =
+            matches!(step.name, StepName::With | StepName::From | StepName::To | StepName::Option);
+        !is_modulator || moves(step)
+    });
+    modulated.is_some_and(|step| {
+        matches!(
+            step.name,
+            StepName::AddV | StepName::AddE | StepName::MergeV | StepName::MergeE | StepName::Property
+        )
+    })
 }
 
 /// Returns the function that a step applies to the current object. `None`: it applies none, or has arguments.

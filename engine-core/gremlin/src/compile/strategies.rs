@@ -11,6 +11,7 @@ use crate::ast::{Arg, ArgKind, Predicate, SourceCall, Step, StepName};
 use crate::compile::step::moves;
 use crate::fault::Fault;
 use crate::names::PredicateName;
+use tidegraph_plan::GremlinType;
 use tidegraph_types::{Str, Value};
 
 /// Strategies of TinkerPop that change no answer.
@@ -23,11 +24,13 @@ const WITHOUT_EFFECT: &[&str] = &[
     "EarlyLimitStrategy",
     "FilterRankingStrategy",
     "GraphFilterStrategy",
+    "HaltedTraverserStrategy",
     "IdentityRemovalStrategy",
     "IncidentToAdjacentStrategy",
     "InlineFilterStrategy",
     "LambdaRestrictionStrategy",
     "LazyBarrierStrategy",
+    "MatchAlgorithmStrategy",
     "MatchPredicateStrategy",
     "MessagePassingReductionStrategy",
     "OrderLimitStrategy",
@@ -36,15 +39,31 @@ const WITHOUT_EFFECT: &[&str] = &[
     "ProfileStrategy",
     "RepeatUnrollStrategy",
     "StandardVerificationStrategy",
+    "VertexProgramRestrictionStrategy",
 ];
 /// Strategies that `withStrategies` takes, and `withoutStrategies` removes.
 const WITH_EFFECT: &[&str] = &[
+    "ConnectiveStrategy",
     "EdgeLabelVerificationStrategy",
+    "OptionsStrategy",
     "PartitionStrategy",
+    "ProductiveByStrategy",
     "ReadOnlyStrategy",
     "ReservedKeysVerificationStrategy",
+    "SeedStrategy",
     "SubgraphStrategy",
 ];
+/// Strategies that `withoutStrategies` may name, although none of them is ever applied.
+const NEVER_APPLIED: &[&str] = &[
+    "ElementIdStrategy",
+    "EventStrategy",
+    "ReferenceElementStrategy",
+    "SackStrategy",
+    "SideEffectStrategy",
+    "VertexProgramStrategy",
+];
+/// The strategy that runs a traversal on a computer for the whole graph.
+const COMPUTER: &str = "VertexProgramStrategy";
 /// Largest number of steps of a statement, with those that strategies add.
 const MAX_STEPS: usize = 2_000;
 
@@ -54,6 +73,8 @@ struct Seen<'t> {
     /// Tests of vertices and of edges.
     vertices: Option<Vec<Step<'t>>>,
     edges: Option<Vec<Step<'t>>>,
+    /// The test of properties of vertices. As in TinkerPop, `has` steps see all properties.
+    properties: Option<Vec<Step<'t>>>,
     /// Key and value that new elements get; `None`: it may make none.
     written: Option<(Str, Arg<'t>)>,
 }
@@ -65,6 +86,12 @@ pub(super) struct Strategies<'t> {
     read_only: bool,
     edge_labels: bool,
     reserved_keys: Vec<Str>,
+    /// Every `by()` has a value, a null where its child has none, but for these keys.
+    pub(super) productive_by: Option<Vec<Str>>,
+    /// The seed of random numbers.
+    pub(super) seed: Option<u64>,
+    /// Whether `and()` and `or()` between steps have no operands, because no strategy takes the steps beside them for such.
+    without_infix: bool,
     steps: usize,
 }
 
@@ -75,7 +102,15 @@ impl<'t> Strategies<'t> {
         for call in calls {
             for arg in &call.args {
                 let ArgKind::Strategy(name, settings) = &arg.kind else { continue };
+                if *name == COMPUTER && call.name == SourceCall::WithStrategies && restricts_computers(calls)
+                {
+                    let message = "the traversal source does not allow the use of a graph computer";
+                    return Err(Fault::syntax(arg.at, message.into()));
+                }
                 if WITHOUT_EFFECT.contains(name) {
+                    continue;
+                }
+                if call.name == SourceCall::WithoutStrategies && NEVER_APPLIED.contains(name) {
                     continue;
                 }
                 if !WITH_EFFECT.contains(name) {
@@ -95,6 +130,10 @@ impl<'t> Strategies<'t> {
     fn remove(&mut self, name: &str) {
         match name {
             "ReadOnlyStrategy" => self.read_only = false,
+            "ConnectiveStrategy" => self.without_infix = true,
+            "OptionsStrategy" => {}
+            "SeedStrategy" => self.seed = None,
+            "ProductiveByStrategy" => self.productive_by = None,
             "EdgeLabelVerificationStrategy" => self.edge_labels = false,
             "ReservedKeysVerificationStrategy" => self.reserved_keys.clear(),
             "PartitionStrategy" => self.seen.retain(|seen| seen.written.is_none()),
@@ -112,19 +151,41 @@ impl<'t> Strategies<'t> {
             Some(_) => Err(wrong(key, "true or false")),
         };
         let known: &[&str] = match name {
-            "SubgraphStrategy" => &["vertices", "edges", "checkAdjacentVertices"],
-            "PartitionStrategy" => &["partitionKey", "writePartition", "readPartitions"],
+            "SubgraphStrategy" => &["vertices", "edges", "vertexProperties", "checkAdjacentVertices"],
+            "PartitionStrategy" => {
+                &["partitionKey", "writePartition", "readPartitions", "includeMetaProperties"]
+            }
             "EdgeLabelVerificationStrategy" => &["throwException", "logWarning"],
+            "ProductiveByStrategy" => &["productiveKeys"],
+            "SeedStrategy" => &["seed"],
             "ReservedKeysVerificationStrategy" => &["throwException", "logWarning", "keys"],
             _ => &[],
         };
-        if let Some((key, value)) = settings.iter().find(|(key, _)| !known.contains(key)) {
+        if let Some((key, value)) =
+            settings.iter().find(|(key, _)| !known.contains(key) && name != "OptionsStrategy")
+        {
             let key = crate::lexer::shorten(key);
             return Err(Fault::unsupported(value.at, format!("{key} of {name}")));
         }
         let setting = |key: &str| settings.iter().find(|(k, _)| *k == key).map(|(_, value)| value);
         match name {
             "ReadOnlyStrategy" => self.read_only = true,
+            "ConnectiveStrategy" => self.without_infix = false,
+            "SeedStrategy" => match setting("seed").map(|seed| &seed.kind) {
+                Some(ArgKind::Value(value)) if value.as_i64().is_some() => {
+                    self.seed = value.as_i64().map(i64::cast_unsigned);
+                }
+                _ => return Err(wrong("seed", "an integer")),
+            },
+            "ProductiveByStrategy" => {
+                self.productive_by = Some(match setting("productiveKeys") {
+                    None => vec![],
+                    Some(Arg { kind: ArgKind::List(keys) | ArgKind::Set(keys), .. }) => {
+                        keys.iter().filter_map(Arg::text).cloned().collect()
+                    }
+                    Some(_) => return Err(wrong("productiveKeys", "a list of keys")),
+                });
+            }
             "EdgeLabelVerificationStrategy" => self.edge_labels |= is_true("throwException", false)?,
             "ReservedKeysVerificationStrategy" if is_true("throwException", false)? => {
                 match setting("keys") {
@@ -142,6 +203,7 @@ impl<'t> Strategies<'t> {
                     Some(_) => Err(wrong(key, "a traversal")),
                 };
                 let (vertices, mut edges) = (steps("vertices")?, steps("edges")?);
+                let properties = steps("vertexProperties")?.map(|test| vec![of_vertex_properties(at, &test)]);
                 let checks_ends = is_true("checkAdjacentVertices", true)?;
                 if let Some(test) = vertices.as_ref().filter(|_| checks_ends) {
                     let end = |name| {
@@ -149,9 +211,13 @@ impl<'t> Strategies<'t> {
                         Arg { at, kind: ArgKind::Traversal(inner) }
                     };
                     let ends = vec![end(StepName::InV), end(StepName::OutV)];
-                    edges.get_or_insert_with(Vec::new).push(Step { at, name: StepName::And, args: ends });
+                    let both = Step { at, name: StepName::And, args: ends };
+                    edges = Some(edges.iter().map(|test| filter(at, test)).chain([both]).collect());
                 }
-                self.seen.push(Seen { vertices, edges, written: None });
+                self.seen.push(Seen { vertices, edges, properties, written: None });
+            }
+            "PartitionStrategy" if is_true("includeMetaProperties", false)? => {
+                return Err(Fault::unsupported(at, "includeMetaProperties of PartitionStrategy"));
             }
             "PartitionStrategy" => {
                 let Some(key) = setting("partitionKey").and_then(Arg::text) else {
@@ -168,7 +234,12 @@ impl<'t> Strategies<'t> {
                     return Err(wrong("writePartition", "a partition"));
                 };
                 let written = Some((key.clone(), partition.clone()));
-                self.seen.push(Seen { vertices: Some(test.clone()), edges: Some(test), written });
+                self.seen.push(Seen {
+                    vertices: Some(test.clone()),
+                    edges: Some(test),
+                    properties: None,
+                    written,
+                });
             }
             _ => {}
         }
@@ -178,7 +249,7 @@ impl<'t> Strategies<'t> {
     /// Returns the steps as the strategies allow them; `None`: as they are.
     pub(super) fn apply(&mut self, steps: &[Step<'t>]) -> Result<Option<Vec<Step<'t>>>> {
         self.verify(steps)?;
-        let mut rewritten: Option<Vec<Step<'t>>> = None;
+        let mut rewritten = self.without_infix.then(|| without_infix(steps));
         for seen in std::mem::take(&mut self.seen) {
             let before = rewritten.as_deref().unwrap_or(steps);
             rewritten = Some(self.rewrite(&seen, before)?);
@@ -283,11 +354,30 @@ impl<'t> Strategies<'t> {
                     out.push(Step { at, name: StepName::Property, args });
                 }
                 StepName::To if moves(&step) => return refused(),
-                StepName::MergeV
-                | StepName::MergeE
-                | StepName::Element
-                | StepName::Tree
-                | StepName::Subgraph => {
+                StepName::MergeV | StepName::MergeE => {
+                    let Some(written) = &seen.written else { return refused() };
+                    let Some(step) = merged_into(step, written) else { return refused() };
+                    out.push(step);
+                }
+                StepName::Properties if seen.properties.is_some() => {
+                    out.push(step);
+                    pending = seen.properties.as_ref();
+                }
+                StepName::Values if let Some(test) = &seen.properties => {
+                    out.push(Step { name: StepName::Properties, ..step });
+                    out.push(filter(at, test));
+                    out.push(Step { at, name: StepName::Value, args: vec![] });
+                }
+                StepName::By if let Some(test) = &seen.properties => {
+                    out.push(by_visible(step, test));
+                }
+                StepName::ValueMap | StepName::PropertyMap | StepName::ElementMap
+                    if seen.properties.is_some() =>
+                {
+                    return refused();
+                }
+                // They come to elements that no test has seen.
+                StepName::Call | StepName::Element | StepName::ShortestPath | StepName::Subgraph => {
                     return refused();
                 }
                 // Properties may be written to an element of another partition, and in another one.
@@ -333,6 +423,41 @@ impl<'t> Strategies<'t> {
     }
 }
 
+/// Adds the property of a partition to the map of a merge. `None`: the map is not written in the text.
+fn merged_into<'t>(mut step: Step<'t>, (key, value): &(Str, Arg<'t>)) -> Option<Step<'t>> {
+    let at = step.at;
+    let entry = (Arg { at, kind: ArgKind::Text(key.clone()) }, value.clone());
+    let [map] = step.args.as_mut_slice() else { return None };
+    match &mut map.kind {
+        ArgKind::Map(entries) => entries.push(entry),
+        ArgKind::Value(Value::Null) => map.kind = ArgKind::Map(vec![entry]),
+        _ => return None,
+    }
+    Some(step)
+}
+
+/// A test of properties that only those of vertices must pass.
+fn of_vertex_properties<'t>(at: usize, test: &[Step<'t>]) -> Step<'t> {
+    let kind = Arg { at, kind: ArgKind::Type(GremlinType::VertexProperty) };
+    let is_one = ArgKind::Predicate(Predicate::Test(PredicateName::TypeOf, vec![kind]));
+    let is_one = Step { at, name: StepName::Is, args: vec![Arg { at, kind: is_one }] };
+    let is_other = ArgKind::Traversal(vec![is_one]);
+    let is_other = Step { at, name: StepName::Not, args: vec![Arg { at, kind: is_other }] };
+    let either = [vec![is_other], test.to_vec()].map(|steps| Arg { at, kind: ArgKind::Traversal(steps) });
+    Step { at, name: StepName::Or, args: either.into() }
+}
+
+/// `by(key)` of the properties that pass a test.
+fn by_visible<'t>(mut step: Step<'t>, test: &[Step<'t>]) -> Step<'t> {
+    let at = step.at;
+    if let Some(key) = step.args.first_mut().filter(|arg| arg.text().is_some()) {
+        let properties = Step { at, name: StepName::Properties, args: vec![key.clone()] };
+        let value = Step { at, name: StepName::Value, args: vec![] };
+        key.kind = ArgKind::Traversal(vec![properties, filter(at, test), value]);
+    }
+    step
+}
+
 /// `filter(…)`
 fn filter<'t>(at: usize, test: &[Step<'t>]) -> Step<'t> {
     Step { at, name: StepName::Filter, args: vec![Arg { at, kind: ArgKind::Traversal(test.to_vec()) }] }
@@ -341,6 +466,33 @@ fn filter<'t>(at: usize, test: &[Step<'t>]) -> Step<'t> {
 /// Returns the number of steps of a step with its children.
 fn count(step: &Step<'_>) -> usize {
     1 + step.args.iter().filter_map(Arg::steps).flatten().map(count).sum::<usize>()
+}
+
+/// Replaces `and()` and `or()` without operands by what they are alone: a filter that all traversers pass, and one that none does.
+fn without_infix<'t>(steps: &[Step<'t>]) -> Vec<Step<'t>> {
+    let replaced = |step: &Step<'t>| {
+        let args = step.args.iter().map(|arg| match &arg.kind {
+            ArgKind::Traversal(steps) => Arg { at: arg.at, kind: ArgKind::Traversal(without_infix(steps)) },
+            _ => arg.clone(),
+        });
+        let name = match step.name {
+            StepName::And if step.args.is_empty() => StepName::Identity,
+            StepName::Or if step.args.is_empty() => StepName::Discard,
+            name => name,
+        };
+        Step { at: step.at, name, args: args.collect() }
+    };
+    steps.iter().map(replaced).collect()
+}
+
+/// Whether a strategy forbids [`COMPUTER`].
+fn restricts_computers(calls: &[Step<'_, SourceCall>]) -> bool {
+    let of = |call: SourceCall, strategy: &str| {
+        let named = |arg: &Arg<'_>| matches!(arg.kind, ArgKind::Strategy(name, _) if name == strategy);
+        calls.iter().any(|step| step.name == call && step.args.iter().any(named))
+    };
+    of(SourceCall::WithStrategies, "VertexProgramRestrictionStrategy")
+        && !of(SourceCall::WithoutStrategies, "VertexProgramRestrictionStrategy")
 }
 
 /// Checks that a call has strategies as arguments.

@@ -7,7 +7,7 @@ use crate::compile::by::By;
 use crate::compile::filter::Subject;
 use crate::compile::local::global;
 use crate::compile::step::{applied, is_local};
-use tidegraph_plan::{Expr, Function, GremlinType, Slot};
+use tidegraph_plan::{Comparison, Expr, Function, GremlinType, Slot};
 use tidegraph_types::{Str, Value};
 
 /// A piece of the string of `format()`.
@@ -55,6 +55,12 @@ impl Compiler {
     /// Applies the function of a step, whose scope has been read, to a string.
     fn text_function(&mut self, step: &Step<'_>, subject: Expr) -> Result<Expr> {
         if let Some(function) = applied(step) {
+            let subject = if step.name == StepName::AsString && !self.version.null_has_text() {
+                let message = Expr::literal("Can't parse null as String");
+                call(Function::RequireNotNull, vec![subject, message])
+            } else {
+                subject
+            };
             return Ok(call(function, vec![subject]));
         }
         match (step.name, step.args.as_slice()) {
@@ -73,7 +79,22 @@ impl Compiler {
             }
             (StepName::Split, [separator]) => {
                 let separator = self.text_or_null(step, separator)?;
-                Ok(call(Function::SplitWhole, vec![subject, separator]))
+                let split = call(Function::SplitWhole, vec![subject.clone(), separator.clone()]);
+                let may_be_empty = match &separator {
+                    Expr::Literal(separator) => separator.as_str() == Some(""),
+                    _ => true,
+                };
+                if !may_be_empty || !self.version.keeps_strings_split_by_nothing() {
+                    return Ok(split);
+                }
+                // The characters between all characters, joined again.
+                let is_empty = Expr::compare(Comparison::Equal, separator, Expr::literal(""));
+                let whole = call(Function::Join, vec![split.clone(), Expr::literal("")]);
+                let whole = Expr::Case {
+                    branches: vec![(is_null(subject), Expr::Literal(Value::Null))],
+                    otherwise: Box::new(Expr::List(vec![whole])),
+                };
+                Ok(Expr::Case { branches: vec![(is_empty, whole)], otherwise: Box::new(split) })
             }
             (StepName::Substring, [start]) => {
                 let start = self.integer(start)?;

@@ -3,7 +3,7 @@
 use super::{Compiler, Flow, ObjectKind, Result, call, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step};
 use crate::compile::filter::Subject;
-use tidegraph_plan::{DateUnit, Expr, Function, GremlinType, Slot};
+use tidegraph_plan::{Arithmetic, DateUnit, Expr, Function, GremlinType, Slot};
 use tidegraph_types::Value;
 
 impl Compiler {
@@ -56,7 +56,15 @@ impl Compiler {
             | [arg @ Arg { kind: ArgKind::Now | ArgKind::Variable(_), .. }] => self.expr(arg)?,
             _ => return Err(wrong_arguments(step)),
         };
-        self.converted(flow, step, Function::DateDiff, vec![other], dest)
+        let mut difference = call(Function::DateDiff, vec![Expr::Slot(flow.cur(step)?), other]);
+        if self.version.date_differences_are_seconds() {
+            let second = Box::new(Expr::literal(1_000_i64));
+            difference = Expr::Arithmetic(Arithmetic::Divide, Box::new(difference), second);
+        }
+        let out = self.or_fresh(dest);
+        flow.bind(out, difference);
+        flow.set_current(out, ObjectKind::Scalar);
+        Ok(())
     }
 
     /// Makes the result of a function of the current object and of more arguments the current object.

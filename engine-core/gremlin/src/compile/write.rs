@@ -5,6 +5,7 @@
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
+use crate::compile::step::moves;
 use crate::fault::Fault;
 use tidegraph_plan::{BindKind, Expr, Function, Op, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Value};
@@ -113,16 +114,18 @@ impl Compiler {
         let [arg] = step.args.as_slice() else { return Err(wrong_arguments(step)) };
         match &arg.kind {
             ArgKind::Text(label) => {
-                let (object, _, _) = self.labelled(flow, label, arg.at)?;
+                let (object, _, kind) = self.labelled(flow, label, arg.at)?;
                 if object == Expr::Literal(Value::Unbound) {
                     return Err(Fault::syntax(arg.at, format!("no step has the label '{label}'")));
                 }
-                Ok(object)
+                Ok(self.end_vertex(flow, object, kind == ObjectKind::Vertex))
             }
             ArgKind::Traversal(steps) => {
                 if flow.scope.cur.is_some() {
                     let at = Subject::current(flow, step)?;
-                    return Ok(self.child_value(flow, steps, at)?.expr);
+                    let end = self.child_value(flow, steps, at)?.expr;
+                    let is_vertex = self.ends_at_vertex(flow, steps);
+                    return Ok(self.end_vertex(flow, end, is_vertex));
                 }
                 let mut child = flow.child();
                 self.steps(&mut child, steps, None)?;
@@ -130,7 +133,8 @@ impl Compiler {
                 let out = self.fresh();
                 let plan = Box::new(child.op);
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(end) });
-                Ok(Expr::Slot(out))
+                let is_vertex = self.ends_at_vertex(flow, steps);
+                Ok(self.end_vertex(flow, Expr::Slot(out), is_vertex))
             }
             ArgKind::Vertex(id) => {
                 let ids = self.expr(id)?;
@@ -142,6 +146,11 @@ impl Compiler {
             }
             _ => Err(wrong_arguments(step)),
         }
+    }
+
+    /// Returns the vertex at an end. In 3.8, the value may be its id.
+    fn end_vertex(&mut self, flow: &mut Flow, end: Expr, is_vertex: bool) -> Expr {
+        if is_vertex || !self.version.ends_may_be_ids() { end } else { self.looked_up(flow, end) }
     }
 
     /// Looks up the vertex with an id, and returns its slot.
@@ -188,6 +197,7 @@ impl Compiler {
                 element: Expr::Slot(element),
                 map,
                 replace: false,
+                cardinality: Cardinality::Set,
             });
         }
         for assignment in written.maybe {
@@ -296,6 +306,21 @@ impl Compiler {
             _ => return Err(wrong_arguments(step)),
         }
         Ok(())
+    }
+
+    /// Whether a traversal can only come to vertices.
+    fn ends_at_vertex(&self, flow: &Flow, steps: &[Step<'_>]) -> bool {
+        if let [Step { name: StepName::Select, args, .. }] = steps
+            && let [Arg { kind: ArgKind::Text(label), .. }] = args.as_slice()
+        {
+            // An entry of a map or a side effect of this name comes first.
+            let is_label = !flow.scope.kind.may_be_map() && matches!(self.side(label, 0), Ok(None));
+            return is_label && flow.label(label).is_some_and(|label| label.kind == ObjectKind::Vertex);
+        }
+        steps.iter().rfind(|step| moves(step)).is_none_or(|last| {
+            last.name.properties().to_vertex
+                || matches!(last.name, StepName::V | StepName::AddV | StepName::MergeV)
+        })
     }
 
     pub(super) fn drop_elements(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {

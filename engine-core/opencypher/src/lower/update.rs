@@ -307,7 +307,13 @@ impl<'a> Lowering<'a> {
                     let map_value = self.expr(map)?;
                     expect(&map_value, Types::MAP | Types::ELEMENT, map, "SET")?;
                     let input = Box::new(self.bind_pending(op)?);
-                    self.op(Op::SetPropertyMap { input, element, map: map_value.expr, replace: *replace })?
+                    self.op(Op::SetPropertyMap {
+                        input,
+                        element,
+                        map: map_value.expr,
+                        replace: *replace,
+                        cardinality: Cardinality::Single,
+                    })?
                 }
                 SetItem::Computed { base, key, value } => {
                     let (element, key) = self.computed_target(base, key)?;

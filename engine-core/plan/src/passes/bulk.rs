@@ -179,9 +179,10 @@ impl Pass {
         }
         // The order of rows matters to lists and maps.
         let adds = |item: &AggregateItem| {
-            use AggregateKind::{Average, Count, CountRows, StdDev, StdDevP, Sum};
+            use AggregateKind::{Average, Count, CountRows, StdDev, StdDevP, Sum, SumOfTypes};
             ignores_repeats(item)
-                || !item.weighted && matches!(item.kind, Average | Count | CountRows | StdDev | StdDevP | Sum)
+                || !item.weighted
+                    && matches!(item.kind, Average | Count | CountRows | StdDev | StdDevP | Sum | SumOfTypes)
         };
         if !items.iter().all(adds) {
             return (Use::Rows, None);
@@ -593,7 +594,7 @@ mod tests {
 
     fn text(root: Op, answer: u32) -> String {
         let columns = vec![Column { name: "r".into(), slot: Slot(answer) }];
-        let mut plan = Plan { root, slots: 10, columns, timeout: None };
+        let mut plan = Plan { root, slots: 10, columns, timeout: None, seed: None };
         run(&mut plan);
         plan.to_string()
     }

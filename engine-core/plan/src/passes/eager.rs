@@ -237,7 +237,7 @@ mod tests {
 
     fn text(root: Op, answer: bool) -> String {
         let columns = if answer { vec![Column { name: "x".into(), slot: Slot(0) }] } else { vec![] };
-        let mut plan = Plan { root, slots: 4, columns, timeout: None };
+        let mut plan = Plan { root, slots: 4, columns, timeout: None, seed: None };
         run(&mut plan);
         plan.to_string()
     }

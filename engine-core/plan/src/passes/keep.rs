@@ -287,6 +287,7 @@ mod tests {
                 Column { name: "a".into(), slot: Slot(0) },
             ],
             timeout: None,
+            seed: None,
         };
         run(&mut plan);
         assert_eq!(
@@ -314,6 +315,7 @@ mod tests {
             slots: 5,
             columns: vec![Column { name: "r".into(), slot: Slot(3) }],
             timeout: None,
+            seed: None,
         };
         run(&mut plan);
         // The body reads $2 in every round, so the expand inside it must keep the slot.

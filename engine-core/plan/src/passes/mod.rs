@@ -148,6 +148,7 @@ const PASSES: [Pass; 9] = [
 ///     slots: 2,
 ///     columns: vec![Column { name: "n.name".into(), slot: Slot(1) }],
 ///     timeout: None,
+///     seed: None,
 /// };
 /// let (statistics, limits) = (Statistics::default(), Limits::none());
 /// let knowledge =

@@ -36,6 +36,8 @@ pub enum Step {
     Id,
     /// `label()` of edges
     Label,
+    /// A step over a string or a number, as text.
+    Scalar(&'static str),
     /// `is(predicate)`
     Is(Predicate),
     /// `not(…)`, `where(…)`, `filter(…)`
@@ -72,6 +74,14 @@ pub enum Step {
     Nested(&'static str, Traversal),
     /// `choose(condition, then, otherwise)`
     Choose(Traversal, Traversal, Traversal),
+    /// `choose(values(key)).option(pick, traversal)…`
+    Options(String, Vec<(Pick, Traversal)>),
+    /// `withSack(number)`, before the first step
+    WithSack(i64),
+    /// `sack(operator).by(key)`, or `by(constant(number))`
+    ToSack(&'static str, Result<String, i64>),
+    /// `sack()`
+    Sack,
     /// `path()`
     Path,
     /// `simplePath()`, `cyclicPath()`
@@ -105,6 +115,19 @@ pub struct Repeat {
     pub emit: Option<Traversal>,
     /// Whether `emit` stands before the body.
     pub emit_first: bool,
+}
+
+/// When an option of `choose` runs.
+#[derive(Clone, Debug)]
+pub enum Pick {
+    /// The choice has this value.
+    Value(Val),
+    /// The predicate holds for the choice.
+    Test(Predicate),
+    /// No other option matches.
+    None,
+    /// There is no choice.
+    Unproductive,
 }
 
 /// What a `by()` computes.
@@ -225,6 +248,22 @@ fn smaller_step(step: &Step) -> Vec<Step> {
             });
             same.into_iter().filter(|other| other.to_string() != step.to_string()).collect()
         }
+        Step::Options(key, options) => {
+            let mut out = vec![];
+            for index in 0..options.len() {
+                if options.len() > 1 {
+                    let mut options = options.clone();
+                    options.remove(index);
+                    out.push(Step::Options(key.clone(), options));
+                }
+                for smaller in options[index].1.smaller() {
+                    let mut options = options.clone();
+                    options[index].1 = smaller;
+                    out.push(Step::Options(key.clone(), options));
+                }
+            }
+            out
+        }
         Step::Move(name, labels) if !labels.is_empty() => vec![Step::Move(name, vec![])],
         Step::Repeat(repeat) => {
             let mut out = vec![];
@@ -321,6 +360,7 @@ impl fmt::Display for Step {
             Self::Values(key) => write!(f, "values('{key}')"),
             Self::Id => f.write_str("id()"),
             Self::Label => f.write_str("label()"),
+            Self::Scalar(text) => f.write_str(text),
             Self::Is(predicate) => write!(f, "is({predicate})"),
             Self::Test(name, traversal) | Self::Nested(name, traversal) => {
                 write!(f, "{name}({})", inner(traversal))
@@ -357,6 +397,19 @@ impl fmt::Display for Step {
             Self::Choose(test, then, otherwise) => {
                 write!(f, "choose({}, {}, {})", inner(test), inner(then), inner(otherwise))
             }
+            Self::Options(key, options) => {
+                write!(f, "choose(__.values('{key}'))")?;
+                options.iter().try_for_each(|(pick, traversal)| match pick {
+                    Pick::Value(value) => write!(f, ".option({}, {})", literal(value), inner(traversal)),
+                    Pick::Test(test) => write!(f, ".option({test}, {})", inner(traversal)),
+                    Pick::None => write!(f, ".option(Pick.none, {})", inner(traversal)),
+                    Pick::Unproductive => write!(f, ".option(Pick.unproductive, {})", inner(traversal)),
+                })
+            }
+            Self::WithSack(number) => write!(f, "withSack({number})"),
+            Self::ToSack(operator, Ok(key)) => write!(f, "sack({operator}).by('{key}')"),
+            Self::ToSack(operator, Err(number)) => write!(f, "sack({operator}).by(__.constant({number}))"),
+            Self::Sack => f.write_str("sack()"),
             Self::Path => f.write_str("path()"),
             Self::PathTest(simple) => f.write_str(if *simple { "simplePath()" } else { "cyclicPath()" }),
             Self::Repeat(repeat) => repeat.fmt(f),

@@ -1,6 +1,6 @@
 //! Evaluates a traversal step by step over lists of traversers, as TinkerPop describes it.
 
-use super::ast::{By, Predicate, Repeat, Step, Traversal};
+use super::ast::{By, Pick, Predicate, Repeat, Step, Traversal};
 use crate::graph::{Edge, Graph, Node};
 use crate::value::{Val, compare, equals, group_by, order};
 use crate::{Budget, Stop};
@@ -13,11 +13,16 @@ struct Traverser {
     object: Val,
     path: Vec<Val>,
     labels: BTreeMap<String, Val>,
+    sack: Val,
 }
 
 impl Traverser {
     fn new(object: Val) -> Self {
-        Self { path: vec![object.clone()], object, labels: BTreeMap::new() }
+        Self { path: vec![object.clone()], object, labels: BTreeMap::new(), sack: Val::Null }
+    }
+
+    fn with_sack(self, sack: &Val) -> Self {
+        Self { sack: sack.clone(), ..self }
     }
 
     fn at(&self, object: Val) -> Self {
@@ -35,6 +40,11 @@ impl Traverser {
 /// The traversal has no defined answer, or takes too many steps.
 pub fn run(traversal: &Traversal, graph: &mut Graph) -> Result<Vec<Vec<Val>>, Stop> {
     let mut rest = &traversal.steps[..];
+    let mut sack = Val::Null;
+    if let Some(Step::WithSack(number)) = rest.first() {
+        sack = Val::Int(*number);
+        rest = &rest[1..];
+    }
     let mut writes = Writer { graph };
     let mut traversers = match rest.first() {
         Some(Step::AddV(label)) => {
@@ -54,10 +64,11 @@ pub fn run(traversal: &Traversal, graph: &mut Graph) -> Result<Vec<Vec<Val>>, St
         let walker = Walker { graph: writes.graph, budget: &budget };
         traversers = match step {
             Step::V(ids) if start && traversers.is_empty() => {
-                walker.vertices(ids).map(Traverser::new).collect()
+                walker.vertices(ids).map(|object| Traverser::new(object).with_sack(&sack)).collect()
             }
             Step::E if start && traversers.is_empty() => {
-                walker.graph.live_edges().map(|(edge, _)| Traverser::new(Val::Edge(edge))).collect()
+                let edges = walker.graph.live_edges().map(|(edge, _)| Val::Edge(edge));
+                edges.map(|edge| Traverser::new(edge).with_sack(&sack)).collect()
             }
             step => walker.step(step, index.checked_sub(1).map(|before| &rest[before]), traversers)?,
         };
@@ -113,6 +124,26 @@ impl Writer<'_> {
         }
         Ok(true)
     }
+}
+
+/// Computes a step over a string or a number.
+fn scalar(step: &str, object: &Val) -> Result<Val, Stop> {
+    Ok(match (step, object) {
+        ("toUpper()", Val::Str(text)) => Val::Str(text.to_uppercase()),
+        ("toLower()", Val::Str(text)) => Val::Str(text.to_lowercase()),
+        ("reverse()", Val::Str(text)) => Val::Str(text.chars().rev().collect()),
+        ("concat('x', null)", Val::Str(text)) => Val::Str(format!("{text}x")),
+        ("replace('a', 'bb')", Val::Str(text)) => Val::Str(text.replace('a', "bb")),
+        ("substring(1, -1)", Val::Str(text)) => {
+            let kept = text.chars().count().saturating_sub(2);
+            Val::Str(text.chars().skip(1).take(kept).collect())
+        }
+        ("length()", Val::Str(text)) => Val::Int(i64::try_from(text.chars().count()).unwrap_or(i64::MAX)),
+        ("asString()", Val::Str(_)) | ("asNumber()", Val::Int(_)) => object.clone(),
+        ("asString()", Val::Int(number)) => Val::Str(number.to_string()),
+        ("math('_ * 2 - 1')", Val::Int(_)) => Val::Float(object.number().unwrap_or_default() * 2.0 - 1.0),
+        _ => return Err(Stop::Wrong(format!("{step} of {object:?}"))),
+    })
 }
 
 /// Runs the steps that read.
@@ -191,6 +222,7 @@ impl Walker<'_> {
                 }
                 _ => Err(Stop::Wrong("label() of a vertex".to_owned())),
             }),
+            Step::Scalar(text) => self.go(all, |object| Ok(vec![scalar(text, object)?])),
             Step::Constant(value) => self.go(all, |_| Ok(vec![value.clone()])),
             Step::Is(predicate) => Self::keep(all, |traverser| holds(predicate, &traverser.object)),
             Step::Test("not", test) => Self::keep(all, |traverser| Ok(!self.passes(test, traverser)?)),
@@ -236,8 +268,32 @@ impl Walker<'_> {
             }
             Step::Reduce(name) => reduce(name, all),
             Step::Group(..) | Step::GroupCount(_) | Step::Project(_) => self.maps(step, all),
-            Step::Branch(..) | Step::Nested(..) | Step::Choose(..) => self.branches(step, all),
+            Step::Branch(..) | Step::Nested(..) | Step::Choose(..) | Step::Options(..) => {
+                self.branches(step, all)
+            }
             Step::Repeat(repeat) => self.repeat(repeat, all),
+            Step::ToSack(operator, by) => {
+                let mut out = vec![];
+                for mut traverser in all {
+                    let other = match by {
+                        Ok(key) => self.by(&By::Key(key.clone()), &traverser)?,
+                        Err(number) => Some(Val::Int(*number)),
+                    };
+                    if let Some(other) = other {
+                        traverser.sack = operate(operator, &traverser.sack, other)?;
+                        out.push(traverser);
+                    }
+                }
+                Ok(out)
+            }
+            Step::Sack => Ok(all
+                .into_iter()
+                .map(|traverser| {
+                    let sack = traverser.sack.clone();
+                    traverser.at(sack)
+                })
+                .collect()),
+            Step::WithSack(_) => Err(Stop::Wrong(step.to_string())),
             Step::V(_) | Step::E | Step::AddV(_) | Step::AddE(..) | Step::Property(..) | Step::Drop => {
                 Err(Stop::Wrong(format!("{step} in the middle")))
             }
@@ -457,6 +513,22 @@ impl Walker<'_> {
                     }
                 }
             }
+            Step::Options(key, options) => {
+                // As in 3.8: the first option that matches runs, and a traverser without one passes. Each option sees all
+                // traversers that chose it.
+                let mut chosen: Vec<Vec<Traverser>> = vec![vec![]; options.len() + 1];
+                for traverser in all {
+                    let choice = self.by(&By::Key(key.clone()), &traverser)?;
+                    let option = picked(options, choice.as_ref())?.unwrap_or(options.len());
+                    chosen[option].push(traverser);
+                }
+                out.extend(chosen.pop().unwrap_or_default());
+                for ((_, option), traversers) in options.iter().zip(chosen) {
+                    if !traversers.is_empty() {
+                        out.extend(self.traversal(option, traversers)?);
+                    }
+                }
+            }
             Step::Choose(test, then, otherwise) => {
                 let (mut yes, mut no) = (vec![], vec![]);
                 for traverser in all {
@@ -509,6 +581,38 @@ impl Walker<'_> {
         }
         Ok(out)
     }
+}
+
+/// Returns the option that runs for a choice.
+fn picked(options: &[(Pick, Traversal)], choice: Option<&Val>) -> Result<Option<usize>, Stop> {
+    let first = |wanted: fn(&Pick) -> bool| options.iter().position(|(pick, _)| wanted(pick));
+    let Some(choice) = choice else { return Ok(first(|pick| matches!(pick, Pick::Unproductive))) };
+    for (index, (pick, _)) in options.iter().enumerate() {
+        let matches = match pick {
+            Pick::Value(value) => equals(choice, value) == Some(true),
+            Pick::Test(test) => holds(test, choice)?,
+            Pick::None | Pick::Unproductive => false,
+        };
+        if matches {
+            return Ok(Some(index));
+        }
+    }
+    Ok(first(|pick| matches!(pick, Pick::None)))
+}
+
+/// Joins a sack with a value.
+fn operate(operator: &str, sack: &Val, other: Val) -> Result<Val, Stop> {
+    let (Val::Int(a), Val::Int(b)) = (sack, &other) else {
+        return Err(Stop::Wrong(format!("{operator} of {sack:?} and {other:?}")));
+    };
+    Ok(Val::Int(match operator {
+        "sum" => a + b,
+        "minus" => a - b,
+        "mult" => a * b,
+        "min" => *a.min(b),
+        "max" => *a.max(b),
+        _ => *b,
+    }))
 }
 
 fn element(object: &Val) -> Result<(), Stop> {

@@ -1,11 +1,22 @@
 //! Draws traversals. The kind of the present object is known after every step, so that all steps fit.
 
-use super::ast::{By, Predicate, Repeat, Step, Traversal};
+use super::ast::{By, Pick, Predicate, Repeat, Step, Traversal};
 use crate::graph::{Graph, INT_KEYS, LABELS, MIXED_KEY, TEXT_KEY, TYPES, random_key, random_value};
 use crate::value::Val;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
+
+/// Steps from a string to a string.
+const TEXT_STEPS: [&str; 7] = [
+    "toUpper()",
+    "toLower()",
+    "reverse()",
+    "concat('x', null)",
+    "replace('a', 'bb')",
+    "substring(1, -1)",
+    "asString()",
+];
 
 /// What the present object is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,19 +38,28 @@ pub struct Generator<'a> {
     labels: Vec<(String, Kind)>,
     /// Whether path and labels of a traverser are defined: not after `dedup`, a slice or a reduction.
     has_history: bool,
+    /// Whether traversers have a sack.
+    has_sack: bool,
     depth: usize,
 }
+
+/// Operators of sacks.
+const OPERATORS: [&str; 6] = ["sum", "minus", "mult", "min", "max", "assign"];
 
 impl<'a> Generator<'a> {
     /// Makes a generator for a graph.
     pub fn new(rng: &'a mut ChaCha8Rng, graph: &Graph) -> Self {
         let ids = graph.live_nodes().map(|(_, node)| node.id.clone()).collect();
         let (steps, labels) = (vec![], vec![]);
-        Self { rng, ids, steps, kind: Kind::Vertex, labels, has_history: true, depth: 0 }
+        Self { rng, ids, steps, kind: Kind::Vertex, labels, has_history: true, has_sack: false, depth: 0 }
     }
 
     /// Draws a traversal that reads.
     pub fn read(mut self) -> Traversal {
+        self.has_sack = self.coin(0.2);
+        if self.has_sack {
+            self.steps.push(Step::WithSack(self.rng.random_range(0..5)));
+        }
         self.start();
         for _ in 0..self.rng.random_range(1..7) {
             self.any_step();
@@ -202,7 +222,26 @@ impl<'a> Generator<'a> {
                     Step::End(["inV", "outV", "bothV"][self.rng.random_range(0..3)])
                 }
             },
-            _ => return,
+            Kind::Text => match self.rng.random_range(0..10) {
+                0..=1 => {
+                    self.kind = Kind::Int;
+                    Step::Scalar("length()")
+                }
+                _ => Step::Scalar(TEXT_STEPS[self.rng.random_range(0..TEXT_STEPS.len())]),
+            },
+            Kind::Int => match self.rng.random_range(0..10) {
+                0..=2 => {
+                    // Doubles are numbers to which no other step of these applies.
+                    self.kind = Kind::Other;
+                    Step::Scalar("math('_ * 2 - 1')")
+                }
+                3..=5 => Step::Scalar("asNumber()"),
+                _ => {
+                    self.kind = Kind::Text;
+                    Step::Scalar("asString()")
+                }
+            },
+            Kind::Mixed | Kind::Other => return,
         };
         self.steps.push(step);
     }
@@ -261,9 +300,27 @@ impl<'a> Generator<'a> {
                 self.steps.push(Step::As(label));
             }
             17 if self.has_history => self.recall(),
+            19 if self.has_sack && self.has_history => self.sack(),
             18 if self.has_history => self.steps.push(Step::PathTest(self.rng.random())),
             _ => self.walk(),
         }
+    }
+
+    /// Draws a step that writes or reads the sack.
+    fn sack(&mut self) {
+        if self.coin(0.3) {
+            self.steps.push(Step::Sack);
+            self.kind = Kind::Int;
+            return;
+        }
+        let operator = OPERATORS[self.rng.random_range(0..OPERATORS.len())];
+        let element = matches!(self.kind, Kind::Vertex | Kind::Edge);
+        let by = if element && self.coin(0.5) {
+            Ok(INT_KEYS[self.rng.random_range(0..2)].to_owned())
+        } else {
+            Err(self.rng.random_range(0..4))
+        };
+        self.steps.push(Step::ToSack(operator, by));
     }
 
     fn recall(&mut self) {
@@ -324,7 +381,23 @@ impl<'a> Generator<'a> {
             return;
         }
         let wanted = if self.coin(0.7) { Kind::Vertex } else { Kind::Int };
-        match self.rng.random_range(0..6) {
+        match self.rng.random_range(0..7) {
+            6 => {
+                let key = random_key(self.rng);
+                let count = self.rng.random_range(1..4);
+                let mut options = vec![];
+                for _ in 0..count {
+                    let pick = match self.rng.random_range(0..6) {
+                        0..=1 => Pick::Value(random_value(self.rng, key)),
+                        2..=3 => Pick::Test(self.predicate(key)),
+                        4 => Pick::None,
+                        _ => Pick::Unproductive,
+                    };
+                    options.push((pick, self.leading_to(self.kind)));
+                }
+                self.steps.push(Step::Options(key.to_owned(), options));
+                return;
+            }
             0..=1 => {
                 let count = self.rng.random_range(1..4);
                 let branches = (0..count).map(|_| self.leading_to(wanted)).collect();
@@ -336,13 +409,9 @@ impl<'a> Generator<'a> {
                 self.steps.push(Step::Branch("coalesce", branches));
             }
             3 => {
-                // A branch that reduces also answers when it is not chosen, but only in part of all cases.
-                let wanted_here = if wanted == Kind::Int { Kind::Vertex } else { wanted };
-                let (test, then) = (self.condition(), self.leading_to(wanted_here));
-                let otherwise = self.leading_to(wanted_here);
+                let (test, then) = (self.condition(), self.leading_to(wanted));
+                let otherwise = self.leading_to(wanted);
                 self.steps.push(Step::Choose(test, then, otherwise));
-                self.kind = wanted_here;
-                return;
             }
             4 => {
                 let inner = self.leading_to(self.kind);
@@ -395,6 +464,7 @@ impl<'a> Generator<'a> {
             return;
         }
         let simple = self.has_history && self.coin(0.4);
+        let counts = self.has_sack && self.has_history && self.coin(0.5);
         let (body, _) = self.inside(|at| {
             let labels = at.edge_labels();
             at.steps.push(Step::Move(["out", "in", "both"][at.rng.random_range(0..3)], labels));
@@ -402,6 +472,9 @@ impl<'a> Generator<'a> {
                 let key = random_key(at.rng);
                 let predicate = at.predicate(key);
                 at.steps.push(Step::Has(key.to_owned(), predicate));
+            }
+            if counts {
+                at.steps.push(Step::ToSack("sum", Err(1)));
             }
             if simple {
                 at.steps.push(Step::PathTest(true));

@@ -46,8 +46,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stream::{Borrowed, End, Feed, lend};
 use tidegraph_engine::{
-    Answer, Counters, Database, Explain, Head, InlineLimits, Language, MemoryPool, Parameters, PendingAnswer,
-    PoolExhausted, Principal, Query, Reservation,
+    Answer, Counters, Database, Explain, GremlinVersion, Head, InlineLimits, Language, MemoryPool,
+    Parameters, PendingAnswer, PoolExhausted, Principal, Query, Reservation,
 };
 use tidegraph_platform::memory::machine_bytes;
 use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
@@ -101,6 +101,8 @@ pub struct Request {
     pub id: String,
     /// Language of the text.
     pub language: Language,
+    /// The version of Gremlin that the text speaks; `None`: that of the service.
+    pub gremlin_version: Option<GremlinVersion>,
     /// Text of the query.
     pub text: String,
     /// Parameters of the text.
@@ -135,6 +137,7 @@ impl Request {
         let longest = admission.limits.query_timeout;
         Query {
             language: self.language,
+            gremlin_version: self.gremlin_version,
             text: &self.text,
             parameters: &self.parameters,
             timeout: Some(self.timeout.map_or(longest, |asked| asked.min(longest))),

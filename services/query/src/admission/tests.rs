@@ -16,6 +16,7 @@ fn request(id: &str, text: &str) -> Request {
     Request {
         id: id.to_owned(),
         language: Language::OpenCypher,
+        gremlin_version: None,
         text: text.to_owned(),
         parameters: Parameters::default(),
         timeout: None,

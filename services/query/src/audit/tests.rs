@@ -30,6 +30,7 @@ fn request(id: &str, text: &str) -> Request {
     Request {
         id: id.to_owned(),
         language: Language::OpenCypher,
+        gremlin_version: None,
         text: text.to_owned(),
         parameters,
         timeout: None,

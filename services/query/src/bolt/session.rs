@@ -455,6 +455,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         Ok(admission::Request {
             id: self.service.database.request_id().to_string(),
             language: Language::OpenCypher,
+            gremlin_version: None,
             text: run.text.to_string(),
             parameters: run.parameters,
             timeout: extra.timeout,

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::loads::Allowed;
-use tidegraph_engine::{Database, Options};
+use tidegraph_engine::{Database, GremlinVersion, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -82,6 +82,9 @@ pub struct Listen {
     /// processors.
     #[arg(long, env = "TIDEGRAPH_QUERY_THREADS", value_parser = clap::value_parser!(u16).range(1..))]
     query_threads: Option<u16>,
+    /// The version of Gremlin of requests that name none: 3.7 or 3.8. TinkerPop's drivers name theirs.
+    #[arg(long, env = "TIDEGRAPH_GREMLIN_VERSION", default_value_t = GremlinVersion::default())]
+    gremlin_version: GremlinVersion,
     /// Largest number of rows in an answer.
     #[arg(long, default_value_t = Options::default().query_rows)]
     query_rows: u64,
@@ -290,6 +293,7 @@ impl Listen {
         options.query_timeout = Duration::from_millis(self.query_timeout_ms);
         options.query_memory_bytes = self.query_memory_bytes;
         options.query_threads = self.query_threads.map(usize::from);
+        options.gremlin_version = self.gremlin_version;
         options.query_spill_bytes = self.query_spill_total.map(|ByteSize(bytes)| bytes);
         options.query_rows = self.query_rows;
         options.streams = self.streams;

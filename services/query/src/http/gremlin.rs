@@ -20,7 +20,7 @@ use serde::de::IgnoredAny;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_engine::{Explain, Language, Reservation};
+use tidegraph_engine::{Explain, GremlinVersion, Language, Reservation};
 use tidegraph_gremlin_io::{self as gremlin_io, Budget, Format, OpenResponse, Response, Script, Shown};
 use tidegraph_types::{ErrorCode, Str, Value};
 
@@ -66,7 +66,7 @@ pub(super) async fn run(
     let headers = &parts.headers;
     let at_least = bookmark::at_least(headers)?;
     let key = idempotency::key(headers)?;
-    let Traversal { id, text, parameters, timeout, traversers, shown, format, memory } =
+    let Traversal { id, gremlin_version, text, parameters, timeout, traversers, shown, format, memory } =
         match Message::of(headers, &bytes) {
             Message::Binary(bytes) => of_message(service, &origin, Format::Binary, bytes, memory)?,
             Message::Json(format, bytes) => of_message(service, &origin, format, bytes, memory)?,
@@ -77,6 +77,7 @@ pub(super) async fn run(
     let asked = admission::Request {
         id: id.clone(),
         language: Language::Gremlin,
+        gremlin_version: gremlin_version.or_else(|| websocket::version_of_driver(headers)),
         text,
         parameters,
         timeout,
@@ -143,6 +144,8 @@ impl Writer for OneMessage {
 /// What a request asks for.
 struct Traversal {
     id: String,
+    /// The version that the request names.
+    gremlin_version: Option<GremlinVersion>,
     text: String,
     parameters: IndexMap<Str, Value>,
     timeout: Option<Duration>,
@@ -205,18 +208,16 @@ fn of_fields(
 ) -> Result<Traversal, Failure> {
     let fields = Fields::parse(service, parts, bytes, memory)?;
     let text = fields.required("gremlin")?;
-    if let Some(language) = fields.text("language")?
-        && !matches!(language.as_str(), "gremlin-lang" | "gremlin-groovy")
-    {
-        return Err(Failure::new(
-            ErrorCode::InvalidParameter,
-            format!("language {language:?} is not supported: use gremlin-lang"),
-        ));
-    }
+    let gremlin_version = match fields.text("language")? {
+        Some(language) => GremlinVersion::of_language(&language)
+            .map_err(|error| Failure::new(ErrorCode::InvalidParameter, error.to_string()))?,
+        None => None,
+    };
     let parameters = input::parameters(fields.json("bindings"))
         .map_err(|error| Failure::new(ErrorCode::InvalidParameter, error.to_string()))?;
     Ok(Traversal {
         id: fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string()),
+        gremlin_version,
         text,
         parameters,
         timeout: origin.timeout(&fields)?,
@@ -264,6 +265,7 @@ fn of_message(
     let limits = [options.timeout.or(asked.options.timeout), origin.time_left()];
     Ok(Traversal {
         id,
+        gremlin_version: asked.gremlin_version,
         text,
         parameters,
         timeout: limits.into_iter().flatten().min(),

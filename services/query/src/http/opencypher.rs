@@ -57,6 +57,7 @@ pub(super) async fn run(
     let asked = admission::Request {
         id: fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string()),
         language: Language::OpenCypher,
+        gremlin_version: None,
         text,
         parameters,
         timeout: origin.timeout(fields)?,

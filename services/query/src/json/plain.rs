@@ -64,7 +64,15 @@ impl Serialize for Plain<'_> {
             Value::Temporal(v) => serializer.collect_str(v),
             Value::Point(v) => point(v, serializer),
             Value::List(items) | Value::Set(items) => serializer.collect_seq(items.iter().map(Plain)),
-            Value::Map(map) => serializer.collect_map(map.iter().map(|(k, v)| (key(k), Plain(v)))),
+            Value::Graph(graph) => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("vertices", &graph.vertices.iter().map(Plain).collect::<Vec<_>>())?;
+                map.serialize_entry("edges", &graph.edges.iter().map(Plain).collect::<Vec<_>>())?;
+                map.end()
+            }
+            Value::Map(map) | Value::Tree(map) => {
+                serializer.collect_map(map.iter().map(|(k, v)| (key(k), Plain(v))))
+            }
             Value::Entry(entry) => serializer.collect_map([(key(&entry.0), Plain(&entry.1))]),
             Value::Path(path) => serializer.collect_seq(path.objects.iter().map(Plain)),
             Value::Property(property) => {

@@ -4,7 +4,7 @@
 use super::codes::Failure;
 use indexmap::IndexMap;
 use std::sync::Arc;
-use tidegraph_engine::{Principal, Reservation};
+use tidegraph_engine::{GremlinVersion, Principal, Reservation};
 use tidegraph_gremlin_io::{Argument, Format, Options, Request, Script};
 use tidegraph_types::{Str, Value};
 use uuid::Uuid;
@@ -17,6 +17,8 @@ pub(crate) struct Asked {
     pub(crate) id: Uuid,
     pub(crate) format: Format,
     pub(crate) what: Script,
+    /// The version of Gremlin that the message names.
+    pub(crate) gremlin_version: Option<GremlinVersion>,
     /// Options of the request; those of its traversal win.
     pub(crate) options: Options,
     /// Whether the client sent steps, and wants traversers.
@@ -65,6 +67,7 @@ pub(crate) fn asked(
         id: request.id,
         format,
         what: Script::Commit,
+        gremlin_version: version_of_language(&request)?,
         options,
         traversers: request.op == "bytecode",
         session,
@@ -103,17 +106,22 @@ pub(crate) fn asked(
     Ok(asked)
 }
 
+/// Returns the version of Gremlin in the name of a request's language.
+fn version_of_language(request: &Request) -> Result<Option<GremlinVersion>, Failure> {
+    match request.argument("language") {
+        None => Ok(None),
+        Some(language) => {
+            let name = language.as_text().map_or("", Str::as_str);
+            GremlinVersion::of_language(name).map_err(|error| Failure::argument(error.to_string()))
+        }
+    }
+}
+
 /// Reads the text of a request and its bindings.
 fn script(request: &Request) -> Result<Script, Failure> {
     let text = request.argument("gremlin").and_then(Argument::as_text);
     let text =
         text.ok_or_else(|| Failure::argument("a request of the operation eval has a text in gremlin"))?;
-    match request.argument("language").map(|language| language.as_text().map_or("", Str::as_str)) {
-        None | Some("gremlin-groovy" | "gremlin-lang") => {}
-        Some(other) => {
-            return Err(Failure::argument(format!("language {other:?} is not supported: use gremlin-lang")));
-        }
-    }
     match text.trim().trim_end_matches(';') {
         "g.tx().commit()" => return Ok(Script::Commit),
         "g.tx().rollback()" => return Ok(Script::Rollback),

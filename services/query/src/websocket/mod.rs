@@ -35,7 +35,7 @@ use bytes::Bytes;
 use hyper::upgrade::OnUpgrade;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use tidegraph_engine::Principal;
+use tidegraph_engine::{GremlinVersion, Principal};
 use tidegraph_types::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -55,7 +55,15 @@ pub(crate) struct Handover(Arc<Mutex<Option<(OnUpgrade, Client)>>>);
 
 /// The client of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Client {
+pub(crate) struct Client {
+    caller: Caller,
+    /// The version of Gremlin that the client's driver speaks, if the driver names itself.
+    gremlin_version: Option<GremlinVersion>,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Caller {
     /// It may ask.
     Known(Principal),
     /// It must prove itself first.
@@ -86,6 +94,11 @@ fn names(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     texts.flat_map(|text| text.split(',')).any(|item| item.trim().eq_ignore_ascii_case(word))
 }
 
+/// Returns the version of Gremlin that the driver of a request speaks, from its user agent.
+pub(crate) fn version_of_driver(headers: &HeaderMap) -> Option<GremlinVersion> {
+    GremlinVersion::of_user_agent(headers.get(header::USER_AGENT)?.to_str().ok()?)
+}
+
 /// Answers a request for WebSocket.
 ///
 /// # Errors
@@ -100,10 +113,11 @@ pub(crate) fn upgrade(mut request: Request) -> Result<Response, Failure> {
         return Err(wrong("the request for WebSocket has no header Sec-WebSocket-Key"));
     };
     let accepted = derive_accept_key(key.as_bytes());
-    let client = match (request.extensions().get::<Unproven>(), request.extensions().get::<Principal>()) {
-        (Some(Unproven), _) => Client::Unproven,
-        (None, principal) => Client::Known(principal.cloned().unwrap_or_default()),
+    let caller = match (request.extensions().get::<Unproven>(), request.extensions().get::<Principal>()) {
+        (Some(Unproven), _) => Caller::Unproven,
+        (None, principal) => Caller::Known(principal.cloned().unwrap_or_default()),
     };
+    let client = Client { caller, gremlin_version: version_of_driver(request.headers()) };
     let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
     let (Some(on_upgrade), Some(handover)) = (on_upgrade, request.extensions().get::<Handover>()) else {
         return Err(wrong("there is no WebSocket here: send the traversal with POST"));

@@ -1,10 +1,10 @@
 //! The requests of one connection: they run beside each other, and each is answered under its id.
 
-use super::Client;
 use super::asked::{Asked, asked};
 use super::codes::{AUTHENTICATE, Failure, NO_CONTENT, PARTIAL, SUCCESS, written as bytes_of};
 use super::connection::{Connection, Received, Waits};
 use super::transaction::{Busy, Outcome, Sessions};
+use super::{Caller, Client};
 use crate::admission::{self, Output, Part, Parts, RequestMemory, Writer};
 use crate::audit::{Protocol, Source};
 use crate::authentication::Refusal;
@@ -16,7 +16,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::io;
 use std::sync::Arc;
-use tidegraph_engine::{Language, Principal};
+use tidegraph_engine::{GremlinVersion, Language, Principal};
 use tidegraph_gremlin_io::{
     Argument, Budget, Form, Format, OpenResponse, Options, Request, Response, Script, Shown,
 };
@@ -104,6 +104,8 @@ async fn rolled_back(busy: Option<&Busy>) -> Option<Failure> {
 struct Shared {
     service: Arc<Service>,
     source: Source,
+    /// The version of Gremlin of requests that name none.
+    gremlin_version: Option<GremlinVersion>,
     sessions: Sessions,
 }
 
@@ -127,12 +129,16 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     client: Client,
     source: Source,
 ) -> io::Result<()> {
-    let mut who = match client {
-        Client::Known(principal) => Who::Known(principal),
-        Client::Unproven => Who::Unproven { waiting: vec![], failures: 0 },
+    let mut who = match client.caller {
+        Caller::Known(principal) => Who::Known(principal),
+        Caller::Unproven => Who::Unproven { waiting: vec![], failures: 0 },
     };
-    let shared =
-        Arc::new(Shared { sessions: Sessions::default(), service, source: source.by(Protocol::WebSocket) });
+    let shared = Arc::new(Shared {
+        sessions: Sessions::default(),
+        service,
+        source: source.by(Protocol::WebSocket),
+        gremlin_version: client.gremlin_version,
+    });
     let mut running: FuturesUnordered<Running> = FuturesUnordered::new();
     loop {
         // Answers that are ready go with those before them. One without an end does not keep the client from being heard.
@@ -361,6 +367,7 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
         id,
         format,
         what,
+        gremlin_version,
         mut options,
         traversers,
         session,
@@ -400,6 +407,7 @@ async fn try_to_answer(asked: Asked, shared: &Shared) -> Result<Reply, Failure> 
     let request = admission::Request {
         id: id.to_string(),
         language: Language::Gremlin,
+        gremlin_version: gremlin_version.or(shared.gremlin_version),
         text,
         parameters,
         timeout: options.timeout,

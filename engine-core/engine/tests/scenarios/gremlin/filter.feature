@@ -132,6 +132,7 @@ Feature: steps that filter
     When iterated to list
     Then the traversal will raise an error
 
+  @gremlin-3.7
   Scenario: what cannot be ordered is neither above nor below, also under not
     Given the modern graph
     And the traversal of
@@ -141,6 +142,7 @@ Feature: steps that filter
     When iterated to list
     Then the result should be empty
 
+  @gremlin-3.7
   Scenario: a comparison with NaN has no answer under not
     Given the modern graph
     And the traversal of
@@ -152,6 +154,7 @@ Feature: steps that filter
       | result |
       | d[1].i |
 
+  @gremlin-3.7
   Scenario: a negated predicate on another type drops the traverser
     Given the modern graph
     And the traversal of
@@ -163,6 +166,7 @@ Feature: steps that filter
       | result |
       | d[0].i |
 
+  @gremlin-3.7
   Scenario: what has no such property passes not, what has one of another type does not
     Given the modern graph
     And the traversal of
@@ -175,6 +179,7 @@ Feature: steps that filter
       | lop |
       | ripple |
 
+  @gremlin-3.7
   Scenario: an edge with a property of another type does not pass not
     Given the modern graph
     And the traversal of
@@ -184,6 +189,7 @@ Feature: steps that filter
     When iterated to list
     Then the result should be empty
 
+  @gremlin-3.7
   Scenario: not of a walk whose last test has no answer
     Given the modern graph
     And the traversal of
@@ -492,3 +498,43 @@ Feature: steps that filter
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: without a strategy for infix notation, or() has no operands
+    Given the modern graph
+    And the traversal of
+      """
+      g.withoutStrategies(ConnectiveStrategy).V().has("name", "marko").or().has("name", "josh")
+      """
+    When iterated to list
+    Then the result should be empty
+
+  Scenario: without a strategy for infix notation, and() tests nothing
+    Given the modern graph
+    And the traversal of
+      """
+      g.withoutStrategies(ConnectiveStrategy).V().has("name", "marko").and().values("age")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[29].i |
+
+  Scenario: strategies that need a computer may be forbidden
+    Given the modern graph
+    And the traversal of
+      """
+      g.withStrategies(VertexProgramRestrictionStrategy, VertexProgramStrategy).V()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: options of a strategy are those of with()
+    Given the modern graph
+    And the traversal of
+      """
+      g.withStrategies(OptionsStrategy(evaluationTimeout: 10000, mine: "x")).V().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[6].l |

@@ -1,5 +1,6 @@
 Feature: steps that map and reduce
 
+  @gremlin-3.7
   Scenario: sum is a 64-bit integer
     Given the modern graph
     And the traversal of
@@ -145,6 +146,7 @@ Feature: steps that map and reduce
       | t[label] |
       | name |
 
+  @gremlin-3.7
   Scenario: group with a reduction
     Given the modern graph
     And the traversal of
@@ -242,6 +244,7 @@ Feature: steps that map and reduce
       | result |
       | m[{"k":[null,"d[1].i",null]}] |
 
+  @gremlin-3.7
   Scenario: several by() transform the values of a map in turn
     Given the modern graph
     And the traversal of
@@ -253,6 +256,7 @@ Feature: steps that map and reduce
       | result |
       | m[{"name":"marko","age":"d[1].l"}] |
 
+  @gremlin-3.7
   Scenario: a by() without a result leaves its entries out
     Given the modern graph
     And the traversal of

@@ -132,3 +132,130 @@ Feature: sacks and operators
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: sacks of equal traversers merge at a barrier
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1, sum).V().out().barrier().sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].i |
+      | d[3].i |
+      | d[3].i |
+      | d[1].i |
+      | d[1].i |
+      | d[1].i |
+
+  Scenario: a barrier keeps sacks apart without an operator
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1).V().out().barrier().sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].i |
+      | d[1].i |
+      | d[1].i |
+      | d[1].i |
+      | d[1].i |
+      | d[1].i |
+
+  Scenario: what tells traversers apart keeps their sacks apart
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1, sum).V("1", "4").as("a").out("created").barrier().project("a", "sack").by(select("a").values("name")).by(sack())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"a": "marko", "sack": "d[1].i"}] |
+      | m[{"a": "josh", "sack": "d[1].i"}] |
+      | m[{"a": "josh", "sack": "d[1].i"}] |
+
+  Scenario: merged traversers that do not count
+    Given the modern graph
+    And the traversal of
+      """
+      g.withBulk(false).withSack(1, sum).V().out().barrier().sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].i |
+      | d[1].i |
+      | d[1].i |
+      | d[1].i |
+
+  Scenario: without bulk, a barrier leaves one of each
+    Given the modern graph
+    And the traversal of
+      """
+      g.withBulk(false).V().out().barrier().values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | ripple |
+      | josh |
+      | vadas |
+
+  Scenario: without bulk, the rounds of a repeat have barriers of their own
+    Given the modern graph
+    And the traversal of
+      """
+      g.withBulk(false).V("1").repeat(both().barrier()).times(2).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].l |
+
+  Scenario: with bulk, a barrier keeps all
+    Given the modern graph
+    And the traversal of
+      """
+      g.withBulk(true).V().out().barrier().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[6].l |
+
+  Scenario: sacks are normalised among the traversers of one
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1.0, sum).V("1").local(out("knows").barrier(normSack)).in("knows").barrier().sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1.0].d |
+      | d[1.0].d |
+
+  Scenario: sacks are divided by their sum
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(0).V().hasLabel("software").in("created").sack(assign).by("age").barrier(normSack).sack().sum()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1.0].d |
+
+  Scenario: a null cannot be normalised
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack("a").V().barrier(normSack).sack()
+      """
+    When iterated to list
+    Then the traversal will raise an error

@@ -311,6 +311,7 @@ Feature: numbers, types and dates
       | result |
       | d[5].l |
 
+  @gremlin-3.7
   Scenario: dates are parsed, moved and compared
     Given the empty graph
     And the traversal of
@@ -333,6 +334,7 @@ Feature: numbers, types and dates
       | result |
       | dt[2024-02-28T00:00:00Z] |
 
+  @gremlin-3.7
   Scenario: dateDiff of a null is from 1970 on
     Given the empty graph
     And the traversal of

@@ -148,3 +148,14 @@ Feature: steps that write
       | result |
       | d[2].l |
     And the graph should return 2 for count of "g.V().has(\"seen\",1)"
+
+  Scenario: options for providers have no effect
+    Given the empty graph
+    And the traversal of
+      """
+      g.addV("p").with("x", 1).property("name", "a").with("key", "value").values("name", "key")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | a |

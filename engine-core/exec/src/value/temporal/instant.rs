@@ -56,5 +56,5 @@ pub(crate) fn date_add(
 pub(crate) fn date_diff(name: &'static str, value: &Value, other: &Value) -> Result<Value, Error> {
     let at = instant(name, value)?;
     let other = if other.is_null() { Timestamp::UNIX_EPOCH } else { instant(name, other)? };
-    Ok(Value::Long((at.as_millisecond() - other.as_millisecond()) / 1_000))
+    Ok(Value::Long(at.as_millisecond() - other.as_millisecond()))
 }

@@ -154,6 +154,8 @@ const FUNCTIONS: &[F] = &[
     F::PathIsSimple,
     F::PathIsSimpleOrCycle,
     F::PathPart,
+    F::MakeTree,
+    F::MakeGraph,
     F::MakePath,
     F::PathSelectAll,
     F::MapGet,

@@ -44,6 +44,7 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
         slots: 20,
         columns: vec![Column { name: "x".into(), slot: Slot(0) }],
         timeout: None,
+        seed: None,
     };
     optimize(
         plan,
@@ -181,6 +182,7 @@ fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
             slots: 20,
             columns: vec![Column { name: "x".into(), slot: Slot(0) }],
             timeout: None,
+            seed: None,
         };
         let (statistics, catalog) = (Statistics::default(), Names(&["Person", "City", "KNOWS"]));
         let instances = Degrees(degrees);
