@@ -19,8 +19,8 @@ use tidegraph_types::Str;
 /// Longer texts are not kept in the plan cache: they are bulk writes that run once.
 const LONGEST_CACHED_TEXT_BYTES: usize = 4_096;
 
-/// Weight of one failed attempt. One failure alone says little: its thread may have waited for the processor.
-const BACKOFF_STEP: u32 = 32;
+/// Weight of one failed attempt. One failure or two say little: their thread may have waited for the processor.
+const BACKOFF_STEP: u32 = 24;
 /// Requests skip the attempt while the counter is at or above this.
 const BACKOFF_THRESHOLD: u32 = 64;
 /// Bounds how many requests in a row skip the attempt.

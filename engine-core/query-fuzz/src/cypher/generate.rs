@@ -49,7 +49,7 @@ impl<'a> Generator<'a> {
 
     /// Draws a query that reads.
     pub fn read(&mut self) -> Query {
-        let part = self.part();
+        let part = if self.coin(0.08) { self.counted_product() } else { self.part() };
         let mut parts = vec![part];
         if self.coin(0.06) {
             let Some(Clause::Project(first)) = parts[0].last() else { return Query { parts, all: false } };
@@ -70,6 +70,18 @@ impl<'a> Generator<'a> {
             }
         }
         Query { parts, all: self.rng.random() }
+    }
+
+    /// Draws the number of combinations of short patterns. Storage and several threads may count these without rows.
+    fn counted_product(&mut self) -> Vec<Clause> {
+        let longest = self.longest.replace(1);
+        let outer = self.scope.clone();
+        let patterns = (0..self.rng.random_range(1..4)).map(|_| self.pattern(&outer, true)).collect();
+        self.longest = longest;
+        let filter = self.coin(0.8).then(|| self.truth(2));
+        let count = Expr::Aggregate { function: "count", distinct: false, of: None };
+        let body = Projection::new(vec![(count, self.fresh("x"))]);
+        vec![Clause::Match { optional: false, patterns, filter }, Clause::Project(body)]
     }
 
     /// Draws a query that writes.
