@@ -14,6 +14,7 @@ import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import { text, wholeDays } from "../check.ts";
+import { setFlags } from "../flags.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { GraphLog } from "./graph-log.ts";
@@ -79,6 +80,7 @@ export class GraphState extends Construct {
 
   constructor(scope: Construct, id: string, props: GraphStateProps) {
     super(scope, id);
+    setFlags(this);
     const dashes =
       "2 to 32 lower-case letters, digits and dashes that begin with a letter and do not end with a dash";
     this.name = text("name", props.name, /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/, dashes);
