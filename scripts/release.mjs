@@ -3,6 +3,7 @@
  *
  * - `tidegraph-VERSION-linux-ARCH.tar.gz`: the programs, the licence and the README. `npm start` uses the archive if it
  *   finds it.
+ * - `tidegraph-cdk-VERSION.tgz`: the package `@tidegraph/cdk`, whose prop `bundle` takes the unpacked archive for arm64.
  * - `container/`: the Dockerfile of the service of one process, and the files that it copies.
  * - `tidegraph-VERSION.cdx.json`: the bill of materials of the Rust programs (CycloneDX), and
  *   `tidegraph-functions-VERSION.cdx.json` for the functions in TypeScript.
@@ -30,7 +31,7 @@ import { cargoTool } from "./lib/cargo.mjs";
 import { installNodeModules, root, run } from "./lib/run.mjs";
 
 const CYCLONEDX_VERSION = "0.5.9";
-const PROGRAMS = ["tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
+const PROGRAMS = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
 const DOCUMENTS = ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"];
 
 const { values } = parseArgs({
@@ -52,6 +53,7 @@ mkdirSync(out, { recursive: true });
 packPrograms();
 defineContainer();
 await installNodeModules();
+await run("npm", ["run", "pack", "--silent", "--workspace", "infra", "--", out]);
 await billsOfMaterials();
 const sums = writeChecksums();
 console.log(`\n${out}\n${sums}`);

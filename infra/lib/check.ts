@@ -4,7 +4,7 @@
  *
  * Values that are known only at deployment (tokens) pass, because nothing can be checked yet.
  */
-import { Token } from "aws-cdk-lib";
+import { type Duration, Token } from "aws-cdk-lib";
 
 /** An invalid value of a prop. */
 export class InvalidProp extends Error {
@@ -31,6 +31,16 @@ export function whole(prop: string, value: number, least: number, most = Number.
     throw new InvalidProp(prop, value, `a whole number ${bounds}`);
   }
   return value;
+}
+
+/** Checks for whole days within inclusive bounds, in which AWS counts. */
+export function wholeDays(prop: string, value: Duration, most: number): number {
+  if (value.isUnresolved()) return value.toDays();
+  const days = value.toDays({ integral: false });
+  if (!Number.isInteger(days) || days < 1 || days > most) {
+    throw new InvalidProp(prop, value.toHumanString(), `whole days, from 1 to ${most}`);
+  }
+  return days;
 }
 
 /** Checks for a power of two of at most `most`. */

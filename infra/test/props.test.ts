@@ -144,6 +144,16 @@ test("rotations of the secret", () => {
   service({ secretRotation: Duration.days(7) });
 });
 
+test("files that expire", () => {
+  for (const dropExpiration of [Duration.hours(12), Duration.hours(30), Duration.days(40_000)]) {
+    refused(() => state({ dropExpiration }), "dropExpiration", "whole days, from 1");
+  }
+  // Files of a load that runs must not be deleted.
+  const short = { dropExpiration: Duration.days(1) };
+  refused(() => service({}, short), "ingest.longest", "1 day", "shorter than the state's dropExpiration");
+  service({ ingest: { longest: Duration.hours(23) } }, short);
+});
+
 test("workers", () => {
   for (const count of [0, -1]) refused(() => service({ workers: { count } }), "workers.count", String(count));
   refused(() => service({ workers: { count: 4, most: 3 } }), "workers.most", "3", "at least 4");

@@ -8,8 +8,6 @@
  * permissions and the same access to the fleet, and both get their processor share from the memory setting. The small
  * functions are outside the VPC: they use S3, their own table and X-Ray at the public endpoints.
  */
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { Duration, Fn, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
 import type * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -18,7 +16,6 @@ import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import * as lambda from "aws-cdk-lib/aws-lambda";
-import { NodejsFunction, OutputFormat } from "aws-cdk-lib/aws-lambda-nodejs";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
@@ -30,6 +27,7 @@ import { explain, explainBelow, explainWildcard } from "../nag.ts";
 import { ingest } from "../state-machines/ingest.ts";
 import { SETTLE_TIMEOUT, settle } from "../state-machines/settle.ts";
 import { statement, useKey } from "../statement.ts";
+import { typescriptFunction } from "../typescript-function.ts";
 import { INGEST_KEPT } from "./buckets.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import { METRICS } from "./metrics.ts";
@@ -86,8 +84,6 @@ const TIMEOUT = Duration.minutes(15);
 const CONTROL_TIMEOUT = Duration.minutes(1);
 const HOUR = Duration.hours(1);
 /** The root of the repository. Its lock file pins the versions of the packages that are bundled. */
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-const SOURCES = join(ROOT, "services", "ingest", "control", "src");
 
 /** One of the small functions. */
 interface Control {
@@ -136,7 +132,12 @@ export class Ingest extends Construct {
     const concurrency = whole("ingest.concurrency", props.concurrency ?? 64, 1, 1000);
     const memorySize = whole("ingest.memoryMib", props.memoryMib ?? 1769, 256, 10_240);
     const most = INGEST_KEPT.minus(Duration.days(1));
+    const { dropExpiration } = props.state;
     const longest = within("ingest.longest", props.longest ?? Duration.days(1), Duration.minutes(30), most);
+    if (dropExpiration?.isUnresolved() === false && dropExpiration.toSeconds() <= longest.toSeconds()) {
+      const what = `shorter than the state's dropExpiration (${dropExpiration.toHumanString()}), which deletes the files of loads`;
+      throw new InvalidProp("ingest.longest", longest.toHumanString(), what);
+    }
     const staleAfter = within(
       "ingest.staleAfter",
       props.staleAfter ?? Duration.hours(6),
@@ -296,7 +297,7 @@ export class Ingest extends Construct {
     memoryMib = 256,
     timeout = CONTROL_TIMEOUT,
     environment,
-  }: Control): NodejsFunction {
+  }: Control): lambda.Function {
     const { state, retention } = this.parts;
     const scope = new Construct(
       this,
@@ -311,12 +312,8 @@ export class Ingest extends Construct {
     role.addToPolicy(statement("WriteLog", write, [logGroup.logGroupArn]));
     role.addToPolicy(useKey(scope, state.key, ["dynamodb", "lambda", "s3"]));
     explainWildcard(role, "*", "Traces are sent to X-Ray, which knows no resources for that.");
-    return new NodejsFunction(scope, "Function", {
+    return typescriptFunction(scope, name, {
       description: `${what} of the graph ${state.graph}`,
-      entry: join(SOURCES, `${name}.handler.ts`),
-      projectRoot: ROOT,
-      depsLockFilePath: join(ROOT, "package-lock.json"),
-      runtime: lambda.Runtime.NODEJS_24_X,
       architecture: this.architecture,
       memorySize: memoryMib,
       timeout,
@@ -324,17 +321,7 @@ export class Ingest extends Construct {
       logGroup,
       tracing: lambda.Tracing.ACTIVE,
       environmentEncryption: Key.fromKeyArn(scope, "Key", state.key.keyArn),
-      bundling: {
-        // The SDK is bundled too, so that the tested version runs instead of the one that Lambda provides.
-        externalModules: [],
-        format: OutputFormat.CJS,
-        target: "node20",
-        minify: true,
-        sourceMap: true,
-        sourcesContent: false,
-      },
       environment: {
-        NODE_OPTIONS: "--enable-source-maps",
         POWERTOOLS_SERVICE_NAME: METRICS.ofIngest.service,
         POWERTOOLS_METRICS_NAMESPACE: METRICS.namespace,
         TIDEGRAPH_DEPLOYMENT: state.name,

@@ -4,14 +4,14 @@
  */
 import { Duration, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
-import type * as lambda from "aws-cdk-lib/aws-lambda";
+import * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import { CfnRotationSchedule, type ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
-import { InvalidProp } from "../check.ts";
+import { wholeDays } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { statement, useKey } from "../statement.ts";
-import { ownFunction } from "./own-function.ts";
+import { typescriptFunction } from "../typescript-function.ts";
 import type { GraphState } from "./state.ts";
 
 /** Settings of the rotation. */
@@ -32,18 +32,12 @@ export class Rotation extends Construct {
   constructor(scope: Construct, id: string, props: RotationProps) {
     super(scope, id);
     const { state, secret } = props;
-    const days = props.every.toDays({ integral: false });
-    if (!Number.isInteger(days) || days < 1 || days > MOST_DAYS) {
-      throw new InvalidProp(
-        "secretRotation",
-        props.every.toHumanString(),
-        `whole days, from 1 to ${MOST_DAYS}, or false`,
-      );
-    }
+    const days = wholeDays("secretRotation", props.every, MOST_DAYS);
     const logGroup = processLog(this, "Logs", state, "rotation", props.retention);
-    this.function = ownFunction(this, {
+    this.function = typescriptFunction(this, "rotation", {
       description: `Rotates the secret of the fleet of the graph ${state.graph}`,
-      folder: "rotation",
+      architecture: lambda.Architecture.ARM_64,
+      memorySize: 256,
       timeout: Duration.minutes(1),
       role: this.role(props, logGroup),
       logGroup,

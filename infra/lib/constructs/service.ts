@@ -22,6 +22,7 @@ import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
 import { InvalidProp, powerOfTwo, whole } from "../check.ts";
+import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { Endpoints } from "./endpoints.ts";
@@ -159,6 +160,7 @@ export class GraphService extends Construct {
 
   constructor(scope: Construct, id: string, props: GraphServiceProps) {
     super(scope, id);
+    setFlags(this);
     const { state } = props;
     this.state = state;
     const graph = checked(props);

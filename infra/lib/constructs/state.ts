@@ -13,7 +13,8 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
-import { text } from "../check.ts";
+import { text, wholeDays } from "../check.ts";
+import { setFlags } from "../flags.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { GraphLog } from "./graph-log.ts";
@@ -54,7 +55,8 @@ export interface GraphStateProps {
    */
   readonly deletionProtection?: boolean;
   /**
-   * Age at which files in the drop bucket are deleted.
+   * Age at which files in the drop bucket are deleted, in whole days. It has to be longer than a load may take
+   * (`ingest.longest`).
    *
    * @default never
    */
@@ -73,9 +75,12 @@ export class GraphState extends Construct {
   readonly log: GraphLog;
   /** Eight digits that no other stack has, not even one that is created again under the same name. */
   private readonly unique: string;
+  /** Age at which dropped files are deleted, if they are. */
+  readonly dropExpiration: Duration | undefined;
 
   constructor(scope: Construct, id: string, props: GraphStateProps) {
     super(scope, id);
+    setFlags(this);
     const dashes =
       "2 to 32 lower-case letters, digits and dashes that begin with a letter and do not end with a dash";
     this.name = text("name", props.name, /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/, dashes);
@@ -90,6 +95,9 @@ export class GraphState extends Construct {
     // The id of a stack is an ARN that ends in its name and a UUID.
     const uuid = Fn.select(2, Fn.split("/", Stack.of(this).stackId));
     this.unique = Fn.select(0, Fn.split("-", uuid));
+    this.dropExpiration = props.dropExpiration;
+    // A century: S3 has no limit that anybody reaches.
+    if (props.dropExpiration) wholeDays("dropExpiration", props.dropExpiration, 36_500);
     this.key = this.makeKey();
     this.buckets = new Buckets(this, "Buckets", {
       key: this.key,

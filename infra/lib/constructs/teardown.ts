@@ -12,13 +12,13 @@
 import { CustomResource, Duration, Stack } from "aws-cdk-lib";
 import type { AutoScalingGroup } from "aws-cdk-lib/aws-autoscaling";
 import * as iam from "aws-cdk-lib/aws-iam";
-import type * as lambda from "aws-cdk-lib/aws-lambda";
+import * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
 import { statement } from "../statement.ts";
-import { ownFunction } from "./own-function.ts";
+import { typescriptFunction } from "../typescript-function.ts";
 import type { GraphState } from "./state.ts";
 
 /** Settings of the removal. */
@@ -55,9 +55,10 @@ export class Teardown extends Construct {
   private makeFunction(props: TeardownProps): lambda.Function {
     const { state, retention } = props;
     const logGroup = processLog(this, "Logs", state, "teardown", retention);
-    return ownFunction(this, {
+    return typescriptFunction(this, "teardown", {
       description: `Empties the group of storage nodes of the graph ${state.graph} before it is deleted`,
-      folder: "teardown",
+      architecture: lambda.Architecture.ARM_64,
+      memorySize: 256,
       timeout: TIMEOUT,
       role: this.role(props, logGroup),
       logGroup,

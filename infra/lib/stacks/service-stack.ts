@@ -2,12 +2,14 @@
 import { Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { GraphService, type GraphServiceProps } from "../constructs/service.ts";
+import { setFlags } from "../flags.ts";
 
 export class ServiceStack extends Stack {
   readonly service: GraphService;
 
   constructor(scope: Construct, id: string, props: GraphServiceProps & StackProps) {
     super(scope, id, props);
+    setFlags(this);
     this.service = new GraphService(this, "Service", props);
   }
 }

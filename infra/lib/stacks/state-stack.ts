@@ -6,12 +6,14 @@
 import { Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { GraphState, type GraphStateProps } from "../constructs/state.ts";
+import { setFlags } from "../flags.ts";
 
 export class StateStack extends Stack {
   readonly state: GraphState;
 
   constructor(scope: Construct, id: string, props: GraphStateProps & StackProps) {
     super(scope, id, { terminationProtection: true, ...props });
+    setFlags(this);
     this.state = new GraphState(this, "State", props);
   }
 }
