@@ -25,6 +25,7 @@ from gremlin_python.driver.client import Client
 from gremlin_python.driver.driver_remote_connection import DriverRemoteConnection
 from gremlin_python.driver.protocol import GremlinServerError
 from gremlin_python.process.anonymous_traversal import traversal
+from gremlin_python.structure.graph import Path
 
 from text import Absent, read
 from values import LeftOut, same, same_bag, value
@@ -153,6 +154,8 @@ class World:
             return
         if only_next:
             first = self.result[:1]
+            if first and isinstance(first[0], Path):
+                first = [first[0].objects]
             has_items = first and isinstance(first[0], (list, set, frozenset))
             self.result = list(first[0]) if has_items else first
 
