@@ -80,7 +80,9 @@ impl<'a> Generator<'a> {
 
     /// Draws a step that collects a side effect or reads it.
     fn side_effect(&mut self) {
-        if self.kind == Kind::Other {
+        // A slice of no rows reads none, so that a side effect behind it is never set: its `cap` is null instead of empty.
+        let is_slice = |step: &Step| matches!(step, Step::Slice(..) | Step::Range(..));
+        if self.kind == Kind::Other || self.steps.iter().any(is_slice) {
             return;
         }
         let key = "s".to_owned();
