@@ -58,4 +58,8 @@ impl Interrupt for Deadline<'_> {
         }
         Ok(())
     }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.now().saturating_sub(self.at.saturating_sub(self.limit))
+    }
 }

@@ -319,3 +319,21 @@ fn a_seed_repeats_random_numbers() {
     let error = refused(&graph.database, "g.withStrategies(SeedStrategy).V()");
     assert!(error.contains("SeedStrategy needs an integer as seed"), "{error}");
 }
+
+#[test]
+fn a_time_limit_ends_a_walk_without_an_end() {
+    let graph = Graph::of(2, &[(0, 1), (1, 0)], Options::default());
+    // Each of them would end at the time limit of the request, which is an error.
+    for walk in [
+        "g.V('0').repeat(out()).emit().timeLimit(50).count()",
+        "g.V('0').repeat(timeLimit(50).out()).emit().count()",
+        "g.V('0').repeat(out().timeLimit(50)).until(loops().is(-1)).count()",
+    ] {
+        let counts = run(&graph.database, walk);
+        assert_eq!(counts.len(), 1, "{walk}: {counts:?}");
+    }
+    assert_eq!(run(&graph.database, "g.V().timeLimit(0).count()"), ["0"]);
+    assert_eq!(run(&graph.database, "g.V().timeLimit(600000).id().order()"), ["0", "1"]);
+    let error = refused(&graph.database, "g.V().timeLimit(-1)");
+    assert!(error.contains("timeLimit() does not take number -1"), "{error}");
+}

@@ -43,6 +43,9 @@ pub trait Interrupt: Sync {
     ///
     /// The reason to stop, if the request must stop now.
     fn check(&self) -> Result<(), Stop>;
+
+    /// Returns the time since the request started, by the caller's clock.
+    fn elapsed(&self) -> Duration;
 }
 
 /// An interrupt that never stops a request.
@@ -52,6 +55,10 @@ pub struct NeverInterrupted;
 impl Interrupt for NeverInterrupted {
     fn check(&self) -> Result<(), Stop> {
         Ok(())
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
     }
 }
 

@@ -135,6 +135,8 @@ struct Writer {
     text: String,
     parameters: IndexMap<Str, Value>,
     options: Options,
+    /// Whether the operands of predicates are names, as in `where`.
+    names_labels: bool,
 }
 
 impl Writer {
@@ -250,6 +252,13 @@ impl Writer {
             match (name, argument) {
                 ("with", argument) => writer.option_of_step(index, argument),
                 ("mergeV" | "mergeE" | "option", Argument::Map(entries)) => writer.map(entries, true),
+                ("where", Argument::Predicate(predicate)) => {
+                    // Its operands are labels and names of side effects, for which a plan is made.
+                    writer.names_labels = true;
+                    let written = writer.predicate(predicate);
+                    writer.names_labels = false;
+                    written
+                }
                 (_, argument) if differs => writer.parameter(argument),
                 (_, argument) => writer.literal(argument),
             }
@@ -426,6 +435,12 @@ impl Writer {
         self.word(name)?;
         self.push("(");
         match (name.as_str(), &operands[..]) {
+            (_, [Argument::List(operands) | Argument::Set(operands)]) if self.names_labels => {
+                self.separated(operands, |writer, _, operand| writer.literal(operand))?;
+            }
+            (_, operands) if self.names_labels => {
+                self.separated(operands, |writer, _, operand| writer.literal(operand))?;
+            }
             ("within" | "without", [Argument::List(items) | Argument::Set(items)]) => {
                 self.collection(items)?
             }
@@ -513,6 +528,26 @@ mod tests {
             Script::Traversal { text, parameters, .. } => Ok((text, parameters.into_values().collect())),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn labels_in_predicates_are_no_parameters() {
+        let test = |name: &str, operands| {
+            Argument::Predicate(Predicate { is_of_text: false, name: name.into(), operands })
+        };
+        let either = test("or", vec![test("eq", vec![text("a")]), test("neq", vec![text("b")])]);
+        let without = test("without", vec![Argument::List(vec![text("x"), text("y")])]);
+        let is = Bytecode { sources: vec![], steps: vec![step("is", vec![test("eq", vec![text("c")])])] };
+        let (text, parameters) = of(vec![
+            step("V", vec![]),
+            step("where", vec![text("p"), either]),
+            step("where", vec![test("not", vec![without])]),
+            step("where", vec![Argument::Bytecode(is)]),
+        ])
+        .expect("a traversal");
+        let expected = "g.V().where('p',P.eq('a').or(P.neq('b'))).where(P.not(P.without('x','y')))\
+                        .where(__.is(P.eq(_0)))";
+        assert_eq!((text.as_str(), parameters), (expected, vec!["c".into()]));
     }
 
     #[test]

@@ -392,6 +392,7 @@ fn describe(op: &Op) -> String {
         }
         Op::Tail { count, .. } => format!("tail {count}"),
         Op::Eager { .. } => "eager".into(),
+        Op::TimeLimit { millis, .. } => format!("for {millis} ms"),
         Op::Each { by, .. } if by.is_empty() => "each".into(),
         Op::Each { by, .. } => format!("each [{}]", slots(by)),
         Op::Collect { register, what, eager, .. } => {

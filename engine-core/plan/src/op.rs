@@ -561,6 +561,8 @@ pub enum Op {
     Top { input: Box<Op>, keys: Vec<SortKey>, count: Expr },
     /// The last `count` rows.
     Tail { input: Box<Op>, count: Expr },
+    /// The rows that come within a time from the first one on. After it, the operator reads no more rows.
+    TimeLimit { input: Box<Op>, millis: u64 },
     /// The rows, after all of them have been read.
     Eager { input: Box<Op> },
     /// The rows, one in each batch, so that the operators above have passed each row on before they get the next one. With `by`,

@@ -33,6 +33,7 @@ macro_rules! children {
             | Op::Top { input, .. }
             | Op::Tail { input, .. }
             | Op::Eager { input }
+            | Op::TimeLimit { input, .. }
             | Op::Each { input, .. }
             | Op::Collect { input, .. }
             | Op::Bulk { input, .. }
@@ -154,6 +155,7 @@ impl Op {
             | Op::Intersect { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
+            | Op::TimeLimit { .. }
             | Op::Each { .. }
             | Op::Bulk { .. }
             | Op::Apply { .. }
@@ -297,7 +299,7 @@ impl Op {
     /// Whether this operator or one below it, subplans included, draws random numbers, or reads or changes a register.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        matches!(self, Op::Collect { .. })
+        matches!(self, Op::Collect { .. } | Op::TimeLimit { .. })
             || self.exprs().into_iter().any(Expr::is_random)
             || self.children().into_iter().any(Op::is_random)
     }

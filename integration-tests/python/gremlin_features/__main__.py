@@ -25,9 +25,10 @@ from gremlin_python.driver.client import Client
 from gremlin_python.driver.driver_remote_connection import DriverRemoteConnection
 from gremlin_python.driver.protocol import GremlinServerError
 from gremlin_python.process.anonymous_traversal import traversal
+from gremlin_python.structure.graph import Path
 
 from text import Absent, read
-from values import LeftOut, same, same_bag, value
+from values import Items, LeftOut, same, same_bag, value
 
 # gremlin-python warns of names that it will drop, such as `hasLabel`.
 warnings.simplefilter("ignore")
@@ -107,6 +108,10 @@ class World:
             if "not supported yet" in str(error):
                 raise Refused(re.sub(r" at \d+:\d+.*", "", str(error).split("not supported yet: ")[-1])) from error
             raise
+        except (AttributeError, ValueError) as error:
+            if "TinkerGraph deserialization" in str(error) or "is not a valid DataType" in str(error):
+                raise LeftOut("gremlin-python cannot read a graph or a tree") from error
+            raise
         return found[:1] if terminal in ("next", "tryNext") else found
 
     def step(self, step):
@@ -135,6 +140,8 @@ class World:
         predicate = re.search(r" of (P|TextP)\.(\w+)\(", text)
         try:
             held = value(quoted, self.service.g)
+            if isinstance(held, Items):
+                held = set(held)
             if predicate:
                 held, _ = read(f"g.V().is({predicate[1]}.{predicate[2]}(x))", self.service.g, {"x": held}, True)
                 held = held.bytecode.step_instructions[-1][1]
@@ -153,6 +160,8 @@ class World:
             return
         if only_next:
             first = self.result[:1]
+            if first and isinstance(first[0], Path):
+                first = [first[0].objects]
             has_items = first and isinstance(first[0], (list, set, frozenset))
             self.result = list(first[0]) if has_items else first
 

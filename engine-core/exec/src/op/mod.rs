@@ -309,6 +309,10 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
             Box::new(choose_paths::ChoosePaths::new(build(input, measured)?, op)?)
         }
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input, measured)?, count)),
+        Op::TimeLimit { input, millis } => Box::new(slice::TimeLimit::new(
+            build(input, measured)?,
+            std::time::Duration::from_millis(*millis),
+        )),
         Op::Eager { input } => Box::new(buffer::Eager::new(build(input, measured)?)),
         Op::Each { input, by } => Box::new(collect::Each::new(build(input, measured)?, by)),
         Op::Collect { input, register, what, eager } => {

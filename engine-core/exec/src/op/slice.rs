@@ -1,4 +1,4 @@
-//! Slice and distinct: streaming operators with state for each origin. Over the rounds of a repeat a distinct keeps its
+//! Slice, time limit and distinct: streaming operators with state for each origin. Over the rounds of a repeat a distinct keeps its
 //! state, and a slice counts anew.
 
 use super::{Boxed, Done, Feed, Operator, Want, compute};
@@ -6,6 +6,7 @@ use crate::spill::{Arrivals, Sorted};
 use crate::{Batch, Context, Result};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
+use std::time::Duration;
 use tidegraph_plan::Expr;
 use tidegraph_types::{Gui, Value};
 
@@ -99,6 +100,44 @@ impl Operator for Slice<'_> {
         // A repeat feeds all rows of a round at once, so this begins a round.
         self.seen = vec![0; feed.origins.max(1)];
         self.done = Done::new(feed.origins.max(1));
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Yields the rows that come within a time from the first one on, over all rounds of a repeat.
+pub(super) struct TimeLimit<'p> {
+    input: Boxed<'p>,
+    limit: Duration,
+    /// When the first row came.
+    began: Option<Duration>,
+}
+
+impl<'p> TimeLimit<'p> {
+    pub(super) fn new(input: Boxed<'p>, limit: Duration) -> Self {
+        Self { input, limit, began: None }
+    }
+
+    fn is_over(&self, ctx: &Context<'_>) -> bool {
+        self.began.is_some_and(|began| ctx.interrupt.elapsed().saturating_sub(began) >= self.limit)
+    }
+}
+
+impl Operator for TimeLimit<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        if self.is_over(ctx) {
+            return Ok(None);
+        }
+        let batch = self.input.next(ctx, want)?;
+        if batch.is_some() && self.began.is_none() {
+            self.began = Some(ctx.interrupt.elapsed());
+        }
+        Ok(batch.filter(|_| !self.is_over(ctx)))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        if feed.fresh {
+            self.began = None;
+        }
         self.input.feed(ctx, feed);
     }
 }

@@ -3,7 +3,7 @@
 //! The step searches for elements as its map describes. Elements that it finds get the properties of `option(onMatch)`.
 //! Without any, it creates one from the map and `option(onCreate)`. The ends of an edge are looked up before both.
 
-use super::merge_map::is_computed;
+use super::merge_map::{is_computed, raise_if};
 use super::write::{Writes, vertex_labels};
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
@@ -99,26 +99,58 @@ fn refuse_hidden(step: &Step<'_>, map: Entries<'_, '_>) -> Result<()> {
 /// TinkerPop, a contradiction is an error only if an element is created.
 fn create_input(maps: &Maps<'_, '_>) -> Box<Op> {
     let input = Box::new(Op::Argument);
-    if !overrides(maps) {
-        return input;
+    let raised =
+        || call(Function::RequireNotNull, vec![Expr::Literal(Value::Null), Expr::literal(OVERRIDES)]);
+    match contradiction(maps) {
+        Contradiction::None => input,
+        Contradiction::Certain => Box::new(Op::Filter { input, predicate: raised() }),
+        Contradiction::If(differ) => {
+            let otherwise = Box::new(Expr::literal(true));
+            Box::new(Op::Filter {
+                input,
+                predicate: Expr::Case { branches: vec![(differ, raised())], otherwise },
+            })
+        }
     }
-    let message = Expr::literal(OVERRIDES);
-    let raised = call(Function::RequireNotNull, vec![Expr::Literal(Value::Null), message]);
-    Box::new(Op::Filter { input, predicate: raised })
 }
 
-fn overrides(maps: &Maps<'_, '_>) -> bool {
+/// Whether `onCreate` contradicts the searched map.
+enum Contradiction {
+    None,
+    Certain,
+    /// If this holds, which depends on parameters.
+    If(Expr),
+}
+
+fn contradiction(maps: &Maps<'_, '_>) -> Contradiction {
     let same_key = |a: &Arg<'_>, b: &Arg<'_>| match (a.constant(), b.constant()) {
         (Some(x), Some(y)) => x == y || end_key(a).is_some_and(|end| end_key(b) == Some(end)),
         _ => a.kind == b.kind,
     };
-    maps.create.iter().any(|(key, value)| {
-        let looked_for = maps.search.iter().find(|(k, _)| same_key(k, key));
-        looked_for.is_some_and(|(_, looked_for)| match (super::literal(looked_for), super::literal(value)) {
-            (Some(a), Some(b)) => a != b,
-            _ => looked_for.kind != value.kind,
-        })
-    })
+    let mut differ = vec![];
+    for (key, value) in maps.create {
+        let Some((_, looked_for)) = maps.search.iter().find(|(k, _)| same_key(k, key)) else { continue };
+        match (super::literal(looked_for), super::literal(value)) {
+            (Some(a), Some(b)) if a == b => {}
+            _ if looked_for.kind == value.kind => {}
+            _ => match (known(looked_for), known(value)) {
+                (Some(a @ Expr::Parameter(_)), Some(b)) | (Some(a), Some(b @ Expr::Parameter(_))) => {
+                    let equal = Expr::compare(Comparison::Equal, a, b);
+                    differ.push(super::not(call(Function::Coalesce, vec![equal, Expr::literal(false)])));
+                }
+                _ => return Contradiction::Certain,
+            },
+        }
+    }
+    if differ.is_empty() { Contradiction::None } else { Contradiction::If(Expr::Or(differ)) }
+}
+
+/// Returns a value that the request knows before it runs.
+fn known(arg: &Arg<'_>) -> Option<Expr> {
+    match &arg.kind {
+        ArgKind::Variable(name) => Some(Expr::Parameter((*name).into())),
+        _ => super::literal(arg).map(Expr::Literal),
+    }
 }
 
 /// Returns the end of the edge that a key stands for: `OUT` and `from` are the source, `IN` and `to` the target.
@@ -159,7 +191,7 @@ impl Compiler {
             return self.merge_computed(flow, cursor, step, dest);
         }
         let maps = maps(step, cursor)?;
-        self.refuse_contradiction(step, &maps)?;
+        self.refuse_contradiction(flow, step, &maps)?;
         let search = self.merge_written(flow, step, maps.search, maps.create_cardinality)?;
         let extra = self.merge_written(flow, step, maps.create, maps.create_cardinality)?;
         let update = self.merge_written(flow, step, maps.update, maps.update_cardinality)?;
@@ -232,7 +264,7 @@ impl Compiler {
             return self.merge_computed(flow, cursor, step, dest);
         }
         let maps = maps(step, cursor)?;
-        self.refuse_contradiction(step, &maps)?;
+        self.refuse_contradiction(flow, step, &maps)?;
         let from = self.merge_end(flow, step, &maps, Direction::Out, maps.out)?;
         let to = self.merge_end(flow, step, &maps, Direction::In, maps.into)?;
         let search = self.merge_written(flow, step, maps.search, maps.create_cardinality)?;
@@ -356,11 +388,18 @@ impl Compiler {
     }
 
     /// In 3.8, a contradiction between literal maps is an error also if an element is found.
-    fn refuse_contradiction(&self, step: &Step<'_>, maps: &Maps<'_, '_>) -> Result<()> {
-        if self.version.contradictions_wait_for_creation() || !overrides(maps) {
+    fn refuse_contradiction(&self, flow: &mut Flow, step: &Step<'_>, maps: &Maps<'_, '_>) -> Result<()> {
+        if self.version.contradictions_wait_for_creation() {
             return Ok(());
         }
-        Err(Fault::syntax(step.at, OVERRIDES.into()))
+        match contradiction(maps) {
+            Contradiction::None => Ok(()),
+            Contradiction::Certain => Err(Fault::syntax(step.at, OVERRIDES.into())),
+            Contradiction::If(differ) => {
+                raise_if(flow, differ, OVERRIDES.into());
+                Ok(())
+            }
+        }
     }
 
     /// Returns the vertex of `option(outV)` or `option(inV)`, without the option's first argument.

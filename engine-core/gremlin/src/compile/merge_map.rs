@@ -108,10 +108,17 @@ impl Compiler {
     ) -> Result<()> {
         let of_vertices = step.name == StepName::MergeV;
         let given = given(step, cursor)?;
-        let incoming = match flow.scope.cur {
-            Some(_) => Subject::current(flow, step)?,
-            None => Subject { expr: Expr::Literal(Value::Null), kind: ObjectKind::Unknown, near: None },
-        };
+        let starts = flow.scope.cur.is_none();
+        if starts {
+            if given.search.is_none() {
+                return Err(wrong_arguments(step));
+            }
+            // Traversals in arguments start from the traverser that TinkerPop's engine makes.
+            let slot = self.fresh();
+            flow.bind(slot, Expr::literal(false));
+            (flow.scope.cur, flow.scope.kind) = (Some(slot), ObjectKind::Scalar);
+        }
+        let incoming = Subject::current(flow, step)?;
         let map = match given.search {
             Some(arg) => self.merge_map(flow, step, arg, &incoming)?,
             None => Expr::Slot(flow.cur(step)?),
@@ -207,7 +214,7 @@ impl Compiler {
         }
         let kind = if of_vertices { ObjectKind::Vertex } else { ObjectKind::Edge };
         if let Some(arg) = given.update {
-            let sees_incoming = self.version.merge_options_see_the_incoming() && flow.scope.cur.is_some();
+            let sees_incoming = self.version.merge_options_see_the_incoming() && !starts;
             let element = Subject { expr: Expr::Slot(out), kind, near: None };
             let map = match update {
                 Some(map) => map,
@@ -435,7 +442,7 @@ fn found_vertices(search: Parts, out: Slot) -> Op {
 }
 
 /// Ends the request with an error if a condition is true for a row.
-fn raise_if(flow: &mut Flow, condition: Expr, message: String) {
+pub(super) fn raise_if(flow: &mut Flow, condition: Expr, message: String) {
     let error =
         call(Function::RequireNotNull, vec![Expr::Literal(Value::Null), Expr::literal(message.as_str())]);
     flow.filter(Expr::Case { branches: vec![(condition, error)], otherwise: Box::new(Expr::literal(true)) });

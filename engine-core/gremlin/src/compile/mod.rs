@@ -433,6 +433,8 @@ impl Compiler {
             let pop =
                 step.args.first().and_then(Arg::constant).and_then(|constant| constant.properties().pop);
             *needs_path |= step.name.properties().needs_path;
+            // Traversers that merge must not lose the vertex that they come from.
+            *needs_path |= step.name == StepName::OtherV && (self.sack_merge.is_some() || self.one_bulk);
             *needs_path |= step.name == StepName::Select && pop.is_some_and(|pop| pop != Pop::Last);
             if step.name == StepName::As {
                 for label in step.args.iter().filter_map(Arg::text) {

@@ -73,6 +73,10 @@ impl Compiler {
     /// `barrier()` with sacks that merge, or without bulk: traversers that nothing else tells apart become one. With bulk, as many
     /// rows as before go on, because a row is one traverser.
     pub(super) fn merge_traversers(&mut self, flow: &mut Flow) {
+        // The vertex before an edge tells no traversers apart, unless a step such as `otherV` asks for paths.
+        if self.path.is_none() {
+            flow.scope.near = None;
+        }
         let merge = self.sack_merge.map(|operator| (operator, self.sack_slot(), self.fresh()));
         let mut keys = self.live_slots(flow, &[]);
         let count = self.fresh();

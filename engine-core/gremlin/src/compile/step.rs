@@ -113,6 +113,7 @@ impl Compiler {
             StepName::Subgraph => self.subgraph(flow, step),
             StepName::Cap => self.cap(flow, step, dest),
             StepName::Fail => self.fail(flow, step),
+            StepName::TimeLimit => self.time_limit(flow, step),
             StepName::Unfold => self.unfold(flow, step, dest),
             StepName::Union => self.union(flow, step, dest),
             StepName::Branch => self.options(flow, cursor, step, false, dest),
@@ -177,7 +178,6 @@ impl Compiler {
             | StepName::PeerPressure
             | StepName::Profile
             | StepName::Read
-            | StepName::TimeLimit
             | StepName::Write => Err(Fault::unsupported(step.at, format!("{}()", step.name))),
         }
     }
@@ -255,6 +255,18 @@ impl Compiler {
         flow.cur(step)?;
         self.fails = true;
         flow.filter(call(Function::RequireNotNull, vec![Expr::Literal(Value::Null), message]));
+        Ok(())
+    }
+
+    /// `timeLimit(milliseconds)`
+    fn time_limit(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
+        let millis = match step.args.as_slice() {
+            [Arg { kind: ArgKind::Value(value), .. }] => value.as_i64().and_then(|ms| u64::try_from(ms).ok()),
+            _ => None,
+        };
+        let Some(millis) = millis else { return Err(wrong_arguments(step)) };
+        flow.cur(step)?;
+        flow.wrap(|input| Op::TimeLimit { input, millis });
         Ok(())
     }
 

@@ -151,7 +151,14 @@ impl<'t> Strategies<'t> {
             Some(_) => Err(wrong(key, "true or false")),
         };
         let known: &[&str] = match name {
-            "SubgraphStrategy" => &["vertices", "edges", "vertexProperties", "checkAdjacentVertices"],
+            "SubgraphStrategy" => &[
+                "vertices",
+                "edges",
+                "vertexProperties",
+                "checkAdjacentVertices",
+                // So gremlin-python 3.7 names it.
+                "checkAdjacentProperties",
+            ],
             "PartitionStrategy" => {
                 &["partitionKey", "writePartition", "readPartitions", "includeMetaProperties"]
             }
@@ -204,7 +211,8 @@ impl<'t> Strategies<'t> {
                 };
                 let (vertices, mut edges) = (steps("vertices")?, steps("edges")?);
                 let properties = steps("vertexProperties")?.map(|test| vec![of_vertex_properties(at, &test)]);
-                let checks_ends = is_true("checkAdjacentVertices", true)?;
+                let checks_ends =
+                    is_true("checkAdjacentVertices", true)? && is_true("checkAdjacentProperties", true)?;
                 if let Some(test) = vertices.as_ref().filter(|_| checks_ends) {
                     let end = |name| {
                         let inner = vec![Step { at, name, args: vec![] }, filter(at, test)];

@@ -299,7 +299,7 @@ super::words! {
         Substring = "substring" => MAKES,
         Sum = "sum" => reduces(Local::Value(Function::SumLocal), Reduction::Value(AggregateKind::Sum)),
         Tail = "tail" => scoped(Local::Tail).between_ends(),
-        TimeLimit = "timeLimit" => KEEPS,
+        TimeLimit = "timeLimit" => KEEPS.stops_early(),
         Times = "times" => KEEPS,
         To = "to" => Properties { object: NewObject::WithDirection, ..KEEPS }.to_vertex(),
         ToE = "toE" => MAKES,

@@ -378,6 +378,7 @@ fn treats_rows_alone(plan: &Op) -> bool {
             | Op::Slice { .. }
             | Op::Top { .. }
             | Op::Tail { .. }
+            | Op::TimeLimit { .. }
             | Op::Keep { .. }
             | Op::CallProcedure { .. }
             | Op::LoadCsv { .. }

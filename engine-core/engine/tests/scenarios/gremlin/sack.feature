@@ -259,3 +259,27 @@ Feature: sacks and operators
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: an edge is the same from both ends
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1, sum).V("1", "2").bothE("knows").hasId("7").barrier().sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2].i |
+      | d[2].i |
+
+  Scenario: the other end of an edge needs the path
+    Given the modern graph
+    And the traversal of
+      """
+      g.withSack(1, sum).V("1", "2").bothE("knows").hasId("7").barrier().otherV().project("v", "s").by("name").by(sack())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"v": "marko", "s": "d[1].i"}] |
+      | m[{"v": "vadas", "s": "d[1].i"}] |

@@ -159,3 +159,38 @@ Feature: steps that write
     Then the result should be unordered
       | result |
       | a |
+
+  Scenario: parameters of both maps of a merge may be equal
+    Given the empty graph
+    And using the parameter xx1 defined as "marko"
+    And using the parameter xx2 defined as "marko"
+    And the traversal of
+      """
+      g.mergeV([(T.label): "p", "name": xx1]).option(Merge.onCreate, ["name": xx2, "age": 1]).values("age")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].i |
+
+  Scenario: parameters of a merge that contradict each other
+    Given the empty graph
+    And using the parameter xx1 defined as "marko"
+    And using the parameter xx2 defined as "josh"
+    And the traversal of
+      """
+      g.mergeV([(T.label): "p", "name": xx1]).option(Merge.onCreate, ["name": xx2, "age": 1]).values("age")
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: a merge that begins a traversal reads a side effect
+    Given the empty graph
+    And the traversal of
+      """
+      g.withSideEffect("c", [(T.label): "p", "name": "marko"]).mergeV(__.select("c")).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
