@@ -18,6 +18,8 @@ import { Secrets } from "../../scripts/lib/secrets.mjs";
 const FIRST = "the-first-secret-of-the-fleet-0123456789";
 const NODES = 3;
 const PATIENCE_MS = 120_000;
+/** Longest wait for an answer, so that a request that is never answered is told by its text. */
+const ANSWER_MS = 60_000;
 
 const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet("dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-rotation-"));
@@ -36,7 +38,8 @@ for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
 /** @param {string} endpoint @param {string} query */
 async function ask(endpoint, query) {
   const body = new URLSearchParams({ query });
-  const response = await fetch(`${endpoint}/openCypher`, { method: "POST", body });
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const response = await fetch(`${endpoint}/openCypher`, { method: "POST", body, signal });
   return { status: response.status, body: await response.json() };
 }
 
