@@ -337,3 +337,23 @@ fn a_time_limit_ends_a_walk_without_an_end() {
     let error = refused(&graph.database, "g.V().timeLimit(-1)");
     assert!(error.contains("timeLimit() does not take number -1"), "{error}");
 }
+
+/// More vertices than a batch has rows: where batches of the input end must not show.
+#[test]
+fn a_distinct_and_a_loop_that_sorts_see_a_whole_round() {
+    let vertices = 3_000;
+    let ring: Vec<(usize, usize)> = (0..vertices).map(|n| (n, (n + 1) % vertices)).collect();
+    let graph = Graph::of(vertices, &ring, Options::default());
+    let count = |rounds: u32| {
+        run(&graph.database, &format!("g.V().repeat(__.dedup().out()).times({rounds}).count()"))
+    };
+    assert_eq!(count(1), ["3000"]);
+    // The second round meets only what the first one has met.
+    assert_eq!(count(2), ["0"]);
+    let found = run(
+        &graph.database,
+        "g.V().repeat(__.out().repeat(__.order().by('n')).times(1)).times(1).values('n')",
+    );
+    let sorted: Vec<String> = (0..vertices).map(|n| n.to_string()).collect();
+    assert!(found == sorted, "{:?}", &found[..5]);
+}

@@ -7,9 +7,9 @@
 //! in which they came, so all rows of a round pass before those of the next: breadth first. What does not fit into memory
 //! waits in a file.
 //!
-//! If the body needs all rows of a round (a sample, a sort, an aggregate, a slice), the first round begins after all input was
-//! read: the division of the input into batches must not change the result. If it merges equal rows, it gets as many rows of a
-//! round as an eighth of the memory holds.
+//! If the body needs all rows of a round (a sample, a sort, an aggregate, a slice), it gets them at once. Then, and if it has a
+//! distinct, the first round begins after all input was read: the division of the input into batches must not change the
+//! result. If the body merges equal rows, it gets as many rows of a round as an eighth of the memory holds.
 //!
 //! The rows of the body keep the repeat's own origins, so a distinct inside the body holds over rounds and input batches. A
 //! condition is a subplan whose origins are the rows that it tests.
@@ -56,13 +56,15 @@ pub(super) struct Repeat<'p> {
     /// Whether the body was fed since the repeat was.
     body_is_fresh: bool,
     gathers: Gathers,
+    /// Whether all input is read before the first round.
+    reads_all: bool,
     /// Whether the body writes, so that it must be read to its end.
     body_writes: bool,
     growth: Growth,
 }
 
 /// How many rows of a round the body gets.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gathers {
     /// Some.
     Some,
@@ -72,31 +74,33 @@ enum Gathers {
     All,
 }
 
-impl Gathers {
-    /// Looks at the operators of a body, without its subplans.
-    fn of(body: &Op) -> Self {
-        let (mut op, mut gathers) = (Some(body), Self::Some);
-        while let Some(now) = op {
-            let needs_all = matches!(
-                now,
-                Op::Aggregate { .. }
-                    | Op::Sort { .. }
-                    | Op::Top { .. }
-                    | Op::Tail { .. }
-                    | Op::Slice { .. }
-                    | Op::ChoosePaths { .. }
-                    | Op::Collect { eager: true, .. }
-            );
-            if needs_all {
-                return Self::All;
-            }
-            if matches!(now, Op::Bulk { over_rounds: false, .. }) {
-                gathers = Self::Many;
-            }
-            op = now.input();
+/// Looks at the operators of a body, without its subplans: how many rows of a round it is to get, and whether it has a
+/// distinct, which holds over rounds.
+fn needs(body: &Op) -> (Gathers, bool) {
+    let (mut op, mut gathers, mut has_distinct) = (Some(body), Gathers::Some, false);
+    while let Some(now) = op {
+        let own = match now {
+            Op::Aggregate { .. }
+            | Op::Sort { .. }
+            | Op::Top { .. }
+            | Op::Tail { .. }
+            | Op::Slice { .. }
+            | Op::ChoosePaths { .. }
+            | Op::Collect { eager: true, .. } => Gathers::All,
+            Op::Bulk { over_rounds: false, .. } => Gathers::Many,
+            _ => Gathers::Some,
+        };
+        gathers = gathers.max(own);
+        has_distinct |= matches!(now, Op::Distinct { .. });
+        // The rounds of a loop in the body are parts of a round of this one.
+        if let Op::Repeat { body, .. } = now {
+            let (of_inner, distinct) = needs(body);
+            gathers = gathers.max(of_inner);
+            has_distinct |= distinct;
         }
-        gathers
+        op = now.input();
     }
+    (gathers, has_distinct)
 }
 
 /// A condition on rows.
@@ -134,6 +138,9 @@ impl<'p> Repeat<'p> {
         };
         let test = |test| Test::new(test, measured);
         let body_writes = body.writes();
+        let (gathers, has_distinct) = needs(body);
+        // What is written must not depend on where batches end.
+        let gathers = if body_writes { Gathers::All } else { gathers };
         Ok(Self {
             input,
             body: build(body, measured)?,
@@ -151,8 +158,8 @@ impl<'p> Repeat<'p> {
             ready: Buffer::default(),
             origins: 1,
             body_is_fresh: true,
-            // What is written must not depend on where batches end.
-            gathers: if body_writes { Gathers::All } else { Gathers::of(body) },
+            gathers,
+            reads_all: has_distinct || gathers == Gathers::All,
             body_writes,
             growth: Growth::default(),
         })
@@ -229,7 +236,7 @@ impl<'p> Repeat<'p> {
     /// Reads input rows, which wait for the first round. Returns whether there are any.
     fn read(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<bool> {
         self.rounds = 0;
-        let input_want = if self.gathers == Gathers::All { Want::ALL } else { want };
+        let input_want = if self.reads_all { Want::ALL } else { want };
         let limit = usize::try_from(ctx.memory.left() / PART).unwrap_or(usize::MAX);
         let mut bytes = 0;
         while let Some(batch) = self.input.next(ctx, input_want)? {
@@ -237,9 +244,9 @@ impl<'p> Repeat<'p> {
             bytes += batch.bytes();
             self.now.push(batch, ctx)?;
             let is_enough = match self.gathers {
-                Gathers::All => false,
+                _ if self.reads_all => false,
                 Gathers::Many => bytes >= limit || want.rows < BATCH_ROWS,
-                Gathers::Some => true,
+                Gathers::Some | Gathers::All => true,
             };
             if is_enough {
                 break;

@@ -19,6 +19,7 @@
 //! query that keeps running although its caller has gone.
 
 mod held;
+mod inline;
 mod list;
 mod output;
 mod priority;
@@ -29,6 +30,7 @@ mod stream;
 mod tests;
 mod writer;
 
+pub use inline::INLINE;
 pub use list::RunningQuery;
 pub use output::{Output, Part};
 pub use request_memory::RequestMemory;
@@ -37,35 +39,21 @@ pub use writer::Writer;
 
 use crate::audit::{Audit, Record, Source, Unwritable};
 use held::Held;
+use inline::Attempt;
 use list::{Entry, Listed, ListedTransaction, OpenTransaction, RunningQueries};
 use slots::{Caller, Full, Slot, Slots};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stream::{Borrowed, End, Feed, lend};
 use tidegraph_engine::{
-    Answer, Counters, Database, Explain, GremlinVersion, Head, InlineLimits, Language, MemoryPool,
-    Parameters, PendingAnswer, PoolExhausted, Principal, Query, Reservation,
+    Answer, Counters, Database, Explain, GremlinVersion, Head, Language, MemoryPool, Parameters,
+    PoolExhausted, Principal, Query, Reservation,
 };
 use tidegraph_platform::memory::machine_bytes;
 use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
 use tokio::sync::Semaphore;
-
-/// The resources of a query that runs on a thread which serves other connections too.
-pub const INLINE: InlineLimits = InlineLimits {
-    time: Duration::from_micros(500),
-    // 256 KiB for operators, and 1 KiB for each row.
-    memory_bytes: (256 << 10) + (1 << 20),
-    rows: 1_024,
-};
-
-/// How often a query is tried so while all slots are taken.
-const TRIES_WITHOUT_SLOT: usize = 3;
-
-/// Largest answer that is written on such a thread. Writing this many bytes takes about as long as [`INLINE`] allows.
-const INLINE_ANSWER_BYTES: usize = 512 << 10;
 
 /// Memory for all queries where the system does not report how much it has.
 const MEMORY_OF_UNKNOWN_MACHINE_BYTES: u64 = 1 << 30;
@@ -524,62 +512,6 @@ impl Admission {
         Ok(End::Whole(Box::new(written(&request, &answer, output, held, write)?)))
     }
 
-    /// Tries a query on this thread. Where it would wait for a slot, it is tried again: a short query may have lost its
-    /// time to long ones that use the processors, and would then wait for one of these to end.
-    fn try_inline(
-        &self,
-        request: &Request,
-        memory: &Arc<Reservation>,
-        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
-    ) -> Attempt {
-        for _ in 1..TRIES_WITHOUT_SLOT {
-            let attempt = self.try_once(request, memory, &write);
-            if !matches!(attempt, Attempt::NotInline) || self.slots.has_free() {
-                return attempt;
-            }
-        }
-        self.try_once(request, memory, write)
-    }
-
-    fn try_once(
-        &self,
-        request: &Request,
-        memory: &Arc<Reservation>,
-        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
-    ) -> Attempt {
-        // `run_in_slot` refuses the id of another running query.
-        if self.running.contains(&request.id) {
-            return Attempt::NotInline;
-        }
-        let attempt = || match self.database.query_inline(&request.query(self, None, memory), INLINE) {
-            None => Attempt::NotInline,
-            Some(Err(error)) => Attempt::Finished(Err(error.into())),
-            Some(Ok(PendingAnswer { answer, commit })) => {
-                let mut output = Output::up_to(INLINE_ANSWER_BYTES, self.memory.reserve());
-                match (write(request, &answer, &mut output), commit) {
-                    (Ok(()), None) => {
-                        Attempt::Finished(Ok(Written::new(output.into_part(Held::default()), &answer)))
-                    }
-                    (Ok(()), Some(commit)) => {
-                        Attempt::Commits(commit, Written::new(output.into_part(Held::default()), &answer))
-                    }
-                    (Err(_), None) => Attempt::Answered(answer),
-                    (Err(_), Some(_)) => Attempt::NotInline,
-                }
-            }
-        };
-        let attempt = catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
-            let reason = panic.downcast_ref::<String>().map(String::as_str);
-            let reason = reason.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-            Attempt::Finished(Err(Error::defect(reason)))
-        });
-        // A write counts once it is known that it does not run again.
-        if matches!(attempt, Attempt::Finished(_) | Attempt::Answered(_)) {
-            self.accepted.fetch_add(1, Ordering::Relaxed);
-        }
-        attempt
-    }
-
     /// Commits a transaction without a thread that waits for it. It commits even if the caller has gone.
     async fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -770,18 +702,6 @@ impl Admission {
         })
         .await
     }
-}
-
-/// The outcome of an inline try.
-enum Attempt {
-    /// The query is done.
-    Finished(Result<Written, Error>),
-    /// A write whose answer holds once the transaction has committed.
-    Commits(CommitRequest, Written),
-    /// An answer that is too large to be written on this thread.
-    Answered(Answer),
-    /// The query has to run in a slot.
-    NotInline,
 }
 
 /// Cancels a query when the future that waits for it is dropped: its caller has gone.

@@ -1,5 +1,6 @@
 //! Tests of admission over a database in memory.
 
+use super::inline::INLINE_ANSWER_BYTES;
 use super::*;
 use std::io::Write as _;
 use std::pin::{Pin, pin};
