@@ -7,6 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use tidegraph_engine::Options;
 use tidegraph_engine::plan::{Procedure, Procedures, Signature, TypeTest, ValueType};
+use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::Value;
 
 fn admission(limits: Limits) -> Arc<Admission> {
@@ -255,7 +256,7 @@ async fn a_short_query_that_lost_its_time_is_tried_again_before_it_waits_for_a_s
         let [count, quick_from] = &*told;
         let number = count.fetch_add(1, Ordering::Relaxed);
         if number < quick_from.load(Ordering::Relaxed) {
-            std::thread::sleep(4 * INLINE.time);
+            RealClock::new().sleep(4 * INLINE.time);
         }
         rows.add(vec![Value::from(1_i64)])
     });
