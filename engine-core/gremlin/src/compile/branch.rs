@@ -290,9 +290,20 @@ impl Compiler {
         }
         let is_gathered = !flow.scope.single && plans.iter().any(|(_, steps)| stateful(steps, self.version));
         let gathered = is_gathered.then(|| self.gather(flow, &chosen));
+        self.run_each(flow, plans, gathered.as_ref(), out)
+    }
+
+    /// Runs the steps of each branch for the rows that meet its condition. `gathered`: all rows go through a branch together.
+    pub(super) fn run_each<'a, 't: 'a>(
+        &mut self,
+        flow: &mut Flow,
+        plans: impl IntoIterator<Item = (Expr, &'a [Step<'t>])>,
+        gathered: Option<&Gathered>,
+        out: Slot,
+    ) -> Result<()> {
         let (mut branches, mut ends) = (vec![], vec![]);
         for (condition, steps) in plans {
-            let mut child = self.branch(flow, gathered.as_ref());
+            let mut child = self.branch(flow, gathered);
             child.filter(condition);
             self.steps(&mut child, steps, Some(out))?;
             ends.push(child.scope);
@@ -319,18 +330,9 @@ impl Compiler {
         flow.bind(choice, Expr::Case { branches, otherwise: Box::new(Expr::literal(last)) });
         plans.extend(otherwise);
         let gathered = self.gather(flow, &[choice]);
-        let (mut branches, mut ends) = (vec![], vec![]);
-        for (steps, index) in plans.into_iter().zip(0_i64..) {
-            let mut child = self.branch(flow, Some(&gathered));
-            child.filter(Expr::compare(Comparison::Equal, Expr::Slot(choice), Expr::literal(index)));
-            self.steps(&mut child, steps, Some(out))?;
-            ends.push(child.scope);
-            branches.push(child.op);
-        }
-        flow.wrap(|input| Op::Union { input, branches });
-        join_branches(flow, &ends, out);
-        flow.scope.single = false;
-        Ok(())
+        let is_chosen = |index| Expr::compare(Comparison::Equal, Expr::Slot(choice), Expr::literal(index));
+        let plans = (0_i64..).map(is_chosen).zip(plans);
+        self.run_each(flow, plans, Some(&gathered), out)
     }
 
     pub(super) fn coalesce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {

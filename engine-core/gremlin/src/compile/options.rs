@@ -5,10 +5,10 @@
 
 use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
-use crate::compile::branch::{join_branches, stateful};
+use crate::compile::branch::stateful;
 use crate::compile::filter::Subject;
 use crate::compile::predicate::Operands;
-use tidegraph_plan::{Comparison, Expr, Function, Op, Slot};
+use tidegraph_plan::{Comparison, Expr, Function, Slot};
 use tidegraph_types::Value;
 
 /// The condition of an option.
@@ -68,18 +68,8 @@ impl Compiler {
         }
         let is_stateful = options.iter().any(|(_, steps)| stateful(steps, self.version));
         let gathered = (!flow.scope.single && is_stateful).then(|| self.gather(flow, &conditions));
-        let (mut branches, mut ends) = (vec![], vec![]);
-        for ((_, steps), condition) in options.into_iter().zip(conditions) {
-            let mut child = self.branch(flow, gathered.as_ref());
-            child.filter(Expr::Slot(condition));
-            self.steps(&mut child, steps, Some(out))?;
-            ends.push(child.scope);
-            branches.push(child.op);
-        }
-        flow.wrap(|input| Op::Union { input, branches });
-        join_branches(flow, &ends, out);
-        flow.scope.single = false;
-        Ok(())
+        let taken = conditions.into_iter().map(Expr::Slot).zip(options.into_iter().map(|(_, steps)| steps));
+        self.run_each(flow, taken, gathered.as_ref(), out)
     }
 
     /// Binds for each option whether the traverser takes it. `missing`: the choice has no value.
