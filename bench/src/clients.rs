@@ -98,7 +98,7 @@ impl Call {
 }
 
 /// A connection that stays open. Client and service share the processor, so it does as little as possible: one write
-/// for a request, and it parses only the head of the answer.
+/// for a request, and it parses only the head of the answer and the sizes of its chunks.
 pub struct Connection {
     stream: TcpStream,
     host: String,
@@ -155,14 +155,47 @@ impl Connection {
                 break head;
             }
         };
-        while self.answer.len() < start + length {
-            self.read_more().await?;
-        }
+        let length = match length {
+            Some(length) => {
+                self.read_until(start + length).await?;
+                length
+            }
+            None => self.join_chunks(start).await?,
+        };
         let body = &self.answer[start..start + length];
         if status != 200 {
             bail!("{status}: {}", String::from_utf8_lossy(body));
         }
         Ok(body)
+    }
+
+    /// Reads the chunks of a body that begins at `start`, moves their content together, and returns its length.
+    async fn join_chunks(&mut self, start: usize) -> anyhow::Result<usize> {
+        let (mut end, mut at) = (start, start);
+        loop {
+            let (head, size) = loop {
+                match httparse::parse_chunk_size(&self.answer[at..]) {
+                    Ok(httparse::Status::Complete(found)) => break found,
+                    Ok(httparse::Status::Partial) => self.read_more().await?,
+                    Err(_) => bail!("the answer has a chunk without a size"),
+                }
+            };
+            let (from, size) = (at + head, usize::try_from(size)?);
+            // A line break follows each chunk. The service sends no trailers after the last, which is empty.
+            self.read_until(from + size + 2).await?;
+            self.answer.copy_within(from..from + size, end);
+            (end, at) = (end + size, from + size + 2);
+            if size == 0 {
+                return Ok(end - start);
+            }
+        }
+    }
+
+    async fn read_until(&mut self, length: usize) -> anyhow::Result<()> {
+        while self.answer.len() < length {
+            self.read_more().await?;
+        }
+        Ok(())
     }
 
     async fn read_more(&mut self) -> anyhow::Result<()> {
@@ -174,14 +207,19 @@ impl Connection {
     }
 }
 
-/// Parses status, start and length of the body. Returns `None` while the head is incomplete.
-fn head(answer: &[u8]) -> anyhow::Result<Option<(u16, usize, usize)>> {
+/// Parses status, start and length of the body; it has no length if it comes in chunks. Returns `None` while the head is
+/// incomplete.
+fn head(answer: &[u8]) -> anyhow::Result<Option<(u16, usize, Option<usize>)>> {
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut head = httparse::Response::new(&mut headers);
     let httparse::Status::Complete(start) = head.parse(answer)? else { return Ok(None) };
-    let length = head.headers.iter().find(|h| h.name.eq_ignore_ascii_case("content-length"));
-    let length = length.context("the answer has no Content-Length")?.value;
-    Ok(Some((head.code.unwrap_or_default(), start, std::str::from_utf8(length)?.parse()?)))
+    let value = |name: &str| head.headers.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value);
+    let length = match value("content-length") {
+        Some(length) => Some(std::str::from_utf8(length)?.parse()?),
+        None if value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) => None,
+        None => bail!("the answer has neither a length nor chunks"),
+    };
+    Ok(Some((head.code.unwrap_or_default(), start, length)))
 }
 
 /// A service in a process of its own, which ends when this value is dropped.
@@ -234,5 +272,45 @@ impl Drop for ServiceProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// Answers each request with the pieces, one write for each.
+    async fn answering(pieces: Vec<&'static str>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut request = [0; 4096];
+            while stream.read(&mut request).await.unwrap_or_default() > 0 {
+                for piece in &pieces {
+                    stream.write_all(piece.as_bytes()).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn bodies_come_whole_or_in_chunks() {
+        let head = "HTTP/1.1 200 OK\r\n";
+        let whole = vec![head, "content-length: 5\r\n\r\nab", "cde"];
+        let chunks = vec![head, "Transfer-Encoding: chunked\r\n\r", "\n3\r\nabc\r\n2", "\r\nde\r\n0\r", "\n\r\n"];
+        for pieces in [whole, chunks] {
+            let mut connection = Connection::open(&answering(pieces).await).await.unwrap();
+            for _ in 0..3 {
+                assert_eq!(connection.get("/").await.unwrap(), b"abcde");
+            }
+        }
+        let none = answering(vec![head, "date: today\r\n\r\n"]).await;
+        let error = Connection::open(&none).await.unwrap().get("/").await.unwrap_err();
+        assert_eq!(error.to_string(), "the answer has neither a length nor chunks");
     }
 }

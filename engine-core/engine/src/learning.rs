@@ -3,9 +3,10 @@
 //! Flow: a plan of the cache that took long is counted in its next run: the rows of each operator, on one thread. If an
 //! estimate was wrong by [`WRONG`] times, the text is planned again with the [`Lessons`] of the run. The new plan is on
 //! trial: its first run is counted, too. If its operators made more rows than those of the plan before, or if it reached
-//! a limit, the plan before comes back and stays.
+//! a limit, the plan before comes back and stays. A trial that takes [`TRIAL`] times as long as the plan before ends at once,
+//! and the request runs by that one.
 //!
-//! What must never happen: a new plan that is worse runs a second time; plans change without end. A text is planned again
+//! What must never happen: a new plan that is worse runs a second time, or to its end when it is much worse; plans change without end. A text is planned again
 //! at most [`MOST_TRIES`] times, until the graph has changed so much that it is planned from the start.
 
 use crate::plans::CachedPlan;
@@ -24,6 +25,8 @@ use tidegraph_types::ErrorCode;
 const LONG: Duration = Duration::from_millis(100);
 /// The ratio of estimated and seen rows from which on a plan is made again.
 const WRONG: f64 = 100.0;
+/// A new plan may take this many times as long as the one before it.
+const TRIAL: u32 = 2;
 /// How often a text is planned again.
 const MOST_TRIES: u8 = 3;
 
@@ -41,14 +44,29 @@ pub(crate) struct Learning {
     /// The lessons that it was made with.
     pub(crate) lessons: Lessons,
     tries: u8,
-    /// The plan before it, and the rows that its operators made.
-    before: Option<(Arc<CachedPlan>, u64)>,
+    /// The plan before it.
+    before: Option<Before>,
+}
+
+/// A plan that was replaced.
+struct Before {
+    plan: Arc<CachedPlan>,
+    /// The rows that its operators made.
+    rows: u64,
+    /// How long it took, on one thread and counted.
+    time: Duration,
 }
 
 impl Learning {
     /// Whether the next run is counted.
     pub(crate) fn counts(&self) -> bool {
         self.state.load(Ordering::Relaxed) == COUNTED
+    }
+
+    /// Returns the plan that answers if the trial of this one takes too long, and how long it may take.
+    pub(crate) fn trial(&self) -> Option<(&Arc<CachedPlan>, Duration)> {
+        let before = self.before.as_ref().filter(|_| self.counts())?;
+        Some((&before.plan, before.time * TRIAL))
     }
 
     /// Notes how long a run took that was not counted.
@@ -97,15 +115,21 @@ impl Database {
         judgement
     }
 
-    /// Makes the plan of a text again, or puts the one before back, as the run of a plan advises.
-    pub(crate) fn learn(&self, planned: &CachedPlan, query: &Query<'_>, judgement: Judgement) {
+    /// Makes the plan of a text again, or puts the one before back, as the run of a plan advises, which took a time.
+    pub(crate) fn learn(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        judgement: Judgement,
+        time: Duration,
+    ) {
         planned.learning.settle();
         let Some(current) = self.is_cached(planned, query) else { return };
         let Learning { before, tries, .. } = &planned.learning;
-        if let Some((before, rows)) = before
-            && judgement.rows > *rows
+        if let Some(before) = before
+            && judgement.rows > before.rows
         {
-            self.put_back(before, query);
+            self.put_back(&before.plan, query);
             return;
         }
         if judgement.worst < WRONG || *tries >= MOST_TRIES || judgement.lessons == planned.learning.lessons {
@@ -115,7 +139,7 @@ impl Database {
             state: AtomicU8::new(COUNTED),
             lessons: judgement.lessons,
             tries: tries + 1,
-            before: Some((current, judgement.rows)),
+            before: Some(Before { plan: current, rows: judgement.rows, time }),
         };
         // The request has its answer already, so that planning has a time limit of its own.
         let deadline = self.deadline_of(&Query { cancel: None, ..*query });
@@ -138,12 +162,12 @@ impl Database {
             error.code(),
             ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded | ErrorCode::MemoryLimitExceeded
         );
-        if let Some((before, _)) = &planned.learning.before
+        if let Some(before) = &planned.learning.before
             && is_limit
             && planned.learning.counts()
             && self.is_cached(planned, query).is_some()
         {
-            self.put_back(before, query);
+            self.put_back(&before.plan, query);
         }
     }
 
@@ -195,8 +219,11 @@ mod tests {
     /// Opens a graph in which nearly all of `A` have one of 201 values, and a tenth of `B` has each of ten; each vertex of
     /// `A` has an edge to one of `B`.
     fn graph() -> Arc<Database> {
+        graph_with(Arc::default())
+    }
+
+    fn graph_with(clock: Arc<Racing>) -> Arc<Database> {
         let options = Options { query_timeout: Duration::from_secs(1 << 40), ..Options::default() };
-        let clock = Arc::<Racing>::default();
         let environment = Environment { clock, random: Arc::new(RealRandom), disk: Arc::new(RealDisk) };
         let database = Database::open_with(options, environment).expect("opens");
         run(
@@ -253,5 +280,25 @@ mod tests {
             assert_eq!(answer(&database).len(), expected);
         }
         assert_eq!(profile(&database).0, back);
+    }
+    #[test]
+    fn a_trial_that_takes_too_long_ends_and_the_plan_before_answers() {
+        let clock = Arc::<Racing>::default();
+        let database = graph_with(clock.clone());
+        let ticks = || clock.0.load(Ordering::Relaxed);
+        let expected = answer(&database);
+        let begun = ticks();
+        assert_eq!(answer(&database), expected);
+        let counted = ticks() - begun;
+        // What was rare becomes so frequent that the new plan takes many times as long.
+        for _ in 0..4 {
+            run(&database, "UNWIND range(1, 20000) AS i CREATE (:B {j: 1})<-[:E]-(:C)");
+        }
+        let begun = ticks();
+        assert_eq!(answer(&database), expected);
+        let trial = ticks() - begun;
+        assert!(trial < 6 * counted, "{trial} looks at the clock, {counted} for the plan before");
+        let (back, _) = profile(&database);
+        assert!(back.contains(":A"), "{back}");
     }
 }

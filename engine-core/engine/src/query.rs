@@ -17,7 +17,7 @@
 
 use crate::backend::{BackendStatus, CommitCallback, Earlier, KeyedCommit, RequestKey, Snapshot};
 use crate::catalog::FixedCatalog;
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, Trial};
 use crate::explain::{Explain, one_report};
 use crate::helpers::QueryHelpers;
 use crate::plans::CachedPlan;
@@ -551,7 +551,8 @@ impl Database {
         }
     }
 
-    /// Runs a request up to its commit, and learns from it.
+    /// Runs a request up to its commit, and learns from it. If its plan is on trial and takes too long, the request runs
+    /// by the plan before.
     fn execute(
         &self,
         planned: &CachedPlan,
@@ -562,13 +563,26 @@ impl Database {
         catalog: &dyn Catalog,
         rows: &mut Rows<'_>,
     ) -> Result<PendingAnswer, Error> {
-        let executed = self.execute_once(planned, query, deadline, limits, snapshot, catalog, rows);
-        if let Err(error) = &executed
-            && limits.spills
-        {
+        let on_trial = planned.learning.trial().filter(|_| limits.spills);
+        let (before, trial) = on_trial
+            .map(|(before, time)| (before, Trial::until(self.clock.now().saturating_add(time))))
+            .unzip();
+        if let Some(trial) = &trial {
+            rows.tell(trial.is_over.clone());
+        }
+        let of_trial = trial.as_ref().map(|trial| deadline.on_trial(trial));
+        let own = of_trial.as_ref().unwrap_or(deadline);
+        let executed = self.execute_once(planned, query, own, limits, snapshot, catalog, rows);
+        let Err(error) = &executed else { return executed };
+        if limits.spills {
             self.learn_of_error(planned, query, error);
         }
-        executed
+        match (before, trial) {
+            (Some(before), Some(trial)) if trial.has_ended() && deadline.ensure().is_ok() => {
+                self.execute_once(before, query, deadline, limits, snapshot, catalog, rows)
+            }
+            _ => executed,
+        }
     }
 
     fn execute_once(
@@ -608,9 +622,10 @@ impl Database {
         let rows = rows.take_all(&mut execution, &head, planned.writes, deadline)?;
         let judgement = counts.then(|| self.judged(planned, &execution));
         let summary = execution.finish()?;
+        let time = self.clock.now().saturating_sub(began);
         match judgement {
-            Some(judgement) => self.learn(planned, query, judgement),
-            None => planned.learning.took(self.clock.now().saturating_sub(began)),
+            Some(judgement) => self.learn(planned, query, judgement, time),
+            None => planned.learning.took(time),
         }
         let answer = Answer {
             columns: head.columns,

@@ -11,6 +11,7 @@
 
 use crate::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tidegraph_exec::view::Counters;
 use tidegraph_exec::{Execution, Interrupt, Stop};
 use tidegraph_types::{Str, Value, Version};
@@ -44,20 +45,27 @@ pub(crate) struct Rows<'s> {
     /// `None`: they are kept for the answer.
     sink: Option<&'s mut dyn RowSink>,
     were_handed: bool,
+    /// Set when the sink is given rows.
+    tells: Option<Arc<AtomicBool>>,
 }
 
 impl<'s> Rows<'s> {
     pub(crate) fn kept() -> Self {
-        Self { sink: None, were_handed: false }
+        Self { sink: None, were_handed: false, tells: None }
     }
 
     pub(crate) fn handed_to(sink: &'s mut dyn RowSink) -> Self {
-        Self { sink: Some(sink), were_handed: false }
+        Self { sink: Some(sink), were_handed: false, tells: None }
     }
 
     /// Whether the sink was given rows.
     pub(crate) fn were_handed(&self) -> bool {
         self.were_handed
+    }
+
+    /// Sets a flag as soon as the sink is given rows.
+    pub(crate) fn tell(&mut self, flag: Arc<AtomicBool>) {
+        self.tells = Some(flag);
     }
 
     /// Makes all rows, and returns those that are kept: all, if `keeps` says that none may leave yet.
@@ -73,6 +81,9 @@ impl<'s> Rows<'s> {
         };
         while let Some(rows) = execution.next_rows()? {
             self.were_handed = true;
+            if let Some(flag) = self.tells.take() {
+                flag.store(true, Ordering::Relaxed);
+            }
             sink.take(head, rows, interrupt).map_err(tidegraph_exec::Error::from)?;
             execution.release_rows();
         }

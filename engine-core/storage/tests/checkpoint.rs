@@ -11,7 +11,7 @@ use tidegraph_storage::checkpoint::{Format, prune, prune_below, restore_newest};
 use tidegraph_storage::{CheckpointMeta, Error, Manifest, Store, StoreConfig};
 use tidegraph_types::{
     Cardinality, Direction, Edge, Epoch, ErrorCode, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite,
-    Sid, Str, Token, Value, Version,
+    Sid, Str, Temporal, Token, Value, Version,
 };
 
 fn config() -> StoreConfig {
@@ -80,6 +80,8 @@ fn sample() -> Store {
                     (10, single, Value::Long(i64::MIN)),
                     (11, single, Value::Float(1.5)),
                     (12, single, Value::Double(-0.1)),
+                    (15, single, Value::Temporal(Temporal::Date("-000044-03-15".parse().unwrap()))),
+                    (16, single, Value::Temporal(Temporal::LocalDateTime("2024-02-29T23:59:59.5".parse().unwrap()))),
                 ],
             ),
             vertex("london", &[2, 1], &[]),
@@ -128,7 +130,9 @@ fn check_sample(store: &Store) {
             "9 Single Short(-300)",
             "10 Single Long(-9223372036854775808)",
             "11 Single Float(1.5)",
-            "12 Single Double(-0.1)"
+            "12 Single Double(-0.1)",
+            "15 Single Temporal(Date(-000044-03-15))",
+            "16 Single Temporal(LocalDateTime(2024-02-29T23:59:59.5))"
         ]
     );
     let shown: Vec<String> =

@@ -303,6 +303,17 @@ impl Value {
         }
     }
 
+    /// Returns the seconds since 1970 in UTC of a point in time, a date, or a date and time.
+    #[must_use]
+    pub fn epoch_seconds(&self) -> Option<f64> {
+        let at = match self {
+            Self::DateTime(at) => Some(*at),
+            Self::Temporal(temporal) => temporal.instant(),
+            _ => None,
+        };
+        at.map(|at| at.as_second() as f64)
+    }
+
     /// Returns the text of a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {

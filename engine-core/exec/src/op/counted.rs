@@ -23,10 +23,13 @@ use tidegraph_types::Gui;
 pub(super) const READ_ROWS: usize = 8 * BATCH_ROWS;
 /// The part of the memory that is left that the kept numbers of one step may take.
 const KEPT_PART: u64 = 8;
-/// Vertices after which numbers are kept no longer if few of them were asked for again...
+/// Vertices after which numbers are kept no longer for a while if few of them were asked for again...
 const TRIED: u64 = 4 * BATCH_ROWS as u64;
 /// ...namely fewer than one out of this many.
 const WORTH_KEEPING: u64 = 4;
+/// The while is this many times as long as the attempt, and the next attempt is four times as long: where there are many
+/// vertices, few come twice in a short time.
+const PAUSE: u64 = 3;
 
 /// A condition on the ends of a step.
 enum Condition<'p> {
@@ -157,8 +160,13 @@ impl<'p> Counted<'p> {
 #[derive(Default)]
 pub(super) struct Kept {
     of: FxHashMap<Gui, u64>,
+    /// Numbers asked for since an attempt to keep them began, and those among them that were not known.
     asked: u64,
     fresh: u64,
+    /// Attempts that were given up.
+    given_up: u32,
+    /// Numbers that will be asked for before the next attempt.
+    pause: u64,
     charged: usize,
     /// The same numbers, as far as any thread has computed them.
     shared: Option<Arc<SharedNumbers>>,
@@ -195,8 +203,16 @@ impl Kept {
         ctx: &Context<'_>,
         mut compute: impl FnMut(&[Gui]) -> Result<Vec<u64>>,
     ) -> Result<Vec<u64>> {
-        if self.asked > TRIED && self.fresh > self.asked - self.asked / WORTH_KEEPING {
+        if self.pause > 0 {
+            self.pause = self.pause.saturating_sub(vertices.len() as u64);
+            return compute(vertices);
+        }
+        let tried = TRIED << (2 * self.given_up).min(32);
+        if self.asked > tried && self.fresh > self.asked - self.asked / WORTH_KEEPING {
             self.clear(ctx);
+            self.given_up += 1;
+            self.pause = PAUSE * self.asked;
+            (self.asked, self.fresh) = (0, 0);
             return compute(vertices);
         }
         let room = ctx.memory.left() + self.charged as u64;

@@ -30,11 +30,14 @@ struct Key {
 /// Returns the operand if it is a constant number.
 fn number_of(operand: &Expr) -> Option<f64> {
     match operand {
-        Expr::Literal(value) => value.as_f64().or(value.as_i64().map(|whole| whole as f64)),
+        Expr::Literal(value) => value.as_f64().or_else(|| value.epoch_seconds()),
         Expr::Negate(inner) => number_of(inner).map(|value| -value),
         _ => None,
     }
 }
+
+/// Number of vertices with such edges in a sample of all vertices from which on their mean degree is trusted.
+const ENOUGH: u64 = 32;
 
 /// Returns whether edges of a direction leave a vertex (`true`), enter it (`false`), or both.
 fn sides(direction: Direction) -> impl Iterator<Item = bool> {
@@ -289,11 +292,11 @@ impl<'k> Estimate<'k> {
             edge_labels.iter().filter_map(|label| catalog.token(label)).collect()
         };
         let mean = |token: Token| {
-            let any = of_label(token) / vertices;
+            let edges = of_label(token);
             let labels = vertex_labels.iter().filter_map(|label| catalog.token(label));
-            let ratios = labels.filter_map(|label| self.ratio(label, token, outgoing));
+            let own = labels.filter_map(|label| self.mean_of_label(label, token, outgoing, edges));
             // Of several labels, the one with the fewest edges counts.
-            any * ratios.min_by(f64::total_cmp).unwrap_or(1.0)
+            own.min_by(f64::total_cmp).unwrap_or(edges / vertices)
         };
         if statistics.edges_by_label.is_empty() && edge_labels.is_empty() {
             return statistics.edges as f64 / vertices;
@@ -301,16 +304,21 @@ impl<'k> Estimate<'k> {
         tokens.into_iter().map(mean).sum()
     }
 
-    /// Estimates the ratio of the mean degree of `vertex_label` to the mean degree of all vertices, from a sample.
-    /// `None`: the sample has no vertex with the label, or no such edge at all.
-    fn ratio(&self, vertex_label: Token, edge_label: Token, outgoing: bool) -> Option<f64> {
+    /// Estimates the mean number of edges of a label, of which there are `edges`, in one direction at the vertices of a
+    /// label. `None`: the sample has no vertex with the label, or no such edge at all.
+    fn mean_of_label(
+        &self,
+        vertex_label: Token,
+        edge_label: Token,
+        outgoing: bool,
+        edges: f64,
+    ) -> Option<f64> {
         let degrees = &self.knowledge.statistics.degrees;
         let of = |label: Option<Token>| {
             degrees
                 .iter()
                 .find(|of| (of.vertex_label, of.edge_label, of.outgoing) == (label, edge_label, outgoing))
         };
-        let all = of(None).filter(|all| all.edges > 0 && all.vertices > 0)?;
         let mean = |of: &DegreeStatistics| of.edges as f64 / of.vertices.max(1) as f64;
         let own = match of(Some(vertex_label)) {
             Some(own) => mean(own),
@@ -320,6 +328,13 @@ impl<'k> Estimate<'k> {
                 0.5 / seen.vertices.max(1) as f64
             }
         };
-        Some(own / mean(all))
+        let all = self.knowledge.statistics.vertices.max(1) as f64;
+        let estimate = match of(None) {
+            // The number of edges is exact. The sample tells how this label differs from all, if it has seen enough.
+            Some(sample) if sample.histogram.iter().sum::<u64>() >= ENOUGH => own / mean(sample) * edges / all,
+            _ => own,
+        };
+        // All of these edges may be at vertices of the label.
+        Some(estimate.min(edges / self.of_label(vertex_label).max(1.0)))
     }
 }

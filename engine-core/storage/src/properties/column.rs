@@ -1,6 +1,8 @@
 //! Columns: which types have one, and how a value becomes the one or two words of its cell.
 //!
-//! The cell of a number is the number. The cell of a string has two words: first its length and first four bytes;
+//! The cell of a number is the number. The cell of a date has year, month and day, the year highest, so that cells
+//! compare like dates; that of a date and time has these with the second of the day, then the nanoseconds; that of a
+//! point in time has its seconds since 1970, then the nanoseconds. The cell of a string has two words: first its length and first four bytes;
 //! then either the next eight bytes (texts of up to 12 bytes), or the address of the text. Texts of up to 23 bytes
 //! have an allocation of their own, longer ones share theirs with answers. The second word alone tells these cases
 //! apart and leads to the length, because a reader whose version was reclaimed while it read may hold words of two
@@ -10,8 +12,10 @@
 //! and functions that follow an address are unsafe.
 
 use super::scalar::Scalar;
+use jiff::{Timestamp, civil};
 use std::sync::Arc;
 use tidegraph_types::Str;
+use tidegraph_types::temporal::seconds_and_nanos;
 
 /// Content of a cell. Narrow types use the low bits of the first word.
 pub(crate) type Words = [u64; 2];
@@ -37,10 +41,12 @@ pub(crate) enum ColumnType {
     String,
     /// No column: the values of the key are in the row's overflow.
     Elsewhere,
+    Date,
+    LocalDateTime,
 }
 
 impl ColumnType {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Bool,
         Self::Byte,
         Self::Short,
@@ -51,6 +57,8 @@ impl ColumnType {
         Self::DateTime,
         Self::String,
         Self::Elsewhere,
+        Self::Date,
+        Self::LocalDateTime,
     ];
 
     /// Returns the column type for a value; `Elsewhere` if no column can hold it.
@@ -65,6 +73,8 @@ impl ColumnType {
             Scalar::Double(_) => Self::Double,
             Scalar::DateTime(_) => Self::DateTime,
             Scalar::String(_) => Self::String,
+            Scalar::Date(_) => Self::Date,
+            Scalar::LocalDateTime(_) => Self::LocalDateTime,
             Scalar::Other(_) | Scalar::Annotated(_) => Self::Elsewhere,
         }
     }
@@ -74,9 +84,9 @@ impl ColumnType {
         match self {
             Self::Bool | Self::Byte => 1,
             Self::Short => 2,
-            Self::Int | Self::Float => 4,
+            Self::Int | Self::Float | Self::Date => 4,
             Self::Long | Self::Double => 8,
-            Self::DateTime | Self::String => 16,
+            Self::DateTime | Self::LocalDateTime | Self::String => 16,
             Self::Elsewhere => 0,
         }
     }
@@ -98,13 +108,12 @@ pub(crate) fn encode(value: &Scalar) -> Words {
         Scalar::Float(v) => [u64::from(v.to_bits()), 0],
         Scalar::Double(v) => [v.to_bits(), 0],
         Scalar::DateTime(v) => {
-            // Seconds round down and nanoseconds are not negative, so the words compare like the points in time.
-            let (mut seconds, mut nanos) = (v.as_second(), i64::from(v.subsec_nanosecond()));
-            if nanos < 0 {
-                (seconds, nanos) = (seconds - 1, nanos + 1_000_000_000);
-            }
+            // Nanoseconds are not negative, so the words compare like the points in time.
+            let (seconds, nanos) = seconds_and_nanos(*v);
             [seconds as u64, nanos as u64]
         }
+        Scalar::Date(v) => [u64::from(date_word(*v) as u32), 0],
+        Scalar::LocalDateTime(v) => local_words(*v),
         Scalar::String(text) => encode_text(text),
         // These have no column.
         Scalar::Other(_) | Scalar::Annotated(_) => [0; 2],
@@ -127,13 +136,42 @@ pub(crate) unsafe fn decode(column: ColumnType, words: Words) -> Scalar {
         ColumnType::Float => Scalar::Float(f32::from_bits(word as u32)),
         ColumnType::Double => Scalar::Double(f64::from_bits(word)),
         ColumnType::DateTime => {
-            let nanos = i128::from(word as i64) * 1_000_000_000 + i128::from(words[1]);
-            Scalar::DateTime(jiff::Timestamp::from_nanosecond(nanos).unwrap_or_default())
+            Scalar::DateTime(Timestamp::new(word as i64, words[1] as i32).unwrap_or_default())
         }
+        ColumnType::Date => Scalar::Date(date_of_word(i64::from(word as i32))),
+        ColumnType::LocalDateTime => Scalar::LocalDateTime(local_of_words(words)),
         // SAFETY: the caller's promise.
         ColumnType::String => Scalar::String(unsafe { share_text(words) }),
         ColumnType::Elsewhere => Scalar::Bool(false),
     }
+}
+
+/// Bits of the second of a day.
+const SECOND_BITS: u32 = 17;
+
+/// Returns a number that compares like the date.
+pub(crate) fn date_word(date: civil::Date) -> i32 {
+    i32::from(date.year()) << 9 | i32::from(date.month()) << 5 | i32::from(date.day())
+}
+
+fn date_of_word(word: i64) -> civil::Date {
+    civil::Date::new((word >> 9) as i16, (word >> 5 & 15) as i8, (word & 31) as i8).unwrap_or_default()
+}
+
+/// Returns words that compare like the date and time, the first one signed.
+pub(crate) fn local_words(local: civil::DateTime) -> Words {
+    let (hour, minute) = (i64::from(local.hour()), i64::from(local.minute()));
+    let second = hour * 3600 + minute * 60 + i64::from(local.second());
+    let first = i64::from(date_word(local.date())) << SECOND_BITS | second;
+    [first as u64, local.subsec_nanosecond() as u64]
+}
+
+pub(super) fn local_of_words(words: Words) -> civil::DateTime {
+    let first = words[0] as i64;
+    let second = first & ((1 << SECOND_BITS) - 1);
+    let (hour, minute) = ((second / 3600) as i8, (second / 60 % 60) as i8);
+    let time = civil::Time::new(hour, minute, (second % 60) as i8, words[1] as i32).unwrap_or_default();
+    date_of_word(first >> SECOND_BITS).to_datetime(time)
 }
 
 /// Highest byte of a word that is an address. No byte of UTF-8 has this value.
@@ -301,8 +339,7 @@ pub(crate) fn text_heap_bytes(words: Words) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::Timestamp;
-    use tidegraph_types::Value;
+    use tidegraph_types::{Temporal, Value};
 
     #[test]
     fn values_come_back_from_their_words() {
@@ -321,6 +358,13 @@ mod tests {
             Value::DateTime(Timestamp::MAX),
             Value::DateTime(Timestamp::from_nanosecond(-1).unwrap()),
         ]);
+        let dates = [civil::Date::MIN, civil::date(-1, 12, 31), civil::date(2024, 2, 29), civil::Date::MAX];
+        let times = [civil::Time::MIN, civil::time(23, 59, 59, 999_999_999), civil::Time::MAX];
+        for date in dates {
+            values.push(Value::Temporal(Temporal::Date(date)));
+            let locals = times.map(|time| Temporal::LocalDateTime(date.to_datetime(time)));
+            values.extend(locals.map(Value::Temporal));
+        }
         for value in values {
             let scalar = Scalar::from(&value);
             let column = ColumnType::of(&scalar);
@@ -364,5 +408,11 @@ mod tests {
         };
         let times = [-3_000_000_001, -3_000_000_000, -1, 0, 1, 999_999_999, 1_000_000_000];
         assert!(times.windows(2).all(|pair| words(pair[0]) < words(pair[1])));
+        let [early, late] = [civil::time(0, 0, 0, 1), civil::time(23, 59, 59, 0)];
+        let dates = [civil::date(-2, 12, 31), civil::date(-1, 1, 1), civil::date(0, 1, 31), civil::date(0, 2, 1)];
+        let locals = dates.iter().flat_map(|date| [date.to_datetime(early), date.to_datetime(late)]);
+        let locals: Vec<_> = locals.map(local_words).map(|[first, nanos]| (first as i64, nanos)).collect();
+        assert!(locals.is_sorted_by(|a, b| a < b));
+        assert!(dates.map(date_word).is_sorted_by(|a, b| a < b));
     }
 }

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_types::{Cardinality, Str, Token, Value, Version};
+use tidegraph_types::{Cardinality, Str, Temporal, Token, Value, Version};
 
 /// Sets by the hash of the shape of fitting rows.
 #[derive(Default)]
@@ -41,6 +41,8 @@ fn column_of(value: &Value) -> ColumnType {
         Value::Double(_) => ColumnType::Double,
         Value::String(_) => ColumnType::String,
         Value::DateTime(_) => ColumnType::DateTime,
+        Value::Temporal(Temporal::Date(_)) => ColumnType::Date,
+        Value::Temporal(Temporal::LocalDateTime(_)) => ColumnType::LocalDateTime,
         _ => ColumnType::Elsewhere,
     }
 }

@@ -19,6 +19,7 @@ mod adopt;
 mod bytes;
 mod column;
 mod load;
+mod moment;
 mod overflow;
 mod page;
 mod page_table;

@@ -4,6 +4,7 @@
 //! rounded to a double, NaN equals nothing and is in no range, and both zeros are equal.
 
 use super::column::{ColumnType, inline_text, text_head};
+use super::moment::{self, Moment};
 use super::page::Cells;
 use super::wide::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,8 @@ pub(crate) enum Kernel {
     Integers { low: i64, high: i64 },
     /// Floats between two bounds, both included.
     Floats { low: f64, high: f64 },
+    /// Pairs of words between two bounds, both included: points in time, and dates with times.
+    Times { low: Moment, high: Moment },
     /// The words of a text of up to 12 bytes.
     ShortText([u64; 2]),
     /// The first word of a longer text. Rows that pass need a closer look.
@@ -50,7 +53,7 @@ impl Kernel {
     pub fn of(test: &Test, column: ColumnType) -> Self {
         match test {
             Test::Exists if column != ColumnType::Elsewhere => Self::Always,
-            _ if column == ColumnType::Elsewhere || column == ColumnType::DateTime => Self::Look,
+            _ if column == ColumnType::Elsewhere => Self::Look,
             Test::Exists => Self::Always,
             Test::Equals(value) => Self::equals(value, column),
             Test::Within(values) => Self::any(values.iter().map(|value| Self::equals(value, column))),
@@ -120,6 +123,8 @@ impl Kernel {
                 None => Self::LongText(text_head(text)),
             },
             (ColumnType::String, _) => Self::Never,
+            // The same instant told in another zone is another value.
+            (ColumnType::DateTime, Value::Temporal(_)) => Self::Never,
             _ => {
                 let bound = (value.clone(), true);
                 Self::range(Some(&bound), Some(&bound), column)
@@ -142,6 +147,13 @@ impl Kernel {
                 let low = low.map_or(Some(i64::MIN), |(value, inside)| least_integer(value, *inside));
                 let high = high.map_or(Some(i64::MAX), |(value, inside)| greatest_integer(value, *inside));
                 Self::integers(low, high)
+            }
+            ColumnType::Date => Self::integers(moment::first_date(low), moment::last_date(high)),
+            ColumnType::DateTime | ColumnType::LocalDateTime => {
+                match (moment::first(low, column), moment::last(high, column)) {
+                    (Some(low), Some(high)) => Self::Times { low, high },
+                    _ => Self::Never,
+                }
             }
             ColumnType::Float | ColumnType::Double => {
                 let low = low.map_or(Some(f64::NEG_INFINITY), |(value, inside)| least_float(value, *inside));
@@ -225,6 +237,10 @@ impl Kernel {
                 }
                 let load = |cell: &AtomicU64| f64::from_bits(cell.load(Ordering::Relaxed));
                 mask(cells, bits, load, |v| (v >= *low) & (v <= *high));
+            }
+            (Self::Times { low, high }, Cells::Pairs(cells)) => {
+                let load = |pair: &[AtomicU64; 2]| (longs(&pair[0]) as i64, longs(&pair[1]));
+                mask(cells, bits, load, |moment| *low <= moment && moment <= *high);
             }
             (Self::ShortText(words), Cells::Pairs(cells)) => {
                 let differs =
@@ -440,9 +456,13 @@ mod tests {
     use super::super::scalar::Scalar;
     use super::super::sets::{ColumnShape, RowKind, Set, Shape};
     use super::*;
+    use jiff::Timestamp;
+    use jiff::civil::{Date, Time, date, time};
+    use jiff::tz::{Offset, TimeZone};
     use std::sync::Arc;
     use tidegraph_apl::OneOf;
-    use tidegraph_types::{Cardinality, Token};
+    use tidegraph_types::temporal::zoned;
+    use tidegraph_types::{Cardinality, Temporal, Token};
 
     fn numbers() -> Vec<Value> {
         let mut values = Vec::new();
@@ -485,6 +505,24 @@ mod tests {
         let texts =
             ["", "a", "twelve bytes", "twelve bytez", "a longer text than that", "a longer text then that"];
         values.extend(texts.map(Value::string));
+        values.extend(times());
+        values
+    }
+
+    /// Dates and times close to each other and at the ends of time, in some zones.
+    fn times() -> Vec<Value> {
+        let dates = [Date::MIN, date(-1, 12, 31), date(0, 1, 1), date(2024, 2, 29), date(2024, 3, 1), Date::MAX];
+        let times = [Time::MIN, time(0, 0, 0, 1), time(12, 0, 0, 0), Time::MAX];
+        let locals = || dates.iter().flat_map(|date| times.map(|time| date.to_datetime(time)));
+        let zones = ["UTC", "Europe/London", "America/New_York", "Asia/Tokyo"];
+        let zones = zones.map(|zone| TimeZone::get(zone).unwrap());
+        let mut values: Vec<Value> = dates.iter().map(|date| Value::Temporal(Temporal::Date(*date))).collect();
+        values.extend(locals().map(|local| Value::Temporal(Temporal::LocalDateTime(local))));
+        let instants = [-1_000_000_001, -1, 0, 1, 1_000_000_000].map(|n| Timestamp::from_nanosecond(n).unwrap());
+        let instants = instants.into_iter().chain(locals().filter_map(|local| Offset::UTC.to_timestamp(local).ok()));
+        let instants = instants.chain([Timestamp::MIN, Timestamp::MAX]);
+        values.extend(instants.flat_map(|at| zones.clone().map(|zone| zoned(at.to_zoned(zone)))));
+        values.extend(times.map(|time| Value::Temporal(Temporal::LocalTime(time))));
         values
     }
 

@@ -5,8 +5,9 @@
 //!
 //! What must never happen: a value outside the bounds of its column.
 
-use super::column::{ColumnType, Words};
+use super::column::{ColumnType, Words, decode};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tidegraph_types::Value;
 
 /// Bounds of one column, as words in the order of the values. Without values the least is above the greatest.
 #[derive(Debug)]
@@ -32,7 +33,8 @@ fn number(ordered: u64) -> f64 {
     f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
 }
 
-/// Returns the number of a cell; `None` for NaN and for types that are not numeric.
+/// Returns the number of a cell, for points in time and dates the seconds since 1970 in UTC; `None` for NaN and for types
+/// without such a number.
 fn as_number(column: ColumnType, words: Words) -> Option<f64> {
     let word = words[0];
     let value = match column {
@@ -42,6 +44,10 @@ fn as_number(column: ColumnType, words: Words) -> Option<f64> {
         ColumnType::Long | ColumnType::DateTime => word as i64 as f64,
         ColumnType::Float => f64::from(f32::from_bits(word as u32)),
         ColumnType::Double => f64::from_bits(word),
+        ColumnType::Date | ColumnType::LocalDateTime => {
+            // SAFETY: cells of these types own nothing.
+            return Value::from(&unsafe { decode(column, words) }).epoch_seconds();
+        }
         ColumnType::Bool | ColumnType::String | ColumnType::Elsewhere => return None,
     };
     (!value.is_nan()).then_some(value)
@@ -96,7 +102,7 @@ mod tests {
     use super::super::column::encode;
     use super::super::scalar::Scalar;
     use super::*;
-    use tidegraph_types::Value;
+    use tidegraph_types::Temporal;
 
     #[test]
     fn bounds_hold_every_number() {
@@ -109,6 +115,7 @@ mod tests {
             Value::Double(f64::NAN),
             Value::Double(-1e300),
             Value::Double(f64::INFINITY),
+            Value::Temporal(Temporal::Date(jiff::civil::date(1970, 1, 2))),
         ];
         let profile = Profile::new(1);
         assert_eq!(profile.bounds(0), None);
@@ -116,7 +123,7 @@ mod tests {
         for value in &values {
             let scalar = Scalar::from(value);
             profile.widen(0, ColumnType::of(&scalar), encode(&scalar));
-            let number = value.as_f64().or(value.as_i64().map(|whole| whole as f64));
+            let number = value.as_f64().or_else(|| value.epoch_seconds());
             if let Some(number) = number.filter(|number| !number.is_nan()) {
                 (least, greatest) = (least.min(number), greatest.max(number));
             }

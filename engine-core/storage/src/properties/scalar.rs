@@ -2,9 +2,9 @@
 //!
 //! A value carries its meta-properties with it. Values without any pay nothing for them.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil};
 use std::sync::Arc;
-use tidegraph_types::{Str, Token, Value};
+use tidegraph_types::{Str, Temporal, Token, Value};
 
 /// A stored value. Strings of up to 23 bytes are inline.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(crate) enum Scalar {
     Double(f64),
     String(Str),
     DateTime(Timestamp),
+    Date(civil::Date),
+    LocalDateTime(civil::DateTime),
     /// Types that a later release may store.
     Other(Box<Value>),
     /// Another value with at least one meta-property. Shared by the versions of a list.
@@ -45,6 +47,8 @@ impl From<&Value> for Scalar {
             Value::Double(v) => Self::Double(*v),
             Value::String(v) => Self::String(v.clone()),
             Value::DateTime(v) => Self::DateTime(*v),
+            Value::Temporal(Temporal::Date(v)) => Self::Date(*v),
+            Value::Temporal(Temporal::LocalDateTime(v)) => Self::LocalDateTime(*v),
             other => Self::Other(Box::new(other.clone())),
         }
     }
@@ -71,6 +75,8 @@ impl From<&Scalar> for Value {
             Scalar::Double(v) => Self::Double(*v),
             Scalar::String(v) => Self::String(v.clone()),
             Scalar::DateTime(v) => Self::DateTime(*v),
+            Scalar::Date(v) => Self::Temporal(Temporal::Date(*v)),
+            Scalar::LocalDateTime(v) => Self::Temporal(Temporal::LocalDateTime(*v)),
             Scalar::Other(v) => (**v).clone(),
             Scalar::Annotated(v) => v.plain(),
         }
@@ -90,6 +96,8 @@ impl From<Scalar> for Value {
             Scalar::Double(v) => Self::Double(v),
             Scalar::String(v) => Self::String(v),
             Scalar::DateTime(v) => Self::DateTime(v),
+            Scalar::Date(v) => Self::Temporal(Temporal::Date(v)),
+            Scalar::LocalDateTime(v) => Self::Temporal(Temporal::LocalDateTime(v)),
             Scalar::Other(v) => *v,
             Scalar::Annotated(v) => v.plain(),
         }
@@ -138,6 +146,8 @@ impl Scalar {
             (Self::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
             (Self::String(a), Value::String(b)) => a == b,
             (Self::DateTime(a), Value::DateTime(b)) => a == b,
+            (Self::Date(a), Value::Temporal(Temporal::Date(b))) => a == b,
+            (Self::LocalDateTime(a), Value::Temporal(Temporal::LocalDateTime(b))) => a == b,
             _ => false,
         }
     }
@@ -175,6 +185,9 @@ mod tests {
             Value::string("short"),
             Value::string("a string that is too long for its place"),
             Value::DateTime(Timestamp::MIN),
+            Value::Temporal(Temporal::Date(civil::Date::MIN)),
+            Value::Temporal(Temporal::LocalDateTime(civil::DateTime::MAX)),
+            Value::Temporal(Temporal::LocalTime(civil::Time::MAX)),
             Value::list(vec![Value::Long(1)]),
         ];
         for value in &values {

@@ -5,13 +5,17 @@
 
 use super::Generation;
 use crate::partition::{Degrees, Sketches};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics, Statistics};
 use tidegraph_types::Token;
 
 /// Number of vertices whose degrees are sampled.
 const SAMPLE: u32 = 2048;
+/// Number of sampled vertices of a label, or all that it has; fewer get a sample of their own...
+const LEAST_OF_LABEL: u64 = 128;
+/// ...for at most this many labels, the most frequent ones.
+const MOST_LABELS: usize = 256;
 /// Number of sets that are reported, the largest first.
 const MOST_SETS: usize = 1024;
 
@@ -33,7 +37,7 @@ impl Generation {
     /// Returns the statistics for the planner.
     pub(super) fn all_statistics(&self) -> Statistics {
         let counts = self.counts();
-        let gathered = self.gathered((counts.vertices, counts.edges));
+        let gathered = self.gathered(&counts);
         Statistics {
             sets: self.sets(true),
             edge_sets: self.sets(false),
@@ -43,7 +47,8 @@ impl Generation {
         }
     }
 
-    fn gathered(&self, now: (u64, u64)) -> Arc<SampledStatistics> {
+    fn gathered(&self, counts: &Statistics) -> Arc<SampledStatistics> {
+        let now = (counts.vertices, counts.edges);
         if let Some(there) = &*self.gathered.load()
             && !far(there.of.0, now.0)
             && !far(there.of.1, now.1)
@@ -57,6 +62,14 @@ impl Generation {
         for partition in self.partitions() {
             partition.distinct().merge_into(&mut sketches);
             partition.sample_degrees(each, pin.version(), &mut degrees);
+        }
+        let rare = rare_labels(counts, &degrees);
+        if !rare.is_empty() {
+            degrees.forget(&rare);
+            let each = LEAST_OF_LABEL as u32 / self.partitions.len() as u32 + 1;
+            for partition in self.partitions() {
+                partition.sample_degrees_of(&rare, each, pin.version(), &mut degrees);
+            }
         }
         let mut distinct: Vec<(Token, u64)> =
             sketches.iter().map(|(key, sketch)| (*key, sketch.estimate())).collect();
@@ -98,6 +111,14 @@ impl Generation {
         sets.truncate(MOST_SETS);
         sets
     }
+}
+
+/// Returns labels of which the even sample has too few vertices.
+fn rare_labels(counts: &Statistics, degrees: &Degrees) -> FxHashSet<Token> {
+    let is_rare = |(label, count): &&(Token, u64)| degrees.vertices_of(*label) < LEAST_OF_LABEL.min(*count);
+    let mut rare: Vec<_> = counts.vertices_by_label.iter().filter(is_rare).collect();
+    rare.sort_by_key(|(label, count)| (std::cmp::Reverse(*count), *label));
+    rare.into_iter().take(MOST_LABELS).map(|(label, _)| *label).collect()
 }
 
 /// Adds the statistics of the same labels and keys in another partition.

@@ -1,7 +1,10 @@
 //! Compares random changes with a simple model at random versions, with reclaiming in between.
 
 use super::*;
+use jiff::tz::{self, TimeZone};
 use rand::{Rng, seq::IndexedRandom};
+use tidegraph_types::Temporal;
+use tidegraph_types::temporal::zoned;
 
 /// A row of the model: the values themselves.
 #[derive(Clone, Default)]
@@ -32,7 +35,7 @@ impl ModelRow {
 type Model = BTreeMap<u64, ModelRow>;
 
 pub(super) fn value(random: &mut StdRng) -> Value {
-    match random.random_range(0..14) {
+    match random.random_range(0..17) {
         0 => Value::Int(random.random_range(0..6)),
         1 => Value::Double(*[0.0, -0.0, f64::NAN, 1.0, 2.5].choose(random).unwrap()),
         2 => Value::Float(*[0.0, -0.0, f32::NAN, 3.0].choose(random).unwrap()),
@@ -48,6 +51,16 @@ pub(super) fn value(random: &mut StdRng) -> Value {
         9 => Value::Short(random.random_range(0..6)),
         10 => Value::list(vec![Value::Long(random.random_range(0..3))]),
         11 => Value::DateTime(jiff::Timestamp::from_second(random.random_range(-3..3)).unwrap()),
+        12 => Value::Temporal(Temporal::Date(jiff::civil::date(2024, 2, random.random_range(27..=29)))),
+        13 => {
+            let second = random.random_range(0..3);
+            Value::Temporal(Temporal::LocalDateTime(jiff::civil::date(-1, 1, 1).at(23, 59, second, 0)))
+        }
+        14 => {
+            let zone = TimeZone::fixed(tz::offset(random.random_range(-1..2)));
+            let at = jiff::Timestamp::from_second(random.random_range(-3..3)).unwrap();
+            zoned(at.to_zoned(zone))
+        }
         _ => Value::Long(random.random_range(0..6)),
     }
 }
