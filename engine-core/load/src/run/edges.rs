@@ -7,7 +7,7 @@
 //! agree on ends and label, and refuses another value of a property unless `updateSingleCardinalityProperties` is
 //! on. openCypher keeps the first row of a load, and adds to an edge of the graph only properties that it lacks.
 
-use super::ids::EdgeId;
+use super::ids::{EdgeHashes, EdgeId, Met};
 use super::target::Found;
 use super::vertices::show;
 use super::waiting::WaitingEdge;
@@ -17,16 +17,59 @@ use crate::error::Error;
 use crate::reject::{Code, Rejected};
 use crate::rows::EdgeRow;
 use rustc_hash::FxHashMap;
-use tidegraph_types::{Edge, Gui, Mutation, Sid, Str, Token, Value};
+use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, Sid, Str, Token, Value};
+
+/// Returns the vertex of an id if the graph has it.
+fn in_graph(id: &Str, found: &FxHashMap<Str, Found>) -> Option<Gui> {
+    match found.get(id) {
+        Some(Found::Present(gui)) => Some(*gui),
+        _ => None,
+    }
+}
 
 /// An edge row with GUIs and tokens in place of ids and names.
 pub(super) struct Resolved {
     pub line: u64,
-    pub id: Option<Str>,
+    pub id: Option<EdgeName>,
     pub source: Gui,
     pub target: Gui,
     pub label: Token,
     pub properties: Vec<(Token, Value)>,
+}
+
+/// The id of an edge, with its hashes.
+pub(super) struct EdgeName {
+    pub text: Str,
+    pub hashes: EdgeHashes,
+}
+
+impl EdgeName {
+    pub(super) fn new(text: Str, hasher: GuiHasher) -> Self {
+        let hashes = EdgeHashes::of(&text, hasher);
+        Self { text, hashes }
+    }
+}
+
+impl Resolved {
+    /// Returns the id, empty if there is none.
+    pub(super) fn id_text(&self) -> Str {
+        self.id.as_ref().map(|id| id.text.clone()).unwrap_or_default()
+    }
+}
+
+/// What a thread that reads edges looks up of a row: the ends that the load has met, and the hashes of its id.
+pub(super) struct LookedUp {
+    pub ends: [Option<Gui>; 2],
+    pub id: Option<EdgeHashes>,
+}
+
+impl LookedUp {
+    pub(super) fn of(row: &EdgeRow, met: &Met) -> Self {
+        Self {
+            ends: [&row.from, &row.to].map(|id| met.get(id)),
+            id: row.id.as_ref().map(|id| EdgeHashes::of(id, met.hasher)),
+        }
+    }
 }
 
 /// Which end of an edge.
@@ -37,13 +80,26 @@ pub(super) enum End {
 }
 
 impl Load<'_> {
-    pub(super) fn edge_rows(&mut self, file: usize, rows: Vec<EdgeRow>) -> Result<(), Stop> {
-        let ends = self.find_vertices(rows.iter().flat_map(|r| [&r.from, &r.to]))?;
-        self.note_ends(&ends);
+    /// Takes rows of edges. `looked_up`: for each row, or empty.
+    pub(super) fn edge_rows(
+        &mut self,
+        file: usize,
+        rows: Vec<EdgeRow>,
+        mut looked_up: Vec<LookedUp>,
+    ) -> Result<(), Stop> {
+        if looked_up.is_empty() {
+            looked_up.extend(rows.iter().map(|row| LookedUp::of(row, self.ids.met())));
+        }
+        let ids = rows.iter().zip(&looked_up).flat_map(|(row, looked_up)| {
+            let unknown = |(id, gui): (_, Option<Gui>)| gui.is_none().then_some(id);
+            [&row.from, &row.to].into_iter().zip(looked_up.ends).filter_map(unknown)
+        });
+        let found = self.find_vertices(ids)?;
+        self.note_ends(&found);
         let mut resolved = Vec::with_capacity(rows.len());
-        for row in rows {
+        for (row, looked_up) in rows.into_iter().zip(looked_up) {
             self.count_edge(file, row.properties.len());
-            let (source, target) = match self.ends(file, &row, &ends) {
+            let (source, target) = match self.ends(file, &row, looked_up.ends, &found) {
                 Ok(ends) => ends,
                 Err(rejected) => {
                     self.reject(file, *rejected)?;
@@ -53,7 +109,8 @@ impl Load<'_> {
             let token = |name| self.names.token(file, name);
             let label = token(row.label);
             let properties = row.properties.into_iter().map(|p| (token(p.name), p.value)).collect();
-            resolved.push(Resolved { line: row.line, id: row.id, source, target, label, properties });
+            let id = row.id.zip(looked_up.id).map(|(text, hashes)| EdgeName { text, hashes });
+            resolved.push(Resolved { line: row.line, id, source, target, label, properties });
         }
         self.resolved_edges(file, resolved)
     }
@@ -76,14 +133,14 @@ impl Load<'_> {
 
     /// Creates the edges of rows whose ends exist, or merges the rows into the edges that have their ids.
     pub(super) fn resolved_edges(&mut self, file: usize, rows: Vec<Resolved>) -> Result<(), Stop> {
-        let existing = self.find_edges(rows.iter().filter_map(|r| r.id.as_ref()))?;
+        let existing = self.find_edges(rows.iter().filter_map(|r| Some(&r.id.as_ref()?.text)))?;
         let rules = self.rules(file);
         let mut in_graph = Vec::new();
         for row in rows {
             let repeated = rules.duplicates(1 + row.properties.len() as u64);
             let known = match &row.id {
                 None => EdgeId::New,
-                Some(id) => self.ids.edge_known(id),
+                Some(id) => self.ids.meet_edge(id.hashes),
             };
             if known != EdgeId::New {
                 self.files.reports[file].counts.total_duplicates += repeated;
@@ -92,10 +149,7 @@ impl Load<'_> {
                 }
                 continue;
             }
-            if let Some(id) = &row.id {
-                self.ids.insert_edge(id);
-            }
-            match row.id.as_ref().and_then(|id| existing.get(id)).copied().flatten() {
+            match row.id.as_ref().and_then(|id| existing.get(&id.text)).copied().flatten() {
                 Some(edge) => {
                     self.files.reports[file].counts.total_duplicates += repeated;
                     in_graph.push((row, edge));
@@ -151,21 +205,20 @@ impl Load<'_> {
         &self,
         file: usize,
         row: &EdgeRow,
+        [source, target]: [Option<Gui>; 2],
         found: &FxHashMap<Str, Found>,
     ) -> Result<(Gui, Gui), Box<Rejected>> {
         let missing = |end, id: &Str| Box::new(self.missing(file, row.line, end, id));
-        let source = self.end(&row.from, found).ok_or_else(|| missing(End::From, &row.from))?;
-        let target = self.end(&row.to, found).ok_or_else(|| missing(End::To, &row.to))?;
+        let source = source.or_else(|| in_graph(&row.from, found));
+        let source = source.ok_or_else(|| missing(End::From, &row.from))?;
+        let target = target.or_else(|| in_graph(&row.to, found));
+        let target = target.ok_or_else(|| missing(End::To, &row.to))?;
         Ok((source, target))
     }
 
     /// Returns the vertex of an id if it is in this load or in the graph.
     pub(super) fn end(&self, id: &Str, found: &FxHashMap<Str, Found>) -> Option<Gui> {
-        match (self.ids.get(id), found.get(id)) {
-            (Some(gui), _) => Some(gui),
-            (None, Some(Found::Present(gui))) => Some(*gui),
-            (None, _) => None,
-        }
+        self.ids.get(id).or_else(|| in_graph(id, found))
     }
 
     /// Builds the refusal of a row whose end is neither in the graph nor in this load.
@@ -181,7 +234,8 @@ impl Load<'_> {
         let sid = Sid(self.sid()?);
         let edge = Edge { sid, source: row.source, target: row.target, label: row.label };
         self.tally.edges += 1;
-        self.writer.push(&Mutation::CreateEdge { edge, id: row.id, properties: row.properties })?;
+        let id = row.id.as_ref().map(|id| (&id.text, id.hashes.hash));
+        self.writer.push_edge(&edge, id, &row.properties)?;
         Ok(edge)
     }
 
@@ -193,7 +247,7 @@ impl Load<'_> {
         edge: Edge,
         old: &FxHashMap<Token, Value>,
     ) -> Result<Vec<(Token, Value)>, Stop> {
-        let id = row.id.clone().unwrap_or_default();
+        let id = row.id_text();
         if (edge.source, edge.target, edge.label) != (row.source, row.target, row.label) {
             let column = self.files.columns[file].as_ref().map(|c| c.id.clone()).unwrap_or_default();
             let reason =

@@ -3,6 +3,8 @@
 //! One thread reads a file, so the batches of a file arrive in order; batches of different files mix. The channel
 //! bounds the number of batches in flight.
 
+use super::edges::LookedUp;
+use super::ids::Met;
 use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::header::{Header, Role};
@@ -26,6 +28,8 @@ const BATCH_BYTES: usize = 1 << 20;
 pub(super) struct Batch {
     pub file: usize,
     pub rows: Vec<Row>,
+    /// For each edge row in their order, or empty.
+    pub looked_up: Vec<LookedUp>,
     pub rejected: Vec<Rejected>,
     /// Names that the file has since the last batch.
     pub names: Vec<Str>,
@@ -69,6 +73,8 @@ pub(super) struct Feed<'a> {
     pub files: &'a [usize],
     pub next: AtomicUsize,
     pub meter: &'a Meter,
+    /// The vertices of the load, if there will be no more of them.
+    pub met: Option<Arc<Met>>,
 }
 
 /// What the readers of a load share with the thread that runs it.
@@ -110,6 +116,9 @@ impl Feed<'_> {
             match item {
                 Some(Ok(row)) => {
                     bytes += row_bytes(&row);
+                    if let (Some(met), Row::Edge(row)) = (&self.met, &row) {
+                        batch.looked_up.push(LookedUp::of(row, met));
+                    }
                     batch.rows.push(row);
                 }
                 Some(Err(Problem::Row(rejected))) => batch.rejected.push(rejected),
@@ -142,6 +151,7 @@ impl Batch {
         Self {
             file,
             rows: Vec::new(),
+            looked_up: Vec::new(),
             rejected: Vec::new(),
             names: Vec::new(),
             columns: None,

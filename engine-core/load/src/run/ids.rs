@@ -6,7 +6,9 @@
 //! `moved` as well. Collisions are a handful among billions of ids, so `moved` stays small.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 use std::fmt;
+use std::sync::Arc;
 use tidegraph_types::{Footprint, Gui, GuiHasher, Str};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -14,12 +16,44 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const CHECK_SEED: u64 = 0x7469_6465_6c6f_6164;
 
 pub(super) struct Ids {
-    pub hasher: GuiHasher,
-    seen: FxHashMap<u64, u64>,
-    moved: FxHashMap<Str, Gui>,
+    /// Shared with the threads that read edges.
+    vertices: Arc<Met>,
     edges: FxHashMap<u64, u64>,
     /// Vertices of the graph that edges of the load have as ends.
     ends: FxHashSet<u64>,
+}
+
+/// The vertices that a load has met, and how ids become GUIs.
+#[derive(Clone)]
+pub(super) struct Met {
+    pub hasher: GuiHasher,
+    seen: FxHashMap<u64, u64>,
+    moved: FxHashMap<Str, Gui>,
+}
+
+impl Met {
+    /// Returns the GUI of a vertex that the load has met.
+    pub fn get(&self, id: &str) -> Option<Gui> {
+        let plain = self.hasher.gui(id);
+        match self.seen.get(&plain.0) {
+            Some(check) if *check == check_of(id) => Some(plain),
+            _ if self.moved.is_empty() => None,
+            _ => self.moved.get(id).copied(),
+        }
+    }
+}
+
+/// The hash of an edge id that storage uses, and a second one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EdgeHashes {
+    pub hash: Gui,
+    check: u64,
+}
+
+impl EdgeHashes {
+    pub fn of(id: &str, hasher: GuiHasher) -> Self {
+        Self { hash: hasher.edge_id(id), check: check_of(id) }
+    }
 }
 
 /// The vertices that a load has met: GUI and second hash of the id, 16 bytes each. The commit of a load checks them
@@ -132,43 +166,45 @@ pub(super) enum EdgeId {
 
 impl Ids {
     pub fn new(hasher: GuiHasher) -> Self {
-        Self {
-            hasher,
-            seen: FxHashMap::default(),
-            moved: FxHashMap::default(),
-            edges: FxHashMap::default(),
-            ends: FxHashSet::default(),
-        }
+        let vertices = Met { hasher, seen: FxHashMap::default(), moved: FxHashMap::default() };
+        Self { vertices: Arc::new(vertices), edges: FxHashMap::default(), ends: FxHashSet::default() }
+    }
+
+    /// Returns the vertices met so far. While somebody else has them, a new one copies them all.
+    pub fn met(&self) -> &Arc<Met> {
+        &self.vertices
+    }
+
+    /// Returns what turns ids into GUIs.
+    pub fn hasher(&self) -> GuiHasher {
+        self.vertices.hasher
     }
 
     /// Returns the GUI of a vertex that the load has met.
     pub fn get(&self, id: &str) -> Option<Gui> {
-        let plain = self.hasher.gui(id);
-        match self.seen.get(&plain.0) {
-            Some(check) if *check == check_of(id) => Some(plain),
-            _ if self.moved.is_empty() => None,
-            _ => self.moved.get(id).copied(),
-        }
+        self.vertices.get(id)
     }
 
     /// Whether the load has met a vertex with this GUI.
     pub fn taken(&self, gui: Gui) -> bool {
-        self.seen.contains_key(&gui.0)
+        self.vertices.seen.contains_key(&gui.0)
     }
 
     /// Adds a vertex under a GUI that no other id has.
     pub fn insert(&mut self, id: &Str, gui: Gui) {
-        self.seen.insert(gui.0, check_of(id));
-        if gui != self.hasher.gui(id) {
-            self.moved.insert(id.clone(), gui);
+        let vertices = Arc::make_mut(&mut self.vertices);
+        vertices.seen.insert(gui.0, check_of(id));
+        if gui != vertices.hasher.gui(id) {
+            vertices.moved.insert(id.clone(), gui);
         }
     }
 
     /// Returns all entries, for other parts of the load.
     pub fn into_noted(self) -> Noted {
-        let mut seen: Vec<_> = self.seen.into_iter().collect();
+        let vertices = Arc::unwrap_or_clone(self.vertices);
+        let mut seen: Vec<_> = vertices.seen.into_iter().collect();
         seen.sort_unstable();
-        (seen, self.moved.into_iter().collect())
+        (seen, vertices.moved.into_iter().collect())
     }
 
     /// Adds the entries of another part of the load.
@@ -177,13 +213,14 @@ impl Ids {
         seen: impl IntoIterator<Item = (u64, u64)>,
         moved: impl IntoIterator<Item = (Str, Gui)>,
     ) {
-        self.seen.extend(seen);
-        self.moved.extend(moved);
+        let vertices = Arc::make_mut(&mut self.vertices);
+        vertices.seen.extend(seen);
+        vertices.moved.extend(moved);
     }
 
     /// Returns what the commit of the load needs.
     pub fn into_vertices(self) -> VertexIds {
-        VertexIds { seen: self.seen, edges: EdgesMet::Tables { ends: self.ends, ids: self.edges } }
+        VertexIds { seen: Arc::unwrap_or_clone(self.vertices).seen, edges: EdgesMet::Tables { ends: self.ends, ids: self.edges } }
     }
 
     /// Returns what its edges have met, for other parts of the load: ends and hashes of ids.
@@ -199,17 +236,15 @@ impl Ids {
         self.ends.insert(gui.0);
     }
 
-    /// Adds a new edge id.
-    pub fn insert_edge(&mut self, id: &str) {
-        self.edges.insert(self.hasher.edge_id(id).0, check_of(id));
-    }
-
-    /// Tells whether the load has met an edge id, or another one with its hash.
-    pub fn edge_known(&self, id: &str) -> EdgeId {
-        match self.edges.get(&self.hasher.edge_id(id).0) {
-            None => EdgeId::New,
-            Some(check) if *check == check_of(id) => EdgeId::Repeated,
-            Some(_) => EdgeId::Unsure,
+    /// Tells whether the load has met an edge id, or another one with its hash. Adds a new one.
+    pub fn meet_edge(&mut self, id: EdgeHashes) -> EdgeId {
+        match self.edges.entry(id.hash.0) {
+            Entry::Vacant(entry) => {
+                entry.insert(id.check);
+                EdgeId::New
+            }
+            Entry::Occupied(entry) if *entry.get() == id.check => EdgeId::Repeated,
+            Entry::Occupied(_) => EdgeId::Unsure,
         }
     }
 }

@@ -44,7 +44,7 @@ use crate::source::{Source, Stamp};
 use crossbeam_channel::RecvTimeoutError;
 use feed::{Batch, Feed, Meter};
 use files::FileTable;
-use ids::Ids;
+use ids::{Ids, Met};
 use names::Names;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -166,7 +166,8 @@ pub fn run(
         target.partitions(),
         target.hasher(),
         config.buffer_bytes,
-    );
+    )
+    .in_background();
     let context = Context::new(config, target, objects, control)?;
     let mut load = Load::new(context, FileTable::new(files), names, writer)?;
     let stop = load.tally.meter.stop.clone();
@@ -299,7 +300,7 @@ impl<'a> Load<'a> {
             .collect();
         let config = self.context.config;
         if config.edge_only {
-            self.phase(source, &all)?;
+            self.phase(source, &all, None)?;
             self.apply_waiting_vertices()?;
             return self.apply_waiting_edges();
         }
@@ -315,14 +316,15 @@ impl<'a> Load<'a> {
                 Err(error) => self.file_failed(index, error)?,
             }
         }
-        self.phase(source, &vertices)?;
+        self.phase(source, &vertices, None)?;
         self.apply_waiting_vertices()?;
-        self.phase(source, &edges)?;
+        let met = self.ids.met().clone();
+        self.phase(source, &edges, Some(met))?;
         self.apply_waiting_edges()
     }
 
-    /// Reads some files with several threads.
-    fn phase(&mut self, source: &Source, files: &[usize]) -> Result<(), Stop> {
+    /// Reads some files with several threads. `met`: the vertices of the load, if there will be no more of them.
+    fn phase(&mut self, source: &Source, files: &[usize], met: Option<Arc<Met>>) -> Result<(), Stop> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let config = self.context.config;
         let threads = config.parallelism.threads(cores).min(files.len());
@@ -334,6 +336,7 @@ impl<'a> Load<'a> {
             files,
             next: AtomicUsize::new(0),
             meter: &meter,
+            met,
         };
         std::thread::scope(|scope| {
             let (sender, batches) = crossbeam_channel::bounded(threads * 2);
@@ -363,7 +366,7 @@ impl<'a> Load<'a> {
         if self.context.control.cancelled() {
             return Err(Error::Cancelled.into());
         }
-        let Batch { file, rows, rejected, names, columns, end, failure } = batch;
+        let Batch { file, rows, looked_up, rejected, names, columns, end, failure } = batch;
         if let Some(columns) = columns {
             self.files.columns[file] = Some(Arc::new(columns));
         }
@@ -383,7 +386,7 @@ impl<'a> Load<'a> {
             self.vertex_rows(file, vertices)?;
         }
         if !edges.is_empty() {
-            self.edge_rows(file, edges)?;
+            self.edge_rows(file, edges, looked_up)?;
         }
         match failure {
             Some(error) => self.file_failed(file, error)?,

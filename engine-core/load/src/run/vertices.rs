@@ -76,13 +76,13 @@ impl Load<'_> {
 
     /// Returns the GUI of a new vertex: its unsalted one, or the first salted one that is free (IDS-1).
     fn new_vertex(&mut self, id: &Str, taken_in_graph: bool) -> Result<Gui, Error> {
-        let plain = self.ids.hasher.gui(id);
+        let plain = self.ids.hasher().gui(id);
         if !taken_in_graph && !self.ids.taken(plain) {
             self.ids.insert(id, plain);
             return Ok(plain);
         }
         for salt in 1.. {
-            let gui = self.ids.hasher.salted(id, salt);
+            let gui = self.ids.hasher().salted(id, salt);
             if self.ids.taken(gui) {
                 continue;
             }

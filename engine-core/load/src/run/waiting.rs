@@ -43,7 +43,7 @@ impl WaitingRows {
 
     pub fn push_edge(&mut self, waiting: WaitingEdge) {
         let values = waiting.row.properties.iter().map(|p| size_of_val(p) + p.1.heap_bytes());
-        let id = waiting.row.id.as_ref().map_or(0, |id| id.len());
+        let id = waiting.row.id.as_ref().map_or(0, |id| id.text.len());
         self.bytes += size_of::<WaitingEdge>() + id + values.sum::<usize>();
         self.edges.push_back(waiting);
     }
@@ -144,12 +144,12 @@ impl Load<'_> {
         self.waiting.bytes = 0;
         let mut known: FxHashMap<Str, EdgeState> = FxHashMap::default();
         for row in waiting.iter().map(|w| &w.row) {
-            known.entry(row.id.clone().unwrap_or_default()).or_default();
+            known.entry(row.id_text()).or_default();
         }
         self.known_in_graph(&waiting, &mut known)?;
         self.known_in_load(&mut known)?;
         for WaitingEdge { file, row } in waiting {
-            let id = row.id.clone().unwrap_or_default();
+            let id = row.id_text();
             let mut entry = known.remove(&id).unwrap_or_default();
             match entry.edge {
                 // The first row of the load was applied already.
@@ -177,7 +177,7 @@ impl Load<'_> {
         let edges = self.find_edges(known.keys())?;
         let mut wanted = Vec::new();
         for row in waiting.iter().map(|w| &w.row) {
-            let id = row.id.clone().unwrap_or_default();
+            let id = row.id_text();
             if let Some(Some(edge)) = edges.get(&id) {
                 wanted.extend(row.properties.iter().map(|(key, _)| (id.clone(), *edge, *key)));
                 known.entry(id).or_default().edge = Some(*edge);

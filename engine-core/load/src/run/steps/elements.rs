@@ -5,11 +5,11 @@ use super::runs::{self, RunWriter};
 use super::{FOLDER, Stage, Stop, Work, to_the_end};
 use crate::error::Error;
 use crate::rows::{Name, Property, VertexRow};
-use crate::run::edges::{End, Resolved};
+use crate::run::edges::{EdgeName, End, Resolved};
 use crate::run::{Config, Load};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use tidegraph_types::{ErrorCode, Gui, Mutation, Str};
+use tidegraph_types::{ErrorCode, Gui, GuiHasher, Mutation, Str};
 use tidegraph_wire::load::LoadRow;
 use tidegraph_wire::{Message, frame, proto};
 
@@ -140,7 +140,7 @@ impl Work<'_> {
                     row.ends = Some(Default::default());
                     out.push(runs::RowKind::Edges, home, &row)?;
                 }
-                None => made.extend(resolved(row)),
+                None => made.extend(resolved(row, hasher)),
             }
         }
         if made.is_empty() { Ok(()) } else { load.resolved_edges(file, made) }
@@ -176,7 +176,7 @@ impl Work<'_> {
         repeated.retain(|_, more| *more);
         let mut later = Vec::new();
         let mut rows = Rows::default();
-        let resolve = |rows: Vec<LoadRow>| rows.into_iter().filter_map(resolved).collect();
+        let resolve = |rows: Vec<LoadRow>| rows.into_iter().filter_map(|row| resolved(row, hasher)).collect();
         let taken = runs::each_block(
             objects,
             &runs,
@@ -328,11 +328,11 @@ fn vertex(row: LoadRow) -> Option<VertexRow> {
 }
 
 /// Returns the row of an edge whose ends were looked up.
-fn resolved(row: LoadRow) -> Option<Resolved> {
+fn resolved(row: LoadRow, hasher: GuiHasher) -> Option<Resolved> {
     let Mutation::CreateEdge { edge, id, properties } = row.mutation else { return None };
     Some(Resolved {
         line: row.line,
-        id,
+        id: id.map(|text| EdgeName::new(text, hasher)),
         source: edge.source,
         target: edge.target,
         label: edge.label,

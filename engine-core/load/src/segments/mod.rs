@@ -11,12 +11,17 @@
 //!
 //! Must never: buffer more than its budget, or lose the order of two changes of one element.
 
+mod background;
+mod buffer;
+
 use crate::error::Error;
+use background::{Background, Job};
+use buffer::Buffer;
 use serde::{Deserialize, Serialize};
 use tidegraph_platform::Objects;
-use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, PartitionId, Str};
+use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, PartitionId, Str, Token, Value};
 use tidegraph_wire::mutation::bytes;
-use tidegraph_wire::segment::{SegmentHeader, SegmentReader as WireReader, SegmentWriter as WireWriter};
+use tidegraph_wire::segment::{SegmentHeader, SegmentReader as WireReader};
 
 /// What the mutations of a segment change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -65,80 +70,6 @@ pub struct SegmentInfo {
     pub bytes: u64,
 }
 
-/// Encoded mutations of one partition and kind that are not yet written.
-///
-/// The bytes are in chunks, so that they never move and little memory is unused.
-#[derive(Default)]
-struct Buffer {
-    chunks: Vec<Vec<u8>>,
-    order: Vec<Entry>,
-    /// Bytes of all mutations.
-    length: usize,
-    number: u32,
-}
-
-/// Place of a mutation in a buffer, and the vertex that it changes in the partition.
-struct Entry {
-    key: Gui,
-    /// Number of the chunk in the high bits, offset in the chunk in the low [`CHUNK_BITS`]. It grows with every
-    /// mutation.
-    start: u32,
-    length: u32,
-}
-
-/// Number of bits of an offset in a chunk.
-const CHUNK_BITS: u32 = 18;
-/// Size at which a chunk is full. The rest of its capacity is for the mutation that begins before this size.
-const FULL: usize = 3 << (CHUNK_BITS - 2);
-/// Limit of chunks of a buffer, so that the number of a chunk fits into [`Entry::start`].
-const MOST_CHUNKS: usize = (1 << (32 - CHUNK_BITS)) - 1;
-
-impl Buffer {
-    /// Returns the memory of the buffer, in bytes.
-    fn size(&self) -> usize {
-        self.length + self.order.len() * size_of::<Entry>()
-    }
-
-    fn is_full(&self) -> bool {
-        self.chunks.len() >= MOST_CHUNKS
-    }
-
-    /// Adds the bytes that `fill` appends. Returns the growth of [`Buffer::size`].
-    fn add(
-        &mut self,
-        key: Gui,
-        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), tidegraph_wire::Error>,
-    ) -> Result<usize, tidegraph_wire::Error> {
-        if self.chunks.last().is_none_or(|last| last.len() >= FULL) {
-            // The first chunk grows from nothing: a load may have many small buffers.
-            let room = if self.chunks.is_empty() { 0 } else { 1 << CHUNK_BITS };
-            self.chunks.push(Vec::with_capacity(room));
-        }
-        let number = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[number];
-        let place = chunk.len();
-        if let Err(error) = fill(chunk) {
-            chunk.truncate(place);
-            return Err(error);
-        }
-        let length = chunk.len() - place;
-        let start = (number << CHUNK_BITS | place) as u32;
-        self.order.push(Entry { key, start, length: length as u32 });
-        self.length += length;
-        Ok(length + size_of::<Entry>())
-    }
-
-    fn bytes(&self, entry: &Entry) -> &[u8] {
-        let place = entry.start as usize & ((1 << CHUNK_BITS) - 1);
-        &self.chunks[entry.start as usize >> CHUNK_BITS][place..place + entry.length as usize]
-    }
-
-    /// Removes all mutations and frees their memory.
-    fn clear(&mut self) {
-        (self.chunks, self.order, self.length) = (Vec::new(), Vec::new(), 0);
-    }
-}
-
 /// Routes mutations to partitions and writes them as segments.
 ///
 /// ```
@@ -171,9 +102,14 @@ pub struct SegmentWriter {
     partitions: PartitionCount,
     hasher: GuiHasher,
     budget_bytes: usize,
+    /// Bytes of all buffers and of the jobs that are not done.
     buffered_bytes: usize,
     buffers: Vec<[Buffer; 3]>,
     written: Vec<SegmentInfo>,
+    /// The thread that writes segments; without it they are written where they become full.
+    background: Option<Background>,
+    /// The bytes of an edge that goes to several partitions.
+    scratch: Vec<u8>,
 }
 
 impl SegmentWriter {
@@ -199,7 +135,16 @@ impl SegmentWriter {
             buffered_bytes: 0,
             buffers: partitions.all().map(|_| Default::default()).collect(),
             written: Vec::new(),
+            background: None,
+            scratch: Vec::new(),
         }
+    }
+
+    /// Writes segments in a thread of its own while more is pushed. If no thread can be started, nothing changes.
+    #[must_use]
+    pub fn in_background(mut self) -> Self {
+        self.background = Background::start(self.objects.clone());
+        self
     }
 
     /// Makes this one of several writers of a load, with a name that no other writer has. The segments of different
@@ -233,29 +178,62 @@ impl SegmentWriter {
             | Mutation::SetVertexProperty { gui, .. } => self.buffer(Kind::Vertices, *gui, mutation),
             Mutation::SetEdgeProperty { edge, .. } => self.buffer(Kind::Edges, edge.source, mutation),
             Mutation::CreateEdge { edge, id, properties } => {
-                let source = self.partitions.of(edge.source);
-                let target = self.partitions.of(edge.target);
-                if target != source {
-                    self.bare(edge.target, edge, id.as_ref())?;
-                }
-                if let Some(id) = id {
-                    let hash = self.hasher.edge_id(id);
-                    let home = self.partitions.of(hash);
-                    if home != source && home != target {
-                        self.bare(hash, edge, Some(id))?;
-                    }
-                }
-                self.add(Kind::Edges, edge.source, |out| {
-                    bytes::append_edge(out, edge, id.as_ref(), properties)
-                })
+                let hash = id.as_ref().map(|id| self.hasher.edge_id(id));
+                self.push_edge(edge, id.as_ref().zip(hash), properties)
             }
             _ => Err(Error::Internal("a load only adds")),
         }
     }
 
-    /// Adds the copy of an edge, without properties, to another partition than that of its source.
-    fn bare(&mut self, key: Gui, edge: &Edge, id: Option<&Str>) -> Result<(), Error> {
-        self.add(Kind::Edges, key, |out| bytes::append_edge(out, edge, id, &[]))
+    /// Adds the creation of an edge. `id`: its id and the hash of that.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`SegmentWriter::push`].
+    pub fn push_edge(
+        &mut self,
+        edge: &Edge,
+        id: Option<(&Str, Gui)>,
+        properties: &[(Token, Value)],
+    ) -> Result<(), Error> {
+        let source = self.partitions.of(edge.source);
+        let target = self.partitions.of(edge.target);
+        let home = id.map(|(_, hash)| (hash, self.partitions.of(hash)));
+        let text = id.map(|(text, _)| text);
+        let mut bare = std::mem::take(&mut self.scratch);
+        bare.clear();
+        let encoded = bytes::append_edge(&mut bare, edge, text, &[]);
+        encoded.map_err(|source| self.failed(Kind::Edges, target, source))?;
+        // Other partitions than that of the source have the edge without its properties.
+        if target != source {
+            self.copy(edge.target, &bare)?;
+        }
+        if let Some((hash, home)) = home
+            && home != source
+            && home != target
+        {
+            self.copy(hash, &bare)?;
+        }
+        if properties.is_empty() {
+            self.copy(edge.source, &bare)?;
+        } else {
+            self.add(Kind::Edges, edge.source, |out| bytes::append_edge(out, edge, text, properties))?;
+        }
+        self.scratch = bare;
+        Ok(())
+    }
+
+    fn copy(&mut self, key: Gui, edge: &[u8]) -> Result<(), Error> {
+        self.add(Kind::Edges, key, |out| {
+            out.extend_from_slice(edge);
+            Ok(())
+        })
+    }
+
+    fn failed(&self, kind: Kind, partition: PartitionId, source: tidegraph_wire::Error) -> Error {
+        let partition = usize::from(partition.0);
+        let number = self.buffers.get(partition).map_or(0, |kinds| kinds[kind as usize].number);
+        Error::Segment { object: object_name(&self.load_id, kind, partition, &self.writer, number), source }
     }
 
     fn buffer(&mut self, kind: Kind, key: Gui, mutation: &Mutation) -> Result<(), Error> {
@@ -282,7 +260,10 @@ impl SegmentWriter {
         if full {
             return self.write(partition, kind);
         }
-        if self.buffered_bytes < self.budget_bytes {
+        let in_flight = self.background.as_ref().map_or(0, Background::bytes);
+        // With a thread, half of the budget fills while the other half is written.
+        let most = if self.background.is_some() { self.budget_bytes / 2 } else { self.budget_bytes };
+        if self.buffered_bytes - in_flight < most {
             return Ok(());
         }
         // Writing the largest buffer makes the fewest segments.
@@ -292,10 +273,24 @@ impl SegmentWriter {
                 .zip([Kind::Exceptions, Kind::Vertices, Kind::Edges])
                 .map(move |(b, k)| (b.size(), p, k))
         });
-        match sizes.max_by_key(|(bytes, ..)| *bytes) {
-            Some((_, partition, kind)) => self.write(partition, kind),
-            None => Ok(()),
+        if let Some((_, partition, kind)) = sizes.max_by_key(|(bytes, ..)| *bytes) {
+            self.write(partition, kind)?;
         }
+        while self.buffered_bytes >= self.budget_bytes && self.wait()? {}
+        Ok(())
+    }
+
+    /// Waits for a job of the thread. Returns false if it has none.
+    fn wait(&mut self) -> Result<bool, Error> {
+        let done = self.background.as_mut().and_then(Background::next_done);
+        self.note(done)
+    }
+
+    fn note(&mut self, done: Option<background::Done>) -> Result<bool, Error> {
+        let Some((bytes, result)) = done else { return Ok(false) };
+        self.buffered_bytes -= bytes;
+        self.written.push(result?);
+        Ok(true)
     }
 
     /// Writes the buffered mutations of one kind.
@@ -304,7 +299,9 @@ impl SegmentWriter {
     ///
     /// The same as [`SegmentWriter::push`].
     pub fn flush(&mut self, kind: Kind) -> Result<(), Error> {
-        (0..self.buffers.len()).try_for_each(|partition| self.write(partition, kind))
+        (0..self.buffers.len()).try_for_each(|partition| self.write(partition, kind))?;
+        while self.wait()? {}
+        Ok(())
     }
 
     /// Returns the written segments of one kind, in the order in which they are applied.
@@ -333,7 +330,9 @@ impl SegmentWriter {
     /// # Errors
     ///
     /// [`Error::Objects`] if the store fails; some segments are then left.
-    pub fn discard(self) -> Result<(), Error> {
+    pub fn discard(mut self) -> Result<(), Error> {
+        // A job that fails leaves nothing to remove.
+        while !matches!(self.wait(), Ok(false)) {}
         self.written.iter().try_for_each(|s| Ok(self.objects.delete(&s.object)?))
     }
 
@@ -344,11 +343,7 @@ impl SegmentWriter {
         if buffer.order.is_empty() {
             return Ok(());
         }
-        self.buffered_bytes -= buffer.size();
-        let object = object_name(&self.load_id, kind, partition, &self.writer, buffer.number);
-        buffer.number += 1;
-        // `start` keeps the order of two changes of one element.
-        buffer.order.sort_unstable_by_key(|entry| (entry.key, entry.start));
+        let buffer = buffer.take();
         let id = PartitionId(partition as u16);
         let header = SegmentHeader {
             graph: self.graph.clone(),
@@ -357,19 +352,25 @@ impl SegmentWriter {
             load_id: self.load_id.clone(),
             keeps_values: self.keeps_values,
         };
-        let failed = |source| Error::Segment { object: object.clone(), source };
-        // A tag and a length are before each mutation.
-        let expected = buffer.length + 5 * buffer.order.len() + 4096;
-        let mut writer = WireWriter::create(Vec::with_capacity(expected), &header).map_err(failed)?;
-        for entry in &buffer.order {
-            writer.push_bytes(buffer.bytes(entry)).map_err(failed)?;
+        let object = object_name(&self.load_id, kind, partition, &self.writer, buffer.number);
+        let job = Job { buffer, object, kind, header };
+        match &mut self.background {
+            Some(background) => {
+                background.send(job)?;
+                loop {
+                    // A job that failed ends the load soon.
+                    let done = self.background.as_mut().and_then(Background::done_already);
+                    if !self.note(done)? {
+                        return Ok(());
+                    }
+                }
+            }
+            None => {
+                self.buffered_bytes -= job.buffer.size();
+                self.written.push(job.run(&self.objects)?);
+                Ok(())
+            }
         }
-        let mutations = buffer.order.len() as u64;
-        buffer.clear();
-        let (bytes, length) = writer.finish().map_err(failed)?;
-        self.objects.put(&object, bytes)?;
-        self.written.push(SegmentInfo { object, partition: id, kind, mutations, bytes: length });
-        Ok(())
     }
 }
 
