@@ -19,6 +19,11 @@ pub fn network(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
     write(&Spec { graph: Graph::Network, scale, seed }, folder)
 }
 
+/// Writes the network with properties; `scale` is the number of persons.
+pub fn snb(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
+    write(&Spec { graph: Graph::Snb, scale, seed }, folder)
+}
+
 fn write(spec: &Spec, folder: &Path) -> anyhow::Result<()> {
     files::write(spec, Dialect::GREMLIN, false, folder, |_, _| ())?;
     Ok(())

@@ -231,6 +231,7 @@ test("generate writes the same bytes for the same seed, and others for another",
   for (const [kind, scale] of [
     ["identity", "20"],
     ["social", "6"],
+    ["snb", "3"],
   ] as const) {
     for (const format of ["gremlin-csv", "opencypher-csv"]) {
       const args = [kind, "--scale", scale, "--format", format];

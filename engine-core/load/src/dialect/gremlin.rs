@@ -135,8 +135,12 @@ impl Rules for Gremlin {
         }
     }
 
-    fn generated_property(&self, key: &str, value_type: Type, kind: FileKind) -> String {
-        let cardinality = if kind == FileKind::Vertices { "(single)" } else { "" };
-        format!("{key}:{}{cardinality}", value_type.column_name())
+    fn generated_property(&self, key: &str, value_type: Type, kind: FileKind, list: bool) -> String {
+        let values = match kind {
+            _ if list => "[]",
+            FileKind::Vertices => "(single)",
+            FileKind::Edges => "",
+        };
+        format!("{key}:{}{values}", value_type.column_name())
     }
 }

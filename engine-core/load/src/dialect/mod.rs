@@ -83,8 +83,9 @@ pub(crate) trait Rules: Sync {
     /// System columns of generated files, in the order id, source, target, label.
     fn generated_columns(&self, kind: FileKind) -> &'static [&'static str];
 
-    /// Header of a property column of generated files, with one value for each element.
-    fn generated_property(&self, key: &str, value_type: Type, kind: FileKind) -> String;
+    /// Header of a property column of generated files. `list` tells that a field holds several values, which semicolons
+    /// separate; a dialect without arrays reads them as one text.
+    fn generated_property(&self, key: &str, value_type: Type, kind: FileKind, list: bool) -> String;
 }
 
 /// What happens to a row whose value contradicts that of its element.

@@ -171,7 +171,8 @@ impl Rules for OpenCypher {
         }
     }
 
-    fn generated_property(&self, key: &str, value_type: Type, _: FileKind) -> String {
+    fn generated_property(&self, key: &str, value_type: Type, _: FileKind, list: bool) -> String {
+        let value_type = if list { Type::String } else { value_type };
         format!("{key}:{}", value_type.column_name())
     }
 }

@@ -1,6 +1,6 @@
 //! Generated graphs as CSV files, one for each table: `vertices_partner.csv`, `edges_has_partner.csv`.
 
-use super::{Element, Spec, Table, each};
+use super::{Element, Keys, Spec, Table, each};
 use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::header::FileKind;
@@ -43,7 +43,7 @@ pub fn write(
         let sink = BufWriter::new(file);
         let sink =
             if gzip { Sink::Gzip(GzEncoder::new(sink, Compression::fast())) } else { Sink::Plain(sink) };
-        let mut out = TableWriter::new(table, dialect, sink);
+        let mut out = TableWriter::new(table, spec.keys(table), dialect, sink);
         out.header().map_err(|e| failed(&path, e))?;
         files.push((out, Written { path, rows: 0 }));
     }
@@ -105,14 +105,15 @@ impl Write for Sink {
 /// Writes the rows of one table.
 pub(crate) struct TableWriter<W: Write> {
     pub table: &'static Table,
+    keys: Keys,
     dialect: Dialect,
     out: csv::Writer<W>,
     text: Vec<u8>,
 }
 
 impl<W: Write> TableWriter<W> {
-    pub fn new(table: &'static Table, dialect: Dialect, sink: W) -> Self {
-        Self { table, dialect, out: csv::Writer::from_writer(sink), text: Vec::new() }
+    pub fn new(table: &'static Table, keys: Keys, dialect: Dialect, sink: W) -> Self {
+        Self { table, keys, dialect, out: csv::Writer::from_writer(sink), text: Vec::new() }
     }
 
     fn kind(&self) -> FileKind {
@@ -122,8 +123,9 @@ impl<W: Write> TableWriter<W> {
     pub fn header(&mut self) -> io::Result<()> {
         let (rules, kind) = (self.dialect.rules(), self.kind());
         rules.generated_columns(kind).iter().try_for_each(|column| self.out.write_field(column))?;
-        for (key, value_type) in self.table.keys {
-            self.out.write_field(rules.generated_property(key, *value_type, kind))?;
+        for (key, value_type) in self.keys {
+            let list = self.table.lists.contains(key);
+            self.out.write_field(rules.generated_property(key, *value_type, kind, list))?;
         }
         self.out.write_record(None::<&[u8]>)?;
         Ok(())
@@ -179,6 +181,12 @@ fn write_value(out: &mut Vec<u8>, value: &Value) -> io::Result<()> {
         Value::Double(v) => write!(out, "{v}"),
         Value::DateTime(v) => write!(out, "{v}"),
         Value::Temporal(v) => write!(out, "{v}"),
+        Value::List(values) => values.iter().enumerate().try_for_each(|(at, value)| {
+            if at > 0 {
+                out.write_all(b";")?;
+            }
+            write_value(out, value)
+        }),
         other => match other.as_i64() {
             Some(v) => write!(out, "{v}"),
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, other.type_name())),

@@ -33,8 +33,13 @@ pub const PARTNER_TYPES: [&str; 17] = [
 macro_rules! table {
     ($name:ident, $file:literal, $label:literal, $edges:literal, [$($key:literal $type:ident),*]) => {
         #[doc = concat!("Table of ", $label, ".")]
-        pub static $name: Table =
-            Table { name: $file, label: $label, edges: $edges, keys: &[$(($key, Type::$type)),*] };
+        pub static $name: Table = Table {
+            name: $file,
+            label: $label,
+            edges: $edges,
+            keys: &[$(($key, Type::$type)),*],
+            lists: &[],
+        };
     };
 }
 

@@ -1,7 +1,8 @@
 //! Generates test graphs: the same bytes for the same seed on every machine.
 //!
-//! Roles: [`identity`], [`social`] and [`network`] generate elements one after the other. This module names their tables
-//! and calls back for each element ([`each`]). [`files`] writes them as CSV.
+//! Roles: [`identity`], [`social`] and [`network`] generate elements one after the other; the network comes without
+//! properties or with them. This module names their tables and calls back for each element ([`each`]). [`files`] writes
+//! them as CSV.
 //!
 //! Integers of a ChaCha stream and the arithmetic of this module decide everything: floating point and the sampling of
 //! a library may differ between machines and releases. Each golden entity and each profile has its own stream, so that
@@ -29,6 +30,8 @@ pub enum Graph {
     Social,
     /// A social network with forums, messages, tags and places. The scale is the number of persons.
     Network,
+    /// The network with properties, companies and universities. The scale is the number of persons.
+    Snb,
 }
 
 /// A graph to generate.
@@ -42,6 +45,9 @@ pub struct Spec {
     pub seed: u64,
 }
 
+/// Property keys and the types of their values.
+pub type Keys = &'static [(&'static str, Type)];
+
 /// A set of elements with the same labels and keys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
@@ -51,11 +57,13 @@ pub struct Table {
     pub label: &'static str,
     /// Whether it holds edges.
     pub edges: bool,
-    /// Property keys and their types; every property has one value.
-    pub keys: &'static [(&'static str, Type)],
+    /// Property keys and their types. The network without properties uses none of them ([`Spec::keys`]).
+    pub keys: Keys,
+    /// Keys whose properties have several values, each of the key's type. All other properties have one.
+    pub lists: &'static [&'static str],
 }
 
-/// One element; `values` are those of the table's keys.
+/// One element; `values` are those of the keys of its table ([`Spec::keys`]).
 #[derive(Debug)]
 pub enum Element<'a> {
     /// A vertex.
@@ -89,8 +97,15 @@ impl Spec {
         match self.graph {
             Graph::Identity => identity::TABLES,
             Graph::Social => social::TABLES,
-            Graph::Network => network::TABLES,
+            Graph::Network => network::tables(false),
+            Graph::Snb => network::tables(true),
         }
+    }
+
+    /// Returns the property keys of a table in this graph.
+    #[must_use]
+    pub fn keys(&self, table: &Table) -> Keys {
+        if self.graph == Graph::Network { &[] } else { table.keys }
     }
 
     /// Returns the number of steps of [`each`]: golden entities, profiles and edges, or persons and forums.
@@ -99,7 +114,7 @@ impl Spec {
         match self.graph {
             Graph::Identity => self.scale,
             Graph::Social => social::profiles(self.scale) * (1 + social::OUT_DEGREE),
-            Graph::Network => self.scale.saturating_mul(1 + network::FORUMS_PER_PERSON),
+            Graph::Network | Graph::Snb => self.scale.saturating_mul(1 + network::FORUMS_PER_PERSON),
         }
     }
 
@@ -109,7 +124,7 @@ impl Spec {
         match self.graph {
             Graph::Identity => among(&[&identity::GOLDEN_ENTITY]),
             Graph::Social => true,
-            Graph::Network => among(&[&network::PERSON, &network::FORUM]),
+            Graph::Network | Graph::Snb => among(&[&network::PERSON, &network::FORUM]),
         }
     }
 
@@ -117,7 +132,7 @@ impl Spec {
         let (graph, most) = match self.graph {
             Graph::Identity => return Ok(()),
             Graph::Social => ("a social graph has 2^scale profiles", social::MAX_SCALE),
-            Graph::Network => ("a network has scale persons", network::MAX_SCALE),
+            Graph::Network | Graph::Snb => ("a network has scale persons", network::MAX_SCALE),
         };
         if self.scale > most {
             let reason = format!("{graph}, with a scale of at most {most}");
@@ -142,7 +157,8 @@ pub fn each<E: From<Error>>(
             (0..spec.scale).try_for_each(|index| identity::entity(spec.seed, index, &mut element))
         }
         Graph::Social => social::all(spec.seed, spec.scale, &mut element),
-        Graph::Network => network::all(spec.seed, spec.scale, &mut element),
+        Graph::Network => network::all(spec.seed, spec.scale, false, &mut element),
+        Graph::Snb => network::all(spec.seed, spec.scale, true, &mut element),
     }
 }
 

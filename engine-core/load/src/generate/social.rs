@@ -31,10 +31,11 @@ pub static PROFILE: Table = Table {
         ("music", Type::String),
         ("about", Type::String),
     ],
+    lists: &[],
 };
 
 /// Table of friendships.
-pub static FRIEND: Table = Table { name: "friend", label: "FRIEND", edges: true, keys: &[] };
+pub static FRIEND: Table = Table { name: "friend", label: "FRIEND", edges: true, keys: &[], lists: &[] };
 
 /// All tables.
 pub static TABLES: &[&Table] = &[&PROFILE, &FRIEND];

@@ -17,6 +17,8 @@ enum Kind {
     Social,
     /// Persons who know each other, forums, posts, comments, likes, tags and places, with the schema of LSQB.
     Network,
+    /// The network with properties, companies and universities, for the reads of LDBC SNB Interactive.
+    Snb,
 }
 
 /// The values of `--format`, with their help.
@@ -31,7 +33,7 @@ pub struct Generate {
     /// Graph to generate.
     #[arg(value_enum)]
     kind: Kind,
-    /// Number of golden entities (identity), or exponent of the number of profiles (social: 2^SCALE), or number of persons (network).
+    /// Number of golden entities (identity), or exponent of the number of profiles (social: 2^SCALE), or number of persons (network, snb).
     #[arg(long)]
     scale: u64,
     /// Seed of the random numbers.
@@ -59,6 +61,7 @@ impl Generate {
             Kind::Identity => Graph::Identity,
             Kind::Social => Graph::Social,
             Kind::Network => Graph::Network,
+            Kind::Snb => Graph::Snb,
         };
         let dialect = Dialect::named(&self.format).context("the format is one of the possible values")?;
         anyhow::ensure!(

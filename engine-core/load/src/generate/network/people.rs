@@ -5,8 +5,9 @@
 //! are drawn from the whole network, and a few persons are known everywhere.
 
 use super::{
-    CITIES_PER_COUNTRY, CITY, COUNTRIES, COUNTRY, Element, Elements, HAS_INTEREST, INTEREST_STREAM, KNOWS,
-    KNOWS_STREAM, PERSON, PERSON_IS_LOCATED_IN, PERSON_STREAM, RandomStream, TAG, Vertex, distinct, tag,
+    CITIES_PER_COUNTRY, CITY, COUNTRIES, COUNTRY, Details, Element, Elements, HAS_INTEREST, INTEREST_STREAM,
+    KNOWS, KNOWS_STREAM, PERSON, PERSON_IS_LOCATED_IN, PERSON_STREAM, RandomStream, TAG, Vertex, distinct,
+    organisations, tag,
 };
 
 /// A prime above every number of persons: multiplication by it permutes their numbers.
@@ -68,20 +69,23 @@ impl People {
         random.skewed(self.count(), 5) * SCRAMBLE % self.count()
     }
 
-    /// Generates the persons, each with its city and its interests.
+    /// Generates the persons, each with its city and its interests, and with properties also with its university and
+    /// its companies.
     pub fn persons<E>(
         &self,
         seed: u64,
+        details: &mut Details,
         out: &mut Elements<'_, impl FnMut(Element<'_>) -> Result<(), E>>,
     ) -> Result<(), E> {
         let mut interests = vec![];
         for (number, &city) in self.cities.iter().enumerate() {
             let person = Vertex(&PERSON, number as u64);
-            out.vertex(person)?;
+            out.vertex(person, &details.person(number as u64, u64::from(city) / CITIES_PER_COUNTRY))?;
             out.edge(&PERSON_IS_LOCATED_IN, person, Vertex(&CITY, u64::from(city)))?;
             let mut random = RandomStream::new(seed, INTEREST_STREAM + number as u64);
             distinct(random.amount(7), &mut interests, || Some(tag(&mut random)));
             interests.iter().try_for_each(|&n| out.edge(&HAS_INTEREST, person, Vertex(&TAG, n)))?;
+            organisations::of_person(person, u64::from(city), details, out)?;
         }
         Ok(())
     }
@@ -91,6 +95,7 @@ impl People {
     pub fn acquaintances<E>(
         &self,
         seed: u64,
+        details: &mut Details,
         out: &mut Elements<'_, impl FnMut(Element<'_>) -> Result<(), E>>,
     ) -> Result<(), E> {
         let half = self.count().saturating_sub(1) / 2;
@@ -107,8 +112,11 @@ impl People {
                 let other = self.popular(&mut random);
                 (1..=half).contains(&self.distance(person, other)).then_some(other)
             });
-            let person = Vertex(&PERSON, person);
-            known.iter().try_for_each(|&n| out.edge(&KNOWS, person, Vertex(&PERSON, n)))?;
+            details.begin_acquaintances(person);
+            for &other in &known {
+                let values = details.acquaintance(person, other);
+                out.edge_with(&KNOWS, Vertex(&PERSON, person), Vertex(&PERSON, other), &values)?;
+            }
         }
         Ok(())
     }
