@@ -256,8 +256,8 @@ impl<'p> Vertices<'p> {
         Self { filter, constant, scan: VertexScan::default(), unchecked: vec![] }
     }
 
-    /// Computes operands as `operands` does, for a condition. If that fails, the condition is left to the filter, so
-    /// that it is an error only if there is a vertex.
+    /// Computes operands as `operands` does. If that fails, the condition is left to the filter that checks it, so that
+    /// it is an error only if there is a vertex.
     fn operands_or_everything(
         &self,
         test: &ScanTest,
@@ -366,7 +366,7 @@ impl Source for Vertices<'_> {
             true
         };
         for (key, test) in &filter.predicates {
-            add(key, self.operands(test, batch, row, ctx)?, false);
+            add(key, self.operands_or_everything(test, batch, row, ctx)?, false);
         }
         let mut unchecked = std::mem::take(&mut self.unchecked);
         unchecked.clear();

@@ -9,6 +9,7 @@ pub mod eager;
 pub mod ends;
 mod estimate;
 pub mod keep;
+pub mod late;
 mod lessons;
 pub mod match_order;
 mod rows;
@@ -54,7 +55,7 @@ struct Pass {
 }
 
 /// All passes in their order. Patterns become operators first, because the other passes look at operators.
-const PASSES: [Pass; 9] = [
+const PASSES: [Pass; 10] = [
     Pass { name: "match_order", run: match_order::run },
     Pass {
         name: "eager",
@@ -67,6 +68,13 @@ const PASSES: [Pass; 9] = [
         name: "columns",
         run: |plan, _| {
             columns::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
+        name: "late",
+        run: |plan, _| {
+            late::run(plan);
             Ok(())
         },
     },

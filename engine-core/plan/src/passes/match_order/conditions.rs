@@ -35,16 +35,10 @@ pub(in crate::passes) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> 
             }
         }
         Expr::In(a, b) => tested(key_of(a, slot)?, ScanTest::Within(operand(b)?)),
-        Expr::Or(parts) => {
-            let (mut key, mut values) = (None, vec![]);
-            for part in parts {
-                let of = one_of(part, slot, &mut values)?;
-                if key.get_or_insert_with(|| of.clone()) != &of {
-                    return None;
-                }
-            }
-            tested(key?, ScanTest::Within(Expr::List(values)))
-        }
+        Expr::Or(parts) => match alternatives(parts, slot) {
+            Some((key, values)) => tested(key, ScanTest::Within(Expr::List(values))),
+            None => implied(parts, slot),
+        },
         Expr::Call(Function::StartsWith, args) => match &args[..] {
             [base, prefix] => tested(key_of(base, slot)?, ScanTest::StartsWith(operand(prefix)?)),
             _ => None,
@@ -56,6 +50,46 @@ pub(in crate::passes) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> 
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Returns the key and the operands of a disjunction of equalities with the same key.
+fn alternatives(parts: &[Expr], slot: Slot) -> Option<(Str, Vec<Expr>)> {
+    let (mut key, mut values) = (None, vec![]);
+    for part in parts {
+        let of = one_of(part, slot, &mut values)?;
+        if key.get_or_insert_with(|| of.clone()) != &of {
+            return None;
+        }
+    }
+    Some((key?, values))
+}
+
+/// Returns a test that all parts of a disjunction imply: `(n.k = 1 AND a) OR (n.k = 2 AND b)` implies `n.k IN [1, 2]`.
+fn implied(parts: &[Expr], slot: Slot) -> Option<Tested> {
+    let (first, others) = parts.split_first()?;
+    let of_part = |part: &Expr, wanted: &Str, values: &mut Vec<Expr>| {
+        conjuncts(part).iter().any(|conjunct| {
+            let before = values.len();
+            let is_same = one_of(conjunct, slot, values).is_some_and(|key| key == *wanted);
+            if !is_same {
+                values.truncate(before);
+            }
+            is_same
+        })
+    };
+    conjuncts(first).iter().find_map(|conjunct| {
+        let mut values = vec![];
+        let key = one_of(conjunct, slot, &mut values)?;
+        let all = others.iter().all(|part| of_part(part, &key, &mut values));
+        all.then(|| Tested { key, test: ScanTest::Within(Expr::List(values)), exact: None })
+    })
+}
+
+fn conjuncts(part: &Expr) -> &[Expr] {
+    match part {
+        Expr::And(all) => all,
+        one => std::slice::from_ref(one),
     }
 }
 
@@ -109,7 +143,11 @@ pub(super) fn is_operand(expr: &Expr) -> bool {
             scalar(value) || value.as_slice().is_some_and(|items| items.iter().all(scalar))
         }
         Expr::Parameter(_) | Expr::Slot(_) => true,
-        Expr::Property(base, _) => matches!(**base, Expr::Slot(_) | Expr::Parameter(_)),
+        Expr::Property(base, _) => match &**base {
+            Expr::Slot(_) | Expr::Parameter(_) => true,
+            Expr::Call(Function::StartNode | Function::EndNode, args) => matches!(args[..], [Expr::Slot(_)]),
+            _ => false,
+        },
         Expr::Index(base, index) => is_operand(base) && is_operand(index),
         Expr::Negate(inner) => is_operand(inner),
         Expr::Arithmetic(_, a, b) => is_operand(a) && is_operand(b),
