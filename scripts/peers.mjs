@@ -26,6 +26,7 @@ const workloads = {
   drivers: ["gremlin", "neo4j"],
   pokec: ["neo4j", "kuzu"],
   lsqb: ["neo4j", "kuzu"],
+  snb: ["neo4j"],
   load: ["gremlin", "neo4j", "kuzu"],
   ycsb: ["cassandra", "cassandra-durable", "cassandra-cluster"],
 };

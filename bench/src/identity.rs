@@ -276,7 +276,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     peers.warm(flags, report, 16, &reads)?;
     let all_clients: &[usize] = if flags.quick { &[1, 16] } else { &[1, 16, 32] };
     let database = Some(&*graph.database);
-    let mut databases = Databases { flags, database, service: &service, peers: &mut peers };
+    let mut databases = Databases { flags, database, service: &service, peers: &mut peers, tails: false };
     for question in &reads {
         for &clients in all_clients {
             databases.ask(report, question.name, question, clients, 0)?;

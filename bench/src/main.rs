@@ -35,6 +35,7 @@ mod pokec;
 mod recover;
 mod report;
 mod scan;
+mod snb;
 mod versus;
 mod websocket;
 mod ycsb;
@@ -66,6 +67,8 @@ enum Workload {
     Pokec(Flags),
     /// Network of persons and messages: the nine counts of the Labelled Subgraph Query Benchmark.
     Lsqb(Flags),
+    /// The same network with properties: the short and the complex reads of LDBC's SNB Interactive workload.
+    Snb(Flags),
     /// Loading files until the graph can be queried.
     Load(Flags),
     /// The HTTP layer alone, and Bolt beside it.
@@ -91,7 +94,7 @@ enum Workload {
 #[derive(Args, Clone, Debug)]
 struct Flags {
     /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet),
-    /// persons (lsqb), or the exponent of the number of vertices (pokec, scan).
+    /// persons (lsqb, snb), or the exponent of the number of vertices (pokec, scan).
     #[arg(long)]
     scale: Option<u64>,
     /// Seed of the graph and of the start ids.
@@ -109,7 +112,8 @@ struct Flags {
     /// Number of rounds; the report shows medians.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Run only these parts of the workloads identity and drivers (SR1 to SR5, SW1 to SW5, mixed) and lsqb (q1 to q9).
+    /// Run only these parts of the workloads identity and drivers (SR1 to SR5, SW1 to SW5, mixed), lsqb (q1 to q9) and
+    /// snb (IS1 to IS7, IC1 to IC14).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Length of a round in milliseconds.
@@ -136,6 +140,7 @@ impl Workload {
             Self::Identity(flags) => flags.measure("identity", identity::run),
             Self::Pokec(flags) => flags.measure("pokec", pokec::run),
             Self::Lsqb(flags) => flags.measure("lsqb", lsqb::run),
+            Self::Snb(flags) => flags.measure("snb", snb::run),
             Self::Load(flags) => flags.measure("load", load::run),
             Self::Http(flags) => flags.without_peers()?.measure("http", http::run),
             Self::Drivers(flags) => flags.measure("drivers", drivers::run),

@@ -115,8 +115,8 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
         peers.check(report, &social.database, flags.seed, question)?;
     }
     peers.warm(flags, report, 1, &reads)?;
-    let mut databases =
-        Databases { flags, database: Some(&social.database), service: &service, peers: &mut peers };
+    let database = Some(&*social.database);
+    let mut databases = Databases { flags, database, service: &service, peers: &mut peers, tails: false };
     for question in &reads {
         databases.ask(report, question.name, question, 1, 0)?;
     }

@@ -18,6 +18,8 @@ pub struct Databases<'a> {
     pub service: &'a ServiceProcess,
     /// The peers.
     pub peers: &'a mut Peers,
+    /// Whether the 99th percentiles of a single client are reported too.
+    pub tails: bool,
 }
 
 struct PeerRounds {
@@ -88,11 +90,13 @@ impl Databases<'_> {
             beside(report, &ours, theirs.iter().filter(|t| t.beside_embedded), |o| Some(o.rate));
         }
         let ours = driver::figure(format!("{metric}, network"), &network)?;
-        let p50 = ours.p50;
+        let quantiles = [("p50", ours.p50, 0), ("p99", ours.p99.filter(|_| self.tails), 1)];
         beside(report, &ours, theirs.iter(), |o| Some(o.rate));
-        if let Some(p50) = p50.filter(|_| clients == 1) {
-            let ours = Figure::cost(format!("{metric}, network, p50"), "us", p50);
-            beside(report, &ours, theirs.iter(), |o| o.quantiles_us.map(|q| q[0]));
+        for (name, value, at) in quantiles {
+            if let Some(value) = value.filter(|_| clients == 1) {
+                let ours = Figure::cost(format!("{metric}, network, {name}"), "us", value);
+                beside(report, &ours, theirs.iter(), |o| o.quantiles_us.map(|q| q[at]));
+            }
         }
         if let Some(cpu) = median(cpu.iter().copied()) {
             let ours = Figure::cost(format!("{metric}, processor time of the server"), "us/op", cpu);

@@ -26,7 +26,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tidegraph_engine::Database;
 
 /// A database to measure beside.
@@ -36,7 +36,7 @@ pub enum Kind {
     Postgres,
     /// Gremlin Server with TinkerGraph (identity, load).
     Gremlin,
-    /// Neo4j Community over Bolt (identity, pokec, lsqb, load).
+    /// Neo4j Community over Bolt (identity, pokec, lsqb, snb, load).
     #[value(name = "neo4j")]
     Neo4j,
     /// Kùzu, embedded (pokec, lsqb, load).
@@ -97,6 +97,8 @@ pub enum Data {
     Social,
     /// The network of persons, forums and messages.
     Network,
+    /// The network with properties.
+    Snb,
 }
 
 /// A question of a workload.
@@ -118,6 +120,8 @@ pub struct Peers(Vec<Peer>);
 
 /// Number of starts whose answers are compared before a question is timed.
 const COMPARED: usize = 20;
+/// Time after which no more answers are compared.
+const COMPARING: Duration = Duration::from_secs(30);
 /// Number of different calls in a round.
 const CALLS: usize = 5_000;
 
@@ -152,6 +156,7 @@ impl Peers {
             Data::Identity => &[Kind::Postgres, Kind::Gremlin, Kind::Neo4j],
             Data::Social => &[Kind::Postgres, Kind::Neo4j, Kind::Kuzu],
             Data::Network => &[Kind::Neo4j, Kind::Kuzu],
+            Data::Snb => &[Kind::Neo4j],
         };
         let (kinds, named) = wanted(flags, able)?;
         let mut peers = vec![];
@@ -174,6 +179,17 @@ impl Peers {
         self.0.iter_mut()
     }
 
+    /// Sends commands to all peers, one after the other.
+    pub fn command<'t>(&mut self, texts: impl Iterator<Item = &'t str> + Clone) -> anyhow::Result<()> {
+        for peer in &mut self.0 {
+            let Server::Program(program) = &mut peer.server else { continue };
+            for text in texts.clone() {
+                program.rows(text, &serde_json::Map::new())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Compares answers. A peer that answers differently is not asked the question again.
     pub fn check(
         &mut self,
@@ -190,12 +206,20 @@ impl Peers {
             calls.truncate(1);
         }
         let mut ours = vec![];
+        let start = Instant::now();
         for call in &calls {
+            if start.elapsed() > COMPARING && !ours.is_empty() {
+                break;
+            }
             let compared = match &question.compared {
                 Some(other) => Call { parameters: call.parameters.clone(), ..other.clone() },
                 None => call.clone(),
             };
             ours.push(rows::notation(&compared.embedded(database)?));
+        }
+        if ours.len() < calls.len() {
+            report.parameter(&format!("{}, calls compared", question.name), ours.len());
+            calls.truncate(ours.len());
         }
         for peer in &mut self.0 {
             if let Some(difference) = peer.difference(question, &calls, &ours) {
@@ -247,7 +271,12 @@ fn different_rows(
     calls: &[Call],
     ours: &[Vec<String>],
 ) -> anyhow::Result<Option<String>> {
-    for (call, ours) in calls.iter().zip(ours) {
+    let start = Instant::now();
+    for (at, (call, ours)) in calls.iter().zip(ours).enumerate() {
+        if start.elapsed() > COMPARING {
+            eprintln!("{}: only {at} answers of {} are compared", question.name, kind.name());
+            break;
+        }
         let Some(text) = texts::text(kind, question.name, call.text) else {
             return Ok(Some("it has no text for it".to_owned()));
         };
@@ -271,7 +300,9 @@ impl Peer {
             (Kind::Postgres, _) => {
                 let server = match data {
                     Data::Identity => Postgres::start(database, flags.round())?,
-                    Data::Social | Data::Network => Postgres::start_social(database, flags.round())?,
+                    Data::Social | Data::Network | Data::Snb => {
+                        Postgres::start_social(database, flags.round())?
+                    }
                 };
                 ("PostgreSQL 15, pgbench, prepared".to_owned(), Server::Postgres(Box::new(server)))
             }

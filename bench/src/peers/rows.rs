@@ -2,7 +2,7 @@
 //!
 //! A vertex is `id:label{key=value,…}` with its keys in order, a map `{key=value,…}`, a list `[a,b]`, a point in
 //! time its milliseconds; columns are divided by `|`. `scripts/peers/java/common/Rows.java` and `kuzu_peer.py` write
-//! the same. Floats are not compared: their shortest forms differ between libraries, and no checked answer has any.
+//! the same. Floats are those of sums of halves, whose shortest forms are the same in all libraries.
 
 use std::collections::BTreeMap;
 use tidegraph_types::Value;
@@ -20,6 +20,7 @@ fn value(of: &Value) -> String {
         Value::Null | Value::Unbound => "null".to_owned(),
         Value::Bool(b) => b.to_string(),
         Value::String(s) => s.to_string(),
+        Value::Double(d) => format!("{d:?}"),
         Value::DateTime(t) => t.as_millisecond().to_string(),
         Value::List(values) | Value::Set(values) => {
             format!("[{}]", values.iter().map(value).collect::<Vec<_>>().join(","))

@@ -167,8 +167,12 @@ const KUZU: &[(&str, &str)] = &[
     ),
 ];
 
-/// The queries of LSQB, which Neo4j is asked in Tidegraph's words, and Kùzu too if [`KUZU`] has no others.
-const SAME: [&str; 9] = ["q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9"];
+/// The queries of LSQB and the reads of SNB, which Neo4j is asked in Tidegraph's words, and Kùzu too those of LSQB of
+/// which [`KUZU`] has no others.
+const SAME: [&str; 30] = [
+    "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "IS1", "IS2", "IS3", "IS4", "IS5", "IS6", "IS7",
+    "IC1", "IC2", "IC3", "IC4", "IC5", "IC6", "IC7", "IC8", "IC9", "IC10", "IC11", "IC12", "IC13", "IC14",
+];
 
 /// Returns the text of a question for a peer, or `None` if the peer cannot be asked. `ours` is Tidegraph's text.
 pub fn text(kind: Kind, name: &str, ours: &'static str) -> Option<&'static str> {

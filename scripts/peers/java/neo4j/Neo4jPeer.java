@@ -73,10 +73,13 @@ final class Neo4jPeer {
         try (BufferedReader reader = Files.newBufferedReader(file);
             BufferedWriter rows = Files.newBufferedWriter(out.resolve((edges ? "edges." : "nodes.") + name))) {
           List<String> columns = new ArrayList<>();
-          for (String column : reader.readLine().split(",")) {
+          List<String> given = List.of(reader.readLine().split(","));
+          // A property of this name is the id that queries ask for; otherwise it is the element's own.
+          String own = given.stream().anyMatch(column -> column.startsWith("id:")) ? ":ID" : "id:ID";
+          for (String column : given) {
             columns.add(
                 switch (column) {
-                  case "~id" -> edges ? "eid:IGNORE" : "id:ID";
+                  case "~id" -> edges ? "eid:IGNORE" : own;
                   case "~label" -> edges ? ":TYPE" : ":LABEL";
                   case "~from" -> ":START_ID";
                   case "~to" -> ":END_ID";
