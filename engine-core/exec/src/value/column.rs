@@ -3,6 +3,7 @@
 use super::compare::compare;
 use super::elements::Elements;
 use super::eval::truth;
+use super::members::Members;
 use super::need::Needs;
 use super::size;
 use crate::batch::shares;
@@ -42,6 +43,7 @@ impl Evaluator {
             ctx,
             elements: Elements::read(ctx, batch, &needs.slots)?,
             charged: Cell::new(0),
+            members: Members::default(),
         };
         // A single row can read on demand.
         if batch.len > 1 {
@@ -73,11 +75,13 @@ pub struct Prepared<'p, 'a> {
     /// Bytes of large computed values. They are released when this is dropped: an operator that keeps a value longer
     /// charges it itself.
     pub(super) charged: Cell<usize>,
+    /// Lists that rows ask for items.
+    pub(super) members: Members,
 }
 
 impl Drop for Prepared<'_, '_> {
     fn drop(&mut self) {
-        self.ctx.memory.release(self.charged.get());
+        self.ctx.memory.release(self.charged.get() + self.members.bytes());
     }
 }
 

@@ -3,7 +3,7 @@
 //! Values are borrowed from literals, parameters, columns and properties where possible, so that common tests of a row
 //! copy nothing. The local variables of comprehensions are frames on the stack; each points to the one around it.
 
-use super::compare::compare;
+use super::compare::{compare, equals};
 use super::error::Error;
 use super::property;
 use super::record::{self, Record};
@@ -230,12 +230,40 @@ impl Prepared<'_, '_> {
                 compare(self.ctx, *comparison, &a, &b)
             }
             Expr::In(item, items) => {
+                if let Expr::List(items) = &**items {
+                    return self.is_among(item, items, row, scope);
+                }
                 let (item, items) = (self.value(item, row, scope)?, self.value(items, row, scope)?);
-                list::contains(self.ctx, &item, &items)
+                match self.members.contains(self.ctx, &item, &items)? {
+                    None => list::contains(self.ctx, &item, &items),
+                    known => Ok(known),
+                }
             }
             Expr::Unused(edge, others) => self.is_unused(*edge, others, row, scope).map(Some),
             other => Ok(truth(&*self.value(other, row, scope)?, "a condition")?),
         }
+    }
+
+    /// Computes `item IN [a, b]` without making the list.
+    fn is_among<'s>(
+        &'s self,
+        item: &'s Expr,
+        items: &'s [Expr],
+        row: usize,
+        scope: Scope<'s>,
+    ) -> Result<Option<bool>> {
+        let item = self.value(item, row, scope)?;
+        let mut found = Some(false);
+        for other in items {
+            self.ctx.spend(1)?;
+            // An item after the one that is found may still be an error.
+            let other = self.value(other, row, scope)?;
+            match (found, equals(self.ctx, &item, &other)?) {
+                (Some(true), _) | (_, Some(false)) => {}
+                (_, same) => found = same,
+            }
+        }
+        Ok(found)
     }
 
     /// Whether an edge is none of the edges, and in none of the lists of edges, in other slots.

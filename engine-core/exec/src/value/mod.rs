@@ -28,6 +28,7 @@ mod gremlin_text;
 mod list;
 mod local;
 mod materialize;
+mod members;
 mod need;
 mod number;
 mod operate;

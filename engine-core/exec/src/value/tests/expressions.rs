@@ -106,6 +106,41 @@ fn membership() {
     ]);
 }
 
+/// Rows that share a long list are answered by a set; the answers are those of a comparison with each item.
+#[test]
+fn membership_of_many_rows_in_one_list() {
+    let items = |extra: Value| Value::list((0..40).map(|n| Value::Long(n * 2)).chain([extra]).collect());
+    let asked: Vec<Value> = vec![
+        Value::Long(4),
+        Value::Int(4),
+        Value::Double(4.0),
+        Value::Long(5),
+        "4".into(),
+        Value::Null,
+        Value::Long(78),
+        Value::Byte(78),
+        "x".into(),
+        Value::Long(80),
+    ];
+    for extra in ["x".into(), Value::Null, Value::Double(5.0), longs([1])] {
+        with_context(&Graph::default(), |ctx| {
+            let mut batch = Batch::unbound(asked.len(), 2);
+            batch.set(Slot(0), Column::from_values(asked.clone()));
+            batch.set(Slot(1), Column::Constant(items(extra.clone()), asked.len()));
+            let within = Expr::In(Box::new(slot(0)), Box::new(slot(1)));
+            let prepared = Evaluator::prepare(&[&within], &batch, ctx).unwrap();
+            let column = prepared.eval_column(0).unwrap();
+            for (row, item) in asked.iter().enumerate() {
+                let alone = Expr::In(Box::new(e(item.clone())), Box::new(e(items(extra.clone()))));
+                let alone = Evaluator::prepare(&[&alone], &one_row(&[]), ctx).unwrap().eval(0, 0).unwrap();
+                assert_eq!(column.get(row), alone, "{item:?} in a list with {extra:?}");
+            }
+            drop(prepared);
+            assert_eq!(ctx.memory.used(), 0, "memory is given back");
+        });
+    }
+}
+
 #[test]
 fn index_and_slice() {
     let list = || e(longs([1, 2, 3, 4, 5]));
