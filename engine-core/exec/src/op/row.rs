@@ -14,7 +14,8 @@ use tidegraph_types::Value;
 pub(super) struct Filter<'p> {
     input: Boxed<'p>,
     predicate: &'p Expr,
-    /// The tests of labels in the predicate, and what else is in it.
+    /// The tests of labels in the predicate, and what else is in it. Labels of a vertex whose properties the predicate
+    /// reads, too, are read with these.
     labels: Vec<LabelTest<'p>>,
     rest: Option<Expr>,
     growth: Growth,
@@ -31,8 +32,8 @@ impl<'p> Filter<'p> {
         let (mut labels, mut rest) = (vec![], vec![]);
         for test in all {
             match LabelTest::of(test) {
-                Some(test) => labels.push(test),
-                None => rest.push(test.clone()),
+                Some(test) if !all.iter().any(|other| reads_property(other, test.slot)) => labels.push(test),
+                _ => rest.push(test.clone()),
             }
         }
         let rest = rest.into_iter().reduce(Expr::and);
@@ -63,6 +64,14 @@ impl<'p> Filter<'p> {
         let Some(rest) = &self.rest else { return Ok(Some(batch)) };
         let kept = compute::filter(rest, &batch, ctx)?;
         Ok((!kept.is_empty()).then(|| batch.select(&kept)))
+    }
+}
+
+/// Whether an expression reads a property of the vertex in a slot.
+fn reads_property(expr: &Expr, slot: Slot) -> bool {
+    match expr {
+        Expr::Property(base, _) if **base == Expr::Slot(slot) => true,
+        other => other.children().into_iter().any(|child| reads_property(child, slot)),
     }
 }
 
