@@ -23,6 +23,7 @@ mod drivers;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod generated;
+mod gremlin;
 mod http;
 mod identity;
 mod kronecker;
@@ -66,6 +67,8 @@ enum Workload {
     Pokec(Flags),
     /// Network of persons and messages: the nine counts of the Labelled Subgraph Query Benchmark.
     Lsqb(Flags),
+    /// Traversals of Gremlin beside the same without repeats, and searches.
+    Gremlin(Flags),
     /// Loading files until the graph can be queried.
     Load(Flags),
     /// The HTTP layer alone, and Bolt beside it.
@@ -91,7 +94,7 @@ enum Workload {
 #[derive(Args, Clone, Debug)]
 struct Flags {
     /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet),
-    /// persons (lsqb), or the exponent of the number of vertices (pokec, scan).
+    /// persons (lsqb), or the exponent of the number of vertices (pokec, gremlin, scan).
     #[arg(long)]
     scale: Option<u64>,
     /// Seed of the graph and of the start ids.
@@ -136,6 +139,7 @@ impl Workload {
             Self::Identity(flags) => flags.measure("identity", identity::run),
             Self::Pokec(flags) => flags.measure("pokec", pokec::run),
             Self::Lsqb(flags) => flags.measure("lsqb", lsqb::run),
+            Self::Gremlin(flags) => flags.without_peers()?.measure("gremlin", gremlin::run),
             Self::Load(flags) => flags.measure("load", load::run),
             Self::Http(flags) => flags.without_peers()?.measure("http", http::run),
             Self::Drivers(flags) => flags.measure("drivers", drivers::run),

@@ -18,6 +18,7 @@
 //! **Invariants.** Nothing here reads data or evaluates anything. No step is skipped because the compiler does not know
 //! it.
 
+mod analyze;
 mod branch;
 mod by;
 mod filter;
@@ -56,8 +57,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 use tidegraph_plan::{
-    AggregateKind, Column, Comparison, Expr, Function, Limits, Op, Operator, Plan, Procedures, Slot,
-    TemporalType,
+    AggregateKind, Collected, Column, Comparison, Expr, Function, Limits, Op, Operator, Plan, Procedures,
+    Register, Slot, TemporalType,
 };
 use tidegraph_types::{Str, Value};
 
@@ -275,6 +276,10 @@ struct Compiler {
     timeout: Option<Duration>,
     /// The seed of a `SeedStrategy`.
     seed: Option<u64>,
+    /// Vertices that the statement has as values, by the expression of their id, with the registers that hold them.
+    vertices: Vec<(Expr, Register)>,
+    /// The first step that runs an algorithm, with its place.
+    analyzed: Option<(usize, StepName)>,
 }
 
 /// Translates the statements of a request. Each one runs when the one before it has ended; the last one answers.
@@ -304,6 +309,8 @@ pub(crate) fn compile(
         productive_by: None,
         timeout: None,
         seed: None,
+        vertices: vec![],
+        analyzed: None,
     };
     let (mut root, mut columns) = (Op::Argument, vec![]);
     for (index, statement) in statements.iter().enumerate() {
@@ -313,6 +320,7 @@ pub(crate) fn compile(
             root = Op::Aggregate { input: Box::new(root), keys: vec![], items: vec![ended] };
         }
         (root, columns) = compiler.statement(root, statement)?;
+        compiler.check_analyzed(&root, index + 1 == statements.len())?;
     }
     Ok(Plan { root, slots: compiler.slots, columns, timeout: compiler.timeout, seed: compiler.seed })
 }
@@ -337,6 +345,8 @@ impl Compiler {
         self.one_bulk = false;
         self.side_effects.clear();
         self.labels.clear();
+        self.vertices.clear();
+        let depth_before = depth(&before);
         let mut flow = Flow { op: before, ..Flow::new() };
         for call in &statement.configuration {
             self.configure(call)?;
@@ -361,7 +371,30 @@ impl Compiler {
             Some(slot) if answers => vec![Column { name: "result".into(), slot }],
             _ => vec![],
         };
+        self.look_up_vertices(&mut flow.op, depth_before)?;
         Ok((flow.op, columns))
+    }
+
+    /// Puts look-ups of the vertices that the statement has as values before its first operator. `depth_before`: that of the
+    /// operators before the statement.
+    fn look_up_vertices(&mut self, op: &mut Op, depth_before: usize) -> Result<()> {
+        if self.vertices.is_empty() {
+            return Ok(());
+        }
+        let mut at = op;
+        for _ in depth_before..depth(at) {
+            let Some(input) = at.children_mut().into_iter().next() else { return Ok(()) };
+            at = input;
+        }
+        let mut start = Flow { op: std::mem::replace(at, Op::Argument), ..Flow::new() };
+        for (id, register) in std::mem::take(&mut self.vertices) {
+            let vertex = self.looked_up(&mut start, id);
+            // A vertex that is not there equals nothing.
+            let what = Collected::Start(call(Function::Coalesce, vec![vertex, Expr::Literal(Value::Null)]));
+            start.wrap(|input| Op::Collect { input, register, what, eager: false });
+        }
+        *at = start.op;
+        Ok(())
     }
 
     /// Applies a call on `g`.
@@ -569,7 +602,16 @@ impl Compiler {
             }
             ArgKind::Set(_) => Err(Fault::unsupported(arg.at, "a set with variables")),
             ArgKind::Traversal(_) => Err(Fault::unsupported(arg.at, "a traversal as a value")),
-            ArgKind::Vertex(_) => Err(Fault::unsupported(arg.at, "Vertex() as a value")),
+            ArgKind::Vertex(id) => {
+                let id = self.expr(id)?;
+                if let Some((_, register)) = self.vertices.iter().find(|(known, _)| *known == id) {
+                    return Ok(Expr::Register(*register));
+                }
+                let register = Register(self.registers);
+                self.registers += 1;
+                self.vertices.push((id, register));
+                Ok(Expr::Register(register))
+            }
             ArgKind::Strategy(name, _) => {
                 Err(Fault::unsupported(arg.at, format!("the strategy {name} as a value")))
             }
@@ -615,6 +657,11 @@ impl Compiler {
         }
         Ok(texts)
     }
+}
+
+/// Returns how many operators have this one as their end.
+fn depth(op: &Op) -> usize {
+    std::iter::successors(op.input(), |op| op.input()).count()
 }
 
 /// Whether a step is `and()` or `or()` without arguments.

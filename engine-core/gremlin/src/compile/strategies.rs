@@ -385,9 +385,13 @@ impl<'t> Strategies<'t> {
                     return refused();
                 }
                 // They come to elements that no test has seen.
-                StepName::Call | StepName::Element | StepName::ShortestPath | StepName::Subgraph => {
-                    return refused();
-                }
+                StepName::Call
+                | StepName::ConnectedComponent
+                | StepName::Element
+                | StepName::PageRank
+                | StepName::PeerPressure
+                | StepName::ShortestPath
+                | StepName::Subgraph => return refused(),
                 // Properties may be written to an element of another partition, and in another one.
                 StepName::Property if step.args.first().is_some_and(|arg| arg.steps().is_some()) => {
                     return refused();
