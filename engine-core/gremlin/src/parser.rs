@@ -420,7 +420,7 @@ impl<'t> Parser<'t, '_> {
                             return Err(Fault::syntax(*at, format!("invalid UUID '{}'", shorten(text))));
                         }
                     },
-                    [] => ArgKind::Other("UUID() without a text".into()),
+                    [] => ArgKind::RandomUuid,
                     _ => return Err(Fault::syntax(at, "UUID() takes a string".into())),
                 }
             }

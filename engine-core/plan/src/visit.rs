@@ -319,9 +319,11 @@ impl Expr {
     /// Whether the expression may have another value each time, though its slots have the same values.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        use crate::Function::{Rand, RandomUuid, SampleKey, SampleLocal};
-        matches!(self, Expr::Call(Rand | RandomUuid | SampleKey | SampleLocal, _) | Expr::Register(_))
-            || self.children().into_iter().any(Expr::is_random)
+        use crate::Function::{MakeUuid, Rand, RandomUuid, SampleKey, SampleLocal};
+        matches!(
+            self,
+            Expr::Call(MakeUuid | Rand | RandomUuid | SampleKey | SampleLocal, _) | Expr::Register(_)
+        ) || self.children().into_iter().any(Expr::is_random)
     }
 }
 

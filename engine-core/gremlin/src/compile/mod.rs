@@ -243,6 +243,14 @@ impl<'a, 't> Cursor<'a, 't> {
     }
 }
 
+/// A value that a statement computes once.
+struct Held {
+    /// The value, or the id of a vertex.
+    value: Expr,
+    is_id: bool,
+    register: Register,
+}
+
 /// Facts about the whole request.
 struct Compiler {
     /// The version of Gremlin that the request speaks.
@@ -276,8 +284,8 @@ struct Compiler {
     timeout: Option<Duration>,
     /// The seed of a `SeedStrategy`.
     seed: Option<u64>,
-    /// Vertices that the statement has as values, by the expression of their id, with the registers that hold them.
-    vertices: Vec<(Expr, Register)>,
+    /// What the statement finds out before its first row.
+    held: Vec<Held>,
     /// The first step that runs an algorithm, with its place.
     analyzed: Option<(usize, StepName)>,
 }
@@ -309,7 +317,7 @@ pub(crate) fn compile(
         productive_by: None,
         timeout: None,
         seed: None,
-        vertices: vec![],
+        held: vec![],
         analyzed: None,
     };
     let (mut root, mut columns) = (Op::Argument, vec![]);
@@ -345,7 +353,7 @@ impl Compiler {
         self.one_bulk = false;
         self.side_effects.clear();
         self.labels.clear();
-        self.vertices.clear();
+        self.held.clear();
         let depth_before = depth(&before);
         let mut flow = Flow { op: before, ..Flow::new() };
         for call in &statement.configuration {
@@ -371,30 +379,40 @@ impl Compiler {
             Some(slot) if answers => vec![Column { name: "result".into(), slot }],
             _ => vec![],
         };
-        self.look_up_vertices(&mut flow.op, depth_before)?;
+        self.hold_values(&mut flow.op, depth_before);
         Ok((flow.op, columns))
     }
 
-    /// Puts look-ups of the vertices that the statement has as values before its first operator. `depth_before`: that of the
+    /// Sets the registers of values that are held, before the first operator of the statement. `depth_before`: the number of
     /// operators before the statement.
-    fn look_up_vertices(&mut self, op: &mut Op, depth_before: usize) -> Result<()> {
-        if self.vertices.is_empty() {
-            return Ok(());
-        }
+    fn hold_values(&mut self, op: &mut Op, depth_before: usize) {
         let mut at = op;
         for _ in depth_before..depth(at) {
-            let Some(input) = at.children_mut().into_iter().next() else { return Ok(()) };
-            at = input;
+            match at.children_mut().into_iter().next() {
+                Some(input) => at = input,
+                None => return,
+            }
         }
         let mut start = Flow { op: std::mem::replace(at, Op::Argument), ..Flow::new() };
-        for (id, register) in std::mem::take(&mut self.vertices) {
-            let vertex = self.looked_up(&mut start, id);
+        for Held { value, is_id, register } in std::mem::take(&mut self.held) {
+            let value = if is_id { self.looked_up(&mut start, value) } else { value };
             // A vertex that is not there equals nothing.
-            let what = Collected::Start(call(Function::Coalesce, vec![vertex, Expr::Literal(Value::Null)]));
+            let what = Collected::Start(call(Function::Coalesce, vec![value, Expr::Literal(Value::Null)]));
             start.wrap(|input| Op::Collect { input, register, what, eager: false });
         }
         *at = start.op;
-        Ok(())
+    }
+
+    /// Returns the register that holds a value, or the vertex with this id.
+    fn hold(&mut self, value: Expr, is_id: bool) -> Expr {
+        let known = self.held.iter().find(|held| is_id && held.is_id && held.value == value);
+        if let Some(held) = known {
+            return Expr::Register(held.register);
+        }
+        let register = Register(self.registers);
+        self.registers += 1;
+        self.held.push(Held { value, is_id, register });
+        Expr::Register(register)
     }
 
     /// Applies a call on `g`.
@@ -604,14 +622,9 @@ impl Compiler {
             ArgKind::Traversal(_) => Err(Fault::unsupported(arg.at, "a traversal as a value")),
             ArgKind::Vertex(id) => {
                 let id = self.expr(id)?;
-                if let Some((_, register)) = self.vertices.iter().find(|(known, _)| *known == id) {
-                    return Ok(Expr::Register(*register));
-                }
-                let register = Register(self.registers);
-                self.registers += 1;
-                self.vertices.push((id, register));
-                Ok(Expr::Register(register))
+                Ok(self.hold(id, true))
             }
+            ArgKind::RandomUuid => Ok(self.hold(call(Function::MakeUuid, vec![]), false)),
             ArgKind::Strategy(name, _) => {
                 Err(Fault::unsupported(arg.at, format!("the strategy {name} as a value")))
             }

@@ -120,21 +120,7 @@ impl Compiler {
         let out = self.or_fresh(dest);
         let mut child = flow.child();
         child.scope.alias = false;
-        let vertices = Step { at: step.at, name: StepName::V, args: vec![] };
-        let mut steps = vec![vertices];
-        if let Some(target) = options.target {
-            if target.iter().all(|step| step.name.properties().has) {
-                steps.extend_from_slice(target);
-            } else {
-                let arg = Arg { at: step.at, kind: ArgKind::Traversal(target.to_vec()) };
-                steps.push(Step { at: step.at, name: StepName::Filter, args: vec![arg] });
-            }
-        }
-        let path = self.path.take();
-        let compiled = self.steps(&mut child, &steps, None);
-        self.path = path;
-        compiled?;
-        let to = child.cur(step)?;
+        let to = self.targets(&mut child, step, options.target)?;
         let edges = self.fresh();
         if options.along.is_some() || options.distance.is_some() {
             self.nearest_path(&mut child, step, &options, (from, to, edges))?;
@@ -156,20 +142,8 @@ impl Compiler {
         if options.edges {
             child.bind(out, whole);
         } else {
-            let (accumulator, variable) = (self.fresh(), self.fresh());
-            child.bind(
-                out,
-                Expr::Reduce {
-                    accumulator,
-                    start: Box::new(Expr::Literal(Value::Unbound)),
-                    variable,
-                    list: Box::new(call(Function::Nodes, vec![whole])),
-                    step: Box::new(call(
-                        Function::PathAppend,
-                        vec![Expr::Slot(accumulator), Expr::Slot(variable)],
-                    )),
-                },
-            );
+            let vertices = self.vertices_of(whole);
+            child.bind(out, vertices);
             // Edges side by side lead along the same vertices.
             child.wrap(|input| Op::Distinct { input, by: vec![Expr::Slot(out)] });
         }
@@ -178,6 +152,37 @@ impl Compiler {
         flow.scope.single = false;
         flow.set_current(out, ObjectKind::Unknown);
         Ok(())
+    }
+
+    /// Returns the slot of the vertices to which paths are searched.
+    fn targets(&mut self, flow: &mut Flow, step: &Step<'_>, target: Option<&[Step<'_>]>) -> Result<Slot> {
+        let mut steps = vec![Step { at: step.at, name: StepName::V, args: vec![] }];
+        if let Some(target) = target {
+            if target.iter().all(|step| step.name.properties().has) {
+                steps.extend_from_slice(target);
+            } else {
+                let arg = Arg { at: step.at, kind: ArgKind::Traversal(target.to_vec()) };
+                steps.push(Step { at: step.at, name: StepName::Filter, args: vec![arg] });
+            }
+        }
+        let path = self.path.take();
+        let compiled = self.steps(flow, &steps, None);
+        self.path = path;
+        compiled?;
+        flow.cur(step)
+    }
+
+    /// Returns the path of the vertices of a path.
+    fn vertices_of(&mut self, path: Expr) -> Expr {
+        let (accumulator, variable) = (self.fresh(), self.fresh());
+        let longer = call(Function::PathAppend, vec![Expr::Slot(accumulator), Expr::Slot(variable)]);
+        Expr::Reduce {
+            accumulator,
+            start: Box::new(Expr::Literal(Value::Unbound)),
+            variable,
+            list: Box::new(call(Function::Nodes, vec![path])),
+            step: Box::new(longer),
+        }
     }
 
     /// Paths by the distances of edges, or along the edges of a traversal.
