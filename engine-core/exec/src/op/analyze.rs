@@ -9,9 +9,11 @@ mod kernels;
 
 use super::{Boxed, Feed, Operator, Want, build};
 use crate::spill::Queue;
-use crate::view::{BYTES_PER_VALUE, ScanState};
+use crate::view::ScanState;
 use crate::{Batch, Context, Error, Result};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use tidegraph_apl::{VertexRead, VertexRows, VertexScan};
 use tidegraph_plan::{Algorithm, Op, Slot};
 use tidegraph_types::{Gui, Str, Value};
@@ -129,18 +131,17 @@ impl<'p> Analyze<'p> {
         let values = match self.algorithm {
             Algorithm::PageRank { damping, rounds } => {
                 let ranks = kernels::page_rank(&pairs, weights, damping, rounds, &mut account)?;
-                ctx.memory.charge(vertices.len().saturating_mul(BYTES_PER_VALUE))?;
-                vertices.into_iter().zip(ranks.into_iter().map(Value::Double)).collect()
+                table(&vertices, ranks.into_iter().map(Value::Double), ctx)?
             }
             Algorithm::PeerPressure { rounds } => {
                 let (ids, order) = ids(&vertices, ctx, &mut account)?;
                 let clusters = kernels::peer_pressure(&pairs, weights, &order, rounds, &mut account)?;
-                named(&vertices, &clusters, &ids, ctx)?
+                table(&vertices, named(&clusters, &ids), ctx)?
             }
             Algorithm::ConnectedComponent => {
                 let (ids, order) = ids(&vertices, ctx, &mut account)?;
                 let components = kernels::components(&pairs, &order, &mut account)?;
-                named(&vertices, &components, &ids, ctx)?
+                table(&vertices, named(&components, &ids), ctx)?
             }
         };
         ctx.view.compute(self.key, values);
@@ -155,8 +156,8 @@ impl<'p> Analyze<'p> {
         account: &mut Account<'_, '_>,
     ) -> Result<kernels::Pairs> {
         let ctx = account.ctx;
-        account.charge(vertices.len().saturating_mul(BYTES_PER_ENTRY))?;
-        let numbers: FxHashMap<Gui, u32> = vertices.iter().copied().zip(0..).collect();
+        let numbers: FxHashMap<Gui, u32> = table(vertices, 0.., ctx)?;
+        account.charged += vertices.len() * 2 * size_of::<(Gui, u32)>();
         let mut pairs = vec![];
         self.steps.feed(ctx, Feed::new(Batch::unbound(1, slots), 1));
         while let Some(batch) = self.steps.next(ctx, Want::ALL)? {
@@ -210,23 +211,36 @@ fn ids(vertices: &[Gui], ctx: &Context<'_>, account: &mut Account<'_, '_>) -> Re
         ctx.memory.charge(rows.ids.iter().map(|id| id.len()).sum())?;
         ids.append(&mut rows.ids);
     }
-    let mut order: Vec<u32> = (0..vertices.len() as u32).collect();
-    ctx.spend(order.len().saturating_mul(8))?;
-    order.sort_unstable_by(|a, b| ids[*a as usize].cmp(&ids[*b as usize]));
+    account.charge(vertices.len().saturating_mul(size_of::<(&str, u32)>()))?;
+    // A heap, because it can be stopped while it sorts.
+    let mut heap: BinaryHeap<Reverse<(&str, u32)>> =
+        ids.iter().map(Str::as_str).zip(0..).map(Reverse).collect();
+    let mut order = Vec::with_capacity(ids.len());
+    while let Some(Reverse((_, number))) = heap.pop() {
+        ctx.spend(16)?;
+        order.push(number);
+    }
     Ok((ids, order))
 }
 
-/// Gives each vertex the id of the vertex that stands for it.
-fn named(
+/// Returns for each vertex the id of the vertex that stands for it.
+fn named(stands_for: &[u32], ids: &[Str]) -> impl Iterator<Item = Value> {
+    stands_for.iter().map(|number| Value::String(ids[*number as usize].clone()))
+}
+
+/// Makes the table of the values of vertices.
+fn table<V>(
     vertices: &[Gui],
-    stands_for: &[u32],
-    ids: &[Str],
+    values: impl Iterator<Item = V>,
     ctx: &Context<'_>,
-) -> Result<FxHashMap<Gui, Value>> {
-    ctx.memory.charge(vertices.len().saturating_mul(BYTES_PER_VALUE))?;
-    ctx.spend(vertices.len())?;
-    let id = |number: &u32| Value::String(ids[*number as usize].clone());
-    Ok(vertices.iter().copied().zip(stands_for.iter().map(id)).collect())
+) -> Result<FxHashMap<Gui, V>> {
+    ctx.memory.charge(vertices.len().saturating_mul(2 * size_of::<(Gui, V)>()))?;
+    let mut table = FxHashMap::with_capacity_and_hasher(vertices.len(), FxBuildHasher);
+    for (gui, value) in vertices.iter().zip(values) {
+        ctx.spend(4)?;
+        table.insert(*gui, value);
+    }
+    Ok(table)
 }
 
 impl Operator for Analyze<'_> {

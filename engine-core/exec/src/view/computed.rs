@@ -11,9 +11,6 @@ use std::borrow::Cow;
 use tidegraph_apl::{Projection, PropertyCell, PropertyPredicate, VertexRead, VertexRows, VertexScan};
 use tidegraph_types::{Cardinality, Gui, Str, Token, Value};
 
-/// Estimated bytes of a vertex's value, which the caller charges beside what the value holds outside of itself.
-pub(crate) const BYTES_PER_VALUE: usize = 2 * (size_of::<Gui>() + size_of::<Value>());
-
 /// The computed properties of a request, with the newest values of each key.
 #[derive(Default)]
 pub(super) struct Computed(Vec<Property>);

@@ -24,7 +24,6 @@ mod value;
 mod write;
 
 pub use commit::Counters;
-pub(crate) use computed::BYTES_PER_VALUE;
 pub use scan::ScanState;
 pub use value::MetaOwner;
 pub use write::{NewEdge, NewVertex};

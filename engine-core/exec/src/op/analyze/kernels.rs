@@ -1,6 +1,6 @@
 //! The algorithms, on vertices with numbers. They give what TinkerPop's vertex programs give, round by round.
 
-use super::Account;
+use super::{Account, PIECE};
 use crate::Result;
 
 /// A change of all ranks together that is too small for another round.
@@ -31,21 +31,23 @@ impl Pairs {
         let turned = |(from, to): &(u32, u32)| if backward { (*to, *from) } else { (*from, *to) };
         let mut starts = account.list(0_usize, self.vertices + 1)?;
         let mut ends = account.list(0_u32, self.pairs.len())?;
-        account.ctx.spend(self.pairs.len())?;
-        for pair in &self.pairs {
-            starts[turned(pair).0 as usize + 1] += 1;
+        for piece in self.pairs.chunks(PIECE) {
+            account.ctx.spend(piece.len())?;
+            piece.iter().for_each(|pair| starts[turned(pair).0 as usize + 1] += 1);
         }
         for vertex in 0..self.vertices {
             starts[vertex + 1] += starts[vertex];
         }
         let mut next = account.list(0_usize, self.vertices)?;
         next.copy_from_slice(&starts[..self.vertices]);
-        account.ctx.spend(self.pairs.len())?;
-        for pair in &self.pairs {
-            let (from, to) = turned(pair);
-            let place = &mut next[from as usize];
-            ends[*place] = to;
-            *place += 1;
+        for piece in self.pairs.chunks(PIECE) {
+            account.ctx.spend(piece.len())?;
+            for pair in piece {
+                let (from, to) = turned(pair);
+                let place = &mut next[from as usize];
+                ends[*place] = to;
+                *place += 1;
+            }
         }
         Ok(Ends { starts, ends })
     }
