@@ -61,7 +61,7 @@ fn runs_algorithm(step: &Step<'_>) -> bool {
 /// Whether an algorithm behind these steps begins at every vertex alike.
 fn begins_alike(before: &[Step<'_>]) -> bool {
     matches!(before, [Step { name: StepName::V, .. }, rest @ ..]
-        if rest.iter().all(|step| step.name == StepName::With || runs_algorithm(step)))
+        if rest.iter().all(|step| matches!(step.name, StepName::As | StepName::With) || runs_algorithm(step)))
 }
 
 impl Compiler {
