@@ -33,8 +33,11 @@ impl Graph {
         let edges: Vec<(usize, usize, u64)> =
             (0..edges).map(|_| (end() as usize, end() as usize, end() % 4)).collect();
         let database = Database::open(options).expect("an empty graph");
-        let last = vertices - 1;
-        run(&database, &format!("UNWIND range(0, {last}) AS n CREATE (:V {{`~id`: toString(n), n: n}})"));
+        for first in (0..vertices).step_by(500) {
+            let last = (first + 500).min(vertices) - 1;
+            let create = "CREATE (:V {`~id`: toString(n), n: n})";
+            run(&database, &format!("UNWIND range({first}, {last}) AS n {create}"));
+        }
         for part in edges.chunks(200) {
             let rows: Vec<String> = part.iter().map(|(a, b, w)| format!("[{a}, {b}, {w}]")).collect();
             run(
