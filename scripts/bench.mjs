@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { airRoutes } from "./lib/air-routes.mjs";
 import { Cluster } from "./lib/cluster/cluster.mjs";
 import { buildBench, buildFleet } from "./lib/programs.mjs";
 import { run } from "./lib/run.mjs";
@@ -66,7 +67,8 @@ try {
         "dist",
         features.map(([, feature]) => feature),
       );
-      await run(benchBinary, args, { env: { ...env, TIDEGRAPH_BINARY: binary } });
+      const routes = args[0] === "gremlin" ? { TIDEGRAPH_AIR_ROUTES: join(await airRoutes(), "gremlin") } : {};
+      await run(benchBinary, args, { env: { ...env, ...routes, TIDEGRAPH_BINARY: binary } });
     }
   } finally {
     rmSync(peers, { force: true });

@@ -23,6 +23,7 @@ mod drivers;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod generated;
+mod gremlin;
 mod http;
 mod identity;
 mod kronecker;
@@ -69,6 +70,8 @@ enum Workload {
     Lsqb(Flags),
     /// The same network with properties: the short and the complex reads of LDBC's SNB Interactive workload.
     Snb(Flags),
+    /// Traversals of Gremlin beside the same without repeats, and searches.
+    Gremlin(Flags),
     /// Loading files until the graph can be queried.
     Load(Flags),
     /// The HTTP layer alone, and Bolt beside it.
@@ -94,7 +97,7 @@ enum Workload {
 #[derive(Args, Clone, Debug)]
 struct Flags {
     /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet),
-    /// persons (lsqb, snb), or the exponent of the number of vertices (pokec, scan).
+    /// persons (lsqb, snb), or the exponent of the number of vertices (pokec, gremlin, scan).
     #[arg(long)]
     scale: Option<u64>,
     /// Seed of the graph and of the start ids.
@@ -141,6 +144,7 @@ impl Workload {
             Self::Pokec(flags) => flags.measure("pokec", pokec::run),
             Self::Lsqb(flags) => flags.measure("lsqb", lsqb::run),
             Self::Snb(flags) => flags.measure("snb", snb::run),
+            Self::Gremlin(flags) => flags.without_peers()?.measure("gremlin", gremlin::run),
             Self::Load(flags) => flags.measure("load", load::run),
             Self::Http(flags) => flags.without_peers()?.measure("http", http::run),
             Self::Drivers(flags) => flags.measure("drivers", drivers::run),

@@ -286,7 +286,7 @@ impl Database {
             execution.perform_writes()?;
             let view = &execution.context().view;
             view.check_request()?;
-            let wrote = view.generation() > generation;
+            let wrote = view.wrote_since(generation);
             let counters = if planned.writes { view.counters().since(&earlier) } else { Counters::default() };
             let (columns, version) = (planned.columns.clone(), snapshot.at.version);
             let head = Head { columns, version, wrote, counters };

@@ -2,10 +2,9 @@
 
 #![expect(clippy::disallowed_types, reason = "looked up and never iterated; its keys are data of users")]
 
-use smallvec::SmallVec;
 use std::collections::HashMap;
+use tidegraph_types::element::property_id;
 use tidegraph_types::{Cardinality, PropertyData, PropertyRef, Str, Value, VertexData};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// A vertex property.
 pub(crate) struct VertexProperty<'a> {
@@ -66,28 +65,4 @@ fn meta_of(property: &PropertyRef) -> Vec<(&Str, &Value)> {
     let mut equal = all.values.iter().enumerate().filter(|(_, value)| **value == property.value);
     let index = equal.nth(property.nth as usize).map(|(index, _)| index);
     index.map(|index| all.meta_of(index).collect()).unwrap_or_default()
-}
-
-/// Computes the id that TinkerPop's vertex properties have: a hash of owner, key, value, and position among equal
-/// values. It is stable and needs no storage.
-fn property_id(owner: &str, key: &str, value: &Value, nth: u32) -> i32 {
-    let mut bytes: SmallVec<[u8; 128]> = SmallVec::new();
-    for part in [owner, key] {
-        bytes.extend_from_slice(part.as_bytes());
-        bytes.push(0);
-    }
-    bytes.extend_from_slice(value.type_name().as_bytes());
-    bytes.push(0);
-    match value {
-        Value::String(text) => bytes.extend_from_slice(text.as_bytes()),
-        other => match other.as_i64() {
-            Some(int) => bytes.extend_from_slice(&int.to_le_bytes()),
-            None => bytes.extend_from_slice(format!("{other:?}").as_bytes()),
-        },
-    }
-    if nth > 0 {
-        bytes.push(0);
-        bytes.extend_from_slice(&nth.to_le_bytes());
-    }
-    xxh3_64(&bytes) as i32
 }

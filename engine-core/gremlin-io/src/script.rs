@@ -487,6 +487,7 @@ impl Writer {
                 write!(self.text, "{text}")
             }
             Value::DateTime(v) => write!(self.text, "datetime('{v}')"),
+            Value::Uuid(v) => write!(self.text, "UUID('{v}')"),
             Value::String(text) => {
                 self.quoted(text);
                 Ok(())

@@ -48,6 +48,8 @@ pub enum ArgKind<'t> {
     Value(Value),
     /// `datetime()`: the time of the request.
     Now,
+    /// `UUID()`: a random UUID, the same wherever the request reads it.
+    RandomUuid,
     /// A parameter: a name that the request binds.
     Variable(&'t str),
     /// An enum constant, without its enum: `T.id` and `id` are the same.
@@ -97,6 +99,7 @@ impl<'t> Arg<'t> {
                 None => value.type_name().into(),
             },
             ArgKind::Now => "a datetime".into(),
+            ArgKind::RandomUuid => "a UUID".into(),
             ArgKind::Variable(name) => format!("variable {name}"),
             ArgKind::Constant(constant) => format!("constant {constant}"),
             ArgKind::List(_) => "a list".into(),

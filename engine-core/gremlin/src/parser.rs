@@ -412,8 +412,17 @@ impl<'t> Parser<'t, '_> {
             }
             "datetime" | "DateTime" if self.is_sign('(') => self.datetime(at)?,
             "UUID" if self.is_sign('(') => {
-                self.args(name)?;
-                ArgKind::Other("UUID()".into())
+                let args = self.args(name)?;
+                match args.as_slice() {
+                    [Arg { kind: ArgKind::Text(text), at }] => match text.parse() {
+                        Ok(uuid) => ArgKind::Value(Value::Uuid(uuid)),
+                        Err(_) => {
+                            return Err(Fault::syntax(*at, format!("invalid UUID '{}'", shorten(text))));
+                        }
+                    },
+                    [] => ArgKind::RandomUuid,
+                    _ => return Err(Fault::syntax(at, "UUID() takes a string".into())),
+                }
             }
             "single" | "set" | "list" if self.is_sign('(') => self.cardinality(at, name)?,
             "P" | "TextP" if self.is_sign('.') => {

@@ -330,6 +330,14 @@ fn describe(op: &Op) -> String {
             }
             text
         }
+        Op::NearestPath { from, to, at, edge, distance, most, edges, .. } => {
+            let most = most.map(|most| format!(" at most {most}")).unwrap_or_default();
+            format!("nearest {from} to {to} edges {edges} of {edge} at {at} by {distance}{most}")
+        }
+        Op::Analyze { algorithm, key, weights, at, edge, .. } => {
+            let weights = weights.map(|slot| format!(" from rows at {slot}")).unwrap_or_default();
+            format!("analyze {key} = {algorithm:?} of {edge} at {at}{weights}")
+        }
         Op::Match { pattern, .. } => describe_pattern(pattern),
         Op::Filter { predicate, .. } => format!("filter {predicate}"),
         Op::Let { bindings, .. } => {
@@ -654,6 +662,7 @@ fn write_value(value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
         Value::DateTime(v) => write!(f, "datetime('{}')", Iso(*v)),
         Value::Temporal(v) => write!(f, "{}('{v}')", v.type_name().replace(' ', "")),
         Value::Point(v) => write!(f, "{v}"),
+        Value::Uuid(v) => write!(f, "uuid('{v}')"),
         other => match other.as_slice() {
             Some(items) => {
                 f.write_str("[")?;

@@ -362,8 +362,10 @@ pub enum Function {
     /// map for each of these values, whose entry `order` is `asc` or `desc`. A limit of -1 is no limit (Neptune
     /// `collSort…`).
     SortBy,
-    /// A random UUID, for each row.
+    /// The text of a random UUID, for each row.
     RandomUuid,
+    /// A random UUID, for each row (Gremlin).
+    MakeUuid,
     /// Milliseconds since 1970 of a point in time (Neptune `epochmillis`).
     EpochMillis,
     /// The year, month and day of a point in time, in UTC.

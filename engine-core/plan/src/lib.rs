@@ -37,9 +37,9 @@ pub use expr::{
 };
 pub use limits::{Limits, Stopped};
 pub use op::{
-    AggregateItem, ApplyKind, Arm, BindKind, Branch, Collected, Column, CountChoices, CountStep, Digest,
-    DigestItem, EdgeStep, Op, Plan, PropertyAssignment, Register, RepeatTest, ScanColumn, ScanCondition,
-    ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
+    AggregateItem, Algorithm, ApplyKind, Arm, BindKind, Branch, Collected, Column, CountChoices, CountStep,
+    Digest, DigestItem, EdgeStep, Op, Plan, PropertyAssignment, Register, RepeatTest, ScanColumn,
+    ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{
     Length, MatchPattern, NamedPath, PatternBody, PatternEdge, PatternNode, Selection, Shortest,

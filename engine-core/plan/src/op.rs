@@ -350,6 +350,27 @@ pub struct CountChoices {
     pub differ: Vec<(usize, usize)>,
 }
 
+/// An algorithm over all vertices of a graph. It follows edges from one end to the other and computes a value for each vertex.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Algorithm {
+    /// Computes a rank, a floating-point number. In each round a vertex passes a part of its rank on along its edges; the rest
+    /// is spread over all vertices. The algorithm ends early when the ranks hardly change.
+    PageRank {
+        /// The part of the rank that edges pass on, from 0 to 1.
+        damping: f64,
+        /// Number of rounds after the first distribution.
+        rounds: u32,
+    },
+    /// Computes a cluster, named by the id of a vertex. In each round a vertex joins the cluster with most votes: its own vote
+    /// and those of the vertices whose edges lead to it. The algorithm ends early when no vertex changes its cluster.
+    PeerPressure {
+        /// Largest number of rounds.
+        rounds: u32,
+    },
+    /// Computes a component, named by the least id among the vertex and all vertices from which edges lead to it.
+    ConnectedComponent,
+}
+
 /// An operator. Its rows come from `input`.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "fields of one-line operators are explained by the operator's comment")]
@@ -513,6 +534,46 @@ pub enum Op {
         edges: Slot,
         /// A local slot for an edge, and a predicate that each edge must satisfy.
         edge_filter: Option<(Slot, Box<Expr>)>,
+    },
+    /// A row for each path of the least sum of distances between two bound vertices, and a path of no edges from a vertex to
+    /// itself. No vertex comes twice in a path. Without one, no row.
+    NearestPath {
+        /// The input.
+        input: Box<Op>,
+        /// The first vertex.
+        from: Slot,
+        /// The last vertex.
+        to: Slot,
+        /// The edges at a vertex: rows for the vertex in `at`.
+        steps: Box<Op>,
+        /// The vertex of the rows that `steps` gets.
+        at: Slot,
+        /// The slot of the edge; the path goes on at its other end.
+        edge: Slot,
+        /// The slot of its distance, a number that is not negative.
+        distance: Slot,
+        /// The largest sum of distances of a path.
+        most: Option<f64>,
+        /// The slot of the list of edges.
+        edges: Slot,
+    },
+    /// The rows, after an algorithm has run on the whole graph. Its result is a property of the vertices, which later operators read
+    /// in place of the one that the graph has. Nothing is written. Without rows the algorithm does not run.
+    Analyze {
+        /// The input.
+        input: Box<Op>,
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// The key of the result.
+        key: Str,
+        /// The vertex of a row, if the first weight of a vertex is its number of rows; `None`: all vertices have the same.
+        weights: Option<Slot>,
+        /// The edges that it follows: rows of all of them for one row with nothing bound.
+        steps: Box<Op>,
+        /// The slot of the vertex where an edge begins.
+        at: Slot,
+        /// The slot of the edge; it leads to its other end.
+        edge: Slot,
     },
     /// A pattern without an order of evaluation. `passes::match_order` replaces it; the executor refuses it.
     Match { input: Box<Op>, pattern: MatchPattern },

@@ -46,7 +46,9 @@ macro_rules! children {
             Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => {
                 vec![&$($mut)? **input, &$($mut)? **plan]
             }
-            Op::Intersect { input, steps, .. } => vec![&$($mut)? **input, &$($mut)? **steps],
+            Op::Intersect { input, steps, .. }
+            | Op::NearestPath { input, steps, .. }
+            | Op::Analyze { input, steps, .. } => vec![&$($mut)? **input, &$($mut)? **steps],
             Op::DigestScan { input, rows, .. } => vec![&$($mut)? **input, &$($mut)? **rows],
             Op::QuantifiedPath { input, body, .. } => vec![&$($mut)? **input, &$($mut)? **body],
             Op::Union { input, branches } | Op::Coalesce { input, branches } => {
@@ -153,6 +155,8 @@ impl Op {
             | Op::Expand { .. }
             | Op::CountEdges { .. }
             | Op::Intersect { .. }
+            | Op::NearestPath { .. }
+            | Op::Analyze { .. }
             | Op::Keep { .. }
             | Op::Eager { .. }
             | Op::TimeLimit { .. }
@@ -182,6 +186,12 @@ impl Op {
     #[must_use]
     pub fn collects(&self) -> bool {
         matches!(self, Op::Collect { .. }) || self.children().into_iter().any(Op::collects)
+    }
+
+    /// Whether this operator or one below it, subplans included, changes what later operators read, though nothing is written.
+    #[must_use]
+    pub fn analyzes(&self) -> bool {
+        matches!(self, Op::Analyze { .. }) || self.children().into_iter().any(Op::analyzes)
     }
 
     /// Whether this operator itself writes to the graph.
@@ -309,9 +319,11 @@ impl Expr {
     /// Whether the expression may have another value each time, though its slots have the same values.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        use crate::Function::{Rand, RandomUuid, SampleKey, SampleLocal};
-        matches!(self, Expr::Call(Rand | RandomUuid | SampleKey | SampleLocal, _) | Expr::Register(_))
-            || self.children().into_iter().any(Expr::is_random)
+        use crate::Function::{MakeUuid, Rand, RandomUuid, SampleKey, SampleLocal};
+        matches!(
+            self,
+            Expr::Call(MakeUuid | Rand | RandomUuid | SampleKey | SampleLocal, _) | Expr::Register(_)
+        ) || self.children().into_iter().any(Expr::is_random)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::{Gui, Sid, Str, Token, Value};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Direction in which a traversal follows an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -126,6 +128,31 @@ impl PropertyRef {
     pub fn is_of_vertex(&self) -> bool {
         self.owner.as_vertex().is_some()
     }
+}
+
+/// Computes the id that TinkerPop's vertex properties have: a hash of owner, key, value, and position among equal
+/// values. It is stable and needs no storage.
+#[must_use]
+pub fn property_id(owner: &str, key: &str, value: &Value, nth: u32) -> i32 {
+    let mut bytes: SmallVec<[u8; 128]> = SmallVec::new();
+    for part in [owner, key] {
+        bytes.extend_from_slice(part.as_bytes());
+        bytes.push(0);
+    }
+    bytes.extend_from_slice(value.type_name().as_bytes());
+    bytes.push(0);
+    match value {
+        Value::String(text) => bytes.extend_from_slice(text.as_bytes()),
+        other => match other.as_i64() {
+            Some(int) => bytes.extend_from_slice(&int.to_le_bytes()),
+            None => bytes.extend_from_slice(format!("{other:?}").as_bytes()),
+        },
+    }
+    if nth > 0 {
+        bytes.push(0);
+        bytes.extend_from_slice(&nth.to_le_bytes());
+    }
+    xxh3_64(&bytes) as i32
 }
 
 /// Generates the id of an edge without an id of the user: source GUI and SID, so that the edge is found without an

@@ -44,4 +44,5 @@ pub use mutation::{
 pub use point::Point;
 pub use smol_str::SmolStr as Str;
 pub use temporal::Temporal;
+pub use uuid::Uuid;
 pub use value::{Map, Path, Subgraph, Symbol, Value};

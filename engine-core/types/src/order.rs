@@ -57,6 +57,7 @@ pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     }
     match (a, b) {
         (Value::String(x), Value::String(y)) => Some(x.cmp(y)),
+        (Value::Uuid(x), Value::Uuid(y)) => Some(x.cmp(y)),
         (Value::Bool(x), Value::Bool(y)) => Some(x.cmp(y)),
         (Value::DateTime(x), Value::DateTime(y)) => Some(x.cmp(y)),
         (Value::Temporal(x), Value::Temporal(y)) => x.compare(y),
@@ -148,6 +149,7 @@ fn rank(v: &Value) -> u8 {
         // Types of Gremlin only.
         Value::Tree(_) => 21,
         Value::Graph(_) => 22,
+        Value::Uuid(_) => 23,
     }
 }
 
@@ -161,19 +163,20 @@ fn gremlin_rank(v: &Value) -> u8 {
         // Types that Gremlin does not know, behind its own.
         Value::Temporal(temporal) => match temporal.rank() {
             DATE_TIME_RANK => 4,
-            rank => 5 + rank,
+            rank => 6 + rank,
         },
         Value::Point(_) => 30,
         // A map's tokens are ordered by their names among its other keys.
         Value::String(_) | Value::Symbol(_) => 5,
-        Value::Vertex(_) | Value::VertexData(_) => 6,
-        Value::Edge(_) | Value::EdgeData(_) => 7,
-        Value::Property(_) => 8,
-        Value::Path(_) => 9,
-        Value::Set(_) => 10,
-        Value::List(_) => 11,
-        Value::Map(_) => 12,
-        Value::Entry(_) => 13,
+        Value::Uuid(_) => 6,
+        Value::Vertex(_) | Value::VertexData(_) => 7,
+        Value::Edge(_) | Value::EdgeData(_) => 8,
+        Value::Property(_) => 9,
+        Value::Path(_) => 10,
+        Value::Set(_) => 11,
+        Value::List(_) => 12,
+        Value::Map(_) => 13,
+        Value::Entry(_) => 14,
         Value::Tree(_) => 40,
         Value::Graph(_) => 41,
         _ => 3,
@@ -209,6 +212,7 @@ fn total<const GREMLIN: bool>(a: &Value, b: &Value) -> Ordering {
             place(a).cmp(&place(b))
         }
         (Value::Point(x), Value::Point(y)) => x.cmp(y),
+        (Value::Uuid(x), Value::Uuid(y)) => x.cmp(y),
         (Value::Symbol(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
         (Value::String(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
         (Value::Symbol(x), Value::String(y)) => x.as_str().cmp(y.as_str()),
@@ -291,6 +295,7 @@ impl Hash for Value {
             Value::DateTime(v) => v.hash(state),
             Value::Temporal(temporal) => temporal.hash(state),
             Value::Point(point) => point.hash(state),
+            Value::Uuid(uuid) => uuid.hash(state),
             Value::Symbol(v) => v.hash(state),
             Value::List(items) | Value::Set(items) => items.hash(state),
             Value::Graph(graph) => graph.hash(state),

@@ -13,6 +13,7 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// A map with keys of any type, in order of insertion.
 pub type Map = IndexMap<Value, Value>;
@@ -59,6 +60,8 @@ pub enum Value {
     Temporal(Temporal),
     /// A point of a plane, of space, or of the Earth.
     Point(Arc<Point>),
+    /// A UUID (Gremlin only).
+    Uuid(#[serde(with = "bytes_of_uuid")] Uuid),
     /// Ordered values.
     List(Arc<Vec<Value>>),
     /// Distinct values, in order of insertion (Gremlin only).
@@ -85,6 +88,20 @@ pub enum Value {
     Tree(Arc<Map>),
     /// Gremlin's `subgraph()`.
     Graph(Arc<Subgraph>),
+}
+
+/// A UUID as its bytes.
+mod bytes_of_uuid {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use uuid::Uuid;
+
+    pub fn serialize<S: Serializer>(uuid: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+        uuid.as_bytes().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
+        <[u8; 16]>::deserialize(deserializer).map(Uuid::from_bytes)
+    }
 }
 
 /// Edges, and the vertices at their ends.
@@ -176,6 +193,7 @@ impl Value {
             Self::DateTime(at) => Iso(*at).to_string(),
             Self::Temporal(temporal) => temporal.to_string(),
             Self::Point(point) => point.to_string(),
+            Self::Uuid(uuid) => uuid.to_string(),
             other => match (other.as_i64(), other.as_f64()) {
                 (Some(whole), _) => whole.to_string(),
                 (None, Some(float)) => format!("{float:?}"),
@@ -201,6 +219,7 @@ impl Value {
             Self::DateTime(_) => "datetime",
             Self::Temporal(temporal) => temporal.type_name(),
             Self::Point(_) => "point",
+            Self::Uuid(_) => "uuid",
             Self::List(_) => "list",
             Self::Set(_) => "set",
             Self::Map(_) => "map",
@@ -237,6 +256,7 @@ impl Value {
                 | Self::DateTime(_)
                 | Self::Temporal(_)
                 | Self::Point(_)
+                | Self::Uuid(_)
         )
     }
 
@@ -276,6 +296,7 @@ impl Value {
                 Temporal::LocalDateTime(_) => 7,
                 Temporal::Duration(_) => 8,
             },
+            Self::Uuid(_) => 9,
             Self::Point(point) => 16 + point.srid(),
             _ => return None,
         })

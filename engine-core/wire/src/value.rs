@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use std::sync::Arc;
 use tidegraph_types::point::Crs;
 use tidegraph_types::temporal::{self, Duration, OffsetTime};
-use tidegraph_types::{Cardinality, Point, Str, Temporal, Value};
+use tidegraph_types::{Cardinality, Point, Str, Temporal, Uuid, Value};
 
 /// Returns the message of a value.
 ///
@@ -29,6 +29,7 @@ pub fn encode(value: &Value) -> Result<proto::Value, Error> {
         Value::Point(v) => {
             Kind::PointValue(proto::Point { srid: v.srid(), coordinates: v.coordinates().to_vec() })
         }
+        Value::Uuid(v) => Kind::UuidValue(v.as_bytes().to_vec()),
         Value::List(items) if value.is_storable() => {
             Kind::ListValue(proto::ListValue { values: items.iter().map(encode).collect::<Result<_, _>>()? })
         }
@@ -75,6 +76,10 @@ pub fn decode(message: proto::Value) -> Result<Value, Error> {
             let duration = Duration::new(v.months, v.days, v.seconds, i128::from(nanos));
             let duration = duration.ok_or_else(|| out_of_range("seconds", v.seconds))?;
             Value::Temporal(Temporal::Duration(Arc::new(duration)))
+        }
+        Kind::UuidValue(bytes) => {
+            let uuid = Uuid::from_slice(&bytes);
+            Value::Uuid(uuid.map_err(|error| Error::Invalid { message: "Value", reason: error.to_string() })?)
         }
         Kind::PointValue(v) => {
             let crs = Crs::of_srid(i64::from(v.srid)).ok_or_else(|| out_of_range("srid", v.srid))?;
@@ -221,6 +226,7 @@ pub(crate) mod tests {
             any::<u32>().prop_map(|bits| Value::Float(f32::from_bits(bits))),
             any::<u64>().prop_map(|bits| Value::Double(f64::from_bits(bits))),
             any::<String>().prop_map(Value::string),
+            any::<[u8; 16]>().prop_map(|bytes| Value::Uuid(Uuid::from_bytes(bytes))),
             (Timestamp::MIN.as_second()..=Timestamp::MAX.as_second(), 0..1_000_000_000_i32)
                 .prop_map(|(s, n)| Value::DateTime(Timestamp::new(s, n).unwrap_or(Timestamp::MAX))),
             any_temporal(),

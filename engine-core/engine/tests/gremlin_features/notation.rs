@@ -95,8 +95,8 @@ pub fn value(text: &str, graph: &Database) -> Result<Value> {
     if text.starts_with("c[") && text.ends_with(']') {
         return Err("a lambda".into());
     }
-    if inside("uuid").is_some() {
-        return Err("a UUID".into());
+    if let Some(text) = inside("uuid") {
+        return text.parse().map(Value::Uuid).map_err(|error| format!("{text}: {error}"));
     }
     Ok(Value::from(text))
 }
@@ -222,6 +222,7 @@ pub fn literal(value: &Value) -> Option<String> {
             Some(word) => word.to_owned(),
             None => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
         },
+        Value::Uuid(uuid) => format!("UUID(\"{uuid}\")"),
         Value::List(items) => format!("[{}]", all(items)?),
         Value::Set(items) => format!("{{{}}}", all(items)?),
         Value::Map(map) if map.is_empty() => "[:]".into(),

@@ -412,7 +412,7 @@ impl<'p> Aggregate<'p> {
 
     fn drain(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
         self.begin(ctx);
-        match ctx.helpers.filter(|_| self.splits) {
+        match ctx.helpers.filter(|_| self.splits && !ctx.view.has_computed()) {
             Some(helpers) => self.in_parts(helpers, ctx)?,
             None => self.add_all(ctx, &mut |_| {})?,
         }

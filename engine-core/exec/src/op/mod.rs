@@ -14,6 +14,7 @@
 //! checking whether the request must stop.
 
 mod aggregate;
+mod analyze;
 mod apply;
 mod branch;
 mod buffer;
@@ -35,6 +36,7 @@ mod load_csv;
 mod lookup;
 mod measured;
 mod merge;
+mod nearest;
 mod order;
 mod pairs;
 mod parallel;
@@ -262,6 +264,11 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
             held::Held::around(Box::new(path), made)
         }
         Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input, measured)?, op)?),
+        Op::NearestPath { input, edges, .. } => {
+            let path = nearest::NearestPath::new(build(input, measured)?, op, measured)?;
+            held::Held::around(Box::new(path), vec![*edges])
+        }
+        Op::Analyze { input, .. } => Box::new(analyze::Analyze::new(build(input, measured)?, op, measured)?),
         Op::Match { .. } => return Err(Error::Plan("a pattern was not lowered".to_owned())),
         Op::Filter { input, predicate } => Box::new(row::Filter::new(build(input, measured)?, predicate)),
         Op::Let { input, bindings } => {
@@ -294,7 +301,7 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
                 }
                 other => build(other, measured)?,
             };
-            Box::new(slice::Slice::new(below, skip.as_ref(), limit.as_ref(), input.writes()))
+            Box::new(slice::Slice::new(below, skip.as_ref(), limit.as_ref(), input))
         }
         Op::Top { input, keys, count } => {
             let sorted = Box::new(order::Sort::new(build(input, measured)?, keys, Some((None, Some(count)))));

@@ -349,7 +349,7 @@ impl Source for Vertices<'_> {
         let mut predicates = Vec::with_capacity(filter.predicates.len() + filter.conditions.len());
         let mut possible = true;
         let mut add = |key: &Str, operands: Operands, sole: bool| {
-            match (operands, ctx.view.catalog().token(key)) {
+            match (operands, ctx.view.token(key)) {
                 (Operands::Nothing, _) => possible = false,
                 (Operands::Everything, _) => return false,
                 (Operands::Test(_), None) => {

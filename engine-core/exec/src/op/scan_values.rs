@@ -66,14 +66,14 @@ impl<'p> ScanValues<'p> {
         let skip = skip.map_or(Ok(0), |skip| compute::count("skip", skip, ctx))?;
         let count = compute::count("limit", limit, ctx)?.saturating_add(skip);
         // A property that the graph never had is null in all vertices.
-        let known = |(key, descending): &(&Str, bool)| Some((ctx.view.catalog().token(key)?, *descending));
+        let known = |(key, descending): &(&Str, bool)| Some((ctx.view.token(key)?, *descending));
         let order: Vec<_> = order.iter().filter_map(known).collect();
         let count = u32::try_from(count).ok().filter(|count| u64::from(*count) <= MAX_TOP);
         Ok(count.filter(|_| !order.is_empty()).map(|count| tidegraph_apl::TopVertices { order, count }))
     }
 
     fn resolve(&mut self, ctx: &Context<'_>) {
-        self.tokens = self.columns.iter().map(|column| ctx.view.catalog().token(&column.key)).collect();
+        self.tokens = self.columns.iter().map(|column| ctx.view.token(&column.key)).collect();
         self.keys = self.tokens.iter().flatten().copied().collect();
     }
 

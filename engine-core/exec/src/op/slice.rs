@@ -7,7 +7,7 @@ use crate::{Batch, Context, Result};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::time::Duration;
-use tidegraph_plan::Expr;
+use tidegraph_plan::{Expr, Op};
 use tidegraph_types::{Gui, Value};
 
 /// Drops the first rows of each origin and yields at most a number of those that follow.
@@ -17,6 +17,8 @@ pub(super) struct Slice<'p> {
     limit: Option<&'p Expr>,
     /// Whether the input writes, so that it must be read to its end.
     input_writes: bool,
+    /// Whether the input changes registers, so that an empty slice asks it for a row all the same.
+    input_collects: bool,
     /// Skip and limit, once they are computed.
     bounds: Option<(u64, u64)>,
     seen: Vec<u64>,
@@ -24,13 +26,10 @@ pub(super) struct Slice<'p> {
 }
 
 impl<'p> Slice<'p> {
-    pub(super) fn new(
-        input: Boxed<'p>,
-        skip: Option<&'p Expr>,
-        limit: Option<&'p Expr>,
-        input_writes: bool,
-    ) -> Self {
-        Self { input, skip, limit, input_writes, bounds: None, seen: vec![], done: Done::default() }
+    pub(super) fn new(input: Boxed<'p>, skip: Option<&'p Expr>, limit: Option<&'p Expr>, below: &Op) -> Self {
+        let (input_writes, input_collects) = (below.writes(), below.collects());
+        let (bounds, seen, done) = (None, vec![], Done::default());
+        Self { input, skip, limit, input_writes, input_collects, bounds, seen, done }
     }
 
     fn bounds(&mut self, ctx: &Context<'_>) -> Result<(u64, u64)> {
@@ -39,7 +38,7 @@ impl<'p> Slice<'p> {
         }
         let skip = self.skip.map_or(Ok(0), |skip| compute::count("skip", skip, ctx))?;
         let limit = self.limit.map_or(Ok(u64::MAX), |limit| compute::count("limit", limit, ctx))?;
-        if limit == 0 {
+        if limit == 0 && !self.input_collects {
             (0..self.seen.len() as u32).for_each(|origin| {
                 self.done.mark(origin);
             });
@@ -52,7 +51,7 @@ impl<'p> Slice<'p> {
     fn ask(&self, (skip, limit): (u64, u64), want: Want<'_>) -> usize {
         match self.seen[..] {
             [seen] => {
-                let left = skip.saturating_add(limit).saturating_sub(seen);
+                let left = skip.saturating_add(limit.max(1)).saturating_sub(seen);
                 let to_skip = skip.saturating_sub(seen);
                 let useful = to_skip.saturating_add(want.rows as u64).min(left);
                 usize::try_from(useful).unwrap_or(usize::MAX).min(crate::batch::BATCH_ROWS)

@@ -229,6 +229,7 @@ fn type_name(value: &Value) -> &'static str {
         Value::Temporal(Temporal::LocalDateTime(_)) => "LocalDateTime",
         Value::Temporal(Temporal::Duration(_)) => "Duration",
         Value::Point(_) => "Point",
+        Value::Uuid(_) => "UUID",
         Value::List(_) => "List",
         Value::String(_) => "String",
         other => other.type_name(),

@@ -161,6 +161,7 @@ pub(crate) fn call(
         },
         F::SampleLocal => local::sample(name, &args, || ctx.draw_unit())?,
         F::RandomUuid => Value::String(ctx.entropy.uuid()),
+        F::MakeUuid => ctx.entropy.uuid().parse().map_or(Value::Null, Value::Uuid),
         F::Timestamp => Value::Long(ctx.now.as_millisecond()),
         F::Temporal(kind) => temporal::make(ctx.now, kind, name, first)?,
         F::Now(kind) => temporal::now(ctx.now, kind, name, args.first())?,

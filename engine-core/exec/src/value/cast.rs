@@ -8,7 +8,8 @@ use tidegraph_types::{Temporal, Value};
 pub(crate) fn has_type(kind: GremlinType, value: &Value) -> bool {
     use GremlinType as T;
     match kind {
-        T::BigDecimal | T::BigInt | T::Binary | T::Char | T::Uuid => false,
+        T::BigDecimal | T::BigInt | T::Binary | T::Char => false,
+        T::Uuid => matches!(value, Value::Uuid(_)),
         T::Boolean => matches!(value, Value::Bool(_)),
         T::Byte => matches!(value, Value::Byte(_)),
         T::Short => matches!(value, Value::Short(_)),

@@ -309,7 +309,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         if let Some((_, token)) = tokens.iter().find(|(known, _)| known == name) {
             return *token;
         }
-        let token = self.ctx.view.catalog().token(name);
+        let token = self.ctx.view.token(name);
         // Computed keys may be many; literal ones come first.
         if tokens.len() < 32 {
             tokens.push((name.clone(), token));
@@ -320,7 +320,7 @@ impl<'p, 'a> Elements<'p, 'a> {
     /// Returns the name of a token.
     pub fn name(&self, token: Token) -> Str {
         let mut names = self.names.borrow_mut();
-        names.entry(token).or_insert_with(|| self.ctx.view.catalog().name(token)).clone()
+        names.entry(token).or_insert_with(|| self.ctx.view.name(token)).clone()
     }
 
     /// Returns the labels of a vertex as Gremlin shows them: as one text.

@@ -124,6 +124,7 @@ pub(crate) fn describe(value: &Value) -> String {
         | Value::DateTime(_)
         | Value::Temporal(_)
         | Value::Point(_)
+        | Value::Uuid(_)
         | Value::List(_)
         | Value::Set(_) => {
             format!("{} ({})", plain(value), value.type_name())
@@ -162,6 +163,7 @@ fn write_plain(value: &Value, out: &mut String) {
         Value::DateTime(v) => write!(out, "{}", Iso(*v)),
         Value::Temporal(v) => write!(out, "{v}"),
         Value::Point(v) => write!(out, "{v}"),
+        Value::Uuid(v) => write!(out, "{v}"),
         Value::Map(map) => {
             out.push('{');
             for (index, (key, value)) in map.iter().enumerate().take(SHOWN_CHARS) {

@@ -232,8 +232,7 @@ struct Names<'c, 'a> {
 
 impl Names<'_, '_> {
     fn one(&mut self, token: Token) -> Str {
-        let catalog = self.ctx.view.catalog();
-        self.names.entry(token).or_insert_with(|| catalog.name(token)).clone()
+        self.names.entry(token).or_insert_with(|| self.ctx.view.name(token)).clone()
     }
 
     fn all(&mut self, tokens: &[Token]) -> Vec<Str> {

@@ -7,6 +7,7 @@ use super::record::has_token;
 use crate::Result;
 use std::sync::Arc;
 use tidegraph_plan::Function;
+use tidegraph_types::element::property_id;
 use tidegraph_types::{Map, PropertyRef, Str, Symbol, Value};
 
 /// Returns the meta-properties of a property: those of `keys`, in that order, or all in stored order.
@@ -45,9 +46,7 @@ pub(crate) fn call(
     let id = || -> Result<Value> {
         let owner = elements.with(&property.owner, |record| Ok(record.id())).unwrap_or(Ok(Value::Null))?;
         let owner = owner.as_str().unwrap_or_default();
-        let shown = super::text::to_text(&property.value).unwrap_or_default();
-        let nth = if property.nth > 0 { format!("|{}", property.nth) } else { String::new() };
-        Ok(Value::string(format!("{owner}|{}|{shown}{nth}", property.key)))
+        Ok(Value::Int(property_id(owner, &property.key, &property.value, property.nth)))
     };
     let statement = |map: &mut Map| -> Result<()> {
         map.insert(Value::Symbol(Symbol::Id), id()?);

@@ -151,6 +151,7 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::Intersect => ("collIntersection()", 2, 2),
         F::SortBy => ("a sort of a list", 5, 5),
         F::RandomUuid => ("randomUUID()", 0, 0),
+        F::MakeUuid => ("UUID()", 0, 0),
         F::EpochMillis => ("epochmillis()", 1, 1),
         F::Year => ("year()", 1, 1),
         F::Month => ("month()", 1, 1),

@@ -16,6 +16,7 @@ pub(crate) fn to_text(value: &Value) -> Option<Str> {
         Value::DateTime(v) => Str::from(Iso(*v).to_string()),
         Value::Temporal(v) => Str::from(v.to_string()),
         Value::Point(v) => Str::from(v.to_string()),
+        Value::Uuid(v) => Str::from(v.to_string()),
         other => Str::from(other.as_i64()?.to_string()),
     })
 }

@@ -14,6 +14,7 @@
 mod ahead;
 mod changes;
 mod commit;
+mod computed;
 mod keys;
 mod overlay;
 mod pending;
@@ -29,12 +30,13 @@ pub use write::{NewEdge, NewVertex};
 
 use crate::Result;
 use ahead::AnsweredAhead;
+use computed::Computed;
 use keys::ReadKeys;
 use pending::Pending;
 use std::cell::{Cell, RefCell};
 use tidegraph_apl::{
-    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, LookUp, LookedUp, TopEdges, Traffic,
-    VertexRead, VertexRows,
+    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, LookUp, LookedUp, Projection, TopEdges,
+    Traffic, VertexRead, VertexRows,
 };
 use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
 use unique::Holders;
@@ -52,6 +54,18 @@ pub struct View<'a> {
     generation: Cell<u64>,
     /// Whether the commit request says what it changes, for the change stream.
     streams: bool,
+    /// Properties that the request has computed, and how often it did.
+    computed: RefCell<Computed>,
+    computations: Cell<u64>,
+}
+
+/// Whether a read asks for a key.
+fn wants(projection: &Projection, key: Token) -> bool {
+    match projection {
+        Projection::None => false,
+        Projection::All => true,
+        Projection::Keys(keys) => keys.contains(&key),
+    }
 }
 
 /// What a transaction carries from one of its requests to the next: its writes, and the keys of what it has read.
@@ -101,6 +115,8 @@ impl<'a> View<'a> {
             ahead: apl.is_far().then(RefCell::default),
             generation: Cell::new(0),
             streams: false,
+            computed: RefCell::default(),
+            computations: Cell::new(0),
         }
     }
 
@@ -155,10 +171,16 @@ impl<'a> View<'a> {
         self.pending.borrow().counters()
     }
 
-    /// Returns a number that changes whenever a write may make an earlier read stale.
+    /// Returns a number that changes whenever a write or a computed property may make an earlier read stale.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.generation.get()
+        self.generation.get() + self.computations.get()
+    }
+
+    /// Whether the request has written since its transaction had this [generation](Carried::generation).
+    #[must_use]
+    pub fn wrote_since(&self, generation: u64) -> bool {
+        self.generation.get() > generation
     }
 
     fn is_dirty(&self) -> bool {
@@ -303,8 +325,17 @@ impl<'a> View<'a> {
     ///
     /// `Error::Storage` if storage does not answer.
     pub fn vertices(&self, read: &VertexRead, frontier: &[Gui], out: &mut VertexRows) -> Result<()> {
-        let content = read.labels || read.properties != tidegraph_apl::Projection::None;
+        let content = read.labels || read.properties != Projection::None;
         self.record(frontier.iter().map(|g| if content { Key::content(*g) } else { Key::existence(*g) }));
+        if self.has_computed() {
+            let computed = self.computed.borrow();
+            if computed.concerns(&read.properties) {
+                let mut base = VertexRows::default();
+                self.vertices_unrecorded(&computed.rest(read), frontier, &mut base)?;
+                computed.add(read, frontier, &base, out);
+                return Ok(());
+            }
+        }
         self.vertices_unrecorded(read, frontier, out)
     }
 

@@ -4,18 +4,11 @@
 //! that row. A row has begun if the cursor is beyond offset 0 of it.
 
 use super::pending::{Pending, PendingAdjacency, PendingCell, PendingVertex};
+use super::wants;
 use tidegraph_apl::{
     CellMeta, Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, PropertyCell, VertexRead, VertexRows,
 };
 use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token};
-
-fn wants(projection: &Projection, key: Token) -> bool {
-    match projection {
-        Projection::None => false,
-        Projection::All => true,
-        Projection::Keys(keys) => keys.contains(&key),
-    }
-}
 
 pub(super) fn vertices(
     pending: &Pending,
@@ -54,7 +47,12 @@ pub(super) fn vertices(
 }
 
 /// Appends the cells of a row of storage's answer whose keys pass, with their meta-properties.
-fn base_cells(base: &VertexRows, row: usize, passes: impl Fn(Token) -> bool, out: &mut VertexRows) {
+pub(super) fn base_cells(
+    base: &VertexRows,
+    row: usize,
+    passes: impl Fn(Token) -> bool,
+    out: &mut VertexRows,
+) {
     let first = base.first_cell_of(row);
     for (number, cell) in (first..).zip(base.cells_of(row)).filter(|(_, cell)| passes(cell.key)) {
         if !base.meta.is_empty() {

@@ -40,6 +40,26 @@ impl View<'_> {
         state: &mut ScanState,
         out: &mut Vec<Gui>,
     ) -> Result<bool> {
+        if !self.has_computed() {
+            return self.scan_written(scan, state, out);
+        }
+        let computed = self.computed.borrow();
+        let (rest, tests) = computed.split(scan);
+        let start = out.len();
+        let more = self.scan_written(&rest, state, out)?;
+        let mut kept = start;
+        for index in start..out.len() {
+            if computed.passes(out[index], &tests) {
+                out[kept] = out[index];
+                kept += 1;
+            }
+        }
+        out.truncate(kept);
+        Ok(more)
+    }
+
+    /// Scans what storage and pending writes have.
+    fn scan_written(&self, scan: &VertexScan, state: &mut ScanState, out: &mut Vec<Gui>) -> Result<bool> {
         if !state.started {
             state.started = true;
             self.record_scan(scan);
@@ -77,12 +97,12 @@ impl View<'_> {
         state: &mut ScanState,
         out: &mut ScannedValues,
     ) -> Result<bool> {
-        if !self.is_dirty() && self.keys.is_none() && !keys.is_empty() {
+        if !self.is_dirty() && !self.has_computed() && self.keys.is_none() && !keys.is_empty() {
             state.started = true;
             let next = self.apl.scan_values(self.at, scan, keys, state.cursor, out)?;
             return Ok(self.advance(state, next));
         }
-        // The read must be recorded, or must see pending writes.
+        // The read must be recorded, or must see pending writes and computed properties.
         let mut found = Vec::new();
         let more = self.scan_vertices(scan, state, &mut found)?;
         let mut rows = VertexRows::default();
@@ -97,7 +117,7 @@ impl View<'_> {
     /// Whether storage may answer scans by less than rows. It must be on other machines, because rows cost nothing in one
     /// process. And such an answer shows no pending writes, and what it depends on is not recorded.
     pub(crate) fn may_digest(&self) -> bool {
-        self.is_far() && !self.is_dirty() && self.keys.is_none()
+        self.is_far() && !self.is_dirty() && !self.has_computed() && self.keys.is_none()
     }
 
     /// Adds vertices that pass to groups; returns where to continue. Only if the view [may](View::may_digest).
@@ -167,6 +187,10 @@ impl View<'_> {
         partition: Option<u16>,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<u64> {
+        if self.has_computed() {
+            let state = partition.map_or_else(ScanState::default, ScanState::of_partition);
+            return self.count_scanned(scan, state, check);
+        }
         self.record_scan(scan);
         let start = partition.map_or_else(ScanCursor::default, ScanCursor::of_partition);
         let (mut count, mut cursor) = (0, Some(start));
@@ -191,6 +215,26 @@ impl View<'_> {
         Ok(count)
     }
 
+    /// Counts vertex by vertex.
+    fn count_scanned(
+        &self,
+        scan: &VertexScan,
+        mut state: ScanState,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
+        let scan = VertexScan { max_rows: 4096, ..scan.clone() };
+        let (mut count, mut found) = (0, vec![]);
+        loop {
+            found.clear();
+            let more = self.scan_vertices(&scan, &mut state, &mut found)?;
+            count += found.len() as u64;
+            check()?;
+            if !more {
+                return Ok(count);
+            }
+        }
+    }
+
     /// Offers the vertices that pass to a sample. Calls `check` between calls to storage and stops at its error.
     ///
     /// # Errors
@@ -202,7 +246,7 @@ impl View<'_> {
         sample: &mut Reservoir<Gui>,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        if self.is_dirty() {
+        if self.is_dirty() || self.has_computed() {
             let (mut state, mut found) = (ScanState::default(), vec![]);
             loop {
                 found.clear();

@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
                 Value::DateTime(time.map_err(|_| wrong(format!("{ms} milliseconds are not a date")))?)
             }
             code::INSTANT | code::OFFSET_DATE_TIME | code::ZONED_DATE_TIME => self.point_in_time(code, at)?,
-            code::UUID => Value::string(Uuid::from_bytes(self.array()?).to_string()),
+            code::UUID => Value::Uuid(Uuid::from_bytes(self.array()?)),
             code::BIG_INTEGER => self.integer(at)?,
             code::CHAR => self.character(at)?,
             code::LIST => return Ok(Argument::List(self.items(flag == BULKED)?)),

@@ -29,6 +29,7 @@ pub(crate) fn write_value(value: &Value, properties: bool, out: &mut impl Write)
             None => typed_text(&v.to_string(), out),
         },
         Value::Point(v) => typed_text(&v.to_string(), out),
+        Value::Uuid(v) => number(code::UUID, *v.as_bytes(), out),
         Value::List(items) | Value::Set(items) => {
             let code = if matches!(value, Value::List(_)) { code::LIST } else { code::SET };
             out.write_all(&[code, THERE])?;

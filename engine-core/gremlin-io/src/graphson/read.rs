@@ -94,7 +94,8 @@ fn typed(tag: &str, value: &Json) -> Result<Argument, Error> {
         "gx:Instant" | "gx:OffsetDateTime" | "gx:ZonedDateTime" => {
             Value::DateTime(text()?.parse().map_err(|_| wrong())?)
         }
-        "g:UUID" | "gx:Char" => Value::string(text()?),
+        "g:UUID" => Value::Uuid(text()?.parse().map_err(|_| wrong())?),
+        "gx:Char" => Value::string(text()?),
         "g:List" => return Ok(Argument::List(items(value.as_array().ok_or_else(wrong)?)?)),
         "g:Set" => return Ok(Argument::Set(items(value.as_array().ok_or_else(wrong)?)?)),
         "g:Map" => {

@@ -192,6 +192,7 @@ impl Serialize for Typed<'_> {
                 None => serializer.collect_str(v),
             },
             Value::Point(v) => serializer.collect_str(v),
+            Value::Uuid(v) => Tagged("g:UUID", v.to_string()).serialize(serializer),
             Value::List(items) => list(form, items.iter().map(typed), serializer),
             Value::Set(items) => collection("g:Set", form, items.iter().map(typed), serializer),
             Value::Map(entries) => map(form, entries.iter(), serializer),
@@ -434,6 +435,7 @@ impl Serialize for Untyped<'_> {
                 None => serializer.collect_str(v),
             },
             Value::Point(v) => serializer.collect_str(v),
+            Value::Uuid(v) => serializer.collect_str(v),
             Value::Symbol(symbol) => serializer.serialize_str(symbol.as_str()),
             Value::List(items) | Value::Set(items) => serializer.collect_seq(items.iter().map(untyped)),
             Value::Map(map) => {

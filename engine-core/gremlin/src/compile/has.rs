@@ -148,6 +148,11 @@ impl Compiler {
             Has::Label(operand) => self.label_expr(test, operand, cur, kind)?,
             Has::Id(operand) => {
                 let id = call(Function::Id, vec![cur.clone()]);
+                // Those of properties are numbers.
+                let id = match kind {
+                    ObjectKind::Vertex | ObjectKind::Edge => id,
+                    _ => call(Function::ToText, vec![id]),
+                };
                 match spread(operand) {
                     // A variable may hold an id or a list of them.
                     Operand::Values(args) if args.iter().any(|a| matches!(a.kind, ArgKind::Variable(_))) => {

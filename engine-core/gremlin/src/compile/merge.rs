@@ -198,14 +198,19 @@ impl Compiler {
         refuse_identity(step, &update)?;
         let out = self.or_fresh(dest);
 
-        let mut matching = flow.child();
-        let input = Box::new(Op::Argument);
+        let mut rest = vec![];
         let labels: Vec<Str> = match &search.label {
             Some(Expr::Literal(Value::String(label))) => label.split("::").map(Str::from).collect(),
-            Some(_) => return Err(Fault::unsupported(step.at, "mergeV() with a variable as the label")),
+            Some(label) => {
+                let hidden = call(Function::StartsWith, vec![label.clone(), Expr::literal("~")]);
+                raise_if(flow, hidden, "a label of mergeV() cannot begin with '~'".into());
+                rest.push(self.has_labels_of(out, label.clone()));
+                vec![]
+            }
             None => vec![],
         };
-        let mut rest = vec![];
+        let mut matching = flow.child();
+        let input = Box::new(Op::Argument);
         matching.op = if let Some(ids) = search.id.clone() {
             rest.extend(labels.iter().map(|l| Expr::HasAnyLabel(Box::new(Expr::Slot(out)), vec![l.clone()])));
             for property in &search.properties {

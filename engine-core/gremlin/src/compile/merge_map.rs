@@ -353,21 +353,26 @@ impl Compiler {
         Ok(Expr::Slot(out))
     }
 
+    /// Returns the test whether a vertex has all labels that a text names, with `::` between them.
+    pub(super) fn has_labels_of(&mut self, vertex: Slot, text: Expr) -> Expr {
+        let name = self.fresh();
+        let names = |label| call(Function::Split, vec![label, Expr::literal("::")]);
+        let own = call(Function::Label, vec![Expr::Slot(vertex)]);
+        Expr::Quantified {
+            quantifier: Quantifier::All,
+            variable: name,
+            list: Box::new(names(text)),
+            predicate: Box::new(Expr::In(Box::new(Expr::Slot(name)), Box::new(names(own)))),
+        }
+    }
+
     /// Returns the tests of label and properties.
     fn merge_tests(&mut self, search: Parts, out: Slot, of_vertices: bool) -> Vec<Expr> {
-        let own = call(Function::Label, vec![Expr::Slot(out)]);
         let label = Expr::Slot(search.label);
         let has_label = if of_vertices {
-            let name = self.fresh();
-            let names = |label| call(Function::Split, vec![label, Expr::literal("::")]);
-            Expr::Quantified {
-                quantifier: Quantifier::All,
-                variable: name,
-                list: Box::new(names(label.clone())),
-                predicate: Box::new(Expr::In(Box::new(Expr::Slot(name)), Box::new(names(own)))),
-            }
+            self.has_labels_of(out, label.clone())
         } else {
-            Expr::compare(Comparison::Equal, own, label.clone())
+            Expr::compare(Comparison::Equal, call(Function::Label, vec![Expr::Slot(out)]), label.clone())
         };
         let (entry, item) = (self.fresh(), self.fresh());
         let of_entry = |function| call(function, vec![Expr::Slot(entry)]);

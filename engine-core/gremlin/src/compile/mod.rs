@@ -18,6 +18,7 @@
 //! **Invariants.** Nothing here reads data or evaluates anything. No step is skipped because the compiler does not know
 //! it.
 
+mod analyze;
 mod branch;
 mod by;
 mod filter;
@@ -56,8 +57,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 use tidegraph_plan::{
-    AggregateKind, Column, Comparison, Expr, Function, Limits, Op, Operator, Plan, Procedures, Slot,
-    TemporalType,
+    AggregateKind, Collected, Column, Comparison, Expr, Function, Limits, Op, Operator, Plan, Procedures,
+    Register, Slot, TemporalType,
 };
 use tidegraph_types::{Str, Value};
 
@@ -242,6 +243,14 @@ impl<'a, 't> Cursor<'a, 't> {
     }
 }
 
+/// A value that a statement computes once.
+struct Held {
+    /// The value, or the id of a vertex.
+    value: Expr,
+    is_id: bool,
+    register: Register,
+}
+
 /// Facts about the whole request.
 struct Compiler {
     /// The version of Gremlin that the request speaks.
@@ -275,6 +284,10 @@ struct Compiler {
     timeout: Option<Duration>,
     /// The seed of a `SeedStrategy`.
     seed: Option<u64>,
+    /// What the statement finds out before its first row.
+    held: Vec<Held>,
+    /// The first step that runs an algorithm, with its place.
+    analyzed: Option<(usize, StepName)>,
 }
 
 /// Translates the statements of a request. Each one runs when the one before it has ended; the last one answers.
@@ -304,6 +317,8 @@ pub(crate) fn compile(
         productive_by: None,
         timeout: None,
         seed: None,
+        held: vec![],
+        analyzed: None,
     };
     let (mut root, mut columns) = (Op::Argument, vec![]);
     for (index, statement) in statements.iter().enumerate() {
@@ -313,6 +328,7 @@ pub(crate) fn compile(
             root = Op::Aggregate { input: Box::new(root), keys: vec![], items: vec![ended] };
         }
         (root, columns) = compiler.statement(root, statement)?;
+        compiler.check_analyzed(&root, index + 1 == statements.len())?;
     }
     Ok(Plan { root, slots: compiler.slots, columns, timeout: compiler.timeout, seed: compiler.seed })
 }
@@ -337,6 +353,8 @@ impl Compiler {
         self.one_bulk = false;
         self.side_effects.clear();
         self.labels.clear();
+        self.held.clear();
+        let depth_before = depth(&before);
         let mut flow = Flow { op: before, ..Flow::new() };
         for call in &statement.configuration {
             self.configure(call)?;
@@ -361,7 +379,40 @@ impl Compiler {
             Some(slot) if answers => vec![Column { name: "result".into(), slot }],
             _ => vec![],
         };
+        self.hold_values(&mut flow.op, depth_before);
         Ok((flow.op, columns))
+    }
+
+    /// Sets the registers of values that are held, before the first operator of the statement. `depth_before`: the number of
+    /// operators before the statement.
+    fn hold_values(&mut self, op: &mut Op, depth_before: usize) {
+        let mut at = op;
+        for _ in depth_before..depth(at) {
+            match at.children_mut().into_iter().next() {
+                Some(input) => at = input,
+                None => return,
+            }
+        }
+        let mut start = Flow { op: std::mem::replace(at, Op::Argument), ..Flow::new() };
+        for Held { value, is_id, register } in std::mem::take(&mut self.held) {
+            let value = if is_id { self.looked_up(&mut start, value) } else { value };
+            // A vertex that is not there equals nothing.
+            let what = Collected::Start(call(Function::Coalesce, vec![value, Expr::Literal(Value::Null)]));
+            start.wrap(|input| Op::Collect { input, register, what, eager: false });
+        }
+        *at = start.op;
+    }
+
+    /// Returns the register that holds a value, or the vertex with this id.
+    fn hold(&mut self, value: Expr, is_id: bool) -> Expr {
+        let known = self.held.iter().find(|held| is_id && held.is_id && held.value == value);
+        if let Some(held) = known {
+            return Expr::Register(held.register);
+        }
+        let register = Register(self.registers);
+        self.registers += 1;
+        self.held.push(Held { value, is_id, register });
+        Expr::Register(register)
     }
 
     /// Applies a call on `g`.
@@ -569,7 +620,11 @@ impl Compiler {
             }
             ArgKind::Set(_) => Err(Fault::unsupported(arg.at, "a set with variables")),
             ArgKind::Traversal(_) => Err(Fault::unsupported(arg.at, "a traversal as a value")),
-            ArgKind::Vertex(_) => Err(Fault::unsupported(arg.at, "Vertex() as a value")),
+            ArgKind::Vertex(id) => {
+                let id = self.expr(id)?;
+                Ok(self.hold(id, true))
+            }
+            ArgKind::RandomUuid => Ok(self.hold(call(Function::MakeUuid, vec![]), false)),
             ArgKind::Strategy(name, _) => {
                 Err(Fault::unsupported(arg.at, format!("the strategy {name} as a value")))
             }
@@ -615,6 +670,11 @@ impl Compiler {
         }
         Ok(texts)
     }
+}
+
+/// Returns how many operators have this one as their end.
+fn depth(op: &Op) -> usize {
+    std::iter::successors(op.input(), |op| op.input()).count()
 }
 
 /// Whether a step is `and()` or `or()` without arguments.

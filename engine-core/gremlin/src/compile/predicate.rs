@@ -234,10 +234,11 @@ impl Compiler {
                     _ => arg,
                 };
                 match literal(id) {
-                    Some(value) => Ok(match value.as_i64() {
-                        Some(int) => Expr::Literal(Value::String(Str::from(int.to_string()))),
-                        None => Expr::Literal(value),
-                    }),
+                    Some(value) => Ok(Expr::Literal(match (&value, value.as_i64()) {
+                        (_, Some(int)) => Value::String(Str::from(int.to_string())),
+                        (Value::Uuid(uuid), None) => Value::String(Str::from(uuid.to_string())),
+                        _ => value,
+                    })),
                     None => Ok(call(Function::ToText, vec![self.expr(id)?])),
                 }
             }

@@ -16,7 +16,6 @@ impl Compiler {
         step: &Step<'_>,
         dest: Option<Slot>,
     ) -> Result<()> {
-        let cur = flow.cur(step)?;
         let given = step.args.first().and_then(Arg::constant).and_then(|constant| constant.properties().pop);
         let (pop, args) = match given {
             Some(pop) => (pop, &step.args[1..]),
@@ -26,6 +25,7 @@ impl Compiler {
             [Arg { kind: ArgKind::Constant(column @ (Constant::Keys | Constant::Values)), .. }]
                 if step.args.len() == 1 =>
             {
+                let cur = flow.cur(step)?;
                 let function =
                     if *column == Constant::Keys { Function::MapKeys } else { Function::MapValues };
                 // A map gives a list, an entry gives its key or value.
@@ -37,7 +37,7 @@ impl Compiler {
                 Ok(())
             }
             [Arg { kind: ArgKind::Traversal(steps), .. }] => {
-                let object = Subject::current(flow, step)?;
+                let (cur, object) = (flow.cur(step)?, Subject::current(flow, step)?);
                 let key = self.child_value(flow, steps, object)?;
                 let key = self.slot_of(flow, key.expr);
                 let entry = call(Function::MapGet, vec![Expr::Slot(cur), Expr::Slot(key)]);
@@ -58,6 +58,7 @@ impl Compiler {
                 Ok(())
             }
             [_, ..] => {
+                // As the first step, it reads side effects.
                 let names = self.texts(args)?;
                 if names.len() != args.len() {
                     return Err(wrong_arguments(step));

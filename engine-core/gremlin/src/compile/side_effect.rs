@@ -14,7 +14,7 @@
 //!
 //! [ADR 0031]: ../../../../docs/adr/0031-a-traverser-is-a-row.md
 
-use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, text, wrong_arguments};
+use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, call, is_null, text, wrong_arguments};
 use crate::Version;
 use crate::ast::{Arg, ArgKind, Constant, Predicate, SourceCall, Step, StepName};
 use crate::compile::by::{By, ByValue};
@@ -47,15 +47,48 @@ pub(super) struct SideEffect {
     noticed: bool,
     /// Whether the register holds rows, of which readers make groups.
     rows: bool,
-    /// Makes the groups of the collected rows: a plan and the slot of its result.
-    groups: Option<(Op, Slot)>,
+    /// Whether several steps collect, and whether all of them do the same.
+    shared: bool,
+    alike: bool,
+    /// Makes the groups of the collected rows.
+    groups: Option<Groups>,
     /// The slot of the groups for the step that reads them.
     read: Option<Slot>,
 }
 
+/// What makes the groups of collected rows.
+#[derive(Clone, PartialEq, Debug)]
+struct Groups {
+    plan: Op,
+    /// The slot of its result.
+    out: Slot,
+    /// What a row holds of each traverser.
+    row: Vec<Part>,
+}
+
+/// A part of a traverser.
+#[derive(Clone, PartialEq, Debug)]
+enum Part {
+    Current,
+    Label(Str),
+    /// What has this slot wherever it is read.
+    Slot(Slot),
+}
+
+impl Part {
+    /// Returns the part of the traversers of a flow; `None` if they do not have it.
+    fn of(&self, flow: &Flow) -> Option<Expr> {
+        match self {
+            Self::Current => flow.scope.cur.map(Expr::Slot),
+            Self::Label(name) => flow.label(name).map(|label| Expr::Slot(label.slot)),
+            Self::Slot(slot) => Some(Expr::Slot(*slot)),
+        }
+    }
+}
+
 /// What the steps of a statement do with one key.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct Facts<'a, 't> {
     /// The first step that collects, and its place.
     step: StepName,
     at: usize,
@@ -65,9 +98,14 @@ struct Facts {
     nested: bool,
     /// Whether the register holds rows, of which `cap` makes groups.
     rows: bool,
+    /// The `by` steps of the first step that collects.
+    bys: &'a [Step<'t>],
+    /// Whether several steps collect, and whether all of them do the same.
+    shared: bool,
+    alike: bool,
 }
 
-impl Facts {
+impl Facts<'_, '_> {
     /// Returns the first value of the register.
     fn start(&self) -> Expr {
         Expr::Literal(match self.step {
@@ -99,6 +137,8 @@ impl Facts {
             careful: noticed && (self.lazy || self.nested),
             noticed,
             rows: self.rows,
+            shared: self.shared,
+            alike: self.alike,
             groups: None,
             read: None,
         }
@@ -161,16 +201,27 @@ struct Place {
 }
 
 /// Finds the keys that steps collect.
-fn find_collected(steps: &[Step<'_>], version: Version, place: Place, found: &mut BTreeMap<Str, Facts>) {
+fn find_collected<'a, 't>(
+    steps: &'a [Step<'t>],
+    version: Version,
+    place: Place,
+    found: &mut BTreeMap<Str, Facts<'a, 't>>,
+) {
     for (at, step) in steps.iter().enumerate() {
         if let Some(key) = collected_key(step) {
-            let none = Facts { step: step.name, at: step.at, lazy: false, nested: false, rows: false };
+            let count = steps[at + 1..].iter().take_while(|step| step.name == StepName::By).count();
+            let bys = &steps[at + 1..at + 1 + count];
+            let (step_name, at) = (step.name, step.at);
+            let (lazy, nested, rows, alike) = (false, false, false, true);
+            let shared = found.contains_key(key);
+            let none = Facts { step: step_name, at, lazy, nested, rows, bys, shared, alike };
             let facts = found.entry(key.clone()).or_insert(none);
+            facts.shared = shared;
+            facts.alike &= facts.step == step_name && same_steps(facts.bys, bys);
             facts.lazy |= place.local || is_lazy(step, version);
             facts.nested |= place.nested;
-            let mut bys = steps[at + 1..].iter().take_while(|step| step.name == StepName::By);
             facts.rows |= step.name == StepName::Group
-                && bys.nth(1).is_some_and(|by| by.args.iter().any(|arg| arg.steps().is_some()));
+                && bys.get(1).is_some_and(|by| by.args.iter().any(|arg| arg.steps().is_some()));
         }
         let streamed = step.name.properties().children == Children::Streamed;
         for (index, arg) in step.args.iter().enumerate() {
@@ -231,6 +282,43 @@ fn in_predicate(predicate: &Predicate<'_>, name: &str, read: bool) -> bool {
     }
 }
 
+/// Whether steps are the same, wherever they stand in the text.
+fn same_steps(a: &[Step<'_>], b: &[Step<'_>]) -> bool {
+    let same = |(a, b): (&Step<'_>, &Step<'_>)| a.name == b.name && same_args(&a.args, &b.args);
+    a.len() == b.len() && a.iter().zip(b).all(same)
+}
+
+fn same_args(a: &[Arg<'_>], b: &[Arg<'_>]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_arg(a, b))
+}
+
+fn same_arg(a: &Arg<'_>, b: &Arg<'_>) -> bool {
+    match (&a.kind, &b.kind) {
+        (ArgKind::Traversal(a), ArgKind::Traversal(b)) => same_steps(a, b),
+        (ArgKind::List(a), ArgKind::List(b)) | (ArgKind::Set(a), ArgKind::Set(b)) => same_args(a, b),
+        (ArgKind::Map(a), ArgKind::Map(b)) => {
+            let same = |((k, v), (l, w)): (&(Arg<'_>, Arg<'_>), &(Arg<'_>, Arg<'_>))| {
+                same_arg(k, l) && same_arg(v, w)
+            };
+            a.len() == b.len() && a.iter().zip(b).all(same)
+        }
+        (ArgKind::Predicate(a), ArgKind::Predicate(b)) => same_predicates(a, b),
+        (ArgKind::Vertex(a), ArgKind::Vertex(b)) => same_arg(a, b),
+        (a, b) => a == b,
+    }
+}
+
+fn same_predicates(a: &Predicate<'_>, b: &Predicate<'_>) -> bool {
+    match (a, b) {
+        (Predicate::Test(a, x), Predicate::Test(b, y)) => a == b && same_args(x, y),
+        (Predicate::And(a, x), Predicate::And(b, y)) | (Predicate::Or(a, x), Predicate::Or(b, y)) => {
+            same_predicates(a, b) && same_predicates(x, y)
+        }
+        (Predicate::Not(a), Predicate::Not(b)) => same_predicates(a, b),
+        _ => false,
+    }
+}
+
 /// Whether a step may stop before it has seen every traverser.
 fn stops_early(step: &Step<'_>) -> bool {
     (step.name.properties().stops_early && !is_local(step))
@@ -270,6 +358,8 @@ impl Compiler {
                     careful: false,
                     noticed: false,
                     rows: false,
+                    shared: false,
+                    alike: true,
                     groups: None,
                     read: None,
                 };
@@ -325,8 +415,10 @@ impl Compiler {
         }
         let mut bound = vec![];
         for (key, side) in &self.side_effects {
-            if let (Some((plan, result)), true) = (&side.groups, first.name != StepName::Cap && named(key)) {
-                bound.push((key.clone(), side.read, plan.clone(), *result));
+            if let (Some(Groups { plan, out, .. }), true) =
+                (&side.groups, first.name != StepName::Cap && named(key))
+            {
+                bound.push((key.clone(), side.read, plan.clone(), *out));
             }
         }
         let mut before = vec![];
@@ -479,24 +571,66 @@ impl Compiler {
         if side.given {
             return Err(Fault::unsupported(step.at, "group() into withSideEffect() with this by()"));
         }
-        if side.groups.is_some() {
+        if side.shared && !side.alike {
             return Err(twice(step));
         }
-        let slots = self.live_slots(flow, &[]);
-        let rows = Collected::Item(Expr::List(slots.iter().map(|slot| Expr::Slot(*slot)).collect()));
+        let eager = self.collects_eagerly(step, &side);
+        let parts = match &side.groups {
+            Some(groups) => groups.row.clone(),
+            None => self.parts_of(flow, side.shared.then(|| &cursor.steps[cursor.next..])),
+        };
+        let Some(row) = parts.iter().map(|part| part.of(flow)).collect() else { return Err(twice(step)) };
+        let rows = Collected::Item(Expr::List(row));
+        if side.groups.is_some() {
+            cursor.take_all(StepName::By);
+            flow.wrap(|input| Op::Collect { input, register, what: rows, eager });
+            return Ok(());
+        }
         let (item, out) = (self.fresh(), self.fresh());
         let mut child = flow.child();
         child.scope.single = false;
         child.wrap(|input| Op::Unwind { input, list: Expr::Register(register), out: item });
-        for (slot, index) in slots.iter().zip(0_i64..) {
-            child.bind(*slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(Expr::literal(index))));
+        if side.shared {
+            // Each step that collects has other slots.
+            child.scope.labels.clear();
+            (child.scope.near, child.scope.kind) = (None, ObjectKind::Unknown);
+        }
+        for (part, index) in parts.iter().zip(0_i64..) {
+            let slot = match part {
+                Part::Slot(slot) => *slot,
+                Part::Current => {
+                    let slot = self.fresh();
+                    child.scope.cur = Some(slot);
+                    slot
+                }
+                Part::Label(name) => {
+                    let label = Label { slot: self.fresh(), certain: false, kind: ObjectKind::Unknown };
+                    child.scope.labels.push((name.clone(), label));
+                    label.slot
+                }
+            };
+            child.bind(slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(Expr::literal(index))));
         }
         let plain = Step { at: step.at, name: step.name, args: vec![] };
         self.group(&mut child, cursor, &plain, Some(out))?;
-        let eager = self.collects_eagerly(step, &side);
         flow.wrap(|input| Op::Collect { input, register, what: rows, eager });
-        self.side_effects.insert(key, SideEffect { groups: Some((child.op, out)), ..side });
+        let groups = Groups { plan: child.op, out, row: parts };
+        self.side_effects.insert(key, SideEffect { groups: Some(groups), ..side });
         Ok(())
+    }
+
+    /// Returns what a row holds of a traverser: all that it has, or what steps that begin with these `by` read.
+    fn parts_of(&self, flow: &Flow, shared: Option<&[Step<'_>]>) -> Vec<Part> {
+        let Some(steps) = shared else {
+            return self.live_slots(flow, &[]).into_iter().map(Part::Slot).collect();
+        };
+        let count = steps.iter().take_while(|step| step.name == StepName::By).count();
+        let bys = &steps[..count];
+        let is_read = |name: &&Str| selects_computed(bys) || mentions(bys, name);
+        let names = flow.scope.labels.iter().map(|(name, _)| name).filter(is_read);
+        let labels = names.map(|name| Part::Label(name.clone()));
+        let own = [self.path, self.sack].into_iter().flatten().map(Part::Slot);
+        std::iter::once(Part::Current).chain(labels).chain(own).collect()
     }
 
     /// `cap(key…)`
@@ -521,7 +655,7 @@ impl Compiler {
                 None => {
                     self.side(name, step.at)?.unwrap_or((Expr::Literal(Value::Null), ObjectKind::Unknown))
                 }
-                Some((plan, result)) => {
+                Some(Groups { plan, out: result, .. }) => {
                     let out = self.fresh();
                     let kind = BindKind::First(result);
                     flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind });
@@ -540,6 +674,17 @@ impl Compiler {
         flow.reduced(out, kind);
         Ok(())
     }
+}
+
+/// Whether steps select what has a computed name.
+fn selects_computed(steps: &[Step<'_>]) -> bool {
+    let selects = |step: &Step<'_>| {
+        step.args
+            .iter()
+            .filter_map(Arg::steps)
+            .any(|steps| step.name == StepName::Select || selects_computed(steps))
+    };
+    steps.iter().any(selects)
 }
 
 fn twice(step: &Step<'_>) -> Fault {

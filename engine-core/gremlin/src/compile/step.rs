@@ -170,15 +170,13 @@ impl Compiler {
             StepName::Math => self.math(flow, cursor, step, dest),
             StepName::Match => self.match_patterns(flow, step, dest),
             StepName::Call => self.service(flow, cursor, step, dest),
+            StepName::ConnectedComponent | StepName::PageRank | StepName::PeerPressure => {
+                self.analyze(flow, cursor, step, index)
+            }
             // Not supported yet.
-            StepName::ConnectedComponent
-            | StepName::Discard
-            | StepName::Io
-            | StepName::PageRank
-            | StepName::PeerPressure
-            | StepName::Profile
-            | StepName::Read
-            | StepName::Write => Err(Fault::unsupported(step.at, format!("{}()", step.name))),
+            StepName::Discard | StepName::Io | StepName::Profile | StepName::Read | StepName::Write => {
+                Err(Fault::unsupported(step.at, format!("{}()", step.name)))
+            }
         }
     }
 
@@ -237,8 +235,8 @@ impl Compiler {
 
     fn constant(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
         let [value] = step.args.as_slice() else { return Err(wrong_arguments(step)) };
+        // As the first step of a branch of g.union(), it makes a traverser.
         let value = self.expr(value)?;
-        flow.cur(step)?;
         let out = self.or_fresh(dest);
         flow.bind(out, value);
         flow.set_current(out, ObjectKind::Unknown);

@@ -54,15 +54,9 @@ const WITH_EFFECT: &[&str] = &[
     "SubgraphStrategy",
 ];
 /// Strategies that `withoutStrategies` may name, although none of them is ever applied.
-const NEVER_APPLIED: &[&str] = &[
-    "ElementIdStrategy",
-    "EventStrategy",
-    "ReferenceElementStrategy",
-    "SackStrategy",
-    "SideEffectStrategy",
-    "VertexProgramStrategy",
-];
-/// The strategy that runs a traversal on a computer for the whole graph.
+const NEVER_APPLIED: &[&str] =
+    &["ElementIdStrategy", "EventStrategy", "ReferenceElementStrategy", "SackStrategy", "SideEffectStrategy"];
+/// The strategy that runs a traversal on a computer for the whole graph. Every traversal may have the steps of computers.
 const COMPUTER: &str = "VertexProgramStrategy";
 /// Largest number of steps of a statement, with those that strategies add.
 const MAX_STEPS: usize = 2_000;
@@ -108,6 +102,10 @@ impl<'t> Strategies<'t> {
                     return Err(Fault::syntax(arg.at, message.into()));
                 }
                 if WITHOUT_EFFECT.contains(name) {
+                    continue;
+                }
+                if *name == COMPUTER {
+                    accept_computer(settings)?;
                     continue;
                 }
                 if call.name == SourceCall::WithoutStrategies && NEVER_APPLIED.contains(name) {
@@ -385,9 +383,13 @@ impl<'t> Strategies<'t> {
                     return refused();
                 }
                 // They come to elements that no test has seen.
-                StepName::Call | StepName::Element | StepName::ShortestPath | StepName::Subgraph => {
-                    return refused();
-                }
+                StepName::Call
+                | StepName::ConnectedComponent
+                | StepName::Element
+                | StepName::PageRank
+                | StepName::PeerPressure
+                | StepName::ShortestPath
+                | StepName::Subgraph => return refused(),
                 // Properties may be written to an element of another partition, and in another one.
                 StepName::Property if step.args.first().is_some_and(|arg| arg.steps().is_some()) => {
                     return refused();
@@ -491,6 +493,17 @@ fn without_infix<'t>(steps: &[Step<'t>]) -> Vec<Step<'t>> {
         Step { at: step.at, name, args: args.collect() }
     };
     steps.iter().map(replaced).collect()
+}
+
+/// Refuses settings of [`COMPUTER`] that change the answer.
+fn accept_computer(settings: &[(&str, Arg<'_>)]) -> Result<()> {
+    match settings.iter().find(|(name, _)| !matches!(*name, "graphComputer" | "workers")) {
+        Some((name, value)) => {
+            let name = crate::lexer::shorten(name);
+            Err(Fault::unsupported(value.at, format!("{name} of {COMPUTER}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether a strategy forbids [`COMPUTER`].

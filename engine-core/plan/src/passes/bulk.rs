@@ -48,8 +48,8 @@ impl Use {
 
 /// Merges rows, and makes searches of repeats.
 pub fn run(plan: &mut Plan) {
-    // Writes must happen for each row.
-    if plan.root.writes() {
+    // Writes must happen for each row, and algorithms count rows.
+    if plan.root.writes() || plan.root.analyzes() {
         return;
     }
     let mut pass = Pass { slots: plan.slots, distinct: FixedBitSet::new(), local: FixedBitSet::new() };
@@ -79,7 +79,8 @@ impl Pass {
             Op::Expand { edge: Some(slot), .. }
             | Op::VarExpand { edges: Some(slot), .. }
             | Op::ScanEdges { out: slot, .. }
-            | Op::ShortestPath { edges: slot, .. } => self.distinct.grow_and_insert(slot.0 as usize),
+            | Op::ShortestPath { edges: slot, .. }
+            | Op::NearestPath { edges: slot, .. } => self.distinct.grow_and_insert(slot.0 as usize),
             Op::Intersect { arms, .. } => {
                 let edges = arms.iter().filter_map(|arm| arm.edge);
                 edges.for_each(|slot| self.distinct.grow_and_insert(slot.0 as usize));
@@ -325,6 +326,8 @@ fn after_subplans(op: &Op, after: &Live) -> Live {
         | Op::Choose { .. }
         | Op::Intersect { .. } => after.clone(),
         Op::Bind { kind: BindKind::First(slot) | BindKind::Collect(slot), .. } => Live::of([*slot]),
+        Op::NearestPath { edge, distance, .. } => Live::of([*edge, *distance]),
+        Op::Analyze { at, edge, .. } => Live::of([*at, *edge]),
         Op::QuantifiedPath { steps, groups, last, .. } => {
             Live::of(steps.iter().chain(groups.iter().map(|(slot, _)| slot)).chain([last]).copied())
         }
@@ -341,6 +344,7 @@ fn costs_much(op: &Op) -> bool {
             | Op::VarExpand { .. }
             | Op::QuantifiedPath { .. }
             | Op::ShortestPath { .. }
+            | Op::NearestPath { .. }
             | Op::Apply { .. }
             | Op::Bind { .. }
             | Op::Union { .. }

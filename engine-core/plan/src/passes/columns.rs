@@ -1,7 +1,7 @@
 //! Lets a scan read the properties that later operators use of its vertices. Storage has them loaded during the scan,
 //! so that no look-up of each vertex follows.
 //!
-//! The pass handles the scan at the start of a plan, and only in plans that write nothing, because properties then have
+//! The pass handles the scan at the start of a plan, and only in plans that change no property, because properties then have
 //! the same value whenever they are read. From the scan upwards, `vertex.key` becomes the slot of a column, as long as
 //! each operator passes on the rows of the scan with their slots.
 //!
@@ -12,7 +12,7 @@ use tidegraph_types::{Str, Value};
 
 /// Moves reads of properties into the scan.
 pub fn run(plan: &mut Plan) {
-    if plan.root.writes() {
+    if plan.root.writes() || plan.root.analyzes() {
         return;
     }
     let mut scan = Scan { out: Slot(0), columns: vec![], slots: plan.slots, in_scope: false };

@@ -27,7 +27,7 @@ use tidegraph_types::{Direction, Str};
 
 /// Rewrites the first aggregation, or the first distinct rows, of the plan.
 pub fn run(plan: &mut Plan) {
-    if plan.root.writes() {
+    if plan.root.writes() || plan.root.analyzes() {
         return;
     }
     let mut slots = plan.slots;

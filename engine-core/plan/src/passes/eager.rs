@@ -193,6 +193,8 @@ fn reads(op: &Op) -> bool {
             | Op::DigestScan { .. }
             | Op::VarExpand { .. }
             | Op::ShortestPath { .. }
+            | Op::NearestPath { .. }
+            | Op::Analyze { .. }
             | Op::Match { .. }
             | Op::Merge { .. }
             | Op::CallProcedure { .. }

@@ -133,6 +133,19 @@ pub(super) fn step(op: &mut Op, after: Live, set: bool) -> Live {
             before.insert(*to);
             before.add_exprs(op);
         }
+        Op::NearestPath { from, to, steps, at, edge, distance, edges, .. } => {
+            before.remove(*edges);
+            let mut needed = walk(steps, Live::of([*edge, *distance]), set);
+            needed.remove(*at);
+            before.extend(&needed);
+            before.insert(*from);
+            before.insert(*to);
+        }
+        Op::Analyze { weights, steps, at, edge, .. } => {
+            // Its steps get a row with nothing bound.
+            walk(steps, Live::of([*at, *edge]), set);
+            weights.iter().for_each(|slot| before.insert(*slot));
+        }
         Op::Aggregate { .. } => {
             before = Live::default();
             before.add_exprs(op);

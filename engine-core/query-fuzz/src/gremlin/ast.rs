@@ -76,8 +76,16 @@ pub enum Step {
     Choose(Traversal, Traversal, Traversal),
     /// `choose(values(key)).option(pick, traversal)…`
     Options(String, Vec<(Pick, Traversal)>),
-    /// `withSack(number)`, before the first step
-    WithSack(i64),
+    /// `withSack(number)`, before the first step; with an operator that merges sacks
+    WithSack(i64, Option<&'static str>),
+    /// `barrier()`
+    Barrier,
+    /// `aggregate(key)`, in the traversal itself
+    Aggregate(String),
+    /// `where(within(key))`, or `where(without(key))`
+    WhereIn(bool, String),
+    /// `cap(key)`
+    Cap(String),
     /// `sack(operator).by(key)`, or `by(constant(number))`
     ToSack(&'static str, Result<String, i64>),
     /// `sack()`
@@ -171,11 +179,18 @@ impl Traversal {
         self.steps.iter().any(writes)
     }
 
-    /// Whether lists of the answer have no defined order: those of `fold` and `group`.
+    /// Whether lists of the answer have no defined order: those of `fold`, `group` and `cap`.
     #[must_use]
     pub fn has_bags(&self) -> bool {
         let text = self.to_string();
-        text.contains("fold()") || text.contains("group()")
+        ["fold()", "group()", "cap("].iter().any(|bag| text.contains(bag))
+    }
+
+    /// Whether a step reads paths, so that traversers with other paths are not equal.
+    #[must_use]
+    pub fn reads_paths(&self) -> bool {
+        let text = self.to_string();
+        ["path()", "simplePath()", "cyclicPath()"].iter().any(|step| text.contains(step))
     }
 
     /// Whether the traversers of the answer are ordered.
@@ -406,7 +421,14 @@ impl fmt::Display for Step {
                     Pick::Unproductive => write!(f, ".option(Pick.unproductive, {})", inner(traversal)),
                 })
             }
-            Self::WithSack(number) => write!(f, "withSack({number})"),
+            Self::WithSack(number, None) => write!(f, "withSack({number})"),
+            Self::WithSack(number, Some(merge)) => write!(f, "withSack({number}, {merge})"),
+            Self::Barrier => f.write_str("barrier()"),
+            Self::Aggregate(key) => write!(f, "aggregate('{key}')"),
+            Self::WhereIn(within, key) => {
+                write!(f, "where(P.{}('{key}'))", if *within { "within" } else { "without" })
+            }
+            Self::Cap(key) => write!(f, "cap('{key}')"),
             Self::ToSack(operator, Ok(key)) => write!(f, "sack({operator}).by('{key}')"),
             Self::ToSack(operator, Err(number)) => write!(f, "sack({operator}).by(__.constant({number}))"),
             Self::Sack => f.write_str("sack()"),

@@ -40,11 +40,12 @@ impl Traverser {
 /// The traversal has no defined answer, or takes too many steps.
 pub fn run(traversal: &Traversal, graph: &mut Graph) -> Result<Vec<Vec<Val>>, Stop> {
     let mut rest = &traversal.steps[..];
-    let mut sack = Val::Null;
-    if let Some(Step::WithSack(number)) = rest.first() {
-        sack = Val::Int(*number);
+    let (mut sack, mut merge) = (Val::Null, None);
+    if let Some(Step::WithSack(number, operator)) = rest.first() {
+        (sack, merge) = (Val::Int(*number), *operator);
         rest = &rest[1..];
     }
+    let mut sides: BTreeMap<&str, Vec<Val>> = BTreeMap::new();
     let mut writes = Writer { graph };
     let mut traversers = match rest.first() {
         Some(Step::AddV(label)) => {
@@ -62,7 +63,23 @@ pub fn run(traversal: &Traversal, graph: &mut Graph) -> Result<Vec<Vec<Val>>, St
             continue;
         }
         let walker = Walker { graph: writes.graph, budget: &budget };
+        budget.rows(traversers.len())?;
         traversers = match step {
+            Step::Barrier => merged(merge, traversal.reads_paths(), traversers)?,
+            Step::Aggregate(key) => {
+                let objects = traversers.iter().map(|traverser| traverser.object.clone());
+                sides.entry(key).or_default().extend(objects);
+                traversers
+            }
+            Step::WhereIn(within, key) => {
+                let side = sides.get(key.as_str()).ok_or_else(|| Stop::Wrong(step.to_string()))?;
+                let is_in = |object: &Val| side.iter().any(|other| equals(object, other) == Some(true));
+                traversers.into_iter().filter(|traverser| is_in(&traverser.object) == *within).collect()
+            }
+            Step::Cap(key) => {
+                let side = sides.remove(key.as_str()).ok_or_else(|| Stop::Wrong(step.to_string()))?;
+                vec![Traverser::new(Val::List(side))]
+            }
             Step::V(ids) if start && traversers.is_empty() => {
                 walker.vertices(ids).map(|object| Traverser::new(object).with_sack(&sack)).collect()
             }
@@ -293,7 +310,9 @@ impl Walker<'_> {
                     traverser.at(sack)
                 })
                 .collect()),
-            Step::WithSack(_) => Err(Stop::Wrong(step.to_string())),
+            Step::WithSack(..) | Step::Barrier | Step::Aggregate(_) | Step::WhereIn(..) | Step::Cap(_) => {
+                Err(Stop::Wrong(step.to_string()))
+            }
             Step::V(_) | Step::E | Step::AddV(_) | Step::AddE(..) | Step::Property(..) | Step::Drop => {
                 Err(Stop::Wrong(format!("{step} in the middle")))
             }
@@ -598,6 +617,28 @@ fn picked(options: &[(Pick, Traversal)], choice: Option<&Val>) -> Result<Option<
         }
     }
     Ok(first(|pick| matches!(pick, Pick::None)))
+}
+
+/// Merges the sacks of traversers that nothing else tells apart. As many traversers as before go on.
+fn merged(merge: Option<&str>, by_path: bool, traversers: Vec<Traverser>) -> Result<Vec<Traverser>, Stop> {
+    let Some(operator) = merge else { return Ok(traversers) };
+    let state = |traverser: &Traverser| {
+        let labels =
+            traverser.labels.iter().flat_map(|(label, object)| [Val::Str(label.clone()), object.clone()]);
+        let path = if by_path { traverser.path.clone() } else { vec![] };
+        let parts = [vec![traverser.object.clone()], labels.collect(), path];
+        parts.map(Val::List).to_vec()
+    };
+    let mut out = vec![];
+    for group in
+        group_by(traversers.into_iter().map(|traverser| (state(&traverser), traverser))).into_values()
+    {
+        let mut sacks = group.iter().map(|traverser| traverser.sack.clone());
+        let first = sacks.next().unwrap_or(Val::Null);
+        let sack = sacks.try_fold(first, |sack, other| operate(operator, &sack, other))?;
+        out.extend(group.into_iter().map(|traverser| traverser.with_sack(&sack)));
+    }
+    Ok(out)
 }
 
 /// Joins a sack with a value.

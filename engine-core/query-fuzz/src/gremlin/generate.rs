@@ -58,16 +58,37 @@ impl<'a> Generator<'a> {
     pub fn read(mut self) -> Traversal {
         self.has_sack = self.coin(0.2);
         if self.has_sack {
-            self.steps.push(Step::WithSack(self.rng.random_range(0..5)));
+            let merge = self.coin(0.6).then(|| ["sum", "min", "max"][self.rng.random_range(0..3)]);
+            self.steps.push(Step::WithSack(self.rng.random_range(0..5), merge));
         }
         self.start();
         for _ in 0..self.rng.random_range(1..7) {
             self.any_step();
         }
-        if self.rng.random_bool(0.5) {
+        if self.is_aggregated() && self.rng.random_bool(0.3) {
+            self.steps.push(Step::Cap("s".to_owned()));
+        } else if self.rng.random_bool(0.5) {
             self.ending();
         }
         Traversal::new(self.steps)
+    }
+
+    /// Whether a step has collected the side effect `s`.
+    fn is_aggregated(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Aggregate(_)))
+    }
+
+    /// Draws a step that collects a side effect or reads it.
+    fn side_effect(&mut self) {
+        if self.kind == Kind::Other {
+            return;
+        }
+        let key = "s".to_owned();
+        let step = match self.is_aggregated() {
+            true if self.coin(0.7) => Step::WhereIn(self.rng.random(), key),
+            _ => Step::Aggregate(key),
+        };
+        self.steps.push(step);
     }
 
     /// Draws a traversal that writes.
@@ -286,7 +307,7 @@ impl<'a> Generator<'a> {
     }
 
     fn any_step(&mut self) {
-        match self.rng.random_range(0..20) {
+        match self.rng.random_range(0..21) {
             0..=5 => self.walk(),
             6..=9 => self.filter(),
             10 => self.distinct(),
@@ -301,6 +322,7 @@ impl<'a> Generator<'a> {
             }
             17 if self.has_history => self.recall(),
             19 if self.has_sack && self.has_history => self.sack(),
+            20 => self.side_effect(),
             18 if self.has_history => self.steps.push(Step::PathTest(self.rng.random())),
             _ => self.walk(),
         }
@@ -308,6 +330,12 @@ impl<'a> Generator<'a> {
 
     /// Draws a step that writes or reads the sack.
     fn sack(&mut self) {
+        // Labels that a child gives tell traversers apart, and whether they are kept is left to the engine.
+        let is_inner = |step: &Step| !matches!(step, Step::As(_)) && step.to_string().contains("as('");
+        if self.coin(0.4) && !self.steps.iter().any(is_inner) {
+            self.steps.push(Step::Barrier);
+            return;
+        }
         if self.coin(0.3) {
             self.steps.push(Step::Sack);
             self.kind = Kind::Int;

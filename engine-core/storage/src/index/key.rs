@@ -25,6 +25,8 @@ const TIME: u8 = 8;
 const DURATION: u8 = 9;
 const POINT: u8 = 10;
 const LIST: u8 = 11;
+/// In the order of their bytes, as values of this type are.
+const UUID: u8 = 12;
 
 /// Bytes of a value, in order of values.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,6 +50,10 @@ impl ValueKey {
                 for coordinate in point.coordinates() {
                     bytes.extend_from_slice(&coordinate.to_be_bytes());
                 }
+            }
+            Value::Uuid(uuid) => {
+                bytes.push(UUID);
+                bytes.extend_from_slice(uuid.as_bytes());
             }
             Value::List(items) => {
                 bytes.push(LIST);

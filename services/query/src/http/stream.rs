@@ -155,6 +155,7 @@ impl Typed {
             Value::Float(v) => (number(f64::from(*v)), "Float"),
             Value::Double(v) => (number(*v), "Double"),
             Value::DateTime(v) => (v.to_string().into(), "Date"),
+            Value::Uuid(v) => (v.to_string().into(), "UUID"),
             other => return Self::text(other.as_str().unwrap_or_default()),
         };
         Self { value, data_type }

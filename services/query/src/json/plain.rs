@@ -63,6 +63,7 @@ impl Serialize for Plain<'_> {
             Value::DateTime(v) => serializer.collect_str(&Iso(*v)),
             Value::Temporal(v) => serializer.collect_str(v),
             Value::Point(v) => point(v, serializer),
+            Value::Uuid(v) => serializer.collect_str(v),
             Value::List(items) | Value::Set(items) => serializer.collect_seq(items.iter().map(Plain)),
             Value::Graph(graph) => {
                 let mut map = serializer.serialize_map(Some(2))?;

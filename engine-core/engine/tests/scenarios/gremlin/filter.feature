@@ -538,3 +538,34 @@ Feature: steps that filter
     Then the result should be unordered
       | result |
       | d[6].l |
+
+  Scenario: a vertex as a value
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().out().is(within(Vertex("3", "software"), Vertex("nobody", "person"))).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].l |
+
+  Scenario: a vertex that is not there equals nothing
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().is(eq(Vertex("nobody", "person")))
+      """
+    When iterated to list
+    Then the result should be empty
+
+  Scenario: a vertex as a value in the second traversal of a request
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().count(); g.inject(Vertex("1", "person")).out("knows").is(Vertex("2", "person")).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | vadas |

@@ -424,3 +424,25 @@ Feature: meta-properties
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: ids of properties are numbers
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().properties("name").id().is(typeOf(GType.INT)).dedup().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[6].l |
+
+  Scenario: properties are found by the id that answers show
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").properties("name").hasId(1, 2, "x").count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[0].l |

@@ -340,3 +340,38 @@ Feature: side effects
       """
     When iterated to list
     Then the traversal will raise an error with message containing text of "no step collects the side effect 'x'"
+
+  Scenario: cap behind a limit of nothing is empty
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().limit(0).aggregate("s").cap("s").count(local)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[0].l |
+
+  Scenario: a limit of nothing asks for one traverser
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().aggregate("s").limit(0).cap("s").count(local)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[6].l |
+
+  Scenario: two groups of one key with a traversal
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").group("g").by(label).by(values("name").fold()).out("knows").group("g").by(label).by(values("name").fold()).cap("g").select("person").unfold()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | vadas |
+      | josh |

@@ -372,3 +372,43 @@ Feature: numbers, types and dates
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: a UUID is a value of its own type
+    Given the empty graph
+    And the traversal of
+      """
+      g.addV("a").property("u", UUID("F47AF10B-58cc-4372-a567-0f02b2f3d479")).property("t", "f47af10b-58cc-4372-a567-0f02b2f3d479").union(has("u", UUID("f47af10b-58cc-4372-a567-0f02b2f3d479")), has("u", typeOf(GType.UUID)), has("t", typeOf(GType.UUID)), has("t", UUID("f47af10b-58cc-4372-a567-0f02b2f3d479"))).values("u").asString()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | f47af10b-58cc-4372-a567-0f02b2f3d479 |
+      | f47af10b-58cc-4372-a567-0f02b2f3d479 |
+
+  Scenario: a UUID as an id is its text
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("a").property(id, UUID("f47af10b-58cc-4372-a567-0f02b2f3d479"))
+      """
+    And the traversal of
+      """
+      g.V(UUID("f47af10b-58cc-4372-a567-0f02b2f3d479")).hasId(UUID("f47af10b-58cc-4372-a567-0f02b2f3d479")).id()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | f47af10b-58cc-4372-a567-0f02b2f3d479 |
+
+  Scenario: UUIDs are ordered behind strings
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(UUID("5100808b-62f9-42b7-957e-ed66c30f40d1"), "z", UUID("4100808b-62f9-42b7-957e-ed66c30f40d1"), ["a"]).order().limit(3)
+      """
+    When iterated to list
+    Then the result should be ordered
+      | result |
+      | z |
+      | uuid[4100808b-62f9-42b7-957e-ed66c30f40d1] |
+      | uuid[5100808b-62f9-42b7-957e-ed66c30f40d1] |

@@ -194,3 +194,21 @@ Feature: steps that write
     Then the result should be unordered
       | result |
       | marko |
+
+  Scenario: mergeV with a parameter as the label
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("a::b").property("k", 1).addV("c").property("k", 1)
+      """
+    And using the parameter l defined as "str[a]"
+    And the traversal of
+      """
+      g.mergeV([(T.label): l, k: 1]).property("found", true).values("k")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].i |
+    And the graph should return 2 for count of "g.V()"
+    And the graph should return 1 for count of "g.V().hasLabel(\"b\").has(\"found\")"

@@ -228,6 +228,7 @@ const FUNCTIONS: &[F] = &[
     F::Intersect,
     F::SortBy,
     F::RandomUuid,
+    F::MakeUuid,
     F::EpochMillis,
     F::Year,
     F::Month,
