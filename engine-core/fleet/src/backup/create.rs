@@ -16,7 +16,7 @@ use tidegraph_types::{Epoch, PartitionId, Version};
 /// Number of times that newer checkpoints take the place of those that were removed before they were copied.
 const ROUNDS: usize = 20;
 
-/// Number of times that a backup is begun again because the log was trimmed before it was read.
+/// Number of times that a backup is begun because the log was trimmed, or segments were removed, before they were read.
 const STARTS: usize = 5;
 
 /// Settings of a backup.
@@ -85,8 +85,11 @@ impl Source {
                 self.random.next_u64() & u64::from(u32::MAX)
             );
             match self.attempt(to, config, &name, begun.as_millisecond()) {
-                Err(crate::Error::Log(error @ tidegraph_log::Error::Trimmed { .. })) if starts < STARTS => {
-                    tracing::info!(%error, "the log was trimmed before it was read; the backup begins again");
+                Err(
+                    error @ (crate::Error::Log(tidegraph_log::Error::Trimmed { .. })
+                    | crate::Error::Backup(Error::Removed { .. })),
+                ) if starts < STARTS => {
+                    tracing::info!(%error, "the graph was faster than its backup, which begins again");
                     to.remove_data(&name)?;
                     starts += 1;
                 }
@@ -264,7 +267,7 @@ impl Source {
         let mut paths: BTreeSet<&String> = chosen.values().flat_map(Chosen::paths).chain(segments).collect();
         let lacking = copier.missing(paths.iter().copied());
         if !lacking.is_empty() {
-            return Err(Error::SourceLacks { objects: lacking }.into());
+            return Err(Error::Removed { objects: lacking }.into());
         }
         for object in chosen.values().flat_map(|checkpoint| &checkpoint.objects) {
             let found = copier.sum(&object.path).map_or(0, |sum| sum.bytes);

@@ -29,6 +29,12 @@ pub enum Error {
         /// Their paths.
         objects: Vec<String>,
     },
+    /// Segments of loads were removed before the log was read that names them.
+    #[error("objects were removed before they were copied: {}", named(.objects))]
+    Removed {
+        /// Their paths.
+        objects: Vec<String>,
+    },
     /// Checkpoints were removed faster than they were copied.
     #[error(
         "checkpoints of partition {partition} and others were removed before they were copied, {rounds} times: copy \

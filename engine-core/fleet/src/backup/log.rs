@@ -82,23 +82,29 @@ pub(super) fn archive(
     let done = Archived { objects: Vec::new(), end: begin, times: Vec::new() };
     let mut writer = LogWriter { to: to.0, folder: to.1, open: None, done };
     let (mut last_record, mut last_answer) = (clock.now(), clock.now());
+    let mut wait = POLL;
     while !copier.is_closed() {
-        let next = follower.next(POLL);
+        let next = follower.next(wait);
         let now = clock.now();
         if next.is_ok() {
             last_answer = now;
         }
+        wait = POLL;
         let wanted = progress.lock().wanted;
         if let Ok(Some(entry)) = &next {
             last_record = now;
             note_load(entry, progress, copier);
             writer.append(entry)?;
         }
+        let is_late = wanted.is_some_and(|(_, since)| now.saturating_sub(since) >= POLL);
         let is_reached = wanted.is_some_and(|(version, _)| writer.done.end.version >= version);
         match next {
-            // Everything that was acknowledged before the version was asked for is read.
-            Ok(_) if is_reached && follower.is_near_end(0)? => return writer.finish(),
+            // Everything that was acknowledged before the version was asked for is read: readers learn within this time
+            // that a record is in all shards.
+            Ok(None) if is_reached && is_late && follower.is_near_end(0)? => return writer.finish(),
             Ok(Some(_)) => {
+                // Beside writers that never pause, the end is where no record is left at the moment.
+                wait = if is_reached && is_late { Duration::ZERO } else { POLL };
                 let is_long = wanted.is_some_and(|(_, since)| now.saturating_sub(since) > CUT_NEAR_END_AFTER);
                 if is_reached && is_long && follower.is_near_end(NEAR)? {
                     return writer.finish();
@@ -161,12 +167,12 @@ impl LogWriter<'_> {
     fn note_time(&mut self, version: Version, written_ms: Option<i64>) {
         let Some(ms) = written_ms else { return };
         let times = &mut self.done.times;
+        let ms = times.last().map_or(ms, |(_, last)| ms.max(*last));
         if let [.., before, last] = times.as_slice()
             && last.1 / 1_000 == before.1 / 1_000
         {
             times.pop();
         }
-        let ms = times.last().map_or(ms, |(_, last)| ms.max(*last));
         times.push((version.0, ms));
     }
 
@@ -182,5 +188,72 @@ impl LogWriter<'_> {
     fn finish(mut self) -> Result<Archived, crate::Error> {
         self.end_object()?;
         Ok(self.done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::{Backup, Backups, Point};
+    use std::sync::Arc;
+    use tidegraph_cluster::Graph;
+    use tidegraph_log::Record;
+    use tidegraph_types::{Epoch, PartitionCount, ShardId};
+
+    /// Versions from 1 on with the times of their records.
+    const TIMES: [i64; 7] = [10_000, 10_200, 10_900, 11_000, 10_950, 14_000, 14_001];
+
+    fn backup() -> (Backups, Backup) {
+        let objects = Arc::new(Objects::memory().unwrap());
+        let backups = Backups::new(objects.clone(), "", "g").unwrap();
+        let folder = backups.folder("b");
+        let done = Archived { objects: Vec::new(), end: Position::default(), times: Vec::new() };
+        let mut writer = LogWriter { to: &objects, folder: &folder, open: None, done };
+        for (version, ms) in (1..).zip(TIMES) {
+            let (shard, epoch, body) = (ShardId(0), Epoch(1), Body::EpochStart);
+            let record = Record { shard, epoch, version: Version(version), body };
+            writer.append(&Entry { record, written_ms: Some(ms) }).unwrap();
+        }
+        let archived = writer.finish().unwrap();
+        assert_eq!(archived.end, Position { version: Version(7), epoch: Epoch(1) });
+        // A version has its time, or that of a later version.
+        let times: Vec<_> = (0..=8).map(|version| archived.time_of(version)).collect();
+        assert_eq!(times[..3], [Some(10_000), Some(10_000), Some(11_000)]);
+        assert_eq!(times[6..], [Some(14_000), Some(14_001), None]);
+        let backup = Backup {
+            name: "b".into(),
+            graph: Graph {
+                name: "g".into(),
+                partitions: PartitionCount::new(1).unwrap(),
+                shards: 1,
+                hash_bits: 64,
+                replication_factor: 1,
+            },
+            release: String::new(),
+            begun_ms: 9_000,
+            cut_ms: 15_000,
+            earliest: 0,
+            earliest_ms: Some(10_000),
+            version: 7,
+            epoch: 1,
+            checkpoints: vec![],
+            log: archived.objects,
+            objects: vec![],
+        };
+        (backups, backup)
+    }
+
+    #[test]
+    fn a_time_is_the_last_version_that_the_log_had_taken() {
+        let (backups, backup) = backup();
+        for (ms, version) in [(10_000, 1), (10_899, 2), (10_999, 3), (11_000, 5), (13_999, 5), (15_000, 7)] {
+            assert_eq!(backups.version_at(&backup, Point::Time(ms)).unwrap(), Version(version), "{ms}");
+        }
+        for ms in [9_999, 15_001] {
+            let error = backups.version_at(&backup, Point::Time(ms)).unwrap_err().to_string();
+            assert!(error.contains("b has 1970-01-01T00:00:10Z to 1970-01-01T00:00:15Z"), "{error}");
+        }
+        let short = Backup { version: 8, ..backup };
+        assert!(backups.verify(&short).unwrap_err().to_string().contains("ends at version 7"));
     }
 }

@@ -1,12 +1,16 @@
 //! The manifest of a backup: what belongs to it. It is JSON, so that people can read it.
 
 use super::Error;
+use crate::restart::CHECKPOINTS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tidegraph_cluster::Graph;
 
 /// The format of backups that this release writes and reads.
 pub const FORMAT: u64 = 1;
+
+/// Folders of a graph's objects.
+pub(super) const FOLDERS: [&str; 3] = [CHECKPOINTS, "loads/", "jobs/"];
 
 /// Largest manifest that is read, in bytes: some 2 million objects.
 const MOST_BYTES: u64 = 256 << 20;
@@ -154,6 +158,13 @@ impl Backup {
             return Err(format!("its versions {} to {} are none", self.earliest, self.version));
         }
         let partitions = self.graph.partitions.get();
+        let is_of_graph = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
+        let foreign = self.objects.iter().map(|object| &object.path).find(|path| !is_of_graph(path));
+        let foreign =
+            foreign.or(self.log.iter().map(|object| &object.path).find(|path| !path.starts_with("log/")));
+        if let Some(path) = foreign {
+            return Err(format!("it names the object {path:?}, which is none of a graph"));
+        }
         let paths: BTreeSet<&str> = self.objects.iter().map(|object| object.path.as_str()).collect();
         for checkpoint in &self.checkpoints {
             let (partition, version) = (checkpoint.partition, checkpoint.version);
@@ -254,6 +265,10 @@ mod tests {
         assert!(refused(&|b| b.earliest = 10).contains("10 to 9"));
         assert!(refused(&|b| b.checkpoints[0].partition = 2).contains("partition 2"));
         assert!(refused(&|b| b.checkpoints[0].version = 8).contains("version 8"));
+        for path in ["restore.json", "../checkpoints/x", "log/1"] {
+            assert!(refused(&|b| b.objects[0].path = path.into()).contains(path));
+        }
+        assert!(refused(&|b| b.log[0].path = "objects/x".into()).contains("objects/x"));
         assert!(refused(&|b| b.objects.clear()).contains("lacks the object checkpoints/p00001"));
     }
 }

@@ -6,8 +6,9 @@
 //! checkpoints in the target are its own.
 
 use super::copier::{Closing, Copier, Sum, sum_of};
+use super::manifest::FOLDERS;
 use super::{Backup, Backups, CopiedObject, Error};
-use crate::restart::{CHECKPOINTS, partition_of};
+use crate::restart::partition_of;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegraph_cluster::{Checkpoint, Graph, MapStore};
@@ -18,9 +19,6 @@ use tidegraph_types::{Epoch, PartitionId, ShardId, Version};
 
 /// The note of a restore that has not ended.
 const NOTE: &str = "restore.json";
-
-/// Folders of a graph's objects.
-const FOLDERS: [&str; 3] = [CHECKPOINTS, "loads/", "jobs/"];
 
 /// Most records of one append, and about the most bytes.
 const BATCH: usize = 1_000;
