@@ -108,11 +108,15 @@ async function destroy() {
   await Promise.all([cluster.startKafka(), cluster.startDynamodb()]);
 }
 
-/** Flags of a restore. @param {readonly string[]} more */
-function restoring(more) {
+/** Flags of a new graph. */
+function created() {
   const sizes = ["--partitions", String(PARTITIONS), "--shards", String(SHARDS), "--replication", "2"];
-  const copies = ["--log-replication", "1", "--log-in-sync", "1", "--create-tables"];
-  return ["restore", ...used(), ...sizes, ...copies, "--from", backups, ...more];
+  return [...used(), ...sizes, "--log-replication", "1", "--log-in-sync", "1", "--create-tables"];
+}
+
+/** A command that restores. @param {readonly string[]} more */
+function restoring(more) {
+  return ["restore", ...created(), "--from", backups, ...more];
 }
 
 async function startProcesses() {
@@ -164,6 +168,9 @@ try {
   assert.match(await refused(restoring([])), /there is a graph "default" in the map/);
 
   await destroy();
+  // What machines run before each start of the daemon, if they wait for a restore.
+  const waits = ["init", ...created(), "--await-restore"];
+  assert.match(await refused(waits), /`tidegraph-node restore` has to make it/);
   const lost = join(folderOf(second.name), "log");
   renameSync(lost, `${lost}-away`);
   const lacking = await refused(restoring([]));
@@ -183,6 +190,7 @@ try {
   const restored = await command(restoring(["--backup", backup.name]));
   assert.equal(restored.version, backup.version);
   const took = Math.round(performance.now() - begun);
+  await cluster.admin(waits);
   await startProcesses();
   await holds(writes.filter(({ version }) => version <= backup.version));
   await ask("MATCH (b:Base {n: 7}) SET b.neverUsedBefore = true");
