@@ -11,17 +11,21 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{GRAPH, TestFleet, ask, rows};
+use support::{GRAPH, TestFleet, ask};
 use tidegraph_cluster::{Graph, MapStore};
 use tidegraph_engine::Database;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
 use tidegraph_fleet::NodeConfig;
-use tidegraph_fleet::backup::{Backup, BackupConfig, Backups, Point, Retention, Source, Target};
-use tidegraph_log::{LogBackend, LogCopies};
+use tidegraph_fleet::backup::{
+    Backup, BackupCheckpoint, BackupConfig, Backups, CopiedObject, LogObject, Point, Retention, Source,
+    Target,
+};
+use tidegraph_log::archive::{ArchiveReader, ArchiveWriter, Entry};
+use tidegraph_log::{Body, LogBackend, LogCopies, Record};
 use tidegraph_platform::{Objects, RealRandom};
 use tidegraph_storage::checkpoint::Manifest;
-use tidegraph_types::{Epoch, PartitionCount, Value, Version};
+use tidegraph_types::{Epoch, Gui, Mutation, PartitionCount, RequestId, ShardId, Sid, Value, Version};
 
 const PARTITIONS: u16 = 4;
 
@@ -183,7 +187,8 @@ fn a_graph_without_checkpoints_is_restored_from_its_log() {
     let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(u64::MAX));
     let (database, _worker) = fleet.worker();
     load(&database, 0..20);
-    let last = (0..5).map(|n| write(&database, n)).last().unwrap();
+    (0..4).for_each(|n| assert!(write(&database, n) > 0));
+    let last = write(&database, 4);
     let (_objects, backups) = place();
     let backup = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
     assert_eq!((backup.earliest, backup.checkpoints.len()), (0, 0));
@@ -201,7 +206,7 @@ fn a_graph_without_checkpoints_is_restored_from_its_log() {
 fn a_clone_has_its_own_name() {
     let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(3));
     let (database, _worker) = fleet.worker();
-    (0..10).for_each(|n| drop(write(&database, n)));
+    (0..10).for_each(|n| assert!(write(&database, n) > 0));
     fleet.wait_until("there are checkpoints", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
     let (_objects, backups) = place();
     let backup = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
@@ -219,7 +224,7 @@ fn a_clone_has_its_own_name() {
 fn small() -> (TestFleet, Arc<Objects>, Backups, Backup) {
     let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(3));
     let (database, _worker) = fleet.worker();
-    (0..10).for_each(|n| drop(write(&database, n)));
+    (0..10).for_each(|n| assert!(write(&database, n) > 0));
     fleet.wait_until("there are checkpoints", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
     let (objects, backups) = place();
     let backup = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
@@ -364,7 +369,7 @@ fn old_backups_are_removed_whole_and_the_newest_one_stays() {
     assert!(backups.retain(recent, now).unwrap().is_empty(), "each rule keeps some");
     assert_eq!(
         backups.retain(Retention { keep: Some(3), keep_days: None }, now).unwrap(),
-        [first.name.clone()]
+        std::slice::from_ref(&first.name)
     );
     assert_eq!(names(), more.iter().map(|backup| backup.name.clone()).collect::<Vec<_>>());
     assert!(objects.list(&format!("a/b/{GRAPH}/data/{}/", first.name)).unwrap().is_empty());
@@ -376,4 +381,66 @@ fn old_backups_are_removed_whole_and_the_newest_one_stays() {
     assert_eq!(names(), [more[2].name.clone()], "the newest one stays");
     assert!(objects.list(&format!("a/b/{GRAPH}/data/2020")).unwrap().is_empty());
     backups.verify(&more[2]).unwrap();
+}
+
+/// A backup of format 1.
+fn first_format() -> Backup {
+    let path = "checkpoints/p00001/i-0abc-1/manifest-00000000000000000007-000000";
+    Backup {
+        name: "20261126T050000Z-1f0c9a3e".into(),
+        graph: graph(2),
+        release: "0.1.0".into(),
+        begun_ms: 1_795_669_200_000,
+        cut_ms: 1_795_669_201_903,
+        earliest: 7,
+        earliest_ms: Some(1_795_669_199_500),
+        version: 9,
+        epoch: 3,
+        checkpoints: vec![BackupCheckpoint { partition: 1, version: 7, manifest: path.into() }],
+        log: vec![LogObject {
+            path: "log/00000000000000000001".into(),
+            first: 1,
+            last: 9,
+            first_ms: None,
+            bytes: 512,
+            crc32c: 0xdead_beef,
+        }],
+        objects: vec![CopiedObject { path: path.into(), bytes: 211, crc32c: 7 }],
+    }
+}
+
+/// Records with times and without.
+fn first_records() -> Vec<Entry> {
+    let record =
+        |version, body| Record { shard: ShardId(0), epoch: Epoch(3), version: Version(version), body };
+    let mutations = vec![Mutation::DeleteVertex { gui: Gui(77), edges_left: false }];
+    let commit = Body::Commit { mutations, next_sid: Sid(5), request: Some(RequestId(9)), changes: None };
+    vec![
+        Entry { record: record(1, Body::EpochStart), written_ms: None },
+        Entry { record: record(2, commit), written_ms: Some(1_795_669_199_500) },
+    ]
+}
+
+/// Compares what this release writes with a golden file; writes the file again if `TIDEGRAPH_BLESS` is set. Do so only for
+/// a new format.
+fn golden(name: &str, written: &[u8]) -> Vec<u8> {
+    let path = format!("../../contracts/golden/{name}");
+    if std::env::var_os("TIDEGRAPH_BLESS").is_some() {
+        std::fs::write(&path, written).unwrap();
+    }
+    let golden = std::fs::read(&path).unwrap();
+    assert!(written == golden, "this release writes other bytes than {name}");
+    golden
+}
+
+#[test]
+fn golden_files_of_format_1_are_read_and_written() {
+    let manifest = golden("backup-v1.json", &first_format().encode().unwrap());
+    assert_eq!(Backup::decode("backup-v1.json", &manifest).unwrap(), first_format());
+    let mut writer = ArchiveWriter::new(Vec::new());
+    first_records().iter().for_each(|entry| writer.append(entry).unwrap());
+    let archive = golden("archive-v1.bin", &writer.finish().unwrap());
+    let mut reader = ArchiveReader::new(&archive[..], "archive-v1.bin").unwrap();
+    let read: Vec<Entry> = std::iter::from_fn(|| reader.next_entry().unwrap()).collect();
+    assert_eq!(read, first_records());
 }

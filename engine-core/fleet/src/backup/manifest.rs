@@ -126,13 +126,20 @@ impl Backup {
     }
 
     /// Encodes the object of the manifest.
-    pub(super) fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+    ///
+    /// # Errors
+    /// None for a backup that was made or decoded.
+    pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         let crc32c = crc32c::crc32c(&serde_json::to_vec(self)?);
         serde_json::to_vec_pretty(&Envelope { format: FORMAT, crc32c, backup: self.clone() })
     }
 
-    /// Decodes the object of a manifest.
-    pub(super) fn decode(object: &str, bytes: &[u8]) -> Result<Self, Error> {
+    /// Decodes the object of a manifest, and checks what restoring relies on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownFormat`] if this release does not read the format; [`Error::Unreadable`] if the object is damaged or
+    /// contradicts itself.
+    pub fn decode(object: &str, bytes: &[u8]) -> Result<Self, Error> {
         let unreadable = |reason: String| Error::Unreadable { object: object.to_owned(), reason };
         if bytes.len() as u64 > MOST_BYTES {
             return Err(unreadable(format!("it has {} bytes, {MOST_BYTES} are allowed", bytes.len())));
