@@ -1,5 +1,6 @@
 /** The public interface for other CDK apps. */
 export { InvalidProp } from "./check.ts";
+export type { BackupProps } from "./constructs/backup.ts";
 export type { GivenLogProps } from "./constructs/given-log.ts";
 export type { IngestProps } from "./constructs/ingest.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";

@@ -28,7 +28,10 @@ export function explainBelow(
   reason: string,
 ): void {
   const producer = Stack.of(owner);
-  if (producer === Stack.of(construct)) {
+  // Only what a stack creates is exported. The ARN of a resource that exists already is a text.
+  const own: unknown = producer.resolve(arn);
+  const isCreated = typeof own === "object" && own !== null && ("Fn::GetAtt" in own || "Ref" in own);
+  if (producer === Stack.of(construct) || !isCreated) {
     explainWildcard(construct, `${arn}${below}`, reason);
     return;
   }

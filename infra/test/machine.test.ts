@@ -40,6 +40,7 @@ const userData = nodeSetup({
   logReplication: 3,
   logInSync: 2,
   logVariables: { TIDEGRAPH_KAFKA_IAM_REGION: "eu-west-1" },
+  awaitsRestore: false,
   program: { url: `s3://cdk-assets-111122223333-eu-west-1/${"f".repeat(64)}`, checksum: "ab".repeat(32) },
   logGroup: "/tidegraph/example/nodes",
   metricsLogGroup: "/tidegraph/example/metrics",

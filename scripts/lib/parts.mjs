@@ -145,6 +145,13 @@ export const PARTS = [
   },
   {
     name: "fleet",
+    title: "a drill: backups, and everything else destroyed",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    act: acceptance("fleet/backup.mjs"),
+  },
+  {
+    name: "fleet",
     title: "integration tests against a fleet",
     waits: true,
     inputs: [...PROCESSES, "integration-tests"],

@@ -77,6 +77,10 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A backup cannot be made, read or restored.
+    #[cfg(feature = "backup")]
+    #[error(transparent)]
+    Backup(#[from] crate::backup::Error),
     /// The system gives no thread.
     #[error("cannot start a thread for {name}: {source}")]
     Thread {

@@ -3,7 +3,7 @@
 //! Roles: [`StorageNode`] holds replicas of partitions and answers reads; [`sequencing`] makes the process that holds
 //! the lease the sequencer, and [`role`] is what else that process does; [`Worker`] is the backend of a process that
 //! runs queries and holds no data; `access` (feature `access`) connects a worker to its fleet; [`restart`] begins a new
-//! log from checkpoints.
+//! log from checkpoints; `backup` (feature `backup`) copies a graph to another place and restores it from there.
 //!
 //! Flow of a write: a worker sends a commit to the sequencer → the sequencer appends it to the log → the worker
 //! answers its client. Storage nodes follow the log; a reader at that version waits until a replica has applied it.
@@ -13,6 +13,8 @@
 
 #[cfg(feature = "access")]
 pub mod access;
+#[cfg(feature = "backup")]
+pub mod backup;
 mod error;
 mod node;
 pub mod restart;

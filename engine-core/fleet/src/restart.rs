@@ -15,7 +15,7 @@ use tidegraph_storage::checkpoint::Manifest;
 use tidegraph_types::{Epoch, PartitionId, ShardId, Sid, Str, Token, Version};
 
 /// Where nodes write checkpoints.
-const CHECKPOINTS: &str = "checkpoints/";
+pub(crate) const CHECKPOINTS: &str = "checkpoints/";
 
 /// Number of records in one append.
 const BATCH: u64 = 1_000;
@@ -56,7 +56,7 @@ fn manifests(objects: &Objects) -> Result<Vec<(PartitionId, String)>, Error> {
 }
 
 /// Returns the partition of a manifest; `None` for another object.
-fn partition_of(path: &str) -> Option<PartitionId> {
+pub(crate) fn partition_of(path: &str) -> Option<PartitionId> {
     let mut parts = path.strip_prefix(CHECKPOINTS)?.split('/');
     let partition = parts.next()?.strip_prefix('p')?.parse().ok()?;
     let (_node, name) = (parts.next()?, parts.next()?);

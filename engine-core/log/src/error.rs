@@ -98,6 +98,12 @@ pub enum Error {
         /// The oldest version in the log.
         first: Version,
     },
+    /// The archive of a backup cannot be read or written.
+    #[error("the archive of the log cannot be used: {source}")]
+    Archive {
+        /// The failure.
+        source: std::io::Error,
+    },
     /// Kafka refused, or did not answer. If the request was an append, nothing of it was written; the log stays usable.
     #[error("the log cannot {operation} partition {partition} of Kafka topic {topic}: {reason}")]
     Broker {
@@ -210,6 +216,7 @@ impl Error {
             Self::Full(_)
             | Self::Io(_)
             | Self::Poisoned { .. }
+            | Self::Archive { .. }
             | Self::Broker { .. }
             | Self::Behind { .. }
             | Self::Shards { .. }

@@ -28,6 +28,22 @@ pub trait Follower: Send {
     /// # Errors
     /// The same as [`Follower::next`], without [`Error::Trimmed`].
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error>;
+
+    /// Returns what the log says about the record that [`Follower::next`] returned last; `None` if there is no such
+    /// record, or if the log does not say it.
+    fn details(&self) -> Option<&Details> {
+        None
+    }
+}
+
+/// What a log says about a record besides the record.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Details {
+    /// When the log took the record, in milliseconds since 1970; `None` if the log keeps no times.
+    pub written_ms: Option<i64>,
+    /// In one shard of several: indexes of the mutations in the whole transaction, rising. Empty if they were its first
+    /// ones.
+    pub places: Vec<u32>,
 }
 
 /// Gives readers of a log that its own process writes, or that others write. Readers do not hold up the writer.

@@ -3,7 +3,8 @@
 //! Roles: [`Record`] is one entry; [`LogStore`] is the trait between the sequencer and a backend; [`Follower`] reads a
 //! log that another process writes, and [`Follow`] gives readers beside the writer. [`LogLocation`] names where a log is and opens it there: [`FileLog`] for a graph in
 //! one process, `kafka::KafkaLog` (feature `kafka`) for a fleet, [`MemoryLog`] for a graph that ends with its process.
-//! `ShardedLog` combines the shards of a backend. The module `testing` (feature `testing`) has the suite of tests that
+//! `ShardedLog` combines the shards of a backend, and `WholeFollower` joins what its followers read. [`archive`] has the
+//! format of records that are kept outside of a log, in a backup. The module `testing` (feature `testing`) has the suite of tests that
 //! every backend passes, and logs in memory that several processes share.
 //!
 //! Flow: the sequencer passes the records of several transactions as one slice. The backend writes them together, makes
@@ -46,6 +47,7 @@
 
 #[cfg(any(feature = "kafka", feature = "testing", test))]
 mod acceptor;
+pub mod archive;
 mod error;
 mod file;
 mod file_follower;
@@ -64,10 +66,12 @@ mod shards;
 mod store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
+#[cfg(any(feature = "kafka", feature = "testing", test))]
+mod whole;
 
 pub use error::{Cause, Error};
 pub use file::{FileLog, FileLogOptions};
-pub use follow::{FirstShard, Follow, Follower, Position};
+pub use follow::{Details, FirstShard, Follow, Follower, Position};
 pub use kafka_options::{KafkaOptions, KafkaTls, NewTopic, Token, Tokens};
 pub use location::{LogBackend, LogCopies, LogLocation};
 pub use memory::MemoryLog;
@@ -76,6 +80,8 @@ pub use recovery::Recovery;
 #[cfg(any(feature = "kafka", feature = "testing", test))]
 pub use shards::ShardedLog;
 pub use store::{LogStore, Records, Tail};
+#[cfg(any(feature = "kafka", feature = "testing", test))]
+pub use whole::WholeFollower;
 
 #[cfg(test)]
 mod crash_tests;

@@ -6,7 +6,7 @@
  * - `logs`: nodes and workers write their logs and metrics.
  * - `secretsmanager`: nodes, workers and functions fetch the secret of the fleet.
  * - `ssm`, `ssmmessages`: people open a shell on a machine. They exist only if that is allowed.
- * - `ecr.api`, `ecr.dkr`: Fargate pulls the worker's image. They exist only if there are workers.
+ * - `ecr.api`, `ecr.dkr`: Fargate pulls images. They exist only if there are workers or backups.
  *
  * Lambda delivers the logs of functions by another path.
  */
@@ -20,12 +20,16 @@ import type { GraphState } from "./state.ts";
 /** Settings of endpoints. */
 export interface EndpointsProps {
   readonly state: GraphState;
-  /** Whether the service has workers. */
-  readonly workers: boolean;
+  /** Whether the service has tasks on Fargate: workers or backups. */
+  readonly tasks: boolean;
   /** Whether people may open a shell on the machines. */
   readonly sessionManager: boolean;
   /** Further buckets from which files are loaded. */
   readonly loadFrom: readonly IBucket[];
+  /** The bucket that backups are written to. */
+  readonly backups: IBucket | undefined;
+  /** The bucket of backups that a graph is restored from. */
+  readonly restoreFrom: IBucket | undefined;
   /** The bucket from which machines download programs. */
   readonly assets: IBucket;
 }
@@ -59,7 +63,7 @@ export class Endpoints extends Construct {
             ["SsmMessages", service.SSM_MESSAGES],
           ] as const)
         : []),
-      ...(props.workers
+      ...(props.tasks
         ? ([
             ["Ecr", service.ECR],
             ["Images", service.ECR_DOCKER],
@@ -79,10 +83,11 @@ export class Endpoints extends Construct {
   }
 
   /** What the S3 endpoint admits: our buckets, programs, AWS's packages for the machines, and image layers. */
-  private ofS3({ state, loadFrom, assets }: EndpointsProps): iam.PolicyStatement[] {
+  private ofS3({ state, loadFrom, backups, restoreFrom, assets }: EndpointsProps): iam.PolicyStatement[] {
     const { region, partition } = Stack.of(this);
     const { data, drop } = state.buckets;
-    const [changed, read] = [[data], [drop, ...loadFrom]];
+    const changed = backups ? [data, backups] : [data];
+    const read = [drop, ...loadFrom, ...(restoreFrom ? [restoreFrom] : [])];
     const write = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
     const below = (bucket: IBucket): string => `${bucket.bucketArn}/*`;
     return [

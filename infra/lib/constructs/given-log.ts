@@ -86,6 +86,11 @@ export class GivenLog implements GraphLog {
     return [];
   }
 
+  /** Returns the permissions that a reader's role needs: none either. */
+  reads(_topic: string): iam.PolicyStatement[] {
+    return [];
+  }
+
   addressesFor(): string {
     return this.addresses;
   }

@@ -31,6 +31,9 @@ export interface GraphLog {
   /** Returns the permissions that a node's role needs to use the graph's topic. */
   uses(topic: string): PolicyStatement[];
 
+  /** Returns the permissions that a role needs to read the graph's topic. */
+  reads(topic: string): PolicyStatement[];
+
   /**
    * Returns the addresses of some brokers, as `host:port` with commas between.
    *

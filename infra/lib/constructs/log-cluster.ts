@@ -208,6 +208,16 @@ export class LogCluster extends Construct implements GraphLog {
     ];
   }
 
+  reads(topic: string): iam.PolicyStatement[] {
+    const name = (action: string): string => `kafka-cluster:${action}`;
+    return [
+      statement("ReachLog", [name("Connect")], [this.cluster.attrArn]),
+      statement("ReadTopic", ["DescribeTopic", "ReadData"].map(name), [this.arnOf("topic", topic)]),
+      // The reader names a group, although it keeps track of its own position.
+      statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
+    ];
+  }
+
   /** Asks MSK for the addresses: CloudFormation does not know them. */
   addressesFor(scope: Construct, state: GraphState): string {
     const { addresses } = new Brokers(scope, "Brokers", state, this.cluster.attrArn);

@@ -50,6 +50,8 @@ export interface NodeSetup {
   readonly logInSync: number;
   /** How nodes connect to the brokers, as variables of the daemon. */
   readonly logVariables: Readonly<Record<string, string>>;
+  /** Whether nodes wait until the graph is restored, instead of creating it. */
+  readonly awaitsRestore: boolean;
   /** The S3 address of the program, and its SHA-256. */
   readonly program: { readonly url: string; readonly checksum: string };
   readonly logGroup: string;
@@ -94,6 +96,7 @@ function environment(setup: NodeSetup): string {
     TIDEGRAPH_OBJECTS: setup.objects,
     TIDEGRAPH_KAFKA_BROKERS: setup.brokers,
     ...setup.logVariables,
+    ...(setup.awaitsRestore && { TIDEGRAPH_AWAIT_RESTORE: "true" }),
     TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
     FLEET_PORT,
     METRICS_PORT,

@@ -8,6 +8,7 @@
  *     API Gateway → query function → nodes ← workers ← balancer ← clients' security group
  *                                    nodes ↔ nodes → brokers
  *       drop bucket → ingest function → nodes
+ *                               backups → brokers
  *     functions → DynamoDB, S3, endpoint of secrets; nodes and workers → also endpoints of logs, images
  *
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
@@ -25,6 +26,7 @@ import { InvalidProp, powerOfTwo, whole } from "../check.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
+import { Backup, type BackupProps } from "./backup.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
 import { FLEET_PORT } from "./node-setup.ts";
@@ -101,6 +103,19 @@ export interface GraphServiceProps {
    */
   readonly workers?: WorkersProps | false;
   /**
+   * Backups on a schedule.
+   *
+   * @default none
+   */
+  readonly backup?: BackupProps;
+  /**
+   * The bucket with the backups of another graph that this one is to be restored from. Nodes then create no graph: they
+   * wait until somebody runs `tidegraph-node restore` on one of the machines (docs/backup.md).
+   *
+   * @default none: nodes create an empty graph
+   */
+  readonly restoreFrom?: IBucket;
+  /**
    * Buckets, besides the drop bucket, from which workers may load files.
    *
    * @default none
@@ -153,6 +168,7 @@ export class GraphService extends Construct {
   readonly rebalance: Rebalance;
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
+  readonly backup: Backup | undefined;
   readonly secrets: Secrets;
   readonly endpoints: Endpoints | undefined;
   readonly watch: Watch;
@@ -184,6 +200,7 @@ export class GraphService extends Construct {
       ...graph,
       ...shared,
       brokers,
+      restoreFrom: props.restoreFrom,
     });
     this.rebalance = new Rebalance(this, "Rebalance", {
       ...props.rebalance,
@@ -215,12 +232,17 @@ export class GraphService extends Construct {
         streams,
       });
     }
+    if (props.backup) {
+      this.backup = new Backup(this, "Backup", { ...props.backup, state, bundle, brokers, retention });
+    }
     if (props.endpoints ?? state.network.isOwn) {
       this.endpoints = new Endpoints(this, "Endpoints", {
         state,
-        workers: this.workers !== undefined,
+        tasks: this.workers !== undefined || this.backup !== undefined,
         sessionManager: props.nodes?.sessionManager ?? false,
         loadFrom,
+        backups: this.backup?.bucket,
+        restoreFrom: props.restoreFrom,
         assets: this.nodes.program.bucket,
       });
     }
@@ -233,6 +255,7 @@ export class GraphService extends Construct {
       nodes: this.nodes,
       ingest: this.ingest,
       workers: this.workers,
+      backup: this.backup,
       topic: props.alarms,
     });
     this.sayWhere(props);
@@ -259,7 +282,12 @@ export class GraphService extends Construct {
     nodes.securityGroup.connections.allowInternally(ec2.Port.tcp(FLEET_PORT), "Nodes ask each other");
     // S3 and DynamoDB are reached through gateway endpoints, and they have many addresses. Without internet access this
     // rule leads nowhere else.
-    for (const group of [nodes.securityGroup, ...callers.map(([group]) => group)]) {
+    const backup = this.backup?.securityGroup;
+    for (const group of [
+      nodes.securityGroup,
+      ...callers.map(([group]) => group),
+      ...(backup ? [backup] : []),
+    ]) {
       group.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), "AWS, by endpoints");
     }
     this.state.log.letIn(this, nodes.securityGroup);
@@ -268,6 +296,7 @@ export class GraphService extends Construct {
       [workers?.securityGroup, "Workers"],
       [ofQuery as ec2.SecurityGroup, "Query functions"],
       [ingest.securityGroup, "Functions that load"],
+      [backup, "Backups"],
     ] as const) {
       if (group)
         endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use AWS's services`);
@@ -285,6 +314,7 @@ export class GraphService extends Construct {
     if (endpoints) {
       group.addDependency(endpoints);
       workers?.service.node.addDependency(endpoints);
+      this.backup?.rule.node.addDependency(endpoints);
     }
     // Late, so that what fails before leaves no machines behind. Once there are machines, removing them needs `Teardown`.
     group.addDependency(query, api, ingest);
@@ -299,6 +329,7 @@ export class GraphService extends Construct {
     say("Endpoint", "Queries, signed (IAM, service execute-api)", this.api.api.url);
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
+    if (this.backup) say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
     if (this.workers === undefined) return;
     say(
       "WorkerEndpoint",

@@ -13,6 +13,7 @@ import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
 import type * as logs from "aws-cdk-lib/aws-logs";
+import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Asset } from "aws-cdk-lib/aws-s3-assets";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
@@ -65,6 +66,8 @@ interface Parts extends NodesProps {
   readonly shards: number;
   readonly replication: number;
   readonly retention: logs.RetentionDays;
+  /** The bucket of backups that the graph is restored from, if it is. */
+  readonly restoreFrom: IBucket | undefined;
 }
 
 /**
@@ -189,6 +192,7 @@ export class StorageNodes extends Construct {
       logReplication: state.log.copies,
       logInSync: state.log.copiesInSync,
       logVariables: state.log.variables,
+      awaitsRestore: props.restoreFrom !== undefined,
       program: { url: this.program.s3ObjectUrl, checksum: props.bundle.checksum("tidegraph-node") },
       logGroup: groups[0].logGroupName,
       metricsLogGroup: groups[1].logGroupName,
@@ -231,6 +235,7 @@ export class StorageNodes extends Construct {
     useObjects(role, "Data", state.buckets.data, "write", ours);
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
     role.addToPolicy(readSecret(props.fleetSecret));
+    if (props.restoreFrom) this.letRestore(role, props.restoreFrom);
     const write = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"];
     role.addToPolicy(
       statement(
@@ -251,5 +256,12 @@ export class StorageNodes extends Construct {
     const program = this.program.bucket.arnForObjects(this.program.s3ObjectKey);
     role.addToPolicy(statement("ReadProgram", ["s3:GetObject"], [program]));
     return role;
+  }
+
+  /** Lets a node read backups. */
+  private letRestore(role: iam.Role, bucket: IBucket): void {
+    useObjects(role, "Backups", bucket, "read", "Backups, whose names were made while they ran.");
+    const key = bucket.encryptionKey;
+    if (key) role.addToPolicy(statement("ReadBackups", ["kms:Decrypt"], [key.keyArn]));
   }
 }

@@ -16,6 +16,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import * as sns from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
+import type { Backup } from "./backup.ts";
 import type { Ingest } from "./ingest.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
@@ -32,6 +33,7 @@ export interface WatchProps {
   readonly nodes: StorageNodes;
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
+  readonly backup: Backup | undefined;
   /** The topic that receives alarms, if one is given. */
   readonly topic: sns.ITopic | undefined;
 }
@@ -62,6 +64,7 @@ export class Watch extends Construct {
     this.ofFleet();
     this.ofServices();
     this.ofDrops();
+    this.ofBackups();
     this.rules();
     this.dashboard = this.draw();
   }
@@ -87,7 +90,7 @@ export class Watch extends Construct {
     return topic;
   }
 
-  /** Adds an alarm for a metric that is beyond a threshold for some minutes. */
+  /** Adds an alarm for a metric that is beyond a threshold for some of its periods, which are minutes by default. */
   private alarm(
     id: string,
     alarmDescription: string,
@@ -96,6 +99,7 @@ export class Watch extends Construct {
     options: {
       comparison?: cloudwatch.ComparisonOperator;
       minutes?: number;
+      hours?: number;
       missing?: cloudwatch.TreatMissingData;
     } = {},
   ): void {
@@ -104,8 +108,8 @@ export class Watch extends Construct {
       metric,
       threshold,
       comparisonOperator: options.comparison ?? ABOVE,
-      evaluationPeriods: options.minutes ?? 5,
-      datapointsToAlarm: options.minutes ?? 5,
+      evaluationPeriods: options.hours ?? options.minutes ?? 5,
+      datapointsToAlarm: options.hours ?? options.minutes ?? 5,
       treatMissingData: options.missing ?? cloudwatch.TreatMissingData.NOT_BREACHING,
     });
     const action = new SnsAction(this.topic);
@@ -254,6 +258,26 @@ export class Watch extends Construct {
     const what =
       "Files were dropped without _SUCCESS: look for stale.json below reports/ in the drop bucket.";
     this.alarm("DropsStale", what, stale, 0, { minutes: 1 });
+  }
+
+  private ofBackups(): void {
+    const { backup } = this.props;
+    if (backup === undefined) return;
+    this.alarm(
+      "BackupFailed",
+      "A backup failed, with all its attempts: look at the log groups backup and backup-machine.",
+      backup.machine.metricFailed({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
+    // Two hours more than the time between two backups: one for a backup that takes long, one for the hour that runs.
+    this.alarm(
+      "NoBackup",
+      "No backup succeeded for longer than backup.every: look at the log group backup-machine, and start the machine by hand.",
+      backup.machine.metricSucceeded({ period: Duration.hours(1) }),
+      1,
+      { comparison: BELOW, hours: backup.hours + 2, missing: cloudwatch.TreatMissingData.BREACHING },
+    );
   }
 
   /** Returns a metric of the functions around loads of dropped files. */

@@ -17,8 +17,9 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
+import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
-import { InvalidProp, text, whole } from "../check.ts";
+import { InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
@@ -80,10 +81,6 @@ interface Parts extends WorkersProps {
 
 /** The port of the service, the same as Neptune's. */
 export const WORKER_PORT = 8182;
-
-/** An image for several processors, including arm64. */
-const BASE_IMAGE =
-  "public.ecr.aws/amazonlinux/amazonlinux:2023-minimal@sha256:6621917fc09ad8c935aa5ccc32c933c6dec250deafae54af86e154fcd19f5ed0";
 
 /** The sizes that Fargate offers: for each number of processor units the least and most memory, and its steps, in GiB. */
 const SIZES = new Map([
@@ -249,19 +246,13 @@ export class Workers extends Construct {
   }
 
   private image(props: Parts): DockerImageAsset {
-    const base = text(
-      "workers.baseImage",
-      props.baseImage ?? BASE_IMAGE,
-      /@sha256:[0-9a-f]{64}$/,
-      "an image by its digest, NAME@sha256:…",
-    );
     return new DockerImageAsset(this, "Image", {
       directory: props.bundle.folderWith("tidegraph", [
         join(FILES, "Dockerfile"),
         join(FILES, "start-worker.sh"),
       ]),
       platform: Platform.LINUX_ARM64,
-      buildArgs: { BASE: base },
+      buildArgs: { BASE: baseImage("workers.baseImage", props.baseImage) },
     });
   }
 

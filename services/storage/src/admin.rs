@@ -36,6 +36,9 @@ pub struct Init {
     /// Number of replicas of each partition.
     #[arg(long, default_value_t = 2)]
     replication: u16,
+    /// Create no graph: fail until `restore` has made it. Nodes that run `init` before each start then wait for it.
+    #[arg(long, env = "TIDEGRAPH_AWAIT_RESTORE")]
+    await_restore: bool,
     /// Create the table of maps too. A deployment creates it in its template.
     #[arg(long)]
     create_tables: bool,
@@ -51,6 +54,11 @@ impl Init {
     pub fn run(self) -> anyhow::Result<()> {
         let map = self.open_map()?;
         let graph = self.graph()?;
+        if self.await_restore
+            && let Err(error @ tidegraph_cluster::Error::NotFound { .. }) = map.load(&graph.name, None)
+        {
+            bail!("{error} yet: `tidegraph-node restore` has to make it of a backup (docs/backup.md)");
+        }
         let location = self.log_location()?;
         if location.is_new()? {
             self.check_is_first(&*map)?;
@@ -58,6 +66,11 @@ impl Init {
         location.backend(graph.sharding()?)?.create(self.copies())?;
         map.create_graph(&graph)?;
         Ok(())
+    }
+
+    /// Returns the name of the graph.
+    pub fn graph_name(&self) -> &str {
+        &self.map.graph
     }
 
     /// Opens the map, and creates its table if the flags say so.

@@ -2,9 +2,11 @@
 //!
 //! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer. `init` creates a
 //! graph (table, log, map), `place` distributes its partitions, `map` prints the map, `restart-log` starts a new log from
-//! checkpoints, and `log-latency` measures the log.
+//! checkpoints, `backup` copies a graph to another place and `restore` makes a graph of such a copy, and `log-latency`
+//! measures the log.
 
 mod admin;
+mod backup;
 mod connect;
 mod latency;
 mod restart_log;
@@ -32,6 +34,14 @@ enum Command {
     Init(admin::Init),
     /// Starts a new log from the checkpoints, after the brokers lost the old one.
     RestartLog(restart_log::RestartLog),
+    /// Copies the graph to a place of backups, while it is used, and prints what the backup has as JSON.
+    Backup(Box<backup::BackUp>),
+    /// Prints the backups of a graph as JSON.
+    Backups(backup::ListBackups),
+    /// Reads a backup, compares it with its checksums, and prints what it has as JSON.
+    VerifyBackup(backup::VerifyBackup),
+    /// Makes a new graph of a backup. Refuses a graph, a log or a bucket that is in use.
+    Restore(Box<backup::Restore>),
     /// Waits for a number of nodes and distributes the partitions among them.
     Place(admin::Place),
     /// Prints the map as JSON.
@@ -49,6 +59,10 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Init(init) => init.run(),
         Command::RestartLog(restart) => restart.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Backups(list) => list.run(),
+        Command::VerifyBackup(verify) => verify.run(),
+        Command::Restore(restore) => restore.run(),
         Command::Place(place) => place.run(),
         Command::Map(map) => map.run(),
         Command::LogLatency(latency) => latency.run(),

@@ -173,9 +173,6 @@ impl TestFleet {
         hash_bits: u32,
         config: NodeConfig,
     ) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let node_clock = Arc::new(AdvancingClock { real: RealClock::new(), ahead_nanos: AtomicU64::new(0) });
-        let map = Arc::new(MemoryMap::default());
         let graph = Graph {
             name: GRAPH.into(),
             partitions: PartitionCount::new(partitions).unwrap(),
@@ -183,14 +180,28 @@ impl TestFleet {
             hash_bits,
             replication_factor: replication,
         };
-        map.create_graph(&graph).unwrap();
+        let mut fleet = Self::without_graph(graph, config);
+        fleet.map.create_graph(&fleet.graph).unwrap();
+        fleet.start_processes(nodes);
+        fleet
+    }
+
+    /// Makes an empty log, map and object store, for a graph that is created later. Nothing runs.
+    pub fn without_graph(graph: Graph, config: NodeConfig) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let node_clock = Arc::new(AdvancingClock { real: RealClock::new(), ahead_nanos: AtomicU64::new(0) });
+        let map = Arc::new(MemoryMap::default());
         let objects = Arc::new(Objects::memory().unwrap());
         let log = Log::new(graph.sharding().unwrap());
         let candidate = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
-        let members = vec![];
-        let sequencer = None;
-        let mut fleet =
-            Self { clock, node_clock, map, log, objects, members, config, candidate, sequencer, graph };
+        let (members, sequencer) = (vec![], None);
+        Self { clock, node_clock, map, log, objects, members, config, candidate, sequencer, graph }
+    }
+
+    /// Starts a sequencer and nodes for the graph, and waits until all replicas serve.
+    pub fn start_processes(&mut self, nodes: usize) {
+        let fleet = self;
+        let (partitions, replication) = (fleet.graph.partitions, fleet.graph.replication_factor);
         fleet.start_sequencer();
         (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
         let candidates: Vec<Place> = fleet
@@ -199,19 +210,16 @@ impl TestFleet {
             .enumerate()
             .map(|(number, member)| Place { node: member.id.clone(), zone: format!("z{number}"), weight: 1 })
             .collect();
-        let held = vec![vec![]; usize::from(partitions)];
-        for (partition, nodes) in
-            place(fleet.graph.partitions, replication, &candidates, &held).iter().enumerate()
-        {
+        let held = vec![vec![]; usize::from(partitions.get())];
+        for (partition, nodes) in place(partitions, replication, &candidates, &held).iter().enumerate() {
             let partition = PartitionId(partition as u16);
             let add = |node: &NodeId| Change::AddReplica { partition, node: node.clone() };
             fleet.map.change(GRAPH, None, &nodes.iter().map(add).collect::<Vec<_>>()).unwrap();
         }
         fleet.wait_until("all serve", |fleet| {
             let map = fleet.map.load(GRAPH, None).unwrap();
-            fleet.graph.partitions.all().all(|p| map.serving(p).len() == usize::from(replication).min(nodes))
+            partitions.all().all(|p| map.serving(p).len() == usize::from(replication).min(nodes))
         });
-        fleet
     }
 
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {

@@ -14,8 +14,9 @@ use super::POLL;
 use super::broker::{Broker, Reader};
 use super::reading::is_fatal;
 use crate::acceptor::FollowerState;
-use crate::{Error, Follower, KafkaOptions, Position, Record};
+use crate::{Details, Error, Follower, KafkaOptions, Position, Record};
 use rdkafka::Message;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
 
@@ -24,6 +25,8 @@ pub struct KafkaFollower {
     broker: Broker,
     at: Position,
     reading: Option<Reading>,
+    /// Details of the record that was handed out last.
+    last: Option<Details>,
     /// End of the partition when it was last asked for. The partition ends there or later.
     high: i64,
 }
@@ -31,6 +34,9 @@ pub struct KafkaFollower {
 struct Reading {
     consumer: Reader,
     following: FollowerState,
+    /// Details of the records that were read and not handed out. A record that replaces others comes before them again,
+    /// and so do their details.
+    details: BTreeMap<Version, Details>,
     next: i64,
 }
 
@@ -56,9 +62,11 @@ impl Reading {
         let payload = message.payload().unwrap_or_default();
         let head = broker.head(offset, payload)?;
         self.next = offset + 1;
+        let details = &mut self.details;
         let record = || {
             let (version, epoch) = (head.version, head.epoch);
-            let (body, _) = broker.body(offset, payload, version)?;
+            let (body, places) = broker.body(offset, payload, version)?;
+            details.insert(version, Details { written_ms: message.timestamp().to_millis(), places });
             Ok(Record { shard: broker.shard, epoch, version, body })
         };
         self.following.accept(head, |reason: String| broker.damaged(offset, reason), record)?;
@@ -79,13 +87,13 @@ impl KafkaFollower {
     /// Follows the only shard of a topic from behind a position on. Nothing is read yet.
     #[must_use]
     pub fn new(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
-        Self { broker: Broker::new(options, shard), at: after, reading: None, high: 0 }
+        Self { broker: Broker::new(options, shard), at: after, reading: None, last: None, high: 0 }
     }
 
     /// Follows one shard of several from behind a position on. Hands out each record when it is complete.
     #[must_use]
     pub fn of_several(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
-        Self { broker: Broker::of_several(options, shard), at: after, reading: None, high: 0 }
+        Self { broker: Broker::of_several(options, shard), at: after, reading: None, last: None, high: 0 }
     }
 
     /// Finds the offset to read from; `None` while the log is empty.
@@ -107,13 +115,15 @@ impl KafkaFollower {
             return Ok(Some(Reading {
                 consumer,
                 following: FollowerState::from_start(layout, self.at),
+                details: BTreeMap::new(),
                 next: low,
             }));
         }
         let ahead = i64::try_from(wanted.0 - first.0).unwrap_or(i64::MAX);
         let next = offset.saturating_add(ahead).min(high);
         let following = FollowerState::behind(layout, self.at);
-        Ok(Some(Reading { consumer: self.broker.consumer(next)?, following, next }))
+        let consumer = self.broker.consumer(next)?;
+        Ok(Some(Reading { consumer, following, details: BTreeMap::new(), next }))
     }
 
     /// Version and offset of the oldest record; `None` if there is none yet. Only signals come before it.
@@ -161,6 +171,7 @@ impl Follower for KafkaFollower {
             };
             if let Some(record) = reading.following.next() {
                 self.at = reading.following.at();
+                self.last = reading.details.remove(&record.version);
                 return Ok(Some(record));
             }
             // A message holds its consumer's client: `take` drops it before the consumer may go.
@@ -189,5 +200,9 @@ impl Follower for KafkaFollower {
         let (low, high) = self.broker.watermarks()?;
         self.high = high;
         Ok(high.saturating_sub(next.unwrap_or(low)) <= within)
+    }
+
+    fn details(&self) -> Option<&Details> {
+        self.last.as_ref()
     }
 }

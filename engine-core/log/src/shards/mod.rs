@@ -21,9 +21,9 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use split::Part;
 #[cfg(all(test, feature = "kafka"))]
 pub(crate) use split::split;
+pub(crate) use split::{Part, join};
 
 use crate::acceptor::{Acceptor, EpochHistory};
 use crate::record::Signal;

@@ -54,7 +54,7 @@ pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
 }
 
 /// Joins a record from all its parts, in order of shard. The error says what does not match.
-pub(super) fn join(version: Version, parts: Vec<Part>) -> Result<Record, String> {
+pub(crate) fn join(version: Version, parts: Vec<Part>) -> Result<Record, String> {
     let mut parts = parts.into_iter();
     let Part { record: mut whole, places } = parts.next().ok_or("there are no parts")?;
     if whole.version != version {

@@ -7,7 +7,7 @@ use crate::acceptor::{Acceptor, EpochHistory, FollowerState, Layout, MessageHead
 use crate::error::cause;
 use crate::record::Signal;
 use crate::shards::{Message, Part, Parts, Shard, ShardedLog, merge};
-use crate::{Error, Follower, LogBackend, LogStore, Position, Record};
+use crate::{Details, Error, Follower, LogBackend, LogStore, Position, Record};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -134,7 +134,7 @@ impl LogBackend for SharedShards {
 
     fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
         let shard = self.shards[usize::from(shard.0)].clone();
-        Box::new(SharedFollower { shard, at: after, reading: None })
+        Box::new(SharedFollower { shard, at: after, reading: None, details: BTreeMap::new(), last: None })
     }
 }
 
@@ -466,6 +466,10 @@ struct SharedFollower {
     at: Position,
     /// State of the reader, and the number of the next message.
     reading: Option<(FollowerState, usize)>,
+    /// Details of the records that were read and not handed out.
+    details: BTreeMap<Version, Details>,
+    /// Details of the record that was handed out last.
+    last: Option<Details>,
 }
 
 /// Where to start reading behind a position: the state of the reader, and the number of a message that is not after
@@ -491,6 +495,14 @@ pub(crate) fn begin(shard: &SharedShard, at: Position) -> Result<Option<(Followe
 impl SharedFollower {
     /// Returns the next complete record among the messages that have arrived.
     fn read(&mut self) -> Result<Option<Record>, Error> {
+        let record = self.read_record()?;
+        if let Some(record) = &record {
+            self.last = self.details.remove(&record.version);
+        }
+        Ok(record)
+    }
+
+    fn read_record(&mut self) -> Result<Option<Record>, Error> {
         if self.shard.0.state.lock().away {
             return Ok(None);
         }
@@ -521,8 +533,12 @@ impl SharedFollower {
                 Error::Damaged { topic, partition, offset, reason }
             };
             let head = message.head();
+            let details = &mut self.details;
             following.accept(head, damaged, || match message {
-                Message::Part { part, .. } => Ok(part.record),
+                Message::Part { part, .. } => {
+                    details.insert(head.version, Details { written_ms: None, places: part.places });
+                    Ok(part.record)
+                }
                 Message::Signal { .. } => {
                     Err(Error::Disagree { version: head.version, reason: "a signal has no record".into() })
                 }
@@ -553,5 +569,9 @@ impl Follower for SharedFollower {
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
         let next = self.reading.as_ref().map_or(0, |(_, next)| *next);
         Ok(self.shard.arrived().saturating_sub(next) as u64 <= within)
+    }
+
+    fn details(&self) -> Option<&Details> {
+        self.last.as_ref()
     }
 }

@@ -1,6 +1,6 @@
 //! The manifest: lists what belongs to a checkpoint. This file also finds and prunes manifests.
 
-use super::format::{Format, ObjectKind};
+use super::format::{Format, ObjectKind, v2};
 use crate::error::Cause;
 use crate::{Error, Scope};
 use rustc_hash::FxHashSet;
@@ -130,6 +130,18 @@ impl Manifest {
     pub fn read(objects: &Objects, object: &str) -> Result<Self, Error> {
         let bytes = objects.get(object).map_err(object_error(object))?;
         Self::decode(object, &bytes)
+    }
+
+    /// Encodes the manifest as an object, also one that was changed after it was read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Encode`] if it is too large.
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
+        match self.format {
+            Format::V2 => v2::encode_manifest(self)
+                .map_err(|source| Error::Encode { object: self.object.clone(), source: Box::new(source) }),
+        }
     }
 
     fn decode(object: &str, bytes: &[u8]) -> Result<Self, Error> {

@@ -1,0 +1,300 @@
+/**
+ * Backups on a schedule: a rule starts a state machine, which runs `tidegraph-node backup` as a task on Fargate and waits
+ * for its end. The task reads the map, the log and the data bucket, and writes only to the bucket of backups.
+ *
+ * The bucket of backups and its key outlive the stack, and nothing else of the graph is needed to restore it. A bucket of
+ * another account, given as a prop, survives the loss of this account.
+ */
+import { join } from "node:path";
+import { ArnFormat, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
+import * as ecs from "aws-cdk-lib/aws-ecs";
+import * as events from "aws-cdk-lib/aws-events";
+import * as targets from "aws-cdk-lib/aws-events-targets";
+import * as iam from "aws-cdk-lib/aws-iam";
+import * as kms from "aws-cdk-lib/aws-kms";
+import type * as logs from "aws-cdk-lib/aws-logs";
+import * as s3 from "aws-cdk-lib/aws-s3";
+import * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { Construct } from "constructs";
+import { baseImage } from "../base-image.ts";
+import type { Bundle } from "../bundle.ts";
+import { InvalidProp, whole } from "../check.ts";
+import { processLog } from "../log-group.ts";
+import { explain, explainWildcard } from "../nag.ts";
+import { statement, useKey, useObjects } from "../statement.ts";
+import type { GraphState } from "./state.ts";
+
+/** Settings of backups. */
+export interface BackupProps {
+  /**
+   * The bucket of backups. A bucket of another account needs a policy that lets the task's role in; its region has to be
+   * that of the graph if the VPC has no route to the internet.
+   *
+   * @default a new bucket with a key of its own; both are kept when the stack is deleted
+   */
+  readonly bucket?: s3.IBucket;
+  /**
+   * Time between two backups, in whole hours.
+   *
+   * @default 1 day
+   */
+  readonly every?: Duration;
+  /**
+   * Number of backups that are kept. Each is whole and has all data of the graph.
+   *
+   * @default 14
+   */
+  readonly keep?: number;
+  /**
+   * How long a backup may take. A machine copies some hundred megabytes a second.
+   *
+   * @default 6 hours
+   */
+  readonly longest?: Duration;
+  /**
+   * Processor units of the task, as Fargate counts them. They also decide how fast its network is.
+   *
+   * @default 2048
+   */
+  readonly cpu?: 1024 | 2048 | 4096 | 8192;
+  /**
+   * The base image of the task's image, given by digest. It needs the C library and certificates of Amazon Linux 2023.
+   *
+   * @default Amazon Linux 2023, minimal
+   */
+  readonly baseImage?: string;
+}
+
+/** Settings and resources that this construct needs. */
+interface Parts extends BackupProps {
+  readonly state: GraphState;
+  readonly bundle: Bundle;
+  readonly brokers: string;
+  readonly retention: logs.RetentionDays;
+}
+
+/** CloudWatch looks back 7 days at most, and the alarm leaves an hour more than the time between two backups. */
+const MOST_HOURS = 166;
+/** The sizes of the task: processor units, and the memory in MiB. */
+const SIZES = new Map([
+  [1024, 4096],
+  [2048, 8192],
+  [4096, 8192],
+  [8192, 16_384],
+]);
+
+const FILES = join(import.meta.dirname, "..", "..", "backup");
+
+export class Backup extends Construct {
+  readonly bucket: s3.IBucket;
+  readonly machine: sfn.StateMachine;
+  readonly securityGroup: ec2.SecurityGroup;
+  readonly rule: events.Rule;
+  /** Hours between two backups. */
+  readonly hours: number;
+
+  constructor(scope: Construct, id: string, props: Parts) {
+    super(scope, id);
+    const { state } = props;
+    const every = props.every ?? Duration.days(1);
+    this.hours = every.toHours({ integral: false });
+    if (!Number.isInteger(this.hours) || this.hours < 1 || this.hours > MOST_HOURS) {
+      throw new InvalidProp("backup.every", every.toHumanString(), `whole hours, from 1 to ${MOST_HOURS}`);
+    }
+    const longest = props.longest ?? Duration.hours(6);
+    if (longest.toSeconds() < 600 || longest.toSeconds() > 14 * 86_400) {
+      throw new InvalidProp("backup.longest", longest.toHumanString(), "from 10 minutes to 14 days");
+    }
+    const keep = whole("backup.keep", props.keep ?? 14, 1, 10_000);
+    this.bucket = props.bucket ?? this.makeBucket();
+    this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
+      vpc: state.network.vpc,
+      description: "The task that writes backups",
+      allowAllOutbound: false,
+    });
+    state.log.letIn(this, this.securityGroup);
+    const cluster = new ecs.Cluster(this, "Cluster", {
+      vpc: state.network.vpc,
+      containerInsightsV2: ecs.ContainerInsights.DISABLED,
+    });
+    explain(cluster, "ECS4", "Container Insights is paid for; the state machine knows how each task ended.");
+    const task = this.task(props, keep);
+    this.machine = this.stateMachine(props, cluster, task, longest);
+    this.rule = new events.Rule(this, "Schedule", {
+      description: `Backs up the graph ${state.graph}`,
+      schedule: events.Schedule.rate(Duration.hours(this.hours)),
+      targets: [new targets.SfnStateMachine(this.machine, { retryAttempts: 3 })],
+    });
+  }
+
+  /** Makes the bucket, with a key of its own: whoever loses the graph's key has the backups still. */
+  private makeBucket(): s3.Bucket {
+    const key = new kms.Key(this, "Key", {
+      description: "Backups of a graph database",
+      enableKeyRotation: true,
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    });
+    const bucket = new s3.Bucket(this, "Bucket", {
+      blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
+      objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+      enforceSSL: true,
+      minimumTLSVersion: 1.2,
+      encryption: s3.BucketEncryption.KMS,
+      encryptionKey: key,
+      bucketKeyEnabled: true,
+      // A backup that is removed by mistake can be recovered for a week.
+      versioned: true,
+      lifecycleRules: [
+        {
+          abortIncompleteMultipartUploadAfter: Duration.days(1),
+          noncurrentVersionExpiration: Duration.days(7),
+          expiredObjectDeleteMarker: true,
+        },
+      ],
+      removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    });
+    explain(bucket, "S1", "Its access log would need a policy of the state's bucket that names this one.");
+    return bucket;
+  }
+
+  private task(props: Parts, keep: number): ecs.FargateTaskDefinition {
+    const { state } = props;
+    const cpu = props.cpu ?? 2048;
+    const memoryLimitMiB = SIZES.get(cpu);
+    if (memoryLimitMiB === undefined) {
+      throw new InvalidProp("backup.cpu", cpu, `one of ${[...SIZES.keys()].join(", ")}`);
+    }
+    const task = new ecs.FargateTaskDefinition(this, "Task", {
+      cpu,
+      memoryLimitMiB,
+      runtimePlatform: {
+        cpuArchitecture: ecs.CpuArchitecture.ARM64,
+        operatingSystemFamily: ecs.OperatingSystemFamily.LINUX,
+      },
+      taskRole: this.role(state),
+      executionRole: this.starter(state),
+    });
+    const image = new DockerImageAsset(this, "Image", {
+      directory: props.bundle.folderWith("tidegraph-node", [join(FILES, "Dockerfile")]),
+      platform: Platform.LINUX_ARM64,
+      buildArgs: { BASE: baseImage("backup.baseImage", props.baseImage) },
+    });
+    const logGroup = processLog(this, "Logs", state, "backup", props.retention);
+    task.addContainer("backup", {
+      image: ecs.ContainerImage.fromDockerImageAsset(image),
+      readonlyRootFilesystem: true,
+      command: [
+        "backup",
+        ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+        ...["--kafka-brokers", props.brokers, ...asFlags(state.log.variables)],
+        ...["--to", `s3://${this.bucket.bucketName}`, "--keep", String(keep)],
+      ],
+      logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "backup" }),
+    });
+    return task;
+  }
+
+  /** Creates the role of the task: it reads the graph, and writes to the bucket of backups. */
+  private role(state: GraphState): iam.Role {
+    const role = new iam.Role(this, "Role", {
+      assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+      description: `Backs up ${state.name}`,
+    });
+    for (const allowed of [...state.map.reads(state.graph), ...state.log.reads(state.topic)]) {
+      role.addToPolicy(allowed);
+    }
+    const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
+    useObjects(role, "Data", state.buckets.data, "read", ours);
+    useObjects(role, "Backups", this.bucket, "write", "Backups, whose names are made while it runs.");
+    role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3"]));
+    const key = this.bucket.encryptionKey;
+    if (key) {
+      role.addToPolicy(
+        statement("UseKeyOfBackups", ["kms:Decrypt", "kms:GenerateDataKey"], [key.keyArn], {}),
+      );
+    }
+    return role;
+  }
+
+  /** Creates the role with which ECS starts the task: it needs the image and the log. */
+  private starter(state: GraphState): iam.Role {
+    const role = new iam.Role(this, "Starter", {
+      assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+      description: `What starts backups of ${state.name}`,
+    });
+    explainWildcard(role, "*", "Logging in at a registry (ecr:GetAuthorizationToken) knows no resources.");
+    return role;
+  }
+
+  private stateMachine(
+    props: Parts,
+    cluster: ecs.Cluster,
+    taskDefinition: ecs.FargateTaskDefinition,
+    longest: Duration,
+  ): sfn.StateMachine {
+    const { state } = props;
+    const role = new iam.Role(this, "MachineRole", {
+      assumedBy: new iam.ServicePrincipal("states.amazonaws.com"),
+      description: `Runs backups of ${state.name}`,
+    });
+    explainWildcard(
+      role,
+      "*",
+      "The task's ARN is drawn when it starts, and the delivery of the machine's log knows no resources.",
+    );
+    const run = new tasks.EcsRunTask(this, "Back up", {
+      comment: "Copies the graph to the bucket of backups, and removes old backups",
+      integrationPattern: sfn.IntegrationPattern.RUN_JOB,
+      cluster,
+      taskDefinition,
+      launchTarget: new tasks.EcsFargateLaunchTarget({ platformVersion: ecs.FargatePlatformVersion.LATEST }),
+      assignPublicIp: false,
+      subnets: { subnets: [...state.network.subnets] },
+      securityGroups: [this.securityGroup],
+      taskTimeout: sfn.Timeout.duration(longest),
+      resultPath: sfn.JsonPath.DISCARD,
+    });
+    // A backup that failed left nothing that the next one needs. Two attempts more outlast a restart of brokers or nodes.
+    run.addRetry({
+      errors: ["States.ALL"],
+      interval: Duration.minutes(5),
+      backoffRate: 2,
+      maxAttempts: 2,
+    });
+    // The statement that CDK makes for starting the task.
+    const stack = Stack.of(this);
+    const arnFormat = ArnFormat.SLASH_RESOURCE_NAME;
+    const family = stack.formatArn({
+      ...stack.splitArn(taskDefinition.taskDefinitionArn, arnFormat),
+      arnFormat,
+    });
+    explainWildcard(role, `${family}:*`, "Revisions of the one task that it starts.");
+    const machine = new sfn.StateMachine(this, "Machine", {
+      comment: `Backs up the graph ${state.graph}`,
+      definitionBody: sfn.DefinitionBody.fromChainable(run),
+      role,
+      timeout: Duration.seconds(longest.toSeconds() * 3 + 3600),
+      logs: {
+        destination: processLog(this, "MachineLogs", state, "backup-machine", props.retention),
+        level: sfn.LogLevel.ALL,
+        includeExecutionData: true,
+      },
+    });
+    explain(machine, "SF2", "It has one step; its log has each attempt.");
+    return machine;
+  }
+}
+
+/** Returns the daemon's variables as flags: the definition of a task should have no variables (cdk-nag's rule ECS2). */
+function asFlags(variables: Readonly<Record<string, string>>): string[] {
+  return Object.entries(variables).flatMap(([name, value]) => {
+    const flag = `--${name
+      .replace(/^TIDEGRAPH_/, "")
+      .toLowerCase()
+      .replaceAll("_", "-")}`;
+    return value === "true" ? [flag] : [flag, value];
+  });
+}
