@@ -153,6 +153,7 @@ fn a_graph_is_restored_as_it_was_at_each_version_while_it_is_written() {
         load(&database, 0..30);
         let (_objects, backups) = place();
         let mut writes: Vec<u64> = (0..50).map(|n| write(&database, n)).collect();
+        fleet.wait_until("there are checkpoints", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
         let before = writes.last().copied().unwrap();
         load(&database, 30..60);
         let loaded = ask(&database, OpenCypher, "RETURN 1").unwrap().version.0;
