@@ -43,7 +43,7 @@ impl Graph {
             run(
                 &database,
                 &format!(
-                    "UNWIND [{}] AS e MATCH (a:V {{`~id`: toString(e[0])}}), (b:V {{`~id`: toString(e[1])}}) \
+                    "UNWIND [{}] AS e MATCH (a) WHERE id(a) = toString(e[0]) MATCH (b) WHERE id(b) = toString(e[1]) \
                      CREATE (a)-[:X {{w: e[2]}}]->(b)",
                     rows.join(", ")
                 ),

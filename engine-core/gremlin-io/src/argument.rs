@@ -19,8 +19,10 @@ pub enum Argument {
     Predicate(Predicate),
     /// A constant of an enum: its owner and its name.
     Constant(ConstantOwner, Str),
-    /// A vertex or an edge, of which only the id matters.
+    /// A vertex, of which only the id matters.
     Element(Box<Argument>),
+    /// An edge, of which only the id matters.
+    Edge(Box<Argument>),
     /// A value with the name that its client gave it.
     Binding(Str, Box<Argument>),
     /// A strategy: its name without packages, and its configuration.
@@ -120,7 +122,7 @@ impl Argument {
                 let entries = entries.iter().map(|(key, value)| Ok((key.to_value()?, value.to_value()?)));
                 Value::map(entries.collect::<Result<Map, _>>()?)
             }
-            Self::Element(id) => id.to_value()?,
+            Self::Element(id) | Self::Edge(id) => id.to_value()?,
             Self::Binding(_, value) => value.to_value()?,
             Self::Bytecode(_) => return Err("a traversal"),
             Self::Predicate(_) => return Err("a predicate"),

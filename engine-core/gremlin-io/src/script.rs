@@ -308,7 +308,7 @@ impl Writer {
     fn parameter(&mut self, argument: &Argument) -> Result<(), ScriptError> {
         let value = match argument {
             Argument::Binding(_, value) => return self.parameter(value),
-            Argument::Element(id) => return self.parameter(id),
+            Argument::Element(id) | Argument::Edge(id) => return self.parameter(id),
             // Null and booleans are few, and plans may differ for them.
             Argument::Value(Value::Null | Value::Bool(_)) => return self.literal(argument),
             Argument::Value(value) => value.clone(),
@@ -337,8 +337,8 @@ impl Writer {
                 self.push(".");
                 self.word(name)
             }
-            Argument::Element(id) => {
-                self.push("Vertex(");
+            Argument::Element(id) | Argument::Edge(id) => {
+                self.push(if matches!(argument, Argument::Edge(_)) { "Edge(" } else { "Vertex(" });
                 self.literal(id)?;
                 self.push(")");
                 Ok(())
@@ -456,6 +456,10 @@ impl Writer {
 
     /// Writes what `within` compares with: one parameter, so that lists of any length have one text.
     fn collection(&mut self, items: &[Argument]) -> Result<(), ScriptError> {
+        // Elements are compared with elements.
+        if items.iter().any(|item| matches!(item, Argument::Element(_) | Argument::Edge(_))) {
+            return self.items("[", items, "]");
+        }
         match items.iter().map(Argument::to_value).collect::<Result<Vec<_>, _>>() {
             Ok(values) => {
                 self.bind(Value::list(values));

@@ -66,6 +66,8 @@ pub enum ArgKind<'t> {
     Traversal(Vec<Step<'t>>),
     /// The id of `Vertex(id, label)`.
     Vertex(Box<Arg<'t>>),
+    /// The id of `Edge(id, label)`, as which drivers' edges are written.
+    Edge(Box<Arg<'t>>),
     /// `single(value)`, `set(value)` or `list(value)` in a map of properties: cardinality and value.
     Cardinality(Cardinality, Box<Arg<'t>>),
     /// A type: `GType.INT`.
@@ -108,6 +110,7 @@ impl<'t> Arg<'t> {
             ArgKind::Predicate(_) => "a predicate".into(),
             ArgKind::Traversal(_) => "a traversal".into(),
             ArgKind::Vertex(_) => "a vertex".into(),
+            ArgKind::Edge(_) => "an edge".into(),
             ArgKind::Cardinality(..) => "a cardinality".into(),
             ArgKind::Type(_) => "a type".into(),
             ArgKind::Strategy(name, _) => format!("the strategy {}", crate::lexer::shorten(name)),

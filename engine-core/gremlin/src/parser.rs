@@ -403,12 +403,13 @@ impl<'t> Parser<'t, '_> {
                 }
                 return self.named(at, class);
             }
-            "Vertex" | "ReferenceVertex" if self.is_sign('(') => {
+            "Edge" | "ReferenceEdge" | "Vertex" | "ReferenceVertex" if self.is_sign('(') => {
                 let mut args = self.args(name)?;
                 if !(1..=2).contains(&args.len()) {
                     return Err(Fault::syntax(at, format!("{name}() takes an id and a label")));
                 }
-                ArgKind::Vertex(Box::new(args.swap_remove(0)))
+                let id = Box::new(args.swap_remove(0));
+                if name.ends_with("Edge") { ArgKind::Edge(id) } else { ArgKind::Vertex(id) }
             }
             "datetime" | "DateTime" if self.is_sign('(') => self.datetime(at)?,
             "UUID" if self.is_sign('(') => {

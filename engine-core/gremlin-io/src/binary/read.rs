@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
         for _ in 0..others {
             self.argument()?;
         }
-        Ok(Argument::Element(id))
+        Ok(if code == code::EDGE { Argument::Edge(id) } else { Argument::Element(id) })
     }
 
     fn character(&mut self, at: usize) -> Result<Value, Error> {

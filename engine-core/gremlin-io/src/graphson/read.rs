@@ -127,9 +127,10 @@ fn typed(tag: &str, value: &Json) -> Result<Argument, Error> {
             let name = field("key")?.as_str().ok_or_else(wrong)?;
             return Ok(Argument::Binding(name.into(), Box::new(argument(field("value")?)?)));
         }
-        "g:Vertex" | "g:Edge" | "g:VertexProperty" => {
+        "g:Vertex" | "g:VertexProperty" => {
             return Ok(Argument::Element(Box::new(argument(field("id")?)?)));
         }
+        "g:Edge" => return Ok(Argument::Edge(Box::new(argument(field("id")?)?))),
         "g:Property" => return argument(field("value")?),
         "g:Class" => return Ok(Argument::Class(class_name(text()?))),
         "g:Lambda" => return Ok(Argument::Lambda),

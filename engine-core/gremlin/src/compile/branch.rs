@@ -246,9 +246,7 @@ impl Compiler {
             return self.choose_all(flow, cases, otherwise, out);
         }
         let all: Vec<&[Step<'_>]> = cases.iter().map(|(_, s)| *s).chain(otherwise).collect();
-        // A branch that counts answers also if it is not chosen.
-        let answers = options.is_empty() && all.iter().any(|steps| reduces(steps));
-        if answers || !flow.scope.single && all.iter().any(|s| stateful(s, self.version)) {
+        if !flow.scope.single && all.iter().any(|s| stateful(s, self.version)) {
             return self.choose_gathered(flow, cases, otherwise, out);
         }
         let (mut branches, mut ends) = (vec![], vec![]);

@@ -245,9 +245,10 @@ impl<'a, 't> Cursor<'a, 't> {
 
 /// A value that a statement computes once.
 struct Held {
-    /// The value, or the id of a vertex.
+    /// The value, or the id of an element.
     value: Expr,
-    is_id: bool,
+    /// The kind of the element.
+    kind: Option<ObjectKind>,
     register: Register,
 }
 
@@ -394,24 +395,28 @@ impl Compiler {
             }
         }
         let mut start = Flow { op: std::mem::replace(at, Op::Argument), ..Flow::new() };
-        for Held { value, is_id, register } in std::mem::take(&mut self.held) {
-            let value = if is_id { self.looked_up(&mut start, value) } else { value };
-            // A vertex that is not there equals nothing.
+        for Held { value, kind, register } in std::mem::take(&mut self.held) {
+            let value = match kind {
+                Some(ObjectKind::Edge) => self.looked_up_edge(&mut start, value),
+                Some(_) => self.looked_up(&mut start, value),
+                None => value,
+            };
+            // An element that is not there equals nothing.
             let what = Collected::Start(call(Function::Coalesce, vec![value, Expr::Literal(Value::Null)]));
             start.wrap(|input| Op::Collect { input, register, what, eager: false });
         }
         *at = start.op;
     }
 
-    /// Returns the register that holds a value, or the vertex with this id.
-    fn hold(&mut self, value: Expr, is_id: bool) -> Expr {
-        let known = self.held.iter().find(|held| is_id && held.is_id && held.value == value);
+    /// Returns the register that holds a value, or the element of a kind with this id.
+    fn hold(&mut self, value: Expr, kind: Option<ObjectKind>) -> Expr {
+        let known = self.held.iter().find(|held| kind.is_some() && held.kind == kind && held.value == value);
         if let Some(held) = known {
             return Expr::Register(held.register);
         }
         let register = Register(self.registers);
         self.registers += 1;
-        self.held.push(Held { value, is_id, register });
+        self.held.push(Held { value, kind, register });
         Expr::Register(register)
     }
 
@@ -622,9 +627,13 @@ impl Compiler {
             ArgKind::Traversal(_) => Err(Fault::unsupported(arg.at, "a traversal as a value")),
             ArgKind::Vertex(id) => {
                 let id = self.expr(id)?;
-                Ok(self.hold(id, true))
+                Ok(self.hold(id, Some(ObjectKind::Vertex)))
             }
-            ArgKind::RandomUuid => Ok(self.hold(call(Function::MakeUuid, vec![]), false)),
+            ArgKind::Edge(id) => {
+                let id = self.expr(id)?;
+                Ok(self.hold(id, Some(ObjectKind::Edge)))
+            }
+            ArgKind::RandomUuid => Ok(self.hold(call(Function::MakeUuid, vec![]), None)),
             ArgKind::Strategy(name, _) => {
                 Err(Fault::unsupported(arg.at, format!("the strategy {name} as a value")))
             }

@@ -230,7 +230,7 @@ impl Compiler {
             Operands::Labels(labels) => Ok(labels.pop_front().unwrap_or(Expr::Literal(Value::Null))),
             Operands::Id => {
                 let id = match &arg.kind {
-                    ArgKind::Vertex(id) => id,
+                    ArgKind::Vertex(id) | ArgKind::Edge(id) => id,
                     _ => arg,
                 };
                 match literal(id) {

@@ -303,7 +303,7 @@ fn same_arg(a: &Arg<'_>, b: &Arg<'_>) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(same)
         }
         (ArgKind::Predicate(a), ArgKind::Predicate(b)) => same_predicates(a, b),
-        (ArgKind::Vertex(a), ArgKind::Vertex(b)) => same_arg(a, b),
+        (ArgKind::Vertex(a), ArgKind::Vertex(b)) | (ArgKind::Edge(a), ArgKind::Edge(b)) => same_arg(a, b),
         (a, b) => a == b,
     }
 }

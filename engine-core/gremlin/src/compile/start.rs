@@ -100,7 +100,7 @@ impl Compiler {
         let mut values = vec![];
         for arg in flat {
             let id = match &arg.kind {
-                ArgKind::Vertex(id) => id,
+                ArgKind::Vertex(id) | ArgKind::Edge(id) => id,
                 _ => arg,
             };
             values.push(self.expr(id)?);

@@ -161,6 +161,14 @@ impl Compiler {
         Expr::Slot(out)
     }
 
+    /// Looks up the edge with an id, and returns its slot.
+    pub(super) fn looked_up_edge(&mut self, flow: &mut Flow, ids: Expr) -> Expr {
+        let (edge, out) = (self.fresh(), self.fresh());
+        let plan = Box::new(Op::LookupEdges { input: Box::new(Op::Argument), ids, out: edge });
+        flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(edge) });
+        Expr::Slot(out)
+    }
+
     // ---- properties
 
     /// `property` steps on an existing element.

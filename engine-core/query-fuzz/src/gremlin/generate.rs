@@ -437,9 +437,13 @@ impl<'a> Generator<'a> {
                 self.steps.push(Step::Branch("coalesce", branches));
             }
             3 => {
-                let (test, then) = (self.condition(), self.leading_to(wanted));
-                let otherwise = self.leading_to(wanted);
+                // One traverser does not run a branch that counts and is not chosen; among several the branch counts none.
+                let wanted_here = if wanted == Kind::Int { Kind::Vertex } else { wanted };
+                let (test, then) = (self.condition(), self.leading_to(wanted_here));
+                let otherwise = self.leading_to(wanted_here);
                 self.steps.push(Step::Choose(test, then, otherwise));
+                self.kind = wanted_here;
+                return;
             }
             4 => {
                 let inner = self.leading_to(self.kind);

@@ -262,15 +262,3 @@ Feature: steps that branch
       | c |
       | c |
       | c |
-
-  Scenario: a branch that counts answers though it is not chosen, also for one traverser
-    Given the modern graph
-    And the traversal of
-      """
-      g.V("1").choose(has("name", "marko"), values("age"), out().count())
-      """
-    When iterated to list
-    Then the result should be unordered
-      | result |
-      | d[29].i |
-      | d[0].l |

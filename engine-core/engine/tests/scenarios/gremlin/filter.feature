@@ -569,3 +569,14 @@ Feature: steps that filter
     Then the result should be unordered
       | result |
       | vadas |
+
+  Scenario: an edge as a value
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").outE().is(within(Edge("9", "created"), Vertex("7", "person"))).inV().values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |

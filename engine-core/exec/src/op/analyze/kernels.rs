@@ -76,12 +76,12 @@ pub(super) fn page_rank(
         let mut change = 0.0;
         energy = 0.0;
         sent.fill(0.0);
-        for vertex in 0..count {
+        for (vertex, known) in ranks.iter_mut().enumerate() {
             let ends = edges.of(vertex);
             account.ctx.spend(1 + ends.len())?;
             let rank = arrived[vertex] + share;
-            change += (rank - ranks[vertex]).abs();
-            ranks[vertex] = rank;
+            change += (rank - *known).abs();
+            *known = rank;
             energy += (1.0 - damping) * rank;
             if ends.is_empty() {
                 energy += damping * rank;
@@ -124,7 +124,7 @@ pub(super) fn peer_pressure(
     let mut votes = account.list(0.0_f64, count)?;
     for _ in 0..rounds {
         let mut is_steady = true;
-        for vertex in 0..count {
+        for (vertex, joined) in next.iter_mut().enumerate() {
             let voters = edges.of(vertex);
             account.ctx.spend(1 + 2 * voters.len())?;
             let of = |voter: &u32| (clusters[*voter as usize], strengths[*voter as usize]);
@@ -146,8 +146,8 @@ pub(super) fn peer_pressure(
             for (cluster, _) in all() {
                 votes[cluster as usize] = 0.0;
             }
-            next[vertex] = best.unwrap_or(vertex as u32);
-            is_steady &= next[vertex] == clusters[vertex];
+            *joined = best.unwrap_or(vertex as u32);
+            is_steady &= *joined == clusters[vertex];
         }
         std::mem::swap(&mut clusters, &mut next);
         if is_steady {
