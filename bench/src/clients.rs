@@ -216,7 +216,9 @@ fn head(answer: &[u8]) -> anyhow::Result<Option<(u16, usize, Option<usize>)>> {
     let value = |name: &str| head.headers.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value);
     let length = match value("content-length") {
         Some(length) => Some(std::str::from_utf8(length)?.parse()?),
-        None if value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) => None,
+        None if value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) => {
+            None
+        }
         None => bail!("the answer has neither a length nor chunks"),
     };
     Ok(Some((head.code.unwrap_or_default(), start, length)))
@@ -302,7 +304,8 @@ mod tests {
     async fn bodies_come_whole_or_in_chunks() {
         let head = "HTTP/1.1 200 OK\r\n";
         let whole = vec![head, "content-length: 5\r\n\r\nab", "cde"];
-        let chunks = vec![head, "Transfer-Encoding: chunked\r\n\r", "\n3\r\nabc\r\n2", "\r\nde\r\n0\r", "\n\r\n"];
+        let chunks =
+            vec![head, "Transfer-Encoding: chunked\r\n\r", "\n3\r\nabc\r\n2", "\r\nde\r\n0\r", "\n\r\n"];
         for pieces in [whole, chunks] {
             let mut connection = Connection::open(&answering(pieces).await).await.unwrap();
             for _ in 0..3 {

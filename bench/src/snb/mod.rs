@@ -49,7 +49,7 @@ const INDEXES: [&str; 6] = [
 
 /// Runs the workload.
 pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
-    let scale = flags.scale(10_000, 60);
+    let scale = flags.scale(3_000, 60);
     report.parameter("scale", scale);
     report.parameter("seed", flags.seed);
     let files = tempfile::tempdir()?;

@@ -24,6 +24,22 @@ fn check_ordered(cases: &[(&str, &[&str])]) {
     }
 }
 
+/// A limit that drops rows as they arrive leaves the first rows of the full order, equal ones in the order of their arrival.
+#[test]
+fn the_first_of_many_sorted_rows_are_those_of_the_full_order() {
+    let database = empty();
+    let rows = "UNWIND range(0, 9999) AS i WITH i, CASE WHEN i % 11 = 0 THEN null ELSE i * 7919 % 401 END AS a, \
+                toString(i * 31 % 17) AS b RETURN i";
+    for order in ["a", "a DESC", "a, b DESC", "b, a DESC", "b DESC", "a % 3, b, i DESC", "'x'", "'x', a"] {
+        let all = run(&database, &format!("{rows} ORDER BY {order}"));
+        for (skip, limit) in [(0, 1), (0, 20), (30, 50), (0, 3_000), (9_990, 20), (5, 0)] {
+            let some = run(&database, &format!("{rows} ORDER BY {order} SKIP {skip} LIMIT {limit}"));
+            let expected: Vec<_> = all.iter().skip(skip).take(limit).cloned().collect();
+            assert_eq!(some, expected, "{order}, {skip}, {limit}");
+        }
+    }
+}
+
 #[test]
 fn gremlin_moves_and_filters() {
     check(&[

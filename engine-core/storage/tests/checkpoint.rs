@@ -81,7 +81,11 @@ fn sample() -> Store {
                     (11, single, Value::Float(1.5)),
                     (12, single, Value::Double(-0.1)),
                     (15, single, Value::Temporal(Temporal::Date("-000044-03-15".parse().unwrap()))),
-                    (16, single, Value::Temporal(Temporal::LocalDateTime("2024-02-29T23:59:59.5".parse().unwrap()))),
+                    (
+                        16,
+                        single,
+                        Value::Temporal(Temporal::LocalDateTime("2024-02-29T23:59:59.5".parse().unwrap())),
+                    ),
                 ],
             ),
             vertex("london", &[2, 1], &[]),

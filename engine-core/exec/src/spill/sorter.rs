@@ -20,6 +20,12 @@ const FAN_IN: usize = 16;
 /// Rows beyond the needed ones that are kept before the surplus is dropped.
 const SLACK_ROWS: usize = 4096;
 
+/// The same for rows of a single origin: once the surplus was dropped, most rows are dropped as they arrive.
+const SLACK_ROWS_OF_ONE: usize = 512;
+
+/// Longest key, in bytes, that is compared with that of the last wanted row as soon as its row arrives.
+const SHORT_KEY_BYTES: usize = 256;
+
 /// The order of a sort key.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyOrder {
@@ -57,6 +63,11 @@ pub(crate) struct Sorter {
     most: Option<usize>,
     /// Rows in memory from which the surplus is dropped.
     threshold: Option<usize>,
+    /// Whether all rows have the same origin.
+    is_of_one: bool,
+    /// The keys of the last wanted row, each a column of one value, once as many rows of a single origin as are wanted were
+    /// found. Rows that do not come before it are dropped.
+    last: Vec<Option<Column>>,
     buffer: Buffer,
     /// Runs in files by their level. Those of a higher level arrived before those of a lower one.
     levels: Vec<Vec<Frames>>,
@@ -65,13 +76,16 @@ pub(crate) struct Sorter {
 impl Sorter {
     /// Makes a sorter of rows whose first columns are the keys. `most`: how many rows of each origin are wanted.
     pub(crate) fn new(keys: Vec<KeyOrder>, most: Option<usize>, origins: usize) -> Self {
+        let is_of_one = origins == 1;
+        let slack = if is_of_one { SLACK_ROWS_OF_ONE } else { SLACK_ROWS };
         let threshold =
-            most.and_then(|most| most.checked_mul(2 * origins)).map(|rows| rows.saturating_add(SLACK_ROWS));
-        Self { keys, most, threshold, buffer: Buffer::default(), levels: vec![] }
+            most.and_then(|most| most.checked_mul(2 * origins)).map(|rows| rows.saturating_add(slack));
+        Self { keys, most, threshold, is_of_one, last: vec![], buffer: Buffer::default(), levels: vec![] }
     }
 
     /// Adds rows.
     pub(crate) fn push(&mut self, batch: Batch, ctx: &Context<'_>) -> Result<()> {
+        let Some(batch) = self.wanted(batch, ctx)? else { return Ok(()) };
         if share(ctx).is_some_and(|share| self.buffer.bytes() + batch.bytes() > share) {
             self.write_run(ctx)?;
         }
@@ -85,9 +99,38 @@ impl Sorter {
         if self.threshold.is_some_and(|threshold| self.buffer.rows() > threshold) {
             let all = self.buffer.take(ctx);
             let kept = self.sorted(&all, ctx)?;
+            if let Some(row) = kept.last().filter(|_| self.is_of_one && Some(kept.len()) == self.most) {
+                let key = |column: &Arc<Column>| Column::from_values(vec![column.get(*row as usize)]);
+                let columns = all.columns.iter().take(self.keys.len());
+                self.last = columns.map(|column| column.as_ref().map(key)).collect();
+            }
             self.buffer.push(all.gather(&kept), ctx)?;
         }
         Ok(())
+    }
+
+    /// Returns the rows that come before the last wanted one of those so far, if there are any. Equal rows come after it.
+    fn wanted(&self, batch: Batch, ctx: &Context<'_>) -> Result<Option<Batch>> {
+        let keys: Vec<(KeyOrder, &Column, &Column)> = (self.keys.iter().zip(&batch.columns).zip(&self.last))
+            .filter_map(|((key, column), last)| Some((*key, column.as_deref()?, last.as_ref()?)))
+            .collect();
+        let is_long = |column: &Column| column.largest_value_bytes() > SHORT_KEY_BYTES;
+        if keys.is_empty() || keys.iter().any(|(_, column, last)| is_long(column) || is_long(last)) {
+            return Ok(Some(batch));
+        }
+        ctx.spend(batch.len)?;
+        let comes_before = |row: &u32| {
+            let ordering = keys.iter().fold(Ordering::Equal, |ordering, (key, column, last)| {
+                ordering.then_with(|| key.compare(column, *row as usize, last, 0))
+            });
+            ordering.is_lt()
+        };
+        let rows: Vec<u32> = (0..batch.len as u32).filter(comes_before).collect();
+        Ok(match rows.len() {
+            0 => None,
+            all if all == batch.len => Some(batch),
+            _ => Some(batch.select(&rows)),
+        })
     }
 
     /// Adds rows, if there are any.
@@ -114,6 +157,7 @@ impl Sorter {
     pub(crate) fn clear(&mut self, ctx: &Context<'_>) {
         self.buffer.clear(ctx);
         self.levels.clear();
+        self.last.clear();
     }
 
     /// Returns the sorted order of a batch's rows, cut to the first `most` of each origin.

@@ -220,7 +220,10 @@ impl Ids {
 
     /// Returns what the commit of the load needs.
     pub fn into_vertices(self) -> VertexIds {
-        VertexIds { seen: Arc::unwrap_or_clone(self.vertices).seen, edges: EdgesMet::Tables { ends: self.ends, ids: self.edges } }
+        VertexIds {
+            seen: Arc::unwrap_or_clone(self.vertices).seen,
+            edges: EdgesMet::Tables { ends: self.ends, ids: self.edges },
+        }
     }
 
     /// Returns what its edges have met, for other parts of the load: ends and hashes of ids.

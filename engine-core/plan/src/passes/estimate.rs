@@ -331,7 +331,9 @@ impl<'k> Estimate<'k> {
         let all = self.knowledge.statistics.vertices.max(1) as f64;
         let estimate = match of(None) {
             // The number of edges is exact. The sample tells how this label differs from all, if it has seen enough.
-            Some(sample) if sample.histogram.iter().sum::<u64>() >= ENOUGH => own / mean(sample) * edges / all,
+            Some(sample) if sample.histogram.iter().sum::<u64>() >= ENOUGH => {
+                own / mean(sample) * edges / all
+            }
             _ => own,
         };
         // All of these edges may be at vertices of the label.

@@ -90,13 +90,7 @@ impl Partition {
     }
 
     /// Samples about `count` vertices of each of some labels, for the degrees of that label alone.
-    pub fn sample_degrees_of(
-        &self,
-        labels: &FxHashSet<Token>,
-        count: u32,
-        at: Version,
-        out: &mut Degrees,
-    ) {
+    pub fn sample_degrees_of(&self, labels: &FxHashSet<Token>, count: u32, at: Version, out: &mut Degrees) {
         let table = self.rows();
         let mut pages: FxHashMap<Token, Vec<u32>> = FxHashMap::default();
         for number in 0..table.end() {

@@ -409,7 +409,8 @@ mod tests {
         let times = [-3_000_000_001, -3_000_000_000, -1, 0, 1, 999_999_999, 1_000_000_000];
         assert!(times.windows(2).all(|pair| words(pair[0]) < words(pair[1])));
         let [early, late] = [civil::time(0, 0, 0, 1), civil::time(23, 59, 59, 0)];
-        let dates = [civil::date(-2, 12, 31), civil::date(-1, 1, 1), civil::date(0, 1, 31), civil::date(0, 2, 1)];
+        let dates =
+            [civil::date(-2, 12, 31), civil::date(-1, 1, 1), civil::date(0, 1, 31), civil::date(0, 2, 1)];
         let locals = dates.iter().flat_map(|date| [date.to_datetime(early), date.to_datetime(late)]);
         let locals: Vec<_> = locals.map(local_words).map(|[first, nanos]| (first as i64, nanos)).collect();
         assert!(locals.is_sorted_by(|a, b| a < b));

@@ -511,15 +511,19 @@ mod tests {
 
     /// Dates and times close to each other and at the ends of time, in some zones.
     fn times() -> Vec<Value> {
-        let dates = [Date::MIN, date(-1, 12, 31), date(0, 1, 1), date(2024, 2, 29), date(2024, 3, 1), Date::MAX];
+        let dates =
+            [Date::MIN, date(-1, 12, 31), date(0, 1, 1), date(2024, 2, 29), date(2024, 3, 1), Date::MAX];
         let times = [Time::MIN, time(0, 0, 0, 1), time(12, 0, 0, 0), Time::MAX];
         let locals = || dates.iter().flat_map(|date| times.map(|time| date.to_datetime(time)));
         let zones = ["UTC", "Europe/London", "America/New_York", "Asia/Tokyo"];
         let zones = zones.map(|zone| TimeZone::get(zone).unwrap());
-        let mut values: Vec<Value> = dates.iter().map(|date| Value::Temporal(Temporal::Date(*date))).collect();
+        let mut values: Vec<Value> =
+            dates.iter().map(|date| Value::Temporal(Temporal::Date(*date))).collect();
         values.extend(locals().map(|local| Value::Temporal(Temporal::LocalDateTime(local))));
-        let instants = [-1_000_000_001, -1, 0, 1, 1_000_000_000].map(|n| Timestamp::from_nanosecond(n).unwrap());
-        let instants = instants.into_iter().chain(locals().filter_map(|local| Offset::UTC.to_timestamp(local).ok()));
+        let instants =
+            [-1_000_000_001, -1, 0, 1, 1_000_000_000].map(|n| Timestamp::from_nanosecond(n).unwrap());
+        let instants =
+            instants.into_iter().chain(locals().filter_map(|local| Offset::UTC.to_timestamp(local).ok()));
         let instants = instants.chain([Timestamp::MIN, Timestamp::MAX]);
         values.extend(instants.flat_map(|at| zones.clone().map(|zone| zoned(at.to_zoned(zone)))));
         values.extend(times.map(|time| Value::Temporal(Temporal::LocalTime(time))));

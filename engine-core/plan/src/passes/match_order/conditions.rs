@@ -184,3 +184,33 @@ pub(super) fn join(there: &mut ScanCondition, new: &ScanCondition) -> bool {
     there.condition = std::mem::replace(&mut there.condition, Expr::And(vec![])).and(new.condition.clone());
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn equal(key: &str, value: i64) -> Expr {
+        let property = Expr::Property(Box::new(Expr::Slot(Slot(0))), key.into());
+        Expr::compare(Comparison::Equal, property, Expr::literal(value))
+    }
+
+    #[test]
+    fn a_disjunction_implies_a_test_of_the_key_that_all_parts_compare() {
+        let other = || Expr::Slot(Slot(1));
+        let both =
+            Expr::Or(vec![equal("a", 1).and(equal("b", 2)), other().and(equal("b", 3)), equal("b", 4)]);
+        let found = test_of(&both, Slot(0)).unwrap();
+        let values = [2, 3, 4].map(|value: i64| Expr::literal(value)).to_vec();
+        assert_eq!((&*found.key, found.exact), ("b", None), "a filter must follow");
+        assert_eq!(found.test, ScanTest::Within(Expr::List(values)));
+        let plain = Expr::Or(vec![equal("a", 1), equal("a", 2)]);
+        assert_eq!(test_of(&plain, Slot(0)).unwrap().exact, Some(true));
+        for parts in [
+            vec![],
+            vec![equal("a", 1).and(equal("b", 2)), equal("c", 3)],
+            vec![equal("a", 1).and(equal("b", 2)), other()],
+        ] {
+            assert!(test_of(&Expr::Or(parts), Slot(0)).is_none());
+        }
+    }
+}
