@@ -67,7 +67,8 @@ try {
         "dist",
         features.map(([, feature]) => feature),
       );
-      const routes = args[0] === "gremlin" ? { TIDEGRAPH_AIR_ROUTES: join(await airRoutes(), "gremlin") } : {};
+      const routes =
+        args[0] === "gremlin" ? { TIDEGRAPH_AIR_ROUTES: join(await airRoutes(), "gremlin") } : {};
       await run(benchBinary, args, { env: { ...env, ...routes, TIDEGRAPH_BINARY: binary } });
     }
   } finally {
