@@ -97,7 +97,7 @@ def traversals(g, typed_maps):
     assert g.inject(when).next() == when
     assert g.with_("evaluationTimeout", 5_000).V().has_label("person").count().next() >= 2
     assert g.V().has("name", uuid.UUID(int=7)).count().next() == 0
-    fails(lambda: g.V().page_rank().to_list(), 597, "UnsupportedOperationException")
+    fails(lambda: g.V().id_().page_rank().to_list(), 597, "UnsupportedOperationException")
     fails(lambda: g.V().map(lambda: ("x: 1", "gremlin-groovy")).to_list(), 499, "never evaluated")
     fails(lambda: g.add_v("person").property(T.id, "ada").iterate(), 597, "ConstraintViolationException")
     doubled = __.union(__.identity(), __.identity())

@@ -59,7 +59,7 @@ func traversals(g *gremlin.GraphTraversalSource) {
 	ensure(len(path.Objects) == 3, path)
 	groups := must(g.V().HasLabel("goPerson").Group().By(gremlin.T.Label).By(gremlin.T__.Count()).Next())
 	ensure(groups.GetInterface().(map[interface{}]interface{})["goPerson"] == int64(2), groups)
-	_, err := g.V().PageRank().ToList()
+	_, err := g.V().Id().PageRank().ToList()
 	ensure(err != nil && strings.Contains(err.Error(), "UnsupportedOperationException"), err)
 }
 
