@@ -202,6 +202,10 @@ pub enum Opened {
     /// It is open.
     Now(Arc<Database>),
     /// Another thread opens it and reports it here. Until then requests are refused.
+    #[cfg_attr(
+        not(feature = "fleet"),
+        expect(dead_code, reason = "only workers of a fleet start before their graph")
+    )]
     Later(oneshot::Receiver<anyhow::Result<Arc<Database>>>),
 }
 
