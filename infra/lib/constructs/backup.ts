@@ -130,7 +130,7 @@ export class Backup extends Construct {
     });
   }
 
-  /** Makes the bucket, with a key of its own: whoever loses the graph's key has the backups still. */
+  /** Makes the bucket, with a key of its own, so that the backups can be read when the key of the graph is lost. */
   private makeBucket(): s3.Bucket {
     const key = new kms.Key(this, "Key", {
       description: "Backups of a graph database",

@@ -54,7 +54,7 @@ impl<'c, 'a> Account<'c, 'a> {
         Ok(())
     }
 
-    /// Makes a list with the same value for each of so many vertices.
+    /// Makes a list with the same value for a number of vertices.
     fn list<T: Clone>(&mut self, value: T, len: usize) -> Result<Vec<T>> {
         self.charge(len.saturating_mul(size_of::<T>()))?;
         Ok(vec![value; len])
