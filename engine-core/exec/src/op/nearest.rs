@@ -5,6 +5,7 @@
 //! search. Each vertex keeps the edges by which it is reached with the least sum; paths are assembled from these.
 
 use super::apply::Subplan;
+use super::shortest::end_of_path;
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
@@ -238,7 +239,8 @@ impl<'p> NearestPath<'p> {
     /// Finds the paths of the current row, and goes on to the next.
     fn search(&mut self, ctx: &Context<'_>) -> Result<()> {
         let Some((batch, row)) = &mut self.current else { return Ok(()) };
-        let (from, to) = (vertex(batch, self.slots.from, *row)?, vertex(batch, self.slots.to, *row)?);
+        let (from, to) =
+            (end_of_path(batch, self.slots.from, *row)?, end_of_path(batch, self.slots.to, *row)?);
         *row += 1;
         let width = batch.columns.len();
         let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
@@ -250,15 +252,6 @@ impl<'p> NearestPath<'p> {
         (self.paths, self.charged) = search.paths(to, ctx)?;
         self.paths.reverse();
         Ok(())
-    }
-}
-
-fn vertex(batch: &Batch, slot: Slot, row: usize) -> Result<Option<Gui>> {
-    let Some(column) = batch.column(slot) else { return Ok(None) };
-    match column.vertex(row) {
-        Some(gui) => Ok(Some(gui)),
-        None if column.is_null(row) => Ok(None),
-        None => Err(Error::of_type("a shortest path", "a vertex", &column.get(row))),
     }
 }
 

@@ -55,14 +55,15 @@ impl<'p> ShortestPath<'p> {
         let (from, to, edges) = (*from, *to, *edges);
         Ok(Self { input, from, to, edges, search, current: None, walks: vec![], charged: 0 })
     }
+}
 
-    fn vertex(batch: &Batch, slot: Slot, row: usize) -> Result<Option<Gui>> {
-        let Some(column) = batch.column(slot) else { return Ok(None) };
-        match column.vertex(row) {
-            Some(gui) => Ok(Some(gui)),
-            None if column.is_null(row) => Ok(None),
-            None => Err(Error::of_type("a shortest path", "a vertex", &column.get(row))),
-        }
+/// Returns the vertex at an end of a shortest path; `None` for null, from which no path leads.
+pub(super) fn end_of_path(batch: &Batch, slot: Slot, row: usize) -> Result<Option<Gui>> {
+    let Some(column) = batch.column(slot) else { return Ok(None) };
+    match column.vertex(row) {
+        Some(gui) => Ok(Some(gui)),
+        None if column.is_null(row) => Ok(None),
+        None => Err(Error::of_type("a shortest path", "a vertex", &column.get(row))),
     }
 }
 
@@ -86,7 +87,7 @@ impl Operator for ShortestPath<'_> {
                 if *row >= batch.len {
                     break;
                 }
-                let (from, to) = (Self::vertex(batch, self.from, *row)?, Self::vertex(batch, self.to, *row)?);
+                let (from, to) = (end_of_path(batch, self.from, *row)?, end_of_path(batch, self.to, *row)?);
                 if let (Some(from), Some(to)) = (from, to) {
                     self.walks = self.search.run(batch, *row as u32, from, to, ctx)?;
                     self.walks.reverse();
