@@ -10,6 +10,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const NODES = 2;
+/** Longest run of a command that sets a graph up; `place` gives up earlier by itself. */
+const COMMAND_LIMIT_MS = 180_000;
 const execute = promisify(execFile);
 
 /** What all tests of a run share. */
@@ -56,7 +58,8 @@ export class Nodes {
     await writeFile(join(this.#home, "fleet-token"), `${randomUUID()}\n`, { mode: 0o600 });
     const sizes = ["--partitions", "4", "--replication", String(NODES)];
     const once = ["--log-replication", "1", "--log-in-sync", "1"];
-    await execute(nodeBinary, ["init", ...this.#map(), ...this.#log(), ...sizes, ...once]);
+    const limit = { timeout: COMMAND_LIMIT_MS, killSignal: "SIGKILL" as const };
+    await execute(nodeBinary, ["init", ...this.#map(), ...this.#log(), ...sizes, ...once], limit);
     const files = ["--objects", join(this.#home, "objects"), "--token-file", join(this.#home, "fleet-token")];
     for (let number = 0; number < NODES; number += 1) {
       const args = ["serve", ...this.#map(), ...this.#log(), "--node", `node-${number}`, ...files];
@@ -69,7 +72,11 @@ export class Nodes {
       this.#children.push(child);
     }
     try {
-      await execute(nodeBinary, ["place", ...this.#map(), "--nodes", String(NODES), "--timeout-s", "120"]);
+      await execute(
+        nodeBinary,
+        ["place", ...this.#map(), "--nodes", String(NODES), "--timeout-s", "120"],
+        limit,
+      );
     } catch (error) {
       throw new Error(`${error instanceof Error ? error.message : error}\n${this.#output}`);
     }

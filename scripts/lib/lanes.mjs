@@ -10,6 +10,15 @@ import { contentHash, notePassed, passedAt } from "./inputs.mjs";
 import { isInterrupted, run } from "./run.mjs";
 
 /**
+ * How long a command of a part may take. A command that hangs fails alone, long before whoever runs all parts gives up.
+ * The longest one, all Rust tests on a new machine, takes a third of it.
+ */
+const LIMIT_MINUTES = 45;
+
+/** The same for a part that waits: the longest, a deployment to LocalStack, takes seven minutes. */
+const LIMIT_OF_WAITING_MINUTES = 20;
+
+/**
  * @typedef {object} Part
  * @property {string} name selects the part: `npm test -- --NAME`; several parts may share a name
  * @property {string} title
@@ -73,7 +82,11 @@ export async function runParts(title, parts, { all, before }) {
       }
       console.log(`\n── ${part.title}`);
       const ok = await timed(part.title, () =>
-        part.waits ? withOutputAtEnd(part, failures) : part.act(run),
+        part.waits
+          ? withOutputAtEnd(part, failures)
+          : part.act((program, args, options) =>
+              run(program, args, { limitMinutes: LIMIT_MINUTES, ...options }),
+            ),
       );
       if (!ok) continue;
       notePassed(markOf(part), part.hash);
@@ -102,7 +115,9 @@ async function withOutputAtEnd(part, failures) {
   const file = join(folder, "output.txt");
   const output = openSync(file, "w");
   try {
-    await part.act((program, args, options) => run(program, args, { ...options, output }));
+    await part.act((program, args, options) =>
+      run(program, args, { limitMinutes: LIMIT_OF_WAITING_MINUTES, ...options, output }),
+    );
   } catch (error) {
     failures.push(`── why ${part.title} failed`, ...failureIn(readFileSync(file, "utf8")), "");
     throw error;

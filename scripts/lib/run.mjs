@@ -3,7 +3,7 @@
  *
  * This file must not depend on a package: the scripts run on a fresh clone, where nothing is installed yet.
  */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -12,6 +12,7 @@ import {
   statSync,
   utimesSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
@@ -61,6 +62,7 @@ export function isInterrupted() {
  * @property {string} [cwd] the working directory; by default the root of the repository
  * @property {boolean} [quiet] whether to drop the output, except for errors
  * @property {number} [output] a file that receives the output
+ * @property {number} [limitMinutes] how long it may run; beyond that it is ended, and the processes below it are listed
  *
  * @typedef {(program: string, args: readonly string[], options?: RunOptions) => Promise<void>} Run
  */
@@ -96,13 +98,55 @@ export function run(program, args, options = {}) {
     };
     const signals = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
     for (const signal of signals) process.on(signal, passOn);
+    const { limitMinutes } = options;
+    let late = false;
+    const timer =
+      limitMinutes === undefined
+        ? undefined
+        : setTimeout(() => {
+            late = true;
+            endTree(child.pid ?? 0, options.output ?? 1);
+          }, limitMinutes * 60_000);
     child.on("error", (error) => fail(new Error(`cannot run ${program}: ${error.message}`)));
     child.on("exit", (code, signal) => {
       for (const signal of signals) process.off(signal, passOn);
-      if (code === 0) done();
+      clearTimeout(timer);
+      if (late)
+        fail(new Error(`\`${[program, ...args].join(" ")}\` did not end within ${limitMinutes} minutes`));
+      else if (code === 0) done();
       else fail(new Error(`\`${[program, ...args].join(" ")}\` ended with ${signal ?? code}`));
     });
   });
+}
+
+/**
+ * Kills a process that hangs and all processes below it, and first lists them: the one that the others wait for is
+ * among them.
+ *
+ * @param {number} pid
+ * @param {number} output a file that receives the list
+ */
+function endTree(pid, output) {
+  const { stdout } = spawnSync("ps", ["-eo", "pid=,ppid=,etimes=,stat=,args="], { encoding: "utf8" });
+  const lines = stdout.trimEnd().split("\n");
+  const tree = [pid];
+  const listed = [];
+  // A process may stand before its parent in the list.
+  for (let at = 0; at < tree.length; at += 1) {
+    for (const line of lines) {
+      const [child, parent] = line.trim().split(/\s+/, 2).map(Number);
+      if (child === tree[at]) listed.push(line);
+      if (parent === tree[at] && child !== undefined) tree.push(child);
+    }
+  }
+  writeSync(output, `\nit hangs; processes (pid, parent, seconds, state, command):\n${listed.join("\n")}\n`);
+  for (const one of tree) {
+    try {
+      process.kill(one, "SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 /**
