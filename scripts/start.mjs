@@ -14,6 +14,8 @@ import { buildBinary } from "./lib/programs.mjs";
 import { root, run } from "./lib/run.mjs";
 
 const READY_TIMEOUT_MS = 60_000;
+/** Longest wait for one answer. Without it, `fetch` of Node.js 20 may never end if the first connection is closed at once. */
+const POLL_MS = 5_000;
 const port = process.env.TIDEGRAPH_PORT ?? "8182";
 const endpoint = `http://127.0.0.1:${port}`;
 const home = resolve(process.env.TIDEGRAPH_HOME ?? join(root, ".tidegraph"));
@@ -102,7 +104,9 @@ async function generateSample() {
 async function ready() {
   const deadline = Date.now() + READY_TIMEOUT_MS;
   while (Date.now() < deadline && !stopping) {
-    const answer = await fetch(`${endpoint}/status`).catch(() => undefined);
+    const signal = AbortSignal.timeout(POLL_MS);
+    const answer = await fetch(`${endpoint}/status`, { signal }).catch(() => undefined);
+    await answer?.body?.cancel();
     if (answer?.ok) return;
     await sleep(100);
   }

@@ -25,6 +25,13 @@ export function binary(): string {
   return path;
 }
 
+/**
+ * Longest wait for one answer of a server that starts. `fetch` of Node.js 20 never ends if the first connection of the
+ * process is closed at once, as by a server that is killed: its parser of HTTP is loaded only then, and the end of the
+ * connection is missed.
+ */
+const POLL_MS = 5_000;
+
 /** How a process ended. */
 export interface Exit {
   readonly code: number | null;
@@ -106,7 +113,9 @@ export class Server {
     this.#child = child;
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
-      const answer = await fetch(`${this.endpoint}/status`).catch(() => undefined);
+      const signal = AbortSignal.timeout(POLL_MS);
+      const answer = await fetch(`${this.endpoint}/status`, { signal }).catch(() => undefined);
+      await answer?.body?.cancel();
       // Any other answer will do: with a token, the server refuses a status request.
       const waits = answer?.status === 503 && answer.headers.has("retry-after");
       if (answer !== undefined && !waits) return;

@@ -37,6 +37,9 @@ export async function freePort() {
   }
 }
 
+/** Longest wait for one answer of a worker that starts. */
+const POLL_MS = 5_000;
+
 /**
  * Waits until a worker has connected to its fleet. Before that it answers every request with 503 and `Retry-After`.
  *
@@ -46,7 +49,10 @@ export async function freePort() {
 export async function connected(endpoint, withinMs) {
   const end = Date.now() + withinMs;
   for (;;) {
-    const answer = await fetch(`${endpoint}/status`);
+    // Without a limit, `fetch` of Node.js 20 may never end if the first connection of the process is closed at once.
+    const answer = await fetch(`${endpoint}/status`, { signal: AbortSignal.timeout(POLL_MS) }).catch(
+      (error) => new Response(String(error), { status: 503, headers: { "retry-after": "0" } }),
+    );
     const body = await answer.text();
     if (answer.status !== 503 || !answer.headers.has("retry-after")) return;
     if (Date.now() > end) throw new Error(`${endpoint} has no graph after ${withinMs} ms: ${body}`);
