@@ -19,9 +19,9 @@ use tidegraph_engine::loads::Allowed;
 use tidegraph_engine::{Database, GremlinVersion, Options};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-/// Time for connections to end whose requests were refused because there was no graph.
+/// Time for connections to end if there never was a graph, so that each of their requests was refused.
 const CLOSE_REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time for the last lines of the audit log to be written.
@@ -355,15 +355,63 @@ impl Listen {
         let mut stop = Stop::new()?;
         // Scripts wait for this line and read the port.
         println!("Tidegraph listens on {scheme}://{local}");
-        let (listener, database) = match database {
-            Opened::Now(database) => (listener, database),
+        let graph = GraphProtocols { limits, authentication, audit, allowed, tls: tls.clone() };
+        let (stopping, stopped) = oneshot::channel::<()>();
+        let stopped = async { _ = stopped.await };
+        let serve =
+            |newest| tokio::spawn(server::serve_newest(listener, newest, self.connections(), stopped));
+        let (server, opened) = match database {
+            Opened::Now(database) => {
+                let (_unchanged, protocols) = watch::channel(graph.of(&database)?);
+                (serve(protocols), Some(database))
+            }
             Opened::Later(opening) => {
-                match self.until_opened(listener, tls.clone(), opening, &mut stop).await? {
-                    Some(opened) => opened,
-                    None => return Ok(None),
+                // Each request is refused meanwhile. Connections stay for the requests after it.
+                let early = server::Protocols { http: without_graph(), sessions: None, tls };
+                let (newest, protocols) = watch::channel(early);
+                let server = serve(protocols);
+                let opened = tokio::select! {
+                    opened = opening => Some(opened.context("the database is not opened any more")??),
+                    () = stop.signal() => None,
+                };
+                if let Some(database) = &opened {
+                    newest.send_replace(graph.of(database)?);
                 }
+                (server, opened)
             }
         };
+        if opened.is_some() {
+            stop.signal().await;
+            tracing::info!("stopping: no new connections are accepted, running requests finish");
+        }
+        let _ = stopping.send(());
+        let grace =
+            if opened.is_some() { Duration::from_millis(self.grace_ms) } else { CLOSE_REFUSED_WITHIN };
+        match tokio::time::timeout(grace, server).await {
+            Ok(ended) => ended?,
+            Err(_) if opened.is_none() => {}
+            Err(_) => {
+                let grace_ms = self.grace_ms;
+                tracing::warn!(grace_ms, "queries still run after the grace time and are cancelled");
+            }
+        }
+        Ok(opened)
+    }
+}
+
+/// What the protocols of a graph need besides the graph.
+struct GraphProtocols {
+    limits: Limits,
+    authentication: Authentication,
+    audit: Option<Audit>,
+    allowed: AllowedClients,
+    tls: Option<Tls>,
+}
+
+impl GraphProtocols {
+    /// Returns the protocols of a graph.
+    fn of(self, database: &Arc<Database>) -> anyhow::Result<server::Protocols> {
+        let Self { limits, authentication, audit, allowed, tls } = self;
         let mut service = Service::new(database.clone(), limits);
         if let Some(audit) = audit {
             let hang_up = signal(SignalKind::hangup())?;
@@ -373,67 +421,7 @@ impl Listen {
         tokio::spawn(authentication.clone().follow());
         let sessions = Some(service.sessions(authentication.clone()));
         let http = allowed.protect(service.guarded_router(authentication));
-        let (stopping, stopped) = oneshot::channel();
-        let ended = async move {
-            stop.signal().await;
-            tracing::info!("stopping: no new connections are accepted, running requests finish");
-            let _ = stopping.send(());
-        };
-        let server =
-            server::serve(listener, server::Protocols { http, sessions, tls }, self.connections(), ended);
-        let grace = async {
-            if stopped.await.is_ok() {
-                tokio::time::sleep(Duration::from_millis(self.grace_ms)).await;
-            } else {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            () = server => {}
-            () = grace => tracing::warn!(grace_ms = self.grace_ms, "queries still run after the grace time and are cancelled"),
-        }
-        Ok(Some(database))
-    }
-
-    /// Refuses all requests until the database is open. Returns the listener and the database; `None` after a signal.
-    #[expect(clippy::disallowed_methods, reason = "the HTTP edge")]
-    async fn until_opened(
-        &self,
-        listener: TcpListener,
-        tls: Option<Tls>,
-        opening: oneshot::Receiver<anyhow::Result<Arc<Database>>>,
-        stop: &mut Stop,
-    ) -> anyhow::Result<Option<(TcpListener, Arc<Database>)>> {
-        // The second handle keeps the port open while the server of the first ends.
-        let listener = listener.into_std()?;
-        let kept = TcpListener::from_std(listener.try_clone()?)?;
-        let listener = TcpListener::from_std(listener)?;
-        let mut opened = None;
-        {
-            let (stopping, stopped) = oneshot::channel();
-            let ready = async {
-                tokio::select! {
-                    result = opening => opened = Some(result),
-                    () = stop.signal() => {}
-                }
-                let _ = stopping.send(());
-            };
-            let protocols = server::Protocols { http: without_graph(), sessions: None, tls };
-            let server = server::serve(listener, protocols, self.connections(), ready);
-            // A client that has sent half of a request does not hold up the others.
-            let late = async {
-                let _ = stopped.await;
-                tokio::time::sleep(CLOSE_REFUSED_WITHIN).await;
-            };
-            tokio::select! {
-                () = server => {}
-                () = late => {}
-            }
-        }
-        match opened {
-            Some(database) => Ok(Some((kept, database.context("the database is not opened any more")??))),
-            None => Ok(None),
-        }
+        Ok(server::Protocols { http, sessions, tls })
     }
 }
 

@@ -8,11 +8,11 @@
 //! waits for; an answer that its client does not take keeps its memory for longer than
 //! [`Limits::write`](super::Limits::write).
 
+use super::Protocols;
 use super::drive::{drive, is_stopped};
 use super::progress::{OpenRequest, Progress};
 use super::socket::{RequestBody, Watched};
 use crate::audit::Source;
-use axum::Router;
 use axum::body::{Body, Bytes};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::rt::Executor;
@@ -48,13 +48,12 @@ const PIECE_BYTES: usize = 16 << 10;
 /// If the connection breaks, or the client breaks the protocol.
 pub(super) async fn serve(
     socket: Watched,
-    router: Router,
+    protocols: watch::Receiver<Protocols>,
     source: Source,
     progress: Arc<Progress>,
     mut stopped: watch::Receiver<bool>,
 ) -> hyper::Result<()> {
     progress.multiplexes();
-    let router = TowerToHyperService::new(router);
     let requests = Requests { begun: Arc::default(), stopped: stopped.clone() };
     let (begun, connection) = (requests.begun.clone(), progress.clone());
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
@@ -62,7 +61,8 @@ pub(super) async fn serve(
         let open = connection.begin();
         let progress = open.progress().clone();
         let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));
-        let answer = router.call(request);
+        let router = protocols.borrow().http.clone();
+        let answer = TowerToHyperService::new(router).call(request);
         // The next future that hyper hands over is this request's.
         *begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
         async move {

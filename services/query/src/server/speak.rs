@@ -6,7 +6,7 @@ use super::socket::{Ahead, AnswerBody, RequestBody, Socket, Spoken, Stream, Watc
 use super::{Limits, Protocols, http2, tls};
 use crate::audit::Source;
 use crate::http::Failure;
-use crate::{bolt, session, websocket};
+use crate::{bolt, websocket};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -35,7 +35,7 @@ const WANTS_TLS: &str = "this port speaks TLS: use https://";
 /// Serves a connection until either side ends it.
 pub(super) async fn speak(
     mut socket: TcpStream,
-    protocols: Protocols,
+    protocols: watch::Receiver<Protocols>,
     limits: Limits,
     progress: Arc<Progress>,
     stopped: watch::Receiver<bool>,
@@ -46,7 +46,7 @@ pub(super) async fn speak(
         let mut first = [0];
         io::Result::Ok(socket.peek(&mut first).await? > 0 && first[0] == tls::FIRST_BYTE)
     };
-    let tls = protocols.tls.clone();
+    let tls = protocols.borrow().tls.clone();
     let ended: Result<(), axum::BoxError> = match (begins_tls.await, tls) {
         (Err(error), _) => Err(error.into()),
         (Ok(true), None) => refuse_tls(&mut socket).await.map_err(Into::into),
@@ -86,7 +86,7 @@ async fn inside(tls: &tls::Tls, socket: TcpStream) -> io::Result<Option<(Spoken,
 async fn speak_as(
     spoken: Spoken,
     socket: Socket,
-    protocols: Protocols,
+    protocols: watch::Receiver<Protocols>,
     limits: Limits,
     progress: Arc<Progress>,
     stopped: watch::Receiver<bool>,
@@ -94,18 +94,16 @@ async fn speak_as(
     source: Source,
 ) -> Result<(), axum::BoxError> {
     let socket = Watched::new(socket, progress.clone());
-    match (spoken, protocols.sessions) {
-        (Spoken::Bolt, None) => Ok(()),
-        (Spoken::Bolt, Some(service)) => {
+    match spoken {
+        Spoken::Bolt => {
+            let Some(service) = protocols.borrow().sessions.clone() else { return Ok(()) };
             let _counted = OpenConnection::new(Protocol::Bolt);
             Ok(bolt::serve(socket, &service, progress, limits.sessions, address, source).await?)
         }
-        (Spoken::Http1, sessions) => {
-            speak_http1(socket, protocols.http, sessions, source, limits, progress, stopped).await
-        }
-        (Spoken::Http2, _) => {
+        Spoken::Http1 => speak_http1(socket, protocols, source, limits, progress, stopped).await,
+        Spoken::Http2 => {
             let _counted = OpenConnection::new(Protocol::Http2);
-            Ok(http2::serve(socket, protocols.http, source, progress, stopped).await?)
+            Ok(http2::serve(socket, protocols, source, progress, stopped).await?)
         }
     }
 }
@@ -136,8 +134,8 @@ async fn refuse_plain(
         Spoken::Http2 => {
             let refuse = || async { Failure::new(ErrorCode::BadRequest, WANTS_TLS) };
             let socket = Watched::new(Socket::new(Stream::Plain(socket), ahead), progress.clone());
-            http2::serve(socket, Router::new().fallback(refuse), Source::default(), progress, stopped)
-                .await?;
+            let (_unchanged, protocols) = watch::channel(Router::new().fallback(refuse).into());
+            http2::serve(socket, protocols, Source::default(), progress, stopped).await?;
         }
         Spoken::Http1 => {
             let body = Failure::new(ErrorCode::BadRequest, WANTS_TLS).into_response().into_body();
@@ -157,27 +155,27 @@ async fn refuse_plain(
 /// Speaks HTTP/1.1, and then WebSocket if the client asks for that.
 async fn speak_http1(
     socket: Watched,
-    router: Router,
-    sessions: Option<Arc<session::Service>>,
+    protocols: watch::Receiver<Protocols>,
     source: Source,
     limits: Limits,
     progress: Arc<Progress>,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), axum::BoxError> {
     let counted = OpenConnection::new(Protocol::Http1);
-    let router = TowerToHyperService::new(router);
-    let handover = sessions.is_some().then(websocket::Handover::default);
+    let handover = websocket::Handover::default();
     let (of_connection, taken) = (progress.clone(), handover.clone());
+    let newest = protocols.clone();
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        let Protocols { http, sessions, .. } = newest.borrow().clone();
         request.extensions_mut().insert(source);
-        if let Some(handover) = &handover {
+        if sessions.is_some() {
             request.extensions_mut().insert(handover.clone());
         }
         let (parts, body) = request.into_parts();
         let body = RequestBody::new(body, progress.clone());
         let whole = body.whole();
         let request = hyper::Request::from_parts(parts, Body::new(body));
-        let (answer, progress) = (router.call(request), progress.clone());
+        let (answer, progress) = (TowerToHyperService::new(http).call(request), progress.clone());
         async move {
             let mut answer = answer.await?;
             // The rest of the body would stand before the next request, so hyper may end the connection. A client that is
@@ -195,8 +193,8 @@ async fn speak_http1(
         () = is_stopped(&mut stopped) => driven.as_mut().graceful_shutdown(),
         ended = driven.as_mut() => {
             ended?;
-            let upgrade = taken.as_ref().and_then(websocket::Handover::take);
-            return match (upgrade, sessions) {
+            let sessions = protocols.borrow().sessions.clone();
+            return match (taken.take(), sessions) {
                 (Some((upgrade, client)), Some(service)) => {
                     drop(counted);
                     let _counted = OpenConnection::new(Protocol::WebSocket);
