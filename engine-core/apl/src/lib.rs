@@ -66,7 +66,7 @@ pub use sample::{Draw, Reservoir, Sample};
 pub use top::{Best, TopEdges, TopVertices};
 
 use std::ops::Range;
-use tidegraph_types::{Edge, Gui, Str, Token};
+use tidegraph_types::{Direction, Edge, Gui, Str, Token};
 
 /// The requests that the query side makes of storage.
 ///
@@ -175,6 +175,17 @@ pub trait Apl: Send + Sync {
     ///
     /// The errors of [every request](Apl#errors).
     fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error>;
+
+    /// Returns whether storage knows that all vertices with an edge of these labels in this direction have all of `labels`:
+    /// the sources of the edges with `Out`, the targets with `In`. Then a caller that came to a vertex by such an edge need
+    /// not read its labels. `false` says nothing; storage that does not know at once says `false`.
+    fn edges_imply_labels(
+        &self,
+        at: At,
+        edge_labels: &[Token],
+        direction: Direction,
+        labels: &[Token],
+    ) -> bool;
 
     /// Appends a uniform sample of the edges that [`Self::expand`] would answer for each vertex. Ignores `max_rows`.
     ///

@@ -117,6 +117,24 @@ fn expand_follows_labels_and_directions() {
 }
 
 #[test]
+fn labels_that_edges_imply_are_not_read() {
+    let mut g = star(50);
+    let asked = |g: &Graph, label: &str| {
+        let before = g.elements_asked.load(Ordering::Relaxed);
+        let labelled = Expr::HasLabels(Box::new(s(1)), vec![label.into()]);
+        let ends = start().scan(0, &["Hub"]).expand(0, Direction::Out, &["TO"], None, 1, false);
+        let count = vec![item(2, AggregateKind::CountRows, vec![])];
+        let found = rows(g, &plan(ends.filter(labelled).aggregate(vec![], count), &[2]));
+        (found[0].clone(), g.elements_asked.load(Ordering::Relaxed) - before)
+    };
+    assert_eq!(asked(&g, "Leaf"), ("50".into(), 0), "every edge leads to a leaf");
+    assert_eq!(asked(&g, "Hub"), ("0".into(), 50));
+    g.vertex("x", &["Cat"], &[]);
+    g.edge("h", "TO", "x");
+    assert_eq!(asked(&g, "Leaf"), ("50".into(), 51), "one edge does not");
+}
+
+#[test]
 fn a_loop_comes_once_or_twice() {
     let g = graph();
     for (loops_once, times) in [(true, 1), (false, 2)] {

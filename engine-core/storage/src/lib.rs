@@ -22,7 +22,7 @@
 //!
 //! Invariants (ARCHITECTURE.md, comments name them where they are held): STO-1, a read at a version sees that version
 //! and no other; STO-2, both copies of an edge agree at every version; STO-3, an index finds every vertex that a scan
-//! finds. A version is never reclaimed while it is pinned, and no epoch guard is held between two calls.
+//! finds; STO-4, labels that an edge implies are those of all its ends. A version is never reclaimed while it is pinned, and no epoch guard is held between two calls.
 
 mod adjacency;
 mod arena;

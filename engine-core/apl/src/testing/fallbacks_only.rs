@@ -5,7 +5,7 @@ use crate::{
     Expand, Expansion, Grouping, Groups, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues,
     Statistics, TopEdges, TopVertices, Traffic, VertexRead, VertexRows, VertexScan, fallback,
 };
-use tidegraph_types::{Edge, Gui, Str, Token};
+use tidegraph_types::{Direction, Edge, Gui, Str, Token};
 
 /// Forwards the basic requests to another implementation, and answers the others by [`crate::fallback`].
 pub struct FallbacksOnly<'a>(pub &'a dyn Apl);
@@ -76,6 +76,10 @@ impl Apl for FallbacksOnly<'_> {
 
     fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error> {
         self.0.degrees(at, request, frontier, out)
+    }
+
+    fn edges_imply_labels(&self, _: At, _: &[Token], _: Direction, _: &[Token]) -> bool {
+        false
     }
 
     fn sample_edges(

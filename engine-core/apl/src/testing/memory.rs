@@ -427,6 +427,28 @@ impl Apl for MemoryGraph {
         Ok(())
     }
 
+    fn edges_imply_labels(
+        &self,
+        _: At,
+        edge_labels: &[Token],
+        direction: Direction,
+        labels: &[Token],
+    ) -> bool {
+        let has_all = |gui: Gui| {
+            let vertex = self.vertices.get(&gui);
+            vertex.is_some_and(|vertex| labels.iter().all(|label| vertex.labels.contains(label)))
+        };
+        let mut edges = self.edges.values().map(|stored| stored.edge);
+        edges.all(|edge| {
+            !edge_labels.contains(&edge.label)
+                || match direction {
+                    Direction::Out => has_all(edge.source),
+                    Direction::In => has_all(edge.target),
+                    Direction::Both => has_all(edge.source) && has_all(edge.target),
+                }
+        }) && !edge_labels.is_empty()
+    }
+
     fn scan_vertices(
         &self,
         _: At,

@@ -73,7 +73,7 @@ impl<'p> CountEdges<'p> {
 
     /// Returns the counts of vertices, with all edges.
     fn counts(&mut self, vertices: &[Gui], ctx: &Context<'_>) -> Result<Vec<u64>> {
-        if self.step.is_plain() {
+        if self.step.is_plain(ctx) {
             return self.step.count(vertices, ctx);
         }
         let Self { step, counts, .. } = self;

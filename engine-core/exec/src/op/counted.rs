@@ -56,7 +56,7 @@ impl<'p> Counted<'p> {
         Self {
             follow: Follow::new(*direction, labels, *loops_once).neighbours_only(),
             condition: condition.as_ref().map(|(slot, test)| match LabelTest::of(test) {
-                Some(test) => Condition::Labels(test),
+                Some(test) => Condition::Labels(test.led_by(*direction, labels)),
                 None => Condition::Other(*slot, test),
             }),
             then: then.iter().map(Self::new).collect(),
@@ -67,8 +67,14 @@ impl<'p> Counted<'p> {
         }
     }
 
-    /// Whether each edge counts once, so that storage counts them.
-    pub fn is_plain(&self) -> bool {
+    /// Whether each edge counts once, so that storage counts them. Drops a test of labels that every end passes.
+    pub fn is_plain(&mut self, ctx: &Context<'_>) -> bool {
+        if let Some(Condition::Labels(labels)) = &mut self.condition
+            && labels.is_implied(ctx)
+        {
+            labels.clear(ctx);
+            self.condition = None;
+        }
         self.condition.is_none() && self.then.is_empty()
     }
 
@@ -104,7 +110,7 @@ impl<'p> Counted<'p> {
             return Ok(vec![0; vertices.len()]);
         }
         let mut counts = Vec::with_capacity(vertices.len());
-        if self.is_plain() {
+        if self.is_plain(ctx) {
             ctx.view.degrees(self.follow.request(usize::MAX), vertices, &mut counts)?;
             return Ok(counts);
         }
@@ -127,7 +133,7 @@ impl<'p> Counted<'p> {
 
     /// Returns how often an edge to each of these vertices counts.
     pub fn weights(&mut self, ends: &[Gui], ctx: &Context<'_>) -> Result<Vec<u64>> {
-        if self.is_plain() {
+        if self.is_plain(ctx) {
             return Ok(vec![1; ends.len()]);
         }
         let mut kept = std::mem::take(&mut self.weights);

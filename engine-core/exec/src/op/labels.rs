@@ -2,6 +2,7 @@
 //!
 //! To read the labels of a vertex takes some dependent reads of memory. So answers are kept while vertices come twice; and
 //! once a query has tested many vertices, those that have the labels are scanned into a set, if they are not many more.
+//! Nothing is tested where storage knows that the edges which lead to the vertices lead only to those with the labels.
 //!
 //! What must never happen: a kept answer is used after the request changed the graph, or the scan makes a transaction
 //! depend on all vertices with the labels.
@@ -13,8 +14,8 @@ use crate::view::ScanState;
 use crate::{Context, Result};
 use rustc_hash::FxHashSet;
 use tidegraph_apl::VertexScan;
-use tidegraph_plan::{Expr, Slot};
-use tidegraph_types::{Gui, Str};
+use tidegraph_plan::{Expr, Op, Slot};
+use tidegraph_types::{Direction, Gui, Str};
 
 /// Tests after which a scan is considered.
 const MANY: u64 = 8 * BATCH_ROWS as u64;
@@ -28,6 +29,10 @@ pub(super) struct LabelTest<'p> {
     pub slot: Slot,
     test: &'p Expr,
     labels: &'p [Str],
+    /// The edges that lead to every vertex that is tested: their direction from its other end, and their labels.
+    led_by: Option<(Direction, &'p [Str])>,
+    /// Whether those edges lead only to vertices that pass, once that is known.
+    implied: Option<bool>,
     /// 1 for a vertex that passes, else 0.
     answers: Kept,
     /// The vertices that have the labels, once they were scanned.
@@ -47,7 +52,34 @@ impl<'p> LabelTest<'p> {
         let Expr::Slot(slot) = **base else { return None };
         let answers = Kept::default();
         let (members, charged, tested, next_look, generation) = (None, 0, 0, MANY, 0);
-        Some(Self { slot, test, labels, answers, members, charged, tested, next_look, generation })
+        let (led_by, implied) = (None, None);
+        Some(Self {
+            slot,
+            test,
+            labels,
+            led_by,
+            implied,
+            answers,
+            members,
+            charged,
+            tested,
+            next_look,
+            generation,
+        })
+    }
+
+    /// Says that an edge of one of these labels leads to every vertex that will be tested; no labels: any edge.
+    pub fn led_by(mut self, direction: Direction, edge_labels: &'p [Str]) -> Self {
+        self.led_by = Some((direction, edge_labels));
+        self
+    }
+
+    /// Returns whether every vertex passes because of the edges that lead to it. It holds for the rest of the request.
+    pub fn is_implied(&mut self, ctx: &Context<'_>) -> bool {
+        let Self { led_by, labels, implied, .. } = self;
+        *implied.get_or_insert_with(|| {
+            led_by.is_some_and(|(direction, edges)| ctx.view.ends_have(direction, edges, labels))
+        })
     }
 
     /// Forgets all answers.
@@ -107,5 +139,26 @@ impl<'p> LabelTest<'p> {
         self.answers.clear(ctx);
         self.members = Some(members);
         Ok(())
+    }
+}
+
+/// Returns the edges of which one leads to the vertex in a slot, in every row of an operator: their direction and labels.
+pub(super) fn edges_to(op: &Op, slot: Slot) -> Option<(Direction, &[Str])> {
+    match op {
+        Op::Expand { to: Some(to), direction, labels, .. } if *to == slot => Some((*direction, labels)),
+        Op::Expand { from, direction, labels, .. } if *from == slot => Some((direction.reversed(), labels)),
+        Op::Intersect { arms, to, .. } if *to == slot => {
+            arms.first().map(|arm| (arm.direction, &arm.labels[..]))
+        }
+        // The slot stays what it was below, unless the operator binds it.
+        Op::Expand { input, .. } | Op::Intersect { input, .. } | Op::Filter { input, .. } => {
+            edges_to(input, slot)
+        }
+        Op::CountEdges { input, out, .. } if *out != slot => edges_to(input, slot),
+        Op::Let { input, bindings } if bindings.iter().all(|(bound, _)| *bound != slot) => {
+            edges_to(input, slot)
+        }
+        Op::Keep { input, slots } if slots.contains(&slot) => edges_to(input, slot),
+        _ => None,
     }
 }

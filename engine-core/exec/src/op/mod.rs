@@ -270,7 +270,9 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         }
         Op::Analyze { input, .. } => Box::new(analyze::Analyze::new(build(input, measured)?, op, measured)?),
         Op::Match { .. } => return Err(Error::Plan("a pattern was not lowered".to_owned())),
-        Op::Filter { input, predicate } => Box::new(row::Filter::new(build(input, measured)?, predicate)),
+        Op::Filter { input, predicate } => {
+            Box::new(row::Filter::new(build(input, measured)?, input, predicate))
+        }
         Op::Let { input, bindings } => {
             let computed =
                 bindings.iter().filter(|(_, expr)| !matches!(expr, Expr::Slot(_) | Expr::Literal(_)));

@@ -1,13 +1,13 @@
 //! Operators on single rows: filter, let, keep, unwind.
 
-use super::labels::LabelTest;
+use super::labels::{LabelTest, edges_to};
 use super::{Boxed, Feed, Growth, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Result};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegraph_plan::{Expr, Function, Slot};
+use tidegraph_plan::{Expr, Function, Op, Slot};
 use tidegraph_types::Value;
 
 /// Yields the rows for which a predicate is true.
@@ -24,7 +24,8 @@ pub(super) struct Filter<'p> {
 }
 
 impl<'p> Filter<'p> {
-    pub(super) fn new(input: Boxed<'p>, predicate: &'p Expr) -> Self {
+    /// Makes the operator of `Op::Filter`; `below` is the input's plan.
+    pub(super) fn new(input: Boxed<'p>, below: &'p Op, predicate: &'p Expr) -> Self {
         let all = match predicate {
             Expr::And(all) => &all[..],
             one => std::slice::from_ref(one),
@@ -32,7 +33,12 @@ impl<'p> Filter<'p> {
         let (mut labels, mut rest) = (vec![], vec![]);
         for test in all {
             match LabelTest::of(test) {
-                Some(test) if !all.iter().any(|other| reads_property(other, test.slot)) => labels.push(test),
+                Some(test) if !all.iter().any(|other| reads_property(other, test.slot)) => {
+                    labels.push(match edges_to(below, test.slot) {
+                        Some((direction, edges)) => test.led_by(direction, edges),
+                        None => test,
+                    });
+                }
                 _ => rest.push(test.clone()),
             }
         }
@@ -50,6 +56,9 @@ impl<'p> Filter<'p> {
             return Ok((!kept.is_empty()).then(|| batch.select(&kept)));
         }
         for label in &mut self.labels {
+            if label.is_implied(ctx) {
+                continue;
+            }
             let Some(column) = batch.column(label.slot).cloned() else { continue };
             let Column::Vertices(vertices) = &*column else { continue };
             let passes = label.passes(vertices, ctx)?;

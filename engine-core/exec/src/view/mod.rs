@@ -484,6 +484,20 @@ impl<'a> View<'a> {
         Ok(())
     }
 
+    /// Returns whether storage knows that the other ends of all edges of these labels in a direction have these labels, and
+    /// the request's own writes cannot have changed that.
+    pub(crate) fn ends_have(&self, direction: Direction, edge_labels: &[Str], labels: &[Str]) -> bool {
+        if self.is_dirty() || self.is_recording() || edge_labels.is_empty() {
+            return false;
+        }
+        let [edges, vertices] =
+            [edge_labels, labels].map(|names| tidegraph_apl::tokens_of(self.catalog, names));
+        // No edge has a label that the graph does not know.
+        vertices.len() == labels.len()
+            && (edges.is_empty()
+                || self.apl.edges_imply_labels(self.at, &edges, direction.reversed(), &vertices))
+    }
+
     /// Counts edge by edge: storage cannot tell which edges were deleted with the vertex at their other end.
     fn count_edges(&self, request: &Expand, frontier: &[Gui], counts: &mut [u64]) -> Result<()> {
         let request = Expand { max_rows: 4096, ..request.clone() };

@@ -79,6 +79,11 @@ impl Apl for FleetApl {
         self.scatter_lists(at, frontier, |gui| self.partition(*gui), ask, out)
     }
 
+    fn edges_imply_labels(&self, _: At, _: &[Token], _: Direction, _: &[Token]) -> bool {
+        // What a node knows of a partition would have to be asked again at every version.
+        false
+    }
+
     fn sample_edges(
         &self,
         at: At,

@@ -3,6 +3,7 @@
 //! Links are collected as [`PendingLink`], then sorted by vertex, direction, label and SID, and each list is written
 //! once. Until then no reader misses them, because their version is not published.
 
+use super::common_labels::Noted;
 use super::lists::ListNumber;
 use super::reclaim::Touch;
 use super::write::{Writer, distinct};
@@ -131,7 +132,7 @@ impl Open<'_> {
             links.set_compacting(true);
         }
         let mut some_links: Vec<Link> = Vec::new();
-        let (mut next, mut written) = (0, 0);
+        let (mut next, mut written, mut noted) = (0, 0, Noted::default());
         for some in waiting.chunk_by(|a, b| a.list() == b.list()) {
             let number = some[0].list();
             if rewrite_all {
@@ -140,6 +141,9 @@ impl Open<'_> {
             }
             some_links.clear();
             some_links.extend(some.iter().map(PendingLink::link));
+            for run in some_links.chunk_by(|a, b| a.label == b.label) {
+                self.partition.note_side(number.slot(), (run[0].label, !number.is_inward()), &mut noted);
+            }
             let oldest = self.partition.reclaimed();
             let list = self.partition.nodes.get(number.slot()).list(number.is_inward());
             links.build(&mut self.state.permit, list, &some_links, w.version, oldest);

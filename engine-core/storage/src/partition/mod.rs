@@ -28,6 +28,7 @@
 mod bottom_up;
 mod bulk;
 mod columns;
+mod common_labels;
 mod degrees;
 mod distinct;
 mod image;
@@ -54,11 +55,12 @@ pub(crate) use write::{Tally, Writer};
 
 use crate::adjacency::{Links, List};
 use crate::properties::spill::PageMemory;
-use crate::properties::{self, PageTable, PageWriter, RowOwner, TableView};
+use crate::properties::{self, PageTable, PageWriter, RowOwner, RowPlace, TableView};
 use crate::slot_index::SlotIndex;
 use crate::slots::{self, FreeSlots, Slots};
 use crate::virtual_array::{VirtualArray, ZeroValid};
 use crate::write_permit::WritePermit;
+use common_labels::CommonLabels;
 use crossbeam_epoch::{Guard, pin};
 use parking_lot::{Mutex, MutexGuard};
 use reclaim::{Sweep, Touch};
@@ -184,6 +186,7 @@ pub(crate) struct Partition {
     edge_ids_ended: VirtualArray<AtomicU32>,
     links: Links,
     distinct: Distinct,
+    common_labels: CommonLabels,
     /// Versions below this one can no longer be read here.
     reclaimed: AtomicU64,
     state: Mutex<WriterState>,
@@ -201,6 +204,7 @@ impl Default for Partition {
             edge_ids_ended: VirtualArray::new(EDGE_ID_GROUPS),
             links: Links::default(),
             distinct: Distinct::default(),
+            common_labels: CommonLabels::default(),
             reclaimed: AtomicU64::new(0),
             state: Mutex::default(),
         }

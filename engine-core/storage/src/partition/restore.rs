@@ -6,6 +6,7 @@
 //!
 //! What must never happen: a panic, or an invalid address, because of what a checkpoint says.
 
+use super::common_labels::Noted;
 use super::{EdgeIdEntry, Open, Tally, sid_hash};
 use crate::adjacency::{LARGEST_SID, Link};
 use crate::error::Cause;
@@ -44,6 +45,7 @@ pub(crate) struct Rebuild<'p> {
     inward: Vec<Link>,
     /// Slot of each of these lists, and its end.
     inward_ends: Vec<(u32, usize)>,
+    noted: Noted,
 }
 
 /// Mixes an edge into a number, for sums that compare two sets of edges.
@@ -65,6 +67,7 @@ impl<'p> Rebuild<'p> {
             vertex_rows: 0,
             inward: Vec::new(),
             inward_ends: Vec::new(),
+            noted: Noted::default(),
         }
     }
 
@@ -133,6 +136,7 @@ impl<'p> Rebuild<'p> {
         }
         for run in links.chunk_by(|a, b| a.label == b.label) {
             *self.rebuilt.tally.edges_by_label.entry(run[0].label).or_default() += run.len() as i64;
+            self.partition.note_side(slot, (run[0].label, true), &mut self.noted);
         }
         self.rebuilt.tally.edges += links.len() as i64;
         let Open { partition, state } = &mut self.partition;
@@ -144,6 +148,9 @@ impl<'p> Rebuild<'p> {
     pub fn in_edges(&mut self, slot: u32, gui: Gui, links: &[Link]) {
         for link in links.iter().filter(|link| self.store.holds(link.neighbour)) {
             self.rebuilt.arrived = self.rebuilt.arrived.wrapping_add(mark(link.neighbour, gui, link));
+        }
+        for run in links.chunk_by(|a, b| a.label == b.label) {
+            self.partition.note_side(slot, (run[0].label, false), &mut self.noted);
         }
         self.inward.extend_from_slice(links);
         self.inward_ends.push((slot, self.inward.len()));

@@ -260,6 +260,7 @@ impl Open<'_> {
             return;
         }
         w.vertex_labels(&gone, -1);
+        self.note_fewer_labels(slot, &kept);
         let (pages, view) = self.pages(&guard);
         let changed = pages.relabel(view, w.version, place, &kept);
         self.moved_vertex(w, slot, place, changed);
@@ -336,7 +337,8 @@ impl Open<'_> {
 
     /// STO-2: adds the copy of an edge at its target; returns false if the target does not exist.
     pub fn add_in(&mut self, w: &mut Writer<'_>, edge: &Edge) -> bool {
-        let Some((slot, _)) = self.present_slot(edge.target, &pin()) else { return false };
+        let Some((slot, place)) = self.present_slot(edge.target, &pin()) else { return false };
+        self.partition.note_edge(place, edge.label, false);
         let link = Link { neighbour: edge.source, sid: edge.sid, label: edge.label };
         let list = &self.partition.nodes.get(slot).inward;
         self.partition.links.push(&mut self.state.permit, list, link, w.version, self.partition.reclaimed());
@@ -352,7 +354,8 @@ impl Open<'_> {
         id: Option<&Str>,
         properties: &[(Token, Value)],
     ) -> bool {
-        let Some((slot, _)) = self.present_slot(edge.source, &pin()) else { return false };
+        let Some((slot, place)) = self.present_slot(edge.source, &pin()) else { return false };
+        self.partition.note_edge(place, edge.label, true);
         let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label };
         let list = &self.partition.nodes.get(slot).out;
         self.partition.links.push(&mut self.state.permit, list, link, w.version, self.partition.reclaimed());

@@ -6,7 +6,7 @@ use tidegraph_apl::{
     Expand, Expansion, Grouping, Groups, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues,
     Statistics, TopEdges, TopVertices, Traffic, VertexRead, VertexRows, VertexScan,
 };
-use tidegraph_types::{Edge, Gui, Str, Token};
+use tidegraph_types::{Direction, Edge, Gui, Str, Token};
 
 impl Apl for Store {
     fn is_far(&self) -> bool {
@@ -69,6 +69,16 @@ impl Apl for Store {
 
     fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error> {
         self.of_version(at.version).degrees(at, request, frontier, out)
+    }
+
+    fn edges_imply_labels(
+        &self,
+        at: At,
+        edge_labels: &[Token],
+        direction: Direction,
+        labels: &[Token],
+    ) -> bool {
+        self.of_version(at.version).edges_imply_labels(at, edge_labels, direction, labels)
     }
 
     fn sample_edges(

@@ -384,6 +384,27 @@ impl Apl for Generation {
         self.still_readable(at)
     }
 
+    fn edges_imply_labels(
+        &self,
+        _: At,
+        edge_labels: &[Token],
+        direction: Direction,
+        labels: &[Token],
+    ) -> bool {
+        let ends = match direction {
+            Direction::Out => &[true][..],
+            Direction::In => &[false],
+            Direction::Both => &[true, false],
+        };
+        // A store of one partition does not know the vertices of the others.
+        self.config.scope.is_none()
+            && !edge_labels.is_empty()
+            && self.partitions().iter().all(|partition| {
+                let have = |label, out| partition.common_labels().have(label, out, labels);
+                edge_labels.iter().all(|label| ends.iter().all(|out| have(*label, *out)))
+            })
+    }
+
     fn scan_vertices(
         &self,
         at: At,
