@@ -12,7 +12,6 @@ import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
 import { buildCluster } from "../../scripts/lib/programs.mjs";
 
 const [NODES, PARTITIONS, SHARDS, WRITERS] = [2, 4, 2, 3];
-const PATIENCE_MS = 120_000;
 /** Fewest versions between the newest checkpoint and the end of a backup, so that there is an earlier version. */
 const RANGE = 20;
 
@@ -119,13 +118,6 @@ function restoring(more) {
   return ["restore", ...created(), "--from", backups, ...more];
 }
 
-async function startProcesses() {
-  for (const number of names.keys()) cluster.startNode(number);
-  await Promise.all(names.map((name) => cluster.processes.said(name, "listens on", PATIENCE_MS)));
-  await cluster.admin(["place", ...cluster.mapFlags(), "--nodes", String(NODES), "--timeout-s", "120"]);
-  await cluster.startWorker("worker", 0);
-}
-
 /** Makes backups until one has enough versions behind its newest checkpoint. */
 async function backUp() {
   for (let attempt = 1; ; attempt += 1) {
@@ -191,7 +183,7 @@ try {
   assert.equal(restored.version, backup.version);
   const took = Math.round(performance.now() - begun);
   await cluster.admin(waits);
-  await startProcesses();
+  await cluster.startProcesses();
   await holds(writes.filter(({ version }) => version <= backup.version));
   await ask("MATCH (b:Base {n: 7}) SET b.neverUsedBefore = true");
   assert.match(await refused(restoring([])), /there is a graph "default" in the map/);
@@ -200,7 +192,7 @@ try {
   const earlier = Math.ceil((backup.earliest + backup.version) / 2);
   const at = await command(restoring(["--backup", backup.name, "--version", String(earlier)]));
   assert.equal(at.version, earlier);
-  await startProcesses();
+  await cluster.startProcesses();
   const atEarlier = writes.filter(({ version }) => version <= earlier);
   assert.ok(atEarlier.length < writes.filter(({ version }) => version <= backup.version).length);
   await holds(atEarlier);
@@ -217,7 +209,7 @@ try {
   ];
   for (const { version } of before) assert.ok(version <= clone.version);
   for (const { version } of after) assert.ok(version > clone.version);
-  await startProcesses();
+  await cluster.startProcesses();
   await holds(writes.filter(({ version }) => version <= clone.version));
   console.log(
     `${writes.length} writes; backup ${backup.earliest} to ${backup.version} of ${backup.objects} objects in ${backup.tookMs} ms beside ${WRITERS} writers; everything was destroyed twice; restored at ${restored.version} in ${took} ms, at ${earlier}, and as a clone at ${clone.version}`,

@@ -73,13 +73,6 @@ async function untilCheckpointed() {
 
 const names = Array.from({ length: NODES }, (_, number) => `node-${number}`);
 
-async function startNodes() {
-  for (const number of names.keys()) cluster.startNode(number);
-  await Promise.all(names.map((name) => cluster.processes.said(name, "listens on", PATIENCE_MS)));
-  await cluster.admin(["place", ...cluster.mapFlags(), "--nodes", String(NODES), "--timeout-s", "120"]);
-  await cluster.startWorker("worker", 0);
-}
-
 /** Ends everything that uses the log, and starts a broker that has lost it. */
 async function loseLog() {
   await cluster.processes.end(["worker", ...names], 30_000);
@@ -128,7 +121,7 @@ try {
     await refused(["restart-log", ...flags(), ...files, "--accept-loss", complete]),
     /has messages/,
   );
-  await startNodes();
+  await cluster.startProcesses();
   assert.deepEqual([await ask(everything), await ask(edges)], found);
   await ask("MATCH (a:A {n: 7}) CREATE (a)-[:NEXT {n: 0}]->(:B:Anew {n: 0, neverUsedBefore: true})");
   const [{ n: grown }] = await ask("MATCH (:A)-[r:NEXT]->(:B) RETURN count(r) AS n");
@@ -158,7 +151,7 @@ try {
   const second = /--accept-loss (\d+)/.exec(torn)?.[1] ?? "";
   assert.ok(Number(second) >= again && Number(second) < newest, torn);
   await cluster.admin(["restart-log", ...flags(), ...files, "--accept-loss", second]);
-  await startNodes();
+  await cluster.startProcesses();
   // What that partition got after its checkpoint is lost there, and nothing else.
   const [{ n: left }] = await ask("MATCH (t:Torn) RETURN count(t) AS n");
   assert.ok(left > 0 && left <= TORN, `${left}`);

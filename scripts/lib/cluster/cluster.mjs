@@ -59,7 +59,7 @@ export class Cluster {
 
   /** Starts everything; returns once the worker accepts queries. */
   async start() {
-    const { home, nodes, rf, partitions, shards = 1, brokers } = this.options;
+    const { home, rf, partitions, shards = 1, brokers } = this.options;
     const token = join(home, "fleet-token");
     writeFileSync(token, `${crypto.randomUUID()}\n`, { mode: 0o600 });
     if (this.options.tls) this.tlsFlags = await certificates(join(home, "certificates"));
@@ -81,11 +81,17 @@ export class Cluster {
       ...replication,
       "--create-tables",
     ]);
-    for (let number = 0; number < nodes; number += 1) this.startNode(number);
+    await this.startProcesses();
+  }
+
+  /** Starts the nodes of a graph, places its partitions, and starts a worker. */
+  async startProcesses() {
+    const { nodes, port } = this.options;
     const names = Array.from({ length: nodes }, (_, number) => `node-${number}`);
+    for (const number of names.keys()) this.startNode(number);
     await Promise.all(names.map((name) => this.processes.said(name, "listens on", START_MS)));
     await this.admin(["place", ...this.mapFlags(), "--nodes", String(nodes), "--timeout-s", "120"]);
-    await this.startWorker("worker", this.options.port);
+    await this.startWorker("worker", port);
   }
 
   mapFlags() {
