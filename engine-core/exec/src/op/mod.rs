@@ -46,6 +46,7 @@ mod quantified;
 mod reach;
 mod repeat;
 mod row;
+mod same_inputs;
 mod sample;
 mod scan;
 mod scan_values;
@@ -347,8 +348,8 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::Apply { input, plan, kind } => {
             Box::new(apply::Apply::new(build(input, measured)?, plan, kind, measured)?)
         }
-        Op::Bind { input, plan, out, kind } => {
-            let bind = Box::new(apply::Bind::new(build(input, measured)?, plan, *out, *kind, measured)?);
+        Op::Bind { input, out, kind, .. } => {
+            let bind = Box::new(apply::Bind::new(build(input, measured)?, op, measured)?);
             match kind {
                 BindKind::Collect(_) | BindKind::First(_) => held::Held::around(bind, vec![*out]),
                 BindKind::Exists | BindKind::Count => bind,
