@@ -9,6 +9,7 @@ pub mod eager;
 pub mod ends;
 mod estimate;
 pub mod firsts;
+mod implied;
 pub mod keep;
 pub mod late;
 mod lessons;
