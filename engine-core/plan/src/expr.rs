@@ -544,6 +544,8 @@ pub enum AggregateKind {
     Min,
     /// The largest value of the total order.
     Max,
+    /// The first value that is not null, in the order of the rows.
+    First,
     /// A list.
     Collect,
     /// A list that includes nulls and skips only Unbound (Gremlin `fold`).

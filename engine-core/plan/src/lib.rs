@@ -48,5 +48,5 @@ pub use procedure::{
     Argument, BadProcedure, Body, Builtin, CallError, CallRows, Field, Function as ProcedureFunction,
     Procedure, Procedures, Signature,
 };
-pub use top::{TopEdges, TopVertices};
+pub use top::{FirstKey, TopEdges, TopVertices};
 pub use types::{GremlinType, TypeTest, ValueType};

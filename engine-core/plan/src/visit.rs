@@ -1,7 +1,8 @@
 //! Traversal of plans: the inputs, subplans and expressions of each operator, so that passes stay short.
 
 use crate::op::ScanTest;
-use crate::{Expr, Op, PropertyAssignment, ScanFilter};
+use crate::passes::keep::{Live, needs_before};
+use crate::{BindKind, Expr, Op, PropertyAssignment, ScanFilter, Slot};
 use tidegraph_types::Str;
 
 /// Lists the input (if any) and the subplans of an operator, in this order, for shared and mutable traversals. The
@@ -312,6 +313,21 @@ impl Op {
         matches!(self, Op::Collect { .. } | Op::TimeLimit { .. })
             || self.exprs().into_iter().any(Expr::is_random)
             || self.children().into_iter().any(Op::is_random)
+    }
+}
+
+impl Op {
+    /// For a `Bind`: returns the slots of its input on which its value depends; `None` if the value may differ though they
+    /// have the same values, or the subplan changes anything.
+    #[must_use]
+    pub fn bind_inputs(&self) -> Option<Vec<Slot>> {
+        let Op::Bind { plan, kind, .. } = self else { return None };
+        let after = match kind {
+            BindKind::First(slot) | BindKind::Collect(slot) => Live::of([*slot]),
+            BindKind::Exists | BindKind::Count => Live::default(),
+        };
+        let is_fixed = !plan.is_random() && !plan.writes() && !plan.analyzes() && !plan.reads_files();
+        is_fixed.then(|| needs_before(plan, after).slots())
     }
 }
 

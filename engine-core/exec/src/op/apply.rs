@@ -3,7 +3,7 @@
 //! A subplan runs over a whole outer batch at once. The origin of an inner row is the number of its outer row.
 
 use super::aggregate::Counted;
-use super::{Boxed, Done, Feed, Growth, Operator, Want, build};
+use super::{Boxed, Done, Feed, Growth, Operator, Want, build, same_inputs};
 use crate::{Batch, Column, Context, Result};
 use std::sync::Arc;
 use tidegraph_plan::{ApplyKind, BindKind, Op, Slot};
@@ -264,18 +264,36 @@ pub(super) struct Bind<'p> {
     counted: Option<Counted<'p>>,
     out: Slot,
     kind: BindKind,
+    /// The operator of the plan.
+    op: &'p Op,
+    /// The slots that the subplan reads, once they are needed; `None` if it may answer otherwise each time.
+    inputs: Option<Option<Vec<Slot>>>,
 }
 
 impl<'p> Bind<'p> {
-    pub(super) fn new(
-        input: Boxed<'p>,
-        plan: &'p Op,
-        out: Slot,
-        kind: BindKind,
-        measured: bool,
-    ) -> Result<Self> {
-        let counted = if kind == BindKind::Count { Counted::of(plan, measured)? } else { None };
-        Ok(Self { input, plan: Subplan::new(plan, measured)?, counted, out, kind })
+    pub(super) fn new(input: Boxed<'p>, op: &'p Op, measured: bool) -> Result<Self> {
+        let Op::Bind { plan, out, kind, .. } = op else {
+            return Err(crate::Error::Plan("not a bind".to_owned()));
+        };
+        let counted = if *kind == BindKind::Count { Counted::of(plan, measured)? } else { None };
+        let plan = Subplan::new(plan, measured)?;
+        Ok(Self { input, plan, counted, out: *out, kind: *kind, op, inputs: None })
+    }
+
+    /// Returns the values for all rows. Rows for which the subplan answers the same share one answer.
+    fn values(&mut self, outer: &Batch, ctx: &Context<'_>) -> Result<Column> {
+        // To count edges or vertices takes no more time than to compare rows.
+        if outer.len > 1 && self.counted.is_none() {
+            let op = self.op;
+            let inputs = self.inputs.get_or_insert_with(|| op.bind_inputs());
+            ctx.spend(outer.len)?;
+            let groups = inputs.as_ref().and_then(|inputs| same_inputs::groups(outer, inputs));
+            if let Some(groups) = groups {
+                let column = self.column(&outer.gather(&groups.firsts), ctx)?;
+                return Ok(column.gather(&groups.of));
+            }
+        }
+        self.column(outer, ctx)
     }
 
     fn column(&mut self, outer: &Batch, ctx: &Context<'_>) -> Result<Column> {
@@ -335,7 +353,7 @@ impl Operator for Bind<'_> {
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
         let Some(mut batch) = self.input.next(ctx, want)? else { return Ok(None) };
         ctx.check()?;
-        let column = self.column(&batch, ctx)?;
+        let column = self.values(&batch, ctx)?;
         batch.set(self.out, column);
         Ok(Some(batch))
     }

@@ -28,6 +28,7 @@ mod digest;
 mod distinct_values;
 mod expand;
 mod expand_into;
+mod first_rows;
 mod held;
 mod intersect;
 mod labels;
@@ -45,6 +46,7 @@ mod quantified;
 mod reach;
 mod repeat;
 mod row;
+mod same_inputs;
 mod sample;
 mod scan;
 mod scan_values;
@@ -59,9 +61,10 @@ mod write_properties;
 pub(crate) use buffer::{Buffer, Pieces};
 
 use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
+use crate::spill::KeyOrder;
 use crate::{Context, Error, Result};
 use measured::Measured;
-use tidegraph_plan::{BindKind, Expr, Op, TopEdges, TopVertices};
+use tidegraph_plan::{BindKind, Expr, Op, SortKey, TopEdges, TopVertices};
 
 /// What the caller of an operator can use.
 #[derive(Clone, Copy)]
@@ -222,6 +225,15 @@ fn build_top<'p>(op: &'p Op, top: Top<'p>, measured: bool) -> Result<Boxed<'p>> 
     Ok(if measured { Measured::around(operator, op) } else { operator })
 }
 
+/// Makes the operators below a sort with a limit.
+fn build_first<'p>(input: &'p Op, keys: &'p [SortKey], measured: bool) -> Result<order::Input<'p>> {
+    let Some((key, first)) = keys.first().zip(input.first_key(keys)) else {
+        return Ok(order::Input::Rows(build(input, measured)?));
+    };
+    let order = KeyOrder { order: key.order, descending: key.descending };
+    Ok(order::Input::First(first_rows::FirstRows::new(first, order, measured)?))
+}
+
 /// Makes the operators of a plan. They yield nothing before they are fed. `measured`: the context has a profile, which
 /// counts what they do.
 pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
@@ -289,15 +301,17 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input, measured)?, list, *out)),
         Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op, measured)?),
         Op::Distinct { input, by } => Box::new(slice::Distinct::new(build(input, measured)?, by)),
-        Op::Sort { input, keys } => Box::new(order::Sort::new(build(input, measured)?, keys, None)),
+        Op::Sort { input, keys } => {
+            Box::new(order::Sort::new(order::Input::Rows(build(input, measured)?), keys, None))
+        }
         Op::Slice { input, skip, limit } => {
             let below = match &**input {
                 // The sort keeps only the rows that the slice needs.
                 Op::Sort { input, keys } if limit.is_some() => {
                     let edges = op.top_edges().map(Top::Edges);
                     let below = match edges.or_else(|| op.top_vertices().map(Top::Vertices)) {
-                        Some(top) => build_top(input, top, measured)?,
-                        None => build(input, measured)?,
+                        Some(top) => order::Input::Rows(build_top(input, top, measured)?),
+                        None => build_first(input, keys, measured)?,
                     };
                     Box::new(order::Sort::new(below, keys, Some((skip.as_ref(), limit.as_ref()))))
                 }
@@ -306,8 +320,13 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
             Box::new(slice::Slice::new(below, skip.as_ref(), limit.as_ref(), input))
         }
         Op::Top { input, keys, count } => {
-            let sorted = Box::new(order::Sort::new(build(input, measured)?, keys, Some((None, Some(count)))));
-            match op.sampled_scan() {
+            let sampled = op.sampled_scan();
+            let below = match sampled {
+                Some(_) => order::Input::Rows(build(input, measured)?),
+                None => build_first(input, keys, measured)?,
+            };
+            let sorted = Box::new(order::Sort::new(below, keys, Some((None, Some(count)))));
+            match sampled {
                 Some(Op::ScanVertices { out, filter, columns, .. }) => {
                     Box::new(sample::SampledScan::new(sorted, *out, filter, columns, count))
                 }
@@ -331,8 +350,8 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::Apply { input, plan, kind } => {
             Box::new(apply::Apply::new(build(input, measured)?, plan, kind, measured)?)
         }
-        Op::Bind { input, plan, out, kind } => {
-            let bind = Box::new(apply::Bind::new(build(input, measured)?, plan, *out, *kind, measured)?);
+        Op::Bind { input, out, kind, .. } => {
+            let bind = Box::new(apply::Bind::new(build(input, measured)?, op, measured)?);
             match kind {
                 BindKind::Collect(_) | BindKind::First(_) => held::Held::around(bind, vec![*out]),
                 BindKind::Exists | BindKind::Count => bind,

@@ -1,6 +1,7 @@
 //! Sort and tail: they read all input, keep the rows that they may still yield, and yield one origin after the other.
 
 use super::buffer::{Buffer, Pieces};
+use super::first_rows::FirstRows;
 use super::{Boxed, Feed, Operator, Want, compute};
 use crate::spill::{KeyOrder, Sorted, Sorter};
 use crate::{Batch, Context, Result};
@@ -9,9 +10,16 @@ use tidegraph_plan::{Expr, SortKey};
 /// Rows beyond the needed ones that are kept before the surplus is dropped.
 const SLACK_ROWS: usize = 4096;
 
+/// The rows below a sort.
+pub(super) enum Input<'p> {
+    Rows(Boxed<'p>),
+    /// Rows that a slice above the sort may need.
+    First(FirstRows<'p>),
+}
+
 /// Yields sorted rows; with a `top`, only the first of each origin.
 pub(super) struct Sort<'p> {
-    input: Boxed<'p>,
+    input: Input<'p>,
     keys: &'p [SortKey],
     top: Option<(Option<&'p Expr>, Option<&'p Expr>)>,
     origins: usize,
@@ -23,7 +31,7 @@ pub(super) struct Sort<'p> {
 impl<'p> Sort<'p> {
     /// Makes a sort. `top` holds skip and limit of the slice above, if there is one.
     pub(super) fn new(
-        input: Boxed<'p>,
+        input: Input<'p>,
         keys: &'p [SortKey],
         top: Option<(Option<&'p Expr>, Option<&'p Expr>)>,
     ) -> Self {
@@ -40,8 +48,14 @@ impl<'p> Sort<'p> {
 
     fn drain(&mut self, ctx: &Context<'_>) -> Result<Sorted> {
         let orders = self.keys.iter().map(|key| KeyOrder { order: key.order, descending: key.descending });
-        let sorter = self.sorter.insert(Sorter::new(orders.collect(), self.most(ctx)?, self.origins));
-        while let Some(mut batch) = self.input.next(ctx, Want::ALL)? {
+        let most = self.most(ctx)?;
+        let sorter = self.sorter.insert(Sorter::new(orders.collect(), most, self.origins));
+        loop {
+            let batch = match &mut self.input {
+                Input::Rows(rows) => rows.next(ctx, Want::ALL)?,
+                Input::First(rows) => rows.next(ctx, most.filter(|_| self.origins == 1))?,
+            };
+            let Some(mut batch) = batch else { break };
             ctx.check()?;
             let keys = compute::columns(self.keys.iter().map(|key| &key.expr), &batch, ctx)?;
             batch.columns.splice(0..0, keys.into_iter().map(Some));
@@ -67,7 +81,10 @@ impl Operator for Sort<'_> {
             sorted.clear(ctx);
         }
         self.origins = feed.origins.max(1);
-        self.input.feed(ctx, feed);
+        match &mut self.input {
+            Input::Rows(rows) => rows.feed(ctx, feed),
+            Input::First(rows) => rows.feed(ctx, feed),
+        }
     }
 }
 

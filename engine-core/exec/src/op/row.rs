@@ -3,6 +3,7 @@
 use super::labels::{LabelTest, edges_to};
 use super::{Boxed, Feed, Growth, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
+use crate::value::Evaluator;
 use crate::{Batch, Column, Context, Result};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -47,13 +48,50 @@ impl<'p> Filter<'p> {
     }
 
     /// Returns the rows of a batch that pass, if there are any.
-    fn passing(&mut self, mut batch: Batch, ctx: &Context<'_>) -> Result<Option<Batch>> {
+    fn passing(&mut self, batch: Batch, ctx: &Context<'_>) -> Result<Option<Batch>> {
+        let (batch, rest) = match self.labelled(batch, ctx)? {
+            None => return Ok(None),
+            Some((batch, None)) => return Ok(Some(batch)),
+            Some((batch, Some(rest))) => (batch, rest),
+        };
+        let kept = compute::filter(rest, &batch, ctx)?;
+        Ok((!kept.is_empty()).then(|| batch.select(&kept)))
+    }
+
+    /// Returns the rows of a batch that pass, if there are any, with the values of an expression, which reads elements that
+    /// the predicate reads, too.
+    fn passing_with(
+        &mut self,
+        batch: Batch,
+        expr: &Expr,
+        ctx: &Context<'_>,
+    ) -> Result<Option<(Batch, Arc<Column>)>> {
+        let (batch, rest) = match self.labelled(batch, ctx)? {
+            None => return Ok(None),
+            Some((batch, None)) => {
+                let column = compute::column(expr, &batch, ctx)?;
+                return Ok(Some((batch, column)));
+            }
+            Some((batch, Some(rest))) => (batch, rest),
+        };
+        let prepared = Evaluator::prepare(&[rest, expr], &batch, ctx)?;
+        let kept = prepared.eval_filter(0)?;
+        if kept.is_empty() {
+            return Ok(None);
+        }
+        let column = prepared.eval_rows(1, &kept)?;
+        drop(prepared);
+        Ok(Some((batch.select(&kept), column)))
+    }
+
+    /// Returns the rows of a batch that pass the tests of labels which are made apart, if there are any, and what is left of
+    /// the predicate.
+    fn labelled(&mut self, mut batch: Batch, ctx: &Context<'_>) -> Result<Option<(Batch, Option<&Expr>)>> {
         let has_vertices = |label: &LabelTest<'_>| {
             batch.column(label.slot).is_some_and(|column| matches!(**column, Column::Vertices(_)))
         };
         if self.labels.is_empty() || !self.labels.iter().all(has_vertices) {
-            let kept = compute::filter(self.predicate, &batch, ctx)?;
-            return Ok((!kept.is_empty()).then(|| batch.select(&kept)));
+            return Ok(Some((batch, Some(self.predicate))));
         }
         for label in &mut self.labels {
             if label.is_implied(ctx) {
@@ -70,9 +108,35 @@ impl<'p> Filter<'p> {
                 batch = batch.select(&kept);
             }
         }
-        let Some(rest) = &self.rest else { return Ok(Some(batch)) };
-        let kept = compute::filter(rest, &batch, ctx)?;
-        Ok((!kept.is_empty()).then(|| batch.select(&kept)))
+        Ok(Some((batch, self.rest.as_ref())))
+    }
+
+    /// Returns the next batch of the input; `None` at the end.
+    fn pull(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        // It is unknown how many rows pass, so a caller that wants few rows must not cause small batches below.
+        let rows = want.rows.max(self.growth.next());
+        let batch = self.input.next(ctx, want.rows(rows))?;
+        match batch {
+            Some(_) => ctx.check()?,
+            None if !self.keeps => self.labels.iter_mut().for_each(|label| label.clear(ctx)),
+            None => {}
+        }
+        Ok(batch)
+    }
+
+    /// Returns the next rows that pass, with the values of an expression, which reads elements that the predicate reads, too.
+    pub(super) fn next_with(
+        &mut self,
+        ctx: &Context<'_>,
+        want: Want<'_>,
+        expr: &Expr,
+    ) -> Result<Option<(Batch, Arc<Column>)>> {
+        while let Some(batch) = self.pull(ctx, want)? {
+            if let Some(passing) = self.passing_with(batch, expr, ctx)? {
+                return Ok(Some(passing));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -86,20 +150,12 @@ fn reads_property(expr: &Expr, slot: Slot) -> bool {
 
 impl Operator for Filter<'_> {
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
-        loop {
-            // It is unknown how many rows pass, so a caller that wants few rows must not cause small batches below.
-            let rows = want.rows.max(self.growth.next());
-            let Some(batch) = self.input.next(ctx, want.rows(rows))? else {
-                if !self.keeps {
-                    self.labels.iter_mut().for_each(|label| label.clear(ctx));
-                }
-                return Ok(None);
-            };
-            ctx.check()?;
+        while let Some(batch) = self.pull(ctx, want)? {
             if let Some(passing) = self.passing(batch, ctx)? {
                 return Ok(Some(passing));
             }
         }
+        Ok(None)
     }
 
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
@@ -111,16 +167,15 @@ impl Operator for Filter<'_> {
     }
 }
 
-/// Binds slots one after the other.
-pub(super) struct Let<'p> {
-    input: Boxed<'p>,
+/// Bindings of slots one after the other.
+pub(super) struct Runs<'p> {
     bindings: &'p [(Slot, Expr)],
     /// Runs of bindings that do not use each other; a run is computed at once.
     runs: Vec<Range<usize>>,
 }
 
-impl<'p> Let<'p> {
-    pub(super) fn new(input: Boxed<'p>, bindings: &'p [(Slot, Expr)]) -> Self {
+impl<'p> Runs<'p> {
+    pub(super) fn of(bindings: &'p [(Slot, Expr)]) -> Self {
         let mut runs = vec![];
         let mut start = 0;
         let mut run: FxHashSet<Slot> = FxHashSet::default();
@@ -135,20 +190,38 @@ impl<'p> Let<'p> {
             run.insert(*slot);
         }
         runs.push(start..bindings.len());
-        Self { input, bindings, runs }
+        Self { bindings, runs }
+    }
+
+    /// Binds the slots of a batch, except that of the binding with the number `known`, which is bound already.
+    pub(super) fn bind(&self, batch: &mut Batch, known: Option<usize>, ctx: &Context<'_>) -> Result<()> {
+        for run in &self.runs {
+            let bindings = || run.clone().filter(|at| known != Some(*at)).map(|at| &self.bindings[at]);
+            let columns = compute::columns(bindings().map(|(_, expr)| expr), batch, ctx)?;
+            for ((slot, _), column) in bindings().zip(columns) {
+                batch.set_shared(*slot, column);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Binds slots one after the other.
+pub(super) struct Let<'p> {
+    input: Boxed<'p>,
+    runs: Runs<'p>,
+}
+
+impl<'p> Let<'p> {
+    pub(super) fn new(input: Boxed<'p>, bindings: &'p [(Slot, Expr)]) -> Self {
+        Self { input, runs: Runs::of(bindings) }
     }
 }
 
 impl Operator for Let<'_> {
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
         let Some(mut batch) = self.input.next(ctx, want)? else { return Ok(None) };
-        for run in &self.runs {
-            let bindings = &self.bindings[run.clone()];
-            let columns = compute::columns(bindings.iter().map(|(_, expr)| expr), &batch, ctx)?;
-            for ((slot, _), column) in bindings.iter().zip(columns) {
-                batch.set_shared(*slot, column);
-            }
-        }
+        self.runs.bind(&mut batch, None, ctx)?;
         Ok(Some(batch))
     }
 

@@ -17,7 +17,7 @@ mod sorter;
 pub(crate) use arrivals::Arrivals;
 pub(crate) use frames::Frames;
 pub(crate) use queue::Queue;
-pub(crate) use sorter::{KeyOrder, Sorted, Sorter};
+pub(crate) use sorter::{KeyOrder, SHORT_KEY_BYTES, Sorted, Sorter};
 
 use crate::Context;
 use tidegraph_types::ErrorCode;

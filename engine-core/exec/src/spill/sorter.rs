@@ -24,7 +24,7 @@ const SLACK_ROWS: usize = 4096;
 const SLACK_ROWS_OF_ONE: usize = 512;
 
 /// Longest key, in bytes, that is compared with that of the last wanted row as soon as its row arrives.
-const SHORT_KEY_BYTES: usize = 256;
+pub(crate) const SHORT_KEY_BYTES: usize = 256;
 
 /// The order of a sort key.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ impl KeyOrder {
     pub(crate) const PLAIN: Self = Self { order: TotalOrder::OpenCypher, descending: false };
 
     /// Compares the values of two rows.
-    fn compare(self, a: &Column, at: usize, b: &Column, other: usize) -> Ordering {
+    pub(crate) fn compare(self, a: &Column, at: usize, b: &Column, other: usize) -> Ordering {
         let ordering = match (a, b) {
             (Column::Values(a), Column::Values(b)) => self.order_of(&a[at], &b[other]),
             (Column::Vertices(a), Column::Vertices(b)) => a[at].cmp(&b[other]),
@@ -49,6 +49,9 @@ impl KeyOrder {
     }
 
     fn order_of(self, a: &Value, b: &Value) -> Ordering {
+        if let (Value::Long(a), Value::Long(b)) = (a, b) {
+            return a.cmp(b);
+        }
         match self.order {
             TotalOrder::OpenCypher => order(a, b),
             TotalOrder::Gremlin => gremlin_order(a, b),

@@ -55,6 +55,7 @@ enum State {
     /// Sum of durations, of which `avg` too is made.
     Lengths(Duration),
     Extreme(Value, Ordering),
+    First(Value),
     List(Vec<Value>),
     Set(FxHashSet<Value>, Vec<Value>),
     Map(Map),
@@ -74,6 +75,7 @@ impl Accumulator {
             AggregateKind::Average | AggregateKind::AverageOfSums => State::Average(0.0),
             AggregateKind::Min => State::Extreme(Value::Null, Ordering::Less),
             AggregateKind::Max => State::Extreme(Value::Null, Ordering::Greater),
+            AggregateKind::First => State::First(Value::Null),
             AggregateKind::Collect | AggregateKind::CollectAll => State::List(vec![]),
             AggregateKind::CollectSet => State::Set(FxHashSet::default(), vec![]),
             AggregateKind::CollectMap => State::Map(Map::new()),
@@ -86,6 +88,7 @@ impl Accumulator {
             AggregateKind::CountRows
                 | AggregateKind::Min
                 | AggregateKind::Max
+                | AggregateKind::First
                 | AggregateKind::CollectSet
                 | AggregateKind::CollectMap
         );
@@ -345,6 +348,12 @@ impl Accumulator {
                     self.charge(held(value, ctx)?, ctx)?;
                 }
             }
+            State::First(first) => {
+                if self.count == 0 {
+                    *first = value.clone();
+                    self.charge(held(value, ctx)?, ctx)?;
+                }
+            }
             State::List(list) => {
                 let mut bytes = size_of::<Value>() + held(value, ctx)?;
                 for row in 0..rows {
@@ -513,7 +522,7 @@ impl Accumulator {
                 let value = Value::Temporal(Temporal::Duration(Arc::new(more)));
                 return Err(Error::of_type("a sum of numbers", "numbers", &value).into());
             }
-            // Both are of one kind.
+            // Both are of one kind. A first value stays the first.
             _ => {}
         }
         Ok(())
@@ -540,6 +549,7 @@ impl Accumulator {
             State::Average(sum) if self.count > 0 => Value::Double(sum / count),
             State::Average(_) => Value::Null,
             State::Extreme(extreme, _) => extreme,
+            State::First(first) => first,
             State::List(list) => Value::list(list),
             State::Set(_, list) => Value::Set(Arc::new(list)),
             State::Map(map) => Value::map(map),

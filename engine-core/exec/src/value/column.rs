@@ -1,6 +1,6 @@
 //! Evaluates expressions over whole batches, with short cuts for shapes that need no value for each row.
 
-use super::compare::compare;
+use super::compare::{compare, holds};
 use super::elements::Elements;
 use super::eval::truth;
 use super::members::Members;
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 use tidegraph_plan::{Comparison, Expr, Slot};
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{Str, Token, Value};
 
 /// Computed values of at least this many bytes are charged to the request's memory.
 const CHARGED_BYTES: usize = 1024;
@@ -110,22 +110,44 @@ impl Prepared<'_, '_> {
     ///
     /// The errors of the expression.
     pub fn eval_column(&self, expr: usize) -> Result<Arc<Column>> {
-        let rows = self.batch.len;
+        if let Expr::Slot(slot) = self.exprs[expr]
+            && let Some(column) = self.batch.column(*slot)
+        {
+            return Ok(Arc::clone(column));
+        }
+        self.eval_among(expr, None)
+    }
+
+    /// Computes an expression in some rows, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The errors of the expression.
+    pub fn eval_rows(&self, expr: usize, rows: &[u32]) -> Result<Arc<Column>> {
+        if rows.len() == self.batch.len {
+            return self.eval_column(expr);
+        }
+        if let Expr::Slot(slot) = self.exprs[expr]
+            && let Some(column) = self.batch.column(*slot)
+        {
+            return Ok(Arc::new(column.gather(rows)));
+        }
+        self.eval_among(expr, Some(rows))
+    }
+
+    /// Computes an expression in the rows of `among`; `None` for all rows.
+    fn eval_among(&self, expr: usize, among: Option<&[u32]>) -> Result<Arc<Column>> {
+        let rows = among.map_or(self.batch.len, <[u32]>::len);
         let expr = self.exprs[expr];
         match expr {
-            Expr::Slot(slot) => {
-                if let Some(column) = self.batch.column(*slot) {
-                    return Ok(Arc::clone(column));
-                }
-                return Ok(Arc::new(Column::Constant(Value::Unbound, rows)));
-            }
+            Expr::Slot(_) => return Ok(Arc::new(Column::Constant(Value::Unbound, rows))),
             Expr::Literal(_) | Expr::Parameter(_) => {
                 let value = self.value(expr, 0, None)?.into_owned();
                 return Ok(Arc::new(Column::Constant(value, rows)));
             }
             Expr::Property(base, key) => {
                 if let Expr::Slot(slot) = &**base
-                    && let Some(values) = self.properties(*slot, key)?
+                    && let Some(values) = self.properties(*slot, key, among)?
                 {
                     return Ok(Arc::new(Column::Values(values)));
                 }
@@ -133,7 +155,8 @@ impl Prepared<'_, '_> {
             _ => {}
         }
         let mut values = Vec::with_capacity(rows);
-        for row in 0..rows {
+        for at in 0..rows {
+            let row = among.map_or(at, |among| among[at] as usize);
             self.ctx.spend(1)?;
             let before = self.charged.get();
             let value = self.value(expr, row, None)?.into_owned();
@@ -191,6 +214,9 @@ impl Prepared<'_, '_> {
                 None => (0..self.batch.len as u32).try_for_each(add),
             }
         };
+        if let Some(kept) = self.filter_vertices(expr, among)? {
+            return Ok(kept);
+        }
         if let Some((slot, key, comparison, constant)) = self.property_test(expr) {
             let token = self.elements.token(key);
             each(&mut |row| {
@@ -212,6 +238,47 @@ impl Prepared<'_, '_> {
             })?;
         }
         Ok(kept)
+    }
+
+    /// Tests labels, or one property against a constant, of a slot that holds a vertex in every row: names are looked up
+    /// once, and no value is made. Returns `None` for any other test.
+    fn filter_vertices(&self, expr: &Expr, among: Option<&[u32]>) -> Result<Option<Vec<u32>>> {
+        let select = |passes: &mut dyn FnMut(usize) -> Result<bool>| -> Result<Option<Vec<u32>>> {
+            let rows = among.map_or(self.batch.len, <[u32]>::len);
+            self.ctx.spend(rows)?;
+            let mut kept = Vec::with_capacity(rows);
+            for at in 0..rows {
+                let row = among.map_or(at as u32, |among| among[at]);
+                if passes(row as usize)? {
+                    kept.push(row);
+                }
+            }
+            Ok(Some(kept))
+        };
+        let otherwise = |row: usize| Ok(self.truth(expr, row, None)? == Some(true));
+        if let Expr::HasLabels(base, labels) = expr
+            && let Expr::Slot(slot) = **base
+            && let Some(vertices) = self.elements.vertices_in(self.batch, slot)
+        {
+            let tokens: SmallVec<[Option<Token>; 2]> =
+                labels.iter().map(|label| self.elements.token(label)).collect();
+            return select(&mut |row| match vertices.labels(row) {
+                Some(own) => Ok(tokens.iter().all(|token| token.is_some_and(|token| own.contains(&token)))),
+                None => otherwise(row),
+            });
+        }
+        if let Some((slot, key, comparison, constant)) = self.property_test(expr)
+            && let Some(vertices) = self.elements.vertices_in(self.batch, slot)
+            && let Some(token) = self.elements.token(key)
+        {
+            let whole = constant.as_i64();
+            return select(&mut |row| match (vertices.single(row, token), whole) {
+                (Some(Value::Long(value)), Some(whole)) => Ok(holds(comparison, value.cmp(&whole))),
+                (Some(value), _) => Ok(compare(self.ctx, comparison, value, constant)? == Some(true)),
+                (None, _) => otherwise(row),
+            });
+        }
+        Ok(None)
     }
 
     /// Recognises `slot.key <comparison> constant` and `constant <comparison> slot.key`.
@@ -243,11 +310,19 @@ impl Prepared<'_, '_> {
         Some((slot, key, turned, value))
     }
 
-    /// Returns a property of a slot's elements in all rows; `None` if a row holds no element.
-    fn properties(&self, slot: Slot, key: &Str) -> Result<Option<Vec<Value>>> {
+    /// Returns a property of a slot's elements in the rows of `among` (`None` for all rows); `None` if a row holds no
+    /// element.
+    fn properties(&self, slot: Slot, key: &Str, among: Option<&[u32]>) -> Result<Option<Vec<Value>>> {
         let token = self.elements.token(key);
-        let mut values = Vec::with_capacity(self.batch.len);
-        for row in 0..self.batch.len {
+        let vertices = self.elements.vertices_in(self.batch, slot).zip(token);
+        let rows = among.map_or(self.batch.len, <[u32]>::len);
+        let mut values = Vec::with_capacity(rows);
+        for at in 0..rows {
+            let row = among.map_or(at, |among| among[at] as usize);
+            if let Some(value) = vertices.and_then(|(vertices, token)| vertices.single(row, token)) {
+                values.push(value.clone());
+                continue;
+            }
             let Some(record) = self.elements.in_slot(self.batch, slot, row) else { return Ok(None) };
             values.push(record.read(self.ctx, key, token)?);
         }

@@ -20,12 +20,20 @@ pub(crate) fn compare(
     let Some(ordering) = ordering(ctx, a, b)? else {
         return Ok((order::is_number(a) && order::is_number(b)).then_some(false));
     };
-    Ok(Some(match comparison {
+    Ok(Some(holds(comparison, ordering)))
+}
+
+/// Whether a comparison is true of two values in this order.
+#[inline]
+pub(crate) fn holds(comparison: Comparison, ordering: Ordering) -> bool {
+    match comparison {
+        Comparison::Equal => ordering == Ordering::Equal,
+        Comparison::NotEqual => ordering != Ordering::Equal,
         Comparison::Less => ordering == Ordering::Less,
         Comparison::LessOrEqual => ordering != Ordering::Greater,
         Comparison::Greater => ordering == Ordering::Greater,
-        _ => ordering != Ordering::Less,
-    }))
+        Comparison::GreaterOrEqual => ordering != Ordering::Less,
+    }
 }
 
 /// Evaluates `a = b` in three-valued logic; `None` is unknown.

@@ -47,6 +47,35 @@ struct SlotData {
     edges: Option<(EdgeRows, RowMap)>,
 }
 
+/// What was read of a slot that holds a vertex in every row.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotVertices<'s> {
+    rows: &'s VertexRows,
+    map: &'s RowMap,
+}
+
+impl<'s> SlotVertices<'s> {
+    /// Borrows the only value of a key in a row; `None` if there is none or there are several, or the vertex is absent.
+    #[inline]
+    pub fn single(self, row: usize, key: Token) -> Option<&'s Value> {
+        match self.rows.cells_of(self.map.get(row)?) {
+            [one] => (one.key == key).then_some(&one.value),
+            cells => {
+                let mut values = cells.iter().filter(|cell| cell.key == key).map(|cell| &cell.value);
+                let first = values.next();
+                if values.next().is_some() { None } else { first }
+            }
+        }
+    }
+
+    /// Returns the labels in a row; `None` if the vertex is absent.
+    #[inline]
+    pub fn labels(self, row: usize) -> Option<&'s [Token]> {
+        let row = self.map.get(row)?;
+        self.rows.present.get(row).is_some_and(|present| *present).then(|| self.rows.labels_of(row))
+    }
+}
+
 /// A row of an answer; all elements that were read together share the answer.
 type Cached<R> = (Rc<R>, u32);
 
@@ -223,6 +252,14 @@ impl<'p, 'a> Elements<'p, 'a> {
         }
         self.read_ends(&[edge])?;
         Ok(self.ends.borrow().get(&gui).cloned().unwrap_or_default())
+    }
+
+    /// Returns what was read of a slot of the batch; `None` if a row may hold no vertex, or nothing was read.
+    pub fn vertices_in<'s>(&'s self, batch: &Batch, slot: Slot) -> Option<SlotVertices<'s>> {
+        let column = batch.column(slot)?;
+        let data = self.slots.iter().find(|data| data.slot == slot)?;
+        let (rows, map) = data.vertices.as_ref()?;
+        matches!(**column, Column::Vertices(_)).then_some(SlotVertices { rows, map })
     }
 
     /// Returns the element in a slot's row, if the row holds one that was read or needs no read.

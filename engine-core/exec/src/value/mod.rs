@@ -55,6 +55,7 @@ pub(crate) use ahead::ReadAhead;
 pub use column::{Evaluator, Prepared};
 pub use error::Error;
 pub use materialize::materialize;
+pub(crate) use need::reads_same_elements;
 pub(crate) use operate::call as joined;
 pub use pattern::Patterns;
 pub(crate) use sorted::sorted_rows;

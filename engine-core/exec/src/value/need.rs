@@ -142,6 +142,17 @@ impl<'e> Needs<'e> {
     }
 }
 
+/// Whether all elements that an expression reads are in slots from which another expression reads, too, and there are any.
+pub(crate) fn reads_same_elements(other: &Expr, expr: &Expr) -> bool {
+    let (mut of_other, mut needs) = (Needs::default(), Needs::default());
+    // A wrong call is refused by its evaluation.
+    if of_other.add(other).is_err() || needs.add(expr).is_err() {
+        return false;
+    }
+    let is_read = |slot: &Slot| of_other.slots.iter().any(|(read, _)| read == slot);
+    !needs.slots.is_empty() && needs.others.is_empty() && needs.slots.iter().all(|(slot, _)| is_read(slot))
+}
+
 /// Whether an expression is cheap enough to compute twice, the first time to know which elements to read.
 fn is_cheap(expr: &Expr) -> bool {
     match expr {

@@ -2,7 +2,8 @@
 
 use super::Knowledge;
 use crate::op::ScanTest;
-use crate::{Expr, Length, Op, PatternBody, PatternEdge, PatternNode};
+use crate::{Expr, Length, Op, PatternBody, PatternEdge};
+use std::collections::BTreeMap;
 use tidegraph_apl::{DegreeStatistics, KeyStatistics, SetStatistics};
 use tidegraph_types::{Direction, Str, Token};
 
@@ -38,6 +39,9 @@ fn number_of(operand: &Expr) -> Option<f64> {
 
 /// Number of vertices with such edges in a sample of all vertices from which on their mean degree is trusted.
 const ENOUGH: u64 = 32;
+
+/// Share of the edges of a label, as a sample estimates it, from which on they are taken as all of them.
+const NEARLY_ALL: f64 = 0.8;
 
 /// Returns whether edges of a direction leave a vertex (`true`), enter it (`false`), or both.
 fn sides(direction: Direction) -> impl Iterator<Item = bool> {
@@ -180,17 +184,16 @@ impl<'k> Estimate<'k> {
         of_key.filter(|k| labels.contains(&k.label)).map(of_one).min_by(f64::total_cmp)
     }
 
-    /// Estimates the rows for each input row when an edge is followed from its left or right end. `named`: ids of the
-    /// vertices at that end, if the query gives them.
+    /// Estimates the rows for each input row when an edge is followed from its left or right end. `labels`: those that the
+    /// vertices of the pattern have. `named`: ids of the vertices at that end, if the query gives them.
     pub fn fan_out(
         &self,
         edge: &PatternEdge,
         from_left: bool,
-        nodes: &[PatternNode],
+        labels: &[Vec<Str>],
         named: Option<&[Str]>,
     ) -> f64 {
-        let from = &nodes[if from_left { edge.left } else { edge.right }];
-        self.fan(edge, from_left, &from.labels, named)
+        self.fan(edge, from_left, &labels[if from_left { edge.left } else { edge.right }], named)
     }
 
     fn fan(&self, edge: &PatternEdge, from_left: bool, labels: &[Str], named: Option<&[Str]>) -> f64 {
@@ -210,6 +213,30 @@ impl<'k> Estimate<'k> {
     /// Estimates the edges in a direction, with one of `edge_labels`, at a vertex with all `vertex_labels`.
     pub fn degree(&self, direction: Direction, vertex_labels: &[Str], edge_labels: &[Str]) -> f64 {
         sides(direction).map(|outgoing| self.mean_degree(vertex_labels, edge_labels, outgoing)).sum()
+    }
+
+    /// Returns the label that vertices with an edge of one of these labels have, if nearly all of them have one: of several
+    /// such labels the one with the fewest vertices. `direction`: that of the edge, from the vertex.
+    pub fn implied(&self, direction: Direction, edge_labels: &[Str]) -> Option<Str> {
+        let Knowledge { statistics, catalog, .. } = self.knowledge;
+        let tokens: Vec<Token> = edge_labels.iter().filter_map(|label| catalog.token(label)).collect();
+        let edges = statistics.edges_by_label.iter().filter(|(label, _)| tokens.contains(label));
+        let edges: f64 = edges.map(|(_, count)| *count as f64).sum();
+        if edges == 0.0 {
+            return None;
+        }
+        // Edges at the vertices of each label, those out of them and those into them.
+        let mut at_labels: BTreeMap<Token, [f64; 2]> = BTreeMap::new();
+        for of in statistics.degrees.iter().filter(|of| tokens.contains(&of.edge_label)) {
+            let Some(label) = of.vertex_label else { continue };
+            let mean = of.edges as f64 / of.vertices.max(1) as f64;
+            at_labels.entry(label).or_default()[usize::from(of.outgoing)] += mean * self.of_label(label);
+        }
+        let has_most =
+            |at: &[f64; 2]| sides(direction).all(|outgoing| at[usize::from(outgoing)] >= NEARLY_ALL * edges);
+        let labels = at_labels.into_iter().filter(|(_, at)| has_most(at)).map(|(label, _)| label);
+        let fewest = labels.min_by(|a, b| self.of_label(*a).total_cmp(&self.of_label(*b)));
+        fewest.map(|label| catalog.name(label))
     }
 
     /// Estimates the matches of one repetition of a quantified path pattern from one of its ends.
@@ -245,12 +272,13 @@ impl<'k> Estimate<'k> {
 
     /// Estimates how many more pairs of such edges meet at the vertices of one end than if all of them had the same
     /// degree, as a square root. 1 if the sample does not tell.
-    pub fn spread(&self, edge: &PatternEdge, at_left: bool, nodes: &[PatternNode]) -> f64 {
+    /// `labels`: those that the vertices of the pattern have.
+    pub fn spread(&self, edge: &PatternEdge, at_left: bool, labels: &[Vec<Str>]) -> f64 {
         let Knowledge { statistics, catalog, .. } = self.knowledge;
         let ([label], None) = (&edge.labels[..], edge.length) else { return 1.0 };
         let Some(label) = catalog.token(label) else { return 1.0 };
-        let node = &nodes[if at_left { edge.left } else { edge.right }];
-        let of_vertices: Vec<_> = node.labels.iter().filter_map(|label| catalog.token(label)).collect();
+        let labels = &labels[if at_left { edge.left } else { edge.right }];
+        let of_vertices: Vec<_> = labels.iter().filter_map(|label| catalog.token(label)).collect();
         let direction = if at_left { edge.direction } else { edge.direction.reversed() };
         let found = |outgoing: bool| {
             let degrees = statistics.degrees.iter();

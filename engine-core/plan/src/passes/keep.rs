@@ -20,16 +20,16 @@ pub(super) fn needs(plan: &Op) -> Vec<Slot> {
 }
 
 /// Returns the slots that a subplan needs of its `Argument`, given the slots that are used after it.
-pub(super) fn needs_before(plan: &Op, after: Live) -> Live {
+pub(crate) fn needs_before(plan: &Op, after: Live) -> Live {
     walk(&mut plan.clone(), after, false)
 }
 
 /// A set of slots.
 #[derive(Clone, Default)]
-pub(super) struct Live(FixedBitSet);
+pub(crate) struct Live(FixedBitSet);
 
 impl Live {
-    pub(super) fn of(slots: impl IntoIterator<Item = Slot>) -> Self {
+    pub(crate) fn of(slots: impl IntoIterator<Item = Slot>) -> Self {
         let mut live = Self::default();
         slots.into_iter().for_each(|slot| live.insert(slot));
         live
@@ -53,7 +53,7 @@ impl Live {
         self.0.union_with(&other.0);
     }
 
-    pub(super) fn slots(&self) -> Vec<Slot> {
+    pub(crate) fn slots(&self) -> Vec<Slot> {
         self.0.ones().map(|slot| Slot(slot as u32)).collect()
     }
 

@@ -61,7 +61,7 @@ fn late_bindings(op: &mut Op) -> Option<Vec<(Slot, Expr)>> {
 }
 
 /// Whether a binding gives a new value to a slot that the same or an earlier one uses or binds.
-fn rebinds(bindings: &[(Slot, Expr)]) -> bool {
+pub(crate) fn rebinds(bindings: &[(Slot, Expr)]) -> bool {
     let mut seen = BTreeSet::new();
     bindings.iter().any(|(slot, expr)| {
         add_slots(expr, &mut seen);
@@ -78,7 +78,7 @@ fn add_slots(expr: &Expr, slots: &mut BTreeSet<Slot>) {
 }
 
 /// Whether skipping the expression for a row has no visible effect.
-fn may_wait(expr: &Expr) -> bool {
+pub(crate) fn may_wait(expr: &Expr) -> bool {
     match expr {
         Expr::Slot(_) | Expr::Literal(_) => true,
         Expr::Property(base, _) => matches!(**base, Expr::Slot(_) | Expr::Property(..)) && may_wait(base),

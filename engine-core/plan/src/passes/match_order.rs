@@ -14,8 +14,8 @@ mod part;
 mod rim;
 mod search;
 
-use super::Knowledge;
 use super::estimate::Estimate;
+use super::{Knowledge, implied};
 use crate::op::ScanTest;
 use crate::{
     Comparison, Expr, Function, Length, MatchPattern, Op, PatternBody, PatternEdge, PatternNode, Plan,
@@ -76,6 +76,8 @@ struct Lowering<'a> {
     /// The edges at each vertex.
     edges_at: Vec<Vec<usize>>,
     node_done: Vec<bool>,
+    /// The labels of each vertex, for estimates: those of the pattern, or those of a vertex that was bound before it.
+    labels: Vec<Vec<Str>>,
     /// The cost of each vertex as a start, as far as it was estimated since a condition on the vertex became testable.
     starts: Vec<Option<Start>>,
     /// The side to follow each edge from and its cost, estimated anew when one of its ends is bound.
@@ -132,6 +134,7 @@ impl<'a> Lowering<'a> {
             node_of: pattern.nodes.iter().enumerate().map(|(index, node)| (node.slot, index)).collect(),
             edges_at,
             node_done: vec![false; pattern.nodes.len()],
+            labels: vec![],
             starts: vec![None; pattern.nodes.len()],
             sides: vec![None; pattern.edges.len()],
             named: vec![None; pattern.nodes.len()],
@@ -152,6 +155,7 @@ impl<'a> Lowering<'a> {
     fn run(mut self) -> Result<Op, Stopped> {
         let limits = self.knowledge.limits;
         let parts = self.nodes.len() + self.edges.len();
+        self.labels = self.nodes.iter().map(|node| self.estimated_labels(node)).collect();
         for index in 0..self.nodes.len() {
             if self.nodes[index].bound {
                 let slot = self.nodes[index].slot;
@@ -191,6 +195,14 @@ impl<'a> Lowering<'a> {
         }
         self.check();
         Ok(self.op)
+    }
+
+    /// Returns the labels of a vertex, for estimates.
+    fn estimated_labels(&self, node: &PatternNode) -> Vec<Str> {
+        if !node.bound || !node.labels.is_empty() {
+            return node.labels.clone();
+        }
+        implied::labels(&self.op, node.slot, &Estimate::new(self.knowledge))
     }
 
     fn fresh(&mut self) -> Slot {
@@ -440,7 +452,7 @@ impl<'a> Lowering<'a> {
         let rows = |from_left: bool| {
             let from = if from_left { edge.left } else { edge.right };
             let named = self.named[from].as_deref();
-            self.node_done[from].then(|| estimate.fan_out(edge, from_left, &self.nodes, named))
+            self.node_done[from].then(|| estimate.fan_out(edge, from_left, &self.labels, named))
         };
         match (rows(true), rows(false)) {
             (Some(left), Some(right)) if right < left => (false, right),

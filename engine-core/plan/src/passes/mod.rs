@@ -8,6 +8,8 @@ pub mod digests;
 pub mod eager;
 pub mod ends;
 mod estimate;
+pub mod firsts;
+mod implied;
 pub mod keep;
 pub mod late;
 mod lessons;
@@ -55,12 +57,19 @@ struct Pass {
 }
 
 /// All passes in their order. Patterns become operators first, because the other passes look at operators.
-const PASSES: [Pass; 10] = [
+const PASSES: [Pass; 11] = [
     Pass { name: "match_order", run: match_order::run },
     Pass {
         name: "eager",
         run: |plan, _| {
             eager::run(plan);
+            Ok(())
+        },
+    },
+    Pass {
+        name: "firsts",
+        run: |plan, _| {
+            firsts::run(plan);
             Ok(())
         },
     },

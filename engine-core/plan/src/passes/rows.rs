@@ -8,7 +8,9 @@ use super::Knowledge;
 use super::estimate::Estimate;
 use super::lessons::bound_below;
 use super::match_order::test_of;
-use crate::{ApplyKind, Arm, Comparison, Digest, Expr, Function, Length, Op, Plan, ScanFilter, Slot};
+use crate::{
+    AggregateKind, ApplyKind, Arm, Comparison, Digest, Expr, Function, Length, Op, Plan, ScanFilter, Slot,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_types::{Direction, Str};
 
@@ -39,6 +41,8 @@ impl EstimatedRows {
             single: BTreeSet::new(),
             edges: BTreeSet::new(),
             untaught: BTreeSet::new(),
+            lists: BTreeMap::new(),
+            bound: BTreeMap::new(),
         };
         walk.rows(&plan.root, 1.0);
         Self(walk.found)
@@ -80,6 +84,10 @@ struct Walk<'k> {
     edges: BTreeSet<Slot>,
     /// Vertices at the ends of edges whose conditions come next.
     untaught: BTreeSet<Slot>,
+    /// Lists that an aggregation makes: the slot of their items, and the number of items of each.
+    lists: BTreeMap<Slot, (Slot, f64)>,
+    /// The rows in which a slot was bound: it has no more different values.
+    bound: BTreeMap<Slot, f64>,
 }
 
 impl Walk<'_> {
@@ -89,15 +97,74 @@ impl Walk<'_> {
         let rows = self.after(op, input, outer);
         let rows = if rows.is_finite() { rows.max(0.0) } else { f64::MAX };
         self.found.insert(address(op), rows);
+        self.bind(op, rows);
         rows
+    }
+
+    /// Notes the rows in which the slots of an operator are bound, and where their values come from.
+    fn bind(&mut self, op: &Op, rows: f64) {
+        let mut bound = |slot: Slot| {
+            self.bound.insert(slot, rows);
+        };
+        match op {
+            Op::ScanVertices { out, columns, .. } => {
+                bound(*out);
+                columns.iter().for_each(|column| bound(column.slot));
+            }
+            Op::Expand { edge, to, into, .. } => {
+                edge.iter().chain(to.iter().filter(|_| !into)).for_each(|slot| bound(*slot));
+            }
+            Op::VarExpand { to, into: false, .. } => bound(*to),
+            Op::Unwind { out, .. } => bound(*out),
+            Op::Let { bindings, .. } => {
+                for (slot, expr) in bindings {
+                    self.bound.insert(*slot, rows);
+                    if let Expr::Slot(from) = expr {
+                        self.copy(*from, *slot);
+                    }
+                }
+            }
+            Op::Aggregate { keys, items, .. } => {
+                for (slot, expr) in keys {
+                    if let Expr::Slot(from) = expr {
+                        self.copy(*from, *slot);
+                    }
+                    self.bound.insert(*slot, rows);
+                }
+                self.bound.extend(items.iter().map(|item| (item.out, rows)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes that a slot has the values of another one.
+    fn copy(&mut self, from: Slot, to: Slot) {
+        if from == to {
+            return;
+        }
+        fn copied<T: Clone>(map: &mut BTreeMap<Slot, T>, from: Slot, to: Slot) {
+            match map.get(&from).cloned() {
+                Some(known) => drop(map.insert(to, known)),
+                None => drop(map.remove(&to)),
+            }
+        }
+        copied(&mut self.labels, from, to);
+        copied(&mut self.ways, from, to);
+        copied(&mut self.lists, from, to);
+        copied(&mut self.bound, from, to);
     }
 
     fn all(&self) -> f64 {
         (self.knowledge.statistics.vertices as f64).max(1.0)
     }
 
+    /// Returns the labels of a vertex: those that it is known to have, or else the one that the edges imply which led to it.
     fn labels_of(&self, slot: Slot) -> Vec<Str> {
-        self.labels.get(&slot).cloned().unwrap_or_default()
+        if let Some(labels) = self.labels.get(&slot).filter(|labels| !labels.is_empty()) {
+            return labels.clone();
+        }
+        let ways = self.ways.get(&slot).into_iter().flatten();
+        ways.filter_map(|(edges, direction)| self.estimate.implied(*direction, edges)).take(1).collect()
     }
 
     /// Returns the rows after an operator, from those of its input.
@@ -151,7 +218,12 @@ impl Walk<'_> {
             }
             Op::VarExpand { from, direction, labels, length, to, into, ends_only, .. } => {
                 let fan = repeated(self.fan(*from, Some(*to), *direction, labels), *length);
-                let fan = if *ends_only { fan.min(self.all()) } else { fan };
+                // Without a step, it is the vertex where the walk starts.
+                if !into && length.min > 0 {
+                    self.ways.insert(*to, vec![(labels.clone(), direction.reversed())]);
+                }
+                let ends = self.estimate.vertices(&self.labels_of(*to)).max(1.0);
+                let fan = if *ends_only { fan.min(ends) } else { fan };
                 input * if *into { fan / self.all() } else { fan }
             }
             Op::QuantifiedPath { body, to, into, length, .. } => {
@@ -173,12 +245,36 @@ impl Walk<'_> {
                     Expr::Slot(slot) => self.single.contains(slot),
                     list => matches!(list, Expr::Call(Function::PropertyValues, _)),
                 };
+                let made = match (list, op) {
+                    (Expr::Slot(list), Op::Unwind { out, .. }) => {
+                        self.lists.get(list).map(|made| (*made, *out))
+                    }
+                    _ => None,
+                };
+                if let Some(((item, length), out)) = made {
+                    self.copy(item, out);
+                    return input * length;
+                }
                 input * items(list, if is_single { 1.0 } else { ITEMS })
             }
             Op::CallProcedure { .. } => input * ITEMS,
             Op::LoadCsv { .. } => input * ITEMS * ITEMS * ITEMS,
-            Op::Aggregate { keys, .. } if keys.is_empty() => outer.min(input.max(1.0)),
-            Op::Aggregate { keys, .. } => self.distinct(keys.iter().map(|(_, key)| key), input),
+            Op::Aggregate { keys, items, .. } => {
+                let groups = match keys.is_empty() {
+                    true => outer.min(input.max(1.0)),
+                    false => self.distinct(keys.iter().map(|(_, key)| key), input),
+                };
+                for item in items {
+                    if let (AggregateKind::Collect | AggregateKind::CollectSet, [of @ Expr::Slot(slot)]) =
+                        (item.kind, &item.args[..])
+                    {
+                        let differ = item.distinct || item.kind == AggregateKind::CollectSet;
+                        let values = if differ { self.distinct([of].into_iter(), input) } else { input };
+                        self.lists.insert(item.out, (*slot, (values / groups.max(1.0)).max(1.0)));
+                    }
+                }
+                groups
+            }
             Op::Distinct { by, .. } => self.distinct(by.iter(), input),
             Op::ChoosePaths { by, count, .. } => {
                 (self.distinct(by.iter(), input) * f64::from(*count)).min(input)
@@ -387,8 +483,13 @@ impl Walk<'_> {
             let of_key = match self.with_properties(expr) {
                 Expr::Literal(_) | Expr::Parameter(_) => Some(1.0),
                 Expr::Property(_, key) => self.values_of(&key),
-                Expr::Slot(slot) if self.labels.contains_key(&slot) => {
-                    Some(self.estimate.vertices(&self.labels_of(slot)))
+                Expr::Slot(slot) => {
+                    let labels = self.labels_of(slot);
+                    let is_vertex = self.labels.contains_key(&slot) || !labels.is_empty();
+                    let vertices = is_vertex.then(|| self.estimate.vertices(&labels));
+                    // Fewer rows than now may have bound it.
+                    let bound = self.bound.get(&slot).copied().filter(|bound| *bound < input);
+                    vertices.into_iter().chain(bound.map(|bound| bound.max(1.0))).reduce(f64::min)
                 }
                 _ => None,
             };
@@ -425,3 +526,6 @@ fn items(list: &Expr, unknown: f64) -> f64 {
         _ => unknown,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,10 @@
 use super::Partition;
 use super::columns::{append_few, append_one, append_rows};
 use crate::adjacency::{Each, FastRead, Labels, Run, Sink};
-use crate::properties::{self, Row, RowOwner};
+use crate::properties::{self, PlainRow, Row, RowOwner};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::Expansion;
-use tidegraph_types::{Direction, Edge, Gui, Sid, Token, Version};
+use tidegraph_types::{Cardinality, Direction, Edge, Gui, Sid, Token, Value, Version};
 
 /// Number of times that a row may have moved during a look-up. Once or twice happens; more happens only to a reader
 /// whose version was reclaimed.
@@ -233,6 +233,21 @@ impl Partition {
         None
     }
 
+    /// Reads a vertex as [`Self::read_vertex`] does, if its row [needs no closer look](properties::PageTable::read_plain).
+    #[inline]
+    pub fn read_plain_vertex<'g>(
+        &self,
+        slot: u32,
+        at: Version,
+        want: properties::RowRequest<'_>,
+        guard: &'g Guard,
+        each: impl FnMut(Token, Cardinality, Value),
+    ) -> Option<PlainRow<'g>> {
+        let node = self.node(slot);
+        let place = node.row.get()?;
+        self.rows.read_plain(RowOwner::Vertex(node.gui()), place, at, want, guard, each)
+    }
+
     /// Returns whether the vertex of a slot has this id at the version.
     #[inline]
     pub fn has_id(&self, slot: u32, id: &str, at: Version, guard: &Guard) -> bool {
@@ -249,6 +264,20 @@ impl Partition {
     pub fn is_free_for(&self, gui: Gui, id: &str, at: Version, guard: &Guard) -> bool {
         let Some(slot) = self.slot(gui, guard) else { return true };
         self.read_vertex(slot, at, properties::RowRequest::ID, guard).is_none_or(|row| row.has_id(id))
+    }
+
+    /// Reads an edge as [`Self::read_edge`] does, if its row [needs no closer look](properties::PageTable::read_plain).
+    #[inline]
+    pub fn read_plain_edge<'g>(
+        &self,
+        sid: Sid,
+        at: Version,
+        want: properties::RowRequest<'_>,
+        guard: &'g Guard,
+        each: impl FnMut(Token, Cardinality, Value),
+    ) -> Option<PlainRow<'g>> {
+        let place = self.edge_place(sid, guard)?;
+        self.rows.read_plain(RowOwner::Edge(sid), place, at, want, guard, each)
     }
 
     /// Reads the requested parts of an edge. Returns `None` if it does not exist at the version, `Some(None)` if it

@@ -45,6 +45,6 @@ pub(crate) use page::{ROWS, RowPlace};
 pub(crate) use page_table::PageTable;
 pub(crate) use page_writer::{Changed, Freed, PageWriter, TableView};
 pub(crate) use project::Project;
-pub(crate) use read::{Row, RowOwner, RowRequest, Stale};
+pub(crate) use read::{PlainRow, Row, RowOwner, RowRequest, Stale};
 pub(crate) use scan::{Counted, Listed, Scan, VertexSink};
 pub(crate) use undo::Previous;

@@ -81,7 +81,75 @@ pub(crate) struct Row<'g> {
     overflow: u64,
 }
 
+/// A row without versions, whose requested cells were handed over while it was read.
+pub(crate) struct PlainRow<'g> {
+    set: &'g Set,
+    id: Words,
+}
+
+/// Largest number of keys that [`PageTable::read_plain`] reads.
+const PLAIN_KEYS: usize = 4;
+
 impl PageTable {
+    /// Reads a row as [`Self::read`] does, but only if the row has no undo records and its set has a column for each
+    /// requested key that it has. Calls `each` with the values, in order of the set's columns. Returns `None`, without
+    /// a call, if the row must be read with [`Self::read`]: also if it is absent.
+    #[inline]
+    pub fn read_plain<'g>(
+        &self,
+        owner: RowOwner,
+        place: RowPlace,
+        at: Version,
+        want: RowRequest<'_>,
+        guard: &'g Guard,
+        mut each: impl FnMut(Token, Cardinality, Value),
+    ) -> Option<PlainRow<'g>> {
+        let page = self.get(place.page(), guard)?;
+        let (set, row): (&Set, usize) = (page.set(), place.row());
+        let keys = match want.properties {
+            Projection::None => &[],
+            Projection::Keys(keys) if keys.len() <= PLAIN_KEYS => &keys[..],
+            _ => return None,
+        };
+        if row >= page.capacity() || !owner.has(set.kind) || set.irregular {
+            return None;
+        }
+        let mut cells = [(0_u16, [0_u64; 2]); PLAIN_KEYS];
+        let mut count = 0;
+        for key in keys {
+            let Some(column) = set.find(*key) else { continue };
+            if set.columns[usize::from(column)].shape.column == ColumnType::Elsewhere {
+                return None;
+            }
+            let place = cells[..count].partition_point(|(before, _)| *before < column);
+            if cells[..count].get(place).is_some_and(|(same, _)| *same == column) {
+                continue;
+            }
+            cells.copy_within(place..count, place + 1);
+            cells[place] = (column, page.load(column, row));
+            count += 1;
+        }
+        let id = page.ids().filter(|_| want.id).map_or([0; 2], |ids| load_pair(&ids[row]));
+        let present = page.is_present(row);
+        fence(Ordering::Acquire);
+        if page.owners()[row].load(Ordering::Relaxed) != owner.word() {
+            return None;
+        }
+        let is_versioned = page.undo().is_some_and(|heads| !heads[row].load(Ordering::Acquire).is_null());
+        // As in `look`, `begin` comes last.
+        if is_versioned || !present || self.begin(place.page()) > at {
+            return None;
+        }
+        for (column, words) in &cells[..count] {
+            let shape = &set.columns[usize::from(*column)].shape;
+            // SAFETY: the words are of this column and, as no record undoes them, the row's at this version. The writer
+            // retires what they point to through the epoch.
+            let value = unsafe { decode(shape.column, *words) };
+            each(shape.key, shape.cardinality, value.into());
+        }
+        Some(PlainRow { set, id })
+    }
+
     /// Reads the row of an owner at a version; returns `None` if it is absent then.
     ///
     /// # Errors
@@ -285,6 +353,18 @@ fn look<'g>(
         Visibility::Absent => ReadStep::Absent,
         Visibility::Before(before) => ReadStep::Before(before),
     })
+}
+
+impl<'g> PlainRow<'g> {
+    pub fn labels(&self) -> &'g [Token] {
+        &self.set.labels
+    }
+
+    /// Returns the id, if it was requested and the row has one.
+    pub fn id(&self) -> Option<Str> {
+        // SAFETY: as for the cells in `read_plain`.
+        self.set.kind.with_id().then(|| unsafe { share_text(self.id) })
+    }
 }
 
 impl<'g> Row<'g> {

@@ -6,7 +6,7 @@ use super::Generation;
 use super::pipeline::walk;
 use super::reading::{GROUP, PIECE};
 use crate::partition::{EdgeIdEntry, EdgePosition, ExpandRequest, Filter, Partition};
-use crate::properties::{self, Counted, Listed, Row};
+use crate::properties::{self, Counted, Listed, PlainRow, Row};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{
     Apl, At, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, EndCounts,
@@ -19,6 +19,8 @@ use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
 
 /// Rows that an expansion appends under one epoch guard.
 const PIECE_ROWS: usize = 1 << 16;
+/// Most keys of a projection for which the answer's room is made at once.
+const FEW_KEYS: usize = 4;
 /// Number of salts to try for an exception. With 64-bit hashes the second is never needed in practice.
 const MOST_SALTS: u64 = 1024;
 
@@ -29,6 +31,16 @@ fn push_meta(want: properties::RowRequest<'_>, row: &Row<'_>, first: usize, out:
 
 fn push_cells(want: properties::RowRequest<'_>, row: &Row<'_>, out: &mut Vec<PropertyCell>) {
     row.for_each(want, |key, cardinality, value| out.push(PropertyCell { key, cardinality, value }));
+}
+
+/// Makes room for a piece of rows, so that the columns of an answer do not grow while it is read.
+fn reserve(properties: &Projection, rows: usize, cells: &mut Vec<PropertyCell>, ends: &mut Vec<u32>) {
+    match properties {
+        Projection::None => return,
+        Projection::Keys(keys) => cells.reserve(rows * keys.len().min(FEW_KEYS)),
+        Projection::All => {}
+    }
+    ends.reserve(rows);
 }
 
 /// Prefetches the lists that an expansion reads.
@@ -255,21 +267,32 @@ impl Apl for Generation {
             let reading = self.reading();
             let guard = &reading.epoch;
             let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
+            reserve(&read.properties, piece.len(), &mut out.cells, &mut out.cell_ends);
             walk(&reading, piece, prefetch, |_, partition, slot| {
-                let row = slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
-                out.present.push(row.is_some());
+                let first = out.cells.len();
+                let plain = slot.filter(|_| !read.meta).and_then(|slot| {
+                    let push =
+                        |key, cardinality, value| out.cells.push(PropertyCell { key, cardinality, value });
+                    partition.read_plain_vertex(slot, at.version, want, guard, push)
+                });
+                let row = match &plain {
+                    Some(_) => None,
+                    None => slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard)),
+                };
+                out.present.push(plain.is_some() || row.is_some());
                 if read.ids {
-                    out.ids.push(row.as_ref().and_then(Row::id).unwrap_or_default());
+                    let id = plain.as_ref().map_or_else(|| row.as_ref().and_then(Row::id), PlainRow::id);
+                    out.ids.push(id.unwrap_or_default());
                 }
                 if let Some(row) = &row {
-                    let first = out.cells.len();
                     push_cells(want, row, &mut out.cells);
                     if read.meta {
                         push_meta(want, row, first, &mut out.meta);
                     }
                 }
                 if read.labels {
-                    out.labels.extend_from_slice(row.as_ref().map_or(&[][..], Row::labels));
+                    let of_row = || row.as_ref().map_or(&[][..], Row::labels);
+                    out.labels.extend_from_slice(plain.as_ref().map_or_else(of_row, PlainRow::labels));
                     out.label_ends.push(out.labels.len() as u32);
                 }
                 if read.properties != Projection::None {
@@ -291,6 +314,7 @@ impl Apl for Generation {
         let want = properties::RowRequest { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(self.piece()) {
             let reading = self.reading();
+            reserve(&read.properties, piece.len(), &mut out.cells, &mut out.cell_ends);
             for group in piece.chunks(GROUP) {
                 if group.len() > 1 {
                     for edge in group {
@@ -301,16 +325,23 @@ impl Apl for Generation {
                     }
                 }
                 for edge in group {
-                    let row = reading.of(edge.source).read_edge(edge, at.version, want, &reading.epoch);
-                    out.present.push(row.is_some());
+                    let partition = reading.of(edge.source);
+                    let push =
+                        |key, cardinality, value| out.cells.push(PropertyCell { key, cardinality, value });
+                    let plain = partition.read_plain_edge(edge.sid, at.version, want, &reading.epoch, push);
+                    let row = match &plain {
+                        Some(_) => None,
+                        None => partition.read_edge(edge, at.version, want, &reading.epoch),
+                    };
+                    out.present.push(plain.is_some() || row.is_some());
                     if read.ids {
-                        out.ids.push(match &row {
-                            Some(row) => row
-                                .as_ref()
-                                .and_then(Row::id)
-                                .unwrap_or_else(|| generated_edge_id(edge.source, edge.sid)),
-                            None => Str::default(),
-                        });
+                        let is_there = plain.is_some() || row.is_some();
+                        let stored = || row.as_ref().and_then(Option::as_ref).and_then(Row::id);
+                        let id = plain.as_ref().map_or_else(stored, PlainRow::id);
+                        let generated = || {
+                            if is_there { generated_edge_id(edge.source, edge.sid) } else { Str::default() }
+                        };
+                        out.ids.push(id.unwrap_or_else(generated));
                     }
                     if let Some(row) = row.flatten() {
                         push_cells(want, &row, &mut out.cells);

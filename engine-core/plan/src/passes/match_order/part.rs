@@ -101,7 +101,7 @@ impl Lowering<'_> {
         let estimate = Estimate::new(self.knowledge);
         let fan = [true, false].map(|from_left| {
             let from = if from_left { edge.left } else { edge.right };
-            estimate.fan_out(edge, from_left, &self.nodes, self.named[from].as_deref())
+            estimate.fan_out(edge, from_left, &self.labels, self.named[from].as_deref())
         });
         let slots = [edge.left, edge.right].map(|end| self.nodes[end].slot);
         let lessons = [(slots[0], slots[1]), (slots[1], slots[0])]
@@ -114,7 +114,7 @@ impl Lowering<'_> {
             ends: [edge.left, edge.right].map(|end| numbers.get(&end).copied().unwrap_or_default()),
             fan: [fan[0] * of_left, fan[1] * of_right],
             chance: estimate.chance(edge, fan) * lesson * EDGE_CONDITION.powi(conditions.min(3) as i32),
-            spread: [true, false].map(|at_left| estimate.spread(edge, at_left, &self.nodes)),
+            spread: [true, false].map(|at_left| estimate.spread(edge, at_left, &self.labels)),
             labels: edge.labels.clone(),
             is_plain: edge.length.is_none() && edge.body.is_none() && edge.shortest.is_none() && !edge.bound,
         }

@@ -357,9 +357,16 @@ fn estimates_follow_sets_values_and_degrees() {
     let estimate = Estimate::new(&knowledge);
     let near =
         |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.01, "{found}, {expected}");
-    let nodes = [node(0, &["Person"]), node(1, &["City"])];
-    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), true, &nodes, None), 1.0);
-    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), false, &nodes, None), 10.0);
+    let labels = [vec!["Person".into()], vec!["City".into()]];
+    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), true, &labels, None), 1.0);
+    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), false, &labels, None), 10.0);
+    // All edges are those of people and of cities.
+    let implied = |direction, label: &str| estimate.implied(direction, &[label.into()]);
+    assert_eq!(implied(Direction::Out, "LIVES_IN").as_deref(), Some("Person"));
+    assert_eq!(implied(Direction::In, "LIVES_IN").as_deref(), Some("City"));
+    assert_eq!(implied(Direction::Both, "LIVES_IN"), None);
+    assert_eq!((implied(Direction::In, "KNOWS"), implied(Direction::In, "age")), (None, None));
+    assert_eq!(estimate.implied(Direction::In, &[]), None);
     let share = |label: &str, test: ScanTest| estimate.share(&[label.into()], &"age".into(), &test).0;
     near(share("Person", ScanTest::Equals(Expr::Parameter("age".into()))), 1.0 / 50.0);
     near(share("Person", ScanTest::Range { low: Some((Expr::literal(90), true)), high: None }), 0.1);
