@@ -37,9 +37,10 @@ pub(super) struct FirstRows<'p> {
 impl<'p> FirstRows<'p> {
     pub(super) fn new(first: FirstKey<'p>, order: KeyOrder, measured: bool) -> Result<Self> {
         let source = match first.below {
-            Op::Filter { input, predicate } if reads_same_elements(predicate, first.key) => {
-                Source::Filtered(Filter::new(build(input, measured)?, predicate), OpKey::of(first.below))
-            }
+            Op::Filter { input, predicate } if reads_same_elements(predicate, first.key) => Source::Filtered(
+                Filter::new(build(input, measured)?, input, predicate),
+                OpKey::of(first.below),
+            ),
             other => Source::Rows(build(other, measured)?),
         };
         let runs = Runs::of(first.bindings);
