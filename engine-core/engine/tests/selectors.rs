@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeMap;
 use support::{empty, run};
 use tidegraph_engine::{Database, Language, Parameters, Query};
-use tidegraph_types::Value;
+use tidegraph_types::{ErrorCode, Value};
 
 const NODES: u64 = 5;
 const EDGES: u64 = 8;
@@ -29,6 +29,8 @@ impl Random {
 struct Graph {
     labels: Vec<&'static str>,
     edges: Vec<(usize, usize, &'static str)>,
+    /// Whether a path may have an edge twice.
+    repeats: bool,
 }
 
 impl Graph {
@@ -37,7 +39,7 @@ impl Graph {
         let mut node = || random.below(NODES) as usize;
         let ends: Vec<(usize, usize)> = (0..EDGES).map(|_| (node(), node())).collect();
         let edges = ends.into_iter().map(|(a, b)| (a, b, ["R", "S"][random.below(2) as usize])).collect();
-        Self { labels, edges }
+        Self { labels, edges, repeats: false }
     }
 
     fn store(&self) -> std::sync::Arc<Database> {
@@ -156,7 +158,7 @@ fn repeat(
     }
     let (wanted, way) = part.steps[step];
     for (edge, (source, target, label)) in graph.edges.iter().enumerate() {
-        if path.contains(&edge) || wanted.is_some_and(|wanted| wanted != *label) {
+        if path.contains(&edge) && !graph.repeats || wanted.is_some_and(|wanted| wanted != *label) {
             continue;
         }
         let mut ends = vec![];
@@ -209,68 +211,208 @@ fn lengths(paths: &[Vec<i64>]) -> Vec<usize> {
     paths.iter().map(Vec::len).collect()
 }
 
+/// Selectors with the largest number of paths, or of their lengths.
+const SELECTORS: [(&str, usize, bool); 6] = [
+    ("ANY", 1, false),
+    ("ANY 2", 2, false),
+    ("ANY SHORTEST", 1, false),
+    ("ALL SHORTEST", 1, true),
+    ("SHORTEST 3", 3, false),
+    ("SHORTEST 2 GROUPS", 2, true),
+];
+
+/// Finds all paths of the graph that match.
+fn all_paths(graph: &Graph, parts: &[Part]) -> ByEnds {
+    let mut all = vec![];
+    for start in 0..graph.labels.len() {
+        let mut found = vec![];
+        paths(graph, parts, start, &mut vec![], &mut found);
+        let as_row = |(end, path): (usize, Vec<usize>)| {
+            (start as i64, end as i64, path.into_iter().map(|edge| edge as i64).collect())
+        };
+        all.extend(found.into_iter().map(as_row));
+    }
+    by_ends(all.into_iter())
+}
+
+/// Compares the paths that a selector chose with all. Returns their number, and how often it left some out.
+fn check_choice(text: &str, answer: &ByEnds, all: &ByEnds, count: usize, groups: bool) -> (usize, usize) {
+    let (mut chosen, mut several) = (0, 0);
+    assert_eq!(answer.keys().collect::<Vec<_>>(), all.keys().collect::<Vec<_>>(), "{text}");
+    for (ends, paths) in all {
+        let found = &answer[ends];
+        chosen += found.len();
+        several += usize::from(paths.len() > found.len());
+        if groups {
+            let mut different = lengths(paths);
+            different.dedup();
+            let longest = different[different.len().min(count) - 1];
+            let wanted: Vec<_> = paths.iter().filter(|path| path.len() <= longest).cloned().collect();
+            assert_eq!(*found, wanted, "{text} from {ends:?}");
+            continue;
+        }
+        assert_eq!(lengths(found), lengths(&paths[..count.min(paths.len())]), "{text} from {ends:?}");
+        // Each of them once.
+        let mut left = paths.clone();
+        for path in found {
+            let at = left.iter().position(|other| other == path);
+            left.remove(at.unwrap_or_else(|| panic!("{text} from {ends:?}: {path:?}")));
+        }
+    }
+    (chosen, several)
+}
+
+fn drawn_parts(random: &mut Random, least: u64) -> (Vec<Part>, String) {
+    let parts: Vec<Part> = (0..least + random.below(2)).map(|_| Part::draw(random)).collect();
+    let text = parts.iter().zip(1..).map(|(part, number)| part.text(number)).collect();
+    (parts, text)
+}
+
 #[test]
 fn selectors_choose_among_all_paths_of_several_parts() {
     let mut random = Random(0x5eed_1234_5678_9abc);
     let (mut chosen, mut several) = (0, 0);
-    for _ in 0..12 {
+    for _ in 0..14 {
         let graph = Graph::draw(&mut random);
         let database = graph.store();
-        for _ in 0..12 {
-            let parts: Vec<Part> = (0..2 + random.below(2)).map(|_| Part::draw(&mut random)).collect();
-            let text: String = parts.iter().zip(1..).map(|(part, number)| part.text(number)).collect();
-            let mut all = vec![];
-            for start in 0..graph.labels.len() {
-                let mut found = vec![];
-                paths(&graph, &parts, start, &mut vec![], &mut found);
-                let as_row = |(end, path): (usize, Vec<usize>)| {
-                    (start as i64, end as i64, path.into_iter().map(|edge| edge as i64).collect())
-                };
-                all.extend(found.into_iter().map(as_row));
-            }
-            let all = by_ends(all.into_iter());
-            let last = parts.len();
-            let returned = format!("RETURN a.n, b{last}.n, [r IN relationships(p) | r.i]");
-            for (selector, count, groups) in [
-                ("ANY", 1, false),
-                ("ANY 2", 2, false),
-                ("ANY SHORTEST", 1, false),
-                ("ALL SHORTEST", 1, true),
-                ("SHORTEST 3", 3, false),
-                ("SHORTEST 2 GROUPS", 2, true),
-            ] {
-                let text = format!("MATCH p = {selector} (a){text} {returned}");
-                let answer = answered(&database, &text);
-                assert_eq!(answer.keys().collect::<Vec<_>>(), all.keys().collect::<Vec<_>>(), "{text}");
-                for (ends, paths) in &all {
-                    let found = &answer[ends];
-                    chosen += found.len();
-                    several += usize::from(paths.len() > found.len());
-                    if groups {
-                        let mut different = lengths(paths);
-                        different.dedup();
-                        let longest = different[different.len().min(count) - 1];
-                        let wanted: Vec<_> =
-                            paths.iter().filter(|path| path.len() <= longest).cloned().collect();
-                        assert_eq!(*found, wanted, "{text} from {ends:?}");
-                        continue;
-                    }
-                    assert_eq!(
-                        lengths(found),
-                        lengths(&paths[..count.min(paths.len())]),
-                        "{text} from {ends:?}"
-                    );
-                    // Each of them once.
-                    let mut left = paths.clone();
-                    for path in found {
-                        let at = left.iter().position(|other| other == path);
-                        left.remove(at.unwrap_or_else(|| panic!("{text} from {ends:?}: {path:?}")));
-                    }
+        for _ in 0..14 {
+            let (parts, text) = drawn_parts(&mut random, 1);
+            let mut all = all_paths(&graph, &parts);
+            let returned = format!("RETURN a.n, b{}.n, [r IN relationships(p) | r.i]", parts.len());
+            // The ends are bound before, by a property, or not at all.
+            let (before, start, wanted) = match random.below(4) {
+                0 => {
+                    let [first, last] = [(); 2].map(|()| random.below(NODES) as i64);
+                    let before = format!("MATCH (a {{n: {first}}}), (b{} {{n: {last}}}) ", parts.len());
+                    (before, "(a)".to_owned(), Some((Some(first), Some(last))))
                 }
+                1 => {
+                    let last = random.below(NODES) as i64;
+                    (
+                        format!("MATCH (b{} {{n: {last}}}) ", parts.len()),
+                        "(a)".to_owned(),
+                        Some((None, Some(last))),
+                    )
+                }
+                2 => {
+                    let first = random.below(NODES) as i64;
+                    (String::new(), format!("(a {{n: {first}}})"), Some((Some(first), None)))
+                }
+                _ => (String::new(), "(a)".to_owned(), None),
+            };
+            all.retain(|(first, last), _| {
+                let fits = |wanted: Option<i64>, is: i64| wanted.is_none_or(|wanted| wanted == is);
+                wanted.is_none_or(|(start, end)| fits(start, *first) && fits(end, *last))
+            });
+            for (selector, count, groups) in SELECTORS {
+                let text = format!("{before}MATCH p = {selector} {start}{text} {returned}");
+                let (found, left_out) = check_choice(&text, &answered(&database, &text), &all, count, groups);
+                chosen += found;
+                several += left_out;
             }
         }
     }
     assert!(chosen > 1_000 && several > 100, "{chosen} paths, {several} choices");
+}
+
+#[test]
+fn selectors_choose_among_walks_where_elements_repeat() {
+    let mut random = Random(0x1e55_0f77_3311_9abd);
+    let (mut chosen, mut longer) = (0, 0);
+    for _ in 0..10 {
+        let mut graph = Graph::draw(&mut random);
+        let database = graph.store();
+        for _ in 0..24 {
+            let (parts, text) = drawn_parts(&mut random, 2);
+            let longest = |part: &Part| match part.length {
+                None => Some(part.steps.len()),
+                Some((_, max)) => max.map(|max| max * part.steps.len()),
+            };
+            // Of longer walks there are too many to compare.
+            if parts.iter().map(longest).sum::<Option<usize>>().is_none_or(|longest| longest > 5) {
+                continue;
+            }
+            graph.repeats = false;
+            let without: usize = all_paths(&graph, &parts).values().map(Vec::len).sum();
+            graph.repeats = true;
+            let all = all_paths(&graph, &parts);
+            longer += usize::from(all.values().map(Vec::len).sum::<usize>() > without);
+            for (selector, count, groups) in SELECTORS {
+                let returned = format!("RETURN a.n, b{}.n, [r IN relationships(p) | r.i]", parts.len());
+                let text = format!("MATCH REPEATABLE ELEMENTS p = {selector} (a){text} {returned}");
+                chosen += check_choice(&text, &answered(&database, &text), &all, count, groups).0;
+            }
+        }
+    }
+    assert!(chosen > 500 && longer > 5, "{chosen} paths, {longer} patterns");
+}
+
+/// Creates a chain of 40 squares, through which 2^40 paths lead, and ways out at its end.
+fn squares() -> std::sync::Arc<Database> {
+    let database = empty();
+    run(&database, "UNWIND range(0, 40) AS n CREATE (:Corner {n: n, `~id`: 'c' + toString(n)})");
+    run(
+        &database,
+        "UNWIND range(0, 39) AS n MATCH (a) WHERE id(a) = 'c' + toString(n) \
+         MATCH (b) WHERE id(b) = 'c' + toString(n + 1) \
+         CREATE (a)-[:R {w: 1}]->(:Side {n: n})-[:R {w: 1}]->(b), (a)-[:R {w: 2}]->(:Side {n: -n})-[:R {w: 1}]->(b)",
+    );
+    run(
+        &database,
+        "MATCH (c:Corner {n: 40}) CREATE (c)-[:S]->(:Out {n: 1}), (c)-[:R]->(:Out {n: 2})-[:S]->(:Out {n: 3})",
+    );
+    database
+}
+
+#[test]
+fn selectors_search_where_paths_are_too_many_to_enumerate() {
+    let database = squares();
+    let path = "(a:Corner {n: 0})-[:R]->+(b)-[:S]->(c)";
+    let returned = "RETURN c.n, length(p) ORDER BY c.n, length(p)";
+    let row = |n: i64, length: i64| vec![Value::Long(n), Value::Long(length)];
+    let any = |text: &str| rows(&database, text);
+    for path in [
+        path,
+        "(a:Corner {n: 0})((x)-[:R]->(y)-[:R]->(z))+(d)-[:R]->*(b)-[:S]->(c:Out)",
+        "(a:Corner {n: 0})-[:R]->+(m)-[:R]->*(b)-[:S]->(c)",
+        "(a:Corner {n: 0})-[r:R WHERE r.w > 0 OR r.w IS NULL]->+(b WHERE b.n > 1)-[s:S]->(c)",
+    ] {
+        let text = format!("MATCH p = ANY SHORTEST {path} {returned}");
+        assert_eq!(any(&text), [row(1, 81), row(3, 82)], "{text}");
+        let text = format!("MATCH p = SHORTEST 3 {path} {returned}");
+        let three = [row(1, 81), row(1, 81), row(1, 81), row(3, 82), row(3, 82), row(3, 82)];
+        assert_eq!(any(&text), three, "{text}");
+    }
+    // Conditions that leave one way.
+    let narrow = "(a:Corner {n: 0})-[r:R WHERE r.w = 1]->+(b)-[:S]->(c)";
+    assert_eq!(any(&format!("MATCH p = SHORTEST 2 GROUPS {narrow} {returned}")), [row(1, 81)]);
+    // Both ends are known, from the right end on, and in several groups.
+    let bound = "MATCH (a:Corner {n: 0}), (c:Out {n: 3}) MATCH p = SHORTEST 2 (a)-[:R]->+()-[:S]->(c)";
+    assert_eq!(any(&format!("{bound} {returned}")), [row(3, 82), row(3, 82)]);
+    let from_right = "MATCH (c:Out {n: 1}) MATCH p = ANY SHORTEST (a:Corner)-[:R]->+()-[:S]->(c)";
+    let lengths = any(&format!("{from_right} RETURN a.n, length(p) ORDER BY a.n"));
+    let wanted: Vec<_> = (0..40).map(|n| row(n, 2 * (40 - n) + 1)).collect();
+    assert_eq!(lengths, wanted);
+    // No edge twice, although the same edge would fit both parts.
+    run(&database, "CREATE (:Twin {n: 1})-[:T]->(:Twin {n: 2}), (:Alone {n: 9})-[:T]->(:Alone {n: 10})");
+    run(&database, "MATCH (a:Twin {n: 1}), (b:Twin {n: 2}) CREATE (b)-[:T]->(a)");
+    let back =
+        "MATCH p = ANY SHORTEST (a:Twin {n: 1})-[:T]->+(b)-[:T]->+(c) RETURN c.n, length(p) ORDER BY c.n";
+    assert_eq!(any(back), [row(1, 2)]);
+    let repeated = back.replace("MATCH p", "MATCH REPEATABLE ELEMENTS p").replace("->+", "->{1,9}");
+    assert_eq!(any(&repeated), [row(1, 2), row(2, 3)]);
+}
+
+#[test]
+fn a_search_of_paths_has_limits() {
+    let database = squares();
+    let text = "MATCH p = ALL SHORTEST (a:Corner {n: 0})-[:R]->+(b)-[:S]->(c) RETURN count(p)";
+    let none = Parameters::default();
+    let timeout = Some(std::time::Duration::from_millis(300));
+    let query = Query { timeout, ..Query::new(Language::OpenCypher, text, &none) };
+    let error = database.query(&query).unwrap_err();
+    let is_limit = matches!(error.code(), ErrorCode::TimeLimitExceeded | ErrorCode::MemoryLimitExceeded);
+    assert!(is_limit, "{error}");
 }
 
 /// Ids of the edges of the chosen paths, in their order.

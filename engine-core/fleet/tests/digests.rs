@@ -37,7 +37,7 @@ const ENDS: &str = "count ends in storage";
 const ROWS: &str = "";
 
 /// Queries, and what storage does for each.
-const QUERIES: [(&str, &str); 65] = [
+const QUERIES: [(&str, &str); 74] = [
     ("MATCH (p:Person) RETURN p.city, count(*)", GROUPS),
     ("MATCH (p:Person) WHERE p.age > 30 RETURN p.city, count(*), sum(p.age)", GROUPS),
     ("MATCH (p:Person) RETURN p.city, sum(p.x), avg(p.x), min(p.x), max(p.x), count(p.x)", GROUPS),
@@ -82,7 +82,19 @@ const QUERIES: [(&str, &str); 65] = [
     ("MATCH (a:Person {age: 3})-[:KNOWS]->()-[:KNOWS]->()-[:KNOWS]->(d) RETURN count(*)", ROWS),
     ("MATCH (a:Person)-[:KNOWS]->(b) RETURN a.age, b.age, count(*)", ROWS),
     ("MATCH (a:Person)-[k:KNOWS]->(b) RETURN k.since, count(*)", ROWS),
-    ("MATCH (a:Robot)-[:KNOWS]->(b) RETURN b.age, sum(b.x)", ROWS),
+    ("MATCH (a:Robot)-[:KNOWS]->(b) RETURN b.age, sum(b.x)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN sum(b.x), avg(b.x), count(b.x), min(b.x), max(b.odd)", ENDS),
+    ("MATCH (a:Person)-[:LIKES]->(b:Person) RETURN b.city, avg(b.age), stDev(b.age), sum(b.age * 2)", ENDS),
+    (
+        "MATCH (a:Old)-[:KNOWS]-(b) RETURN b.city, sum(b.age), count(DISTINCT b), percentileCont(b.age, 0.3)",
+        ENDS,
+    ),
+    ("MATCH (a:Person)-[:KNOWS]->(b) WITH collect(b) AS all UNWIND all AS one RETURN one", ENDS),
+    ("MATCH (a:Robot)-->(b) WITH b.city AS city, b.age AS age RETURN city, sum(age), max(age)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN sum(b.odd)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN b.city, sum(DISTINCT b.age), avg(DISTINCT b.age)", ENDS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN b.city, sum(b.age + a.age)", ROWS),
+    ("MATCH (a:Person)-[:KNOWS]->(b) RETURN b.city, collect(b.age * rand())[0..0]", ROWS),
     ("MATCH (p:Person) RETURN p.city, collect(p.age)[0..0], count(*)", GROUPS),
     ("MATCH (p) WITH p.city AS city, collect(p.age) AS ages UNWIND ages AS age RETURN city, age", GROUPS),
     ("MATCH (p) WITH collect(p.odd) AS all UNWIND all AS one RETURN one", GROUPS),

@@ -127,6 +127,12 @@ fn add_lines<'p>(op: &'p Op, depth: usize, lines: &mut Vec<(String, Option<&'p O
     match op {
         Op::Apply { plan, .. } | Op::Bind { plan, .. } => add_lines(plan, depth + 1, lines),
         Op::QuantifiedPath { body, .. } => add_lines(body, depth + 1, lines),
+        Op::PathSearch { parts, .. } => {
+            for part in parts {
+                let times = part.length.map(bounds).unwrap_or_default();
+                sub(&format!("part {} to {}{times} until {}", part.first, part.last, part.end), &part.body);
+            }
+        }
         Op::Intersect { steps, .. } => sub("or step by step", steps),
         Op::DigestScan { rows, .. } => sub("or vertex by vertex", rows),
         Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
@@ -374,6 +380,21 @@ fn describe(op: &Op) -> String {
             }));
             let counted = if op.counts_in_storage() { " counted in storage" } else { "" };
             format!("aggregate by [{keys}] to [{items}]{counted}")
+        }
+        Op::PathSearch { from, to, into, parts, reversed, repeats, count, groups, .. } => {
+            let into = if *into { "into " } else { "" };
+            let unit = if *groups { "lengths" } else { "walks" };
+            let mut text = format!("search the {count} shortest {unit} from {from} {into}{to}");
+            if *reversed {
+                text.push_str(" from right to left");
+            }
+            if *repeats {
+                text.push_str(" with repeated edges");
+            }
+            for (end, check) in parts.iter().filter_map(|part| Some((part.end, part.check.as_ref()?))) {
+                let _ = write!(text, " where {end}: {check}");
+            }
+            text
         }
         Op::ChoosePaths { by, length, count, groups, .. } => {
             let unit = if *groups { "lengths" } else { "rows" };

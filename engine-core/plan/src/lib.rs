@@ -38,7 +38,7 @@ pub use expr::{
 pub use limits::{Limits, Stopped};
 pub use op::{
     AggregateItem, Algorithm, ApplyKind, Arm, BindKind, Branch, Collected, Column, CountChoices, CountStep,
-    Digest, DigestItem, EdgeStep, Op, Plan, PropertyAssignment, Register, RepeatTest, ScanColumn,
+    Digest, DigestItem, EdgeStep, Op, PathPart, Plan, PropertyAssignment, Register, RepeatTest, ScanColumn,
     ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{

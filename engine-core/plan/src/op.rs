@@ -154,6 +154,29 @@ pub struct RepeatTest {
     pub plan: Box<Op>,
 }
 
+/// A part of the walks that [`Op::PathSearch`] finds: one edge, or what a quantifier repeats.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathPart {
+    /// A row for each repetition from the vertex in `first`.
+    pub body: Op,
+    /// The slot where a repetition starts, bound in the rows that the body gets.
+    pub first: Slot,
+    /// The slot where a repetition ends.
+    pub last: Slot,
+    /// Slots of the edges of a repetition, from left to right; at least one.
+    pub steps: Vec<Slot>,
+    /// Bounds of the number of repetitions; `None`: the part is one edge.
+    pub length: Option<Length>,
+    /// The slot of the edge, or of the list of all edges of a part that is repeated.
+    pub edges: Option<Slot>,
+    /// Slots of a repetition, each with the slot of the list of its values.
+    pub groups: Vec<(Slot, Slot)>,
+    /// The slot of the vertex where the part ends.
+    pub end: Slot,
+    /// A condition on this vertex.
+    pub check: Option<Expr>,
+}
+
 /// The use that `Apply` makes of the rows of its subplan.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ApplyKind {
@@ -514,6 +537,31 @@ pub enum Op {
         /// Input slots that the body uses, as a pass finds; `None`: all slots.
         uses: Option<Vec<Slot>>,
     },
+    /// A row for each walk that is chosen among those between two vertices: as many of the shortest as `count`, or all that
+    /// have one of the `count` smallest lengths (`groups`). A walk goes through the parts, one after the other. A search finds
+    /// them, which reads the edges of each vertex once for each place in the parts.
+    PathSearch {
+        /// The input.
+        input: Box<Op>,
+        /// The vertex to start from.
+        from: Slot,
+        /// The slot of the last vertex.
+        to: Slot,
+        /// Whether `to` is already bound.
+        into: bool,
+        /// The parts, in the order of the search.
+        parts: Vec<PathPart>,
+        /// Whether the search starts at the right end of the pattern, so that what it finds last comes first in lists.
+        reversed: bool,
+        /// Whether a walk may have an edge twice.
+        repeats: bool,
+        /// The largest number of walks, or of their lengths.
+        count: u32,
+        /// Whether `count` is about lengths.
+        groups: bool,
+        /// Input slots that bodies and checks use, as a pass finds; `None`: all slots.
+        uses: Option<Vec<Slot>>,
+    },
     /// The shortest walk, or all shortest walks, between two bound vertices. Without one, no row.
     ShortestPath {
         /// The input.
@@ -612,6 +660,8 @@ pub enum Op {
     Distinct { input: Box<Op>, by: Vec<Expr> },
     /// The rows with the smallest lengths, the short ones first, of those with equivalent values in `by`: as many as `count`, or
     /// all that have one of the `count` smallest lengths (`groups`). `length` is a whole number.
+    ///
+    /// Over a `Match` of one path, `by` are the ends of the path and `length` is the number of its edges.
     ChoosePaths { input: Box<Op>, by: Vec<Expr>, length: Expr, count: u32, groups: bool },
     /// The rows, sorted; the sort is stable.
     Sort { input: Box<Op>, keys: Vec<SortKey> },

@@ -52,6 +52,9 @@ macro_rules! children {
             | Op::Analyze { input, steps, .. } => vec![&$($mut)? **input, &$($mut)? **steps],
             Op::DigestScan { input, rows, .. } => vec![&$($mut)? **input, &$($mut)? **rows],
             Op::QuantifiedPath { input, body, .. } => vec![&$($mut)? **input, &$($mut)? **body],
+            Op::PathSearch { input, parts, .. } => std::iter::once(&$($mut)? **input)
+                .chain(parts.$iter().map(|part| &$($mut)? part.body))
+                .collect(),
             Op::Union { input, branches } | Op::Coalesce { input, branches } => {
                 std::iter::once(&$($mut)? **input).chain(branches.$iter()).collect()
             }
@@ -103,6 +106,7 @@ impl Op {
             Op::QuantifiedPath { selection, .. } => {
                 selection.iter().filter_map(|selection| selection.accept.as_ref()).collect()
             }
+            Op::PathSearch { parts, .. } => parts.iter().filter_map(|part| part.check.as_ref()).collect(),
             Op::VarExpand { edge_filter, .. } | Op::ShortestPath { edge_filter, .. } => {
                 edge_filter.iter().map(|(_, e)| &**e).collect()
             }
@@ -295,6 +299,7 @@ impl Op {
                 | Op::VarExpand { input, .. }
                 | Op::ShortestPath { input, .. }
                 | Op::QuantifiedPath { input, .. }
+                | Op::PathSearch { input, .. }
                 | Op::Filter { input, .. }
                 | Op::Let { input, .. }
                 | Op::Keep { input, .. }

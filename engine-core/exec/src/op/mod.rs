@@ -41,6 +41,7 @@ mod nearest;
 mod order;
 mod pairs;
 mod parallel;
+mod path_search;
 mod procedure;
 mod quantified;
 mod reach;
@@ -274,6 +275,15 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
             let made = groups.iter().map(|(_, list)| *list).chain(*edges).collect();
             let path = quantified::QuantifiedPath::new(build(input, measured)?, op, measured)?;
             held::Held::around(Box::new(path), made)
+        }
+        Op::PathSearch { input, parts, .. } => {
+            let lists = |part: &tidegraph_plan::PathPart| {
+                let groups: Vec<_> = part.groups.iter().map(|(_, list)| *list).collect();
+                groups.into_iter().chain(part.edges)
+            };
+            let made = parts.iter().flat_map(lists).collect();
+            let search = path_search::PathSearch::new(build(input, measured)?, op, measured)?;
+            held::Held::around(Box::new(search), made)
         }
         Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input, measured)?, op)?),
         Op::NearestPath { input, edges, .. } => {

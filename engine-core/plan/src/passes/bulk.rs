@@ -328,6 +328,13 @@ fn after_subplans(op: &Op, after: &Live) -> Live {
         Op::Bind { kind: BindKind::First(slot) | BindKind::Collect(slot), .. } => Live::of([*slot]),
         Op::NearestPath { edge, distance, .. } => Live::of([*edge, *distance]),
         Op::Analyze { at, edge, .. } => Live::of([*at, *edge]),
+        Op::PathSearch { parts, .. } => {
+            let of_part = |part: &crate::PathPart| {
+                let groups: Vec<Slot> = part.groups.iter().map(|(slot, _)| *slot).collect();
+                part.steps.iter().copied().chain(groups).chain([part.last]).collect::<Vec<_>>()
+            };
+            Live::of(parts.iter().flat_map(of_part))
+        }
         Op::QuantifiedPath { steps, groups, last, .. } => {
             Live::of(steps.iter().chain(groups.iter().map(|(slot, _)| slot)).chain([last]).copied())
         }
@@ -343,6 +350,7 @@ fn costs_much(op: &Op) -> bool {
             | Op::Intersect { .. }
             | Op::VarExpand { .. }
             | Op::QuantifiedPath { .. }
+            | Op::PathSearch { .. }
             | Op::ShortestPath { .. }
             | Op::NearestPath { .. }
             | Op::Apply { .. }
@@ -362,6 +370,7 @@ fn multiplies(op: &Op) -> bool {
         | Op::Intersect { .. }
         | Op::VarExpand { .. }
         | Op::QuantifiedPath { .. }
+        | Op::PathSearch { .. }
         | Op::Union { .. }
         | Op::Repeat { .. }
         | Op::Apply { kind: ApplyKind::Cross | ApplyKind::Optional(_), .. } => true,

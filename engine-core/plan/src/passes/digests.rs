@@ -291,6 +291,22 @@ fn item(item: &AggregateItem, kind: AggregateKind, args: Vec<Expr>) -> Aggregate
     AggregateItem { kind, args, distinct: false, ..item.clone() }
 }
 
+/// Whether an aggregate can take its argument as often as another one says.
+fn takes_weight(kind: AggregateKind) -> bool {
+    use AggregateKind as Kind;
+    matches!(
+        kind,
+        Kind::Count
+            | Kind::Sum
+            | Kind::Average
+            | Kind::Collect
+            | Kind::StdDev
+            | Kind::StdDevP
+            | Kind::PercentileCont
+            | Kind::PercentileDisc
+    )
+}
+
 /// Whether an aggregate is the same however often its argument comes.
 fn ignores_repeats(item: &AggregateItem) -> bool {
     let is_extreme = matches!(item.kind, AggregateKind::Min | AggregateKind::Max);

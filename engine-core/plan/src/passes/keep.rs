@@ -120,6 +120,7 @@ pub(super) fn step(op: &mut Op, after: Live, set: bool) -> Live {
             before.add_exprs(op);
         }
         Op::QuantifiedPath { .. } => quantified(op, &mut before, set),
+        Op::PathSearch { .. } => searched(op, &mut before, set),
         Op::LoadCsv { out, number, file, .. } => {
             if set {
                 *number = number.filter(|slot| before.contains(*slot));
@@ -215,6 +216,39 @@ fn quantified(op: &mut Op, before: &mut Live, set: bool) {
     }
     before.insert(*from);
     exclude.iter().for_each(|slot| before.insert(*slot));
+}
+
+/// Drops the lists of searched paths that nothing uses, and adds the slots that the operator needs.
+fn searched(op: &mut Op, before: &mut Live, set: bool) {
+    let Op::PathSearch { from, to, into, parts, uses, .. } = op else { return };
+    for part in &mut *parts {
+        if set {
+            part.groups.retain(|(_, list)| before.contains(*list));
+            part.edges = part.edges.filter(|slot| before.contains(*slot));
+        }
+        part.groups.iter().for_each(|(_, list)| before.remove(*list));
+        part.edges.iter().for_each(|slot| before.remove(*slot));
+        before.remove(part.end);
+    }
+    let mut needed = Live::default();
+    for part in parts {
+        let of_repetition = part.steps.iter().chain(part.groups.iter().map(|(slot, _)| slot));
+        let mut of_part = walk(&mut part.body, Live::of(of_repetition.chain([&part.last]).copied()), set);
+        of_part.remove(part.first);
+        let mut of_check = Live::default();
+        part.check.iter().for_each(|check| check.for_each_slot(&mut |slot| of_check.insert(slot)));
+        of_check.remove(part.end);
+        needed.extend(&of_part);
+        needed.extend(&of_check);
+    }
+    if set {
+        *uses = Some(needed.slots());
+    }
+    before.extend(&needed);
+    if *into {
+        before.insert(*to);
+    }
+    before.insert(*from);
 }
 
 /// Adds the slots that the subplans of an operator need; `before` holds the slots that are used after it.

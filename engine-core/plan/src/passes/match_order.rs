@@ -11,6 +11,7 @@ mod clauses;
 mod conditions;
 mod conjuncts;
 mod part;
+mod path_search;
 mod rim;
 mod search;
 
@@ -45,6 +46,7 @@ fn walk(
     slots: &mut u32,
     used: Option<BTreeSet<Slot>>,
 ) -> Result<(), Stopped> {
+    path_search::run(op, knowledge, slots)?;
     if let Op::Match { input, pattern } = op {
         clauses::join(input, pattern);
     }

@@ -233,6 +233,16 @@ impl Walk<'_> {
                 self.ways.remove(to);
                 input * if *into { fan / self.all() } else { fan }
             }
+            Op::PathSearch { parts, into, to, count, .. } => {
+                let mut reached = input;
+                for part in parts {
+                    let step = self.rows(&part.body, input.max(1.0)) / input.max(1.0);
+                    reached *= part.length.map_or(step, |length| repeated(step, length));
+                }
+                self.ways.remove(to);
+                let ends = if *into { 1.0 } else { self.all() };
+                reached.min(input * ends * f64::from(*count))
+            }
             Op::Filter { input: below, predicate } => {
                 let predicate = self.with_properties(predicate);
                 let of_vertex = bound_below(below).filter(|slot| self.untaught.remove(slot));

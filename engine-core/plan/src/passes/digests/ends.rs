@@ -3,7 +3,7 @@
 use super::groups::label_groups;
 use super::{
     Aggregation, Chain, Digested, FirstExpand, avoids, counters, fresh, ignores_repeats, is_product, item,
-    onto, product, unless_null,
+    onto, product, takes_weight, unless_null,
 };
 use crate::{
     AggregateItem, AggregateKind, Arithmetic, CountStep, Digest, EdgeStep, Expr, Op, ScanFilter, Slot,
@@ -308,7 +308,14 @@ fn counted(
         (Kind::Count, [arg]) if !of_rows.distinct => {
             Some(item(of_rows, Kind::Sum, vec![unless_null(arg.clone(), rows.clone())]))
         }
-        _ => ignores_repeats(of_rows).then(|| of_rows.clone()),
+        _ if ignores_repeats(of_rows) => Some(of_rows.clone()),
+        // The value of an end is read once, and taken as often as edges lead there.
+        (kind, args) if takes_weight(kind) && !of_rows.distinct && !of_rows.weighted => {
+            let is_random = args.iter().any(Expr::is_random);
+            let args = args.iter().chain([rows]).cloned().collect();
+            (!is_random).then(|| AggregateItem { args, weighted: true, ..of_rows.clone() })
+        }
+        _ => None,
     }
 }
 

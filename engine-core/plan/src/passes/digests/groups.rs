@@ -4,7 +4,10 @@
 //! from properties, these properties are keys of the groups: it is computed once for each group. Any other aggregate, such
 //! as `collect`, takes each group as often as it has rows.
 
-use super::{Aggregation, Chain, Digested, avoids, counters, fresh, is_product, item, product, unless_null};
+use super::{
+    Aggregation, Chain, Digested, avoids, counters, fresh, is_product, item, product, takes_weight,
+    unless_null,
+};
 use crate::{
     AggregateItem, AggregateKind, CountStep, Digest, DigestItem, EdgeStep, Expr, Op, ScanColumn, ScanFilter,
     Slot,
@@ -311,18 +314,7 @@ impl<'g, 'p> Grouping<'g, 'p> {
     fn weighted(&mut self, of_rows: &AggregateItem) -> Option<AggregateItem> {
         use AggregateKind as Kind;
         let ignores_weight = of_rows.distinct || matches!(of_rows.kind, Kind::Min | Kind::Max);
-        let takes_weight = matches!(
-            of_rows.kind,
-            Kind::Count
-                | Kind::Sum
-                | Kind::Average
-                | Kind::Collect
-                | Kind::StdDev
-                | Kind::StdDevP
-                | Kind::PercentileCont
-                | Kind::PercentileDisc
-        );
-        let takes_rows = ignores_weight || takes_weight && self.counters.is_empty();
+        let takes_rows = ignores_weight || takes_weight(of_rows.kind) && self.counters.is_empty();
         if of_rows.weighted || !takes_rows {
             return None;
         }

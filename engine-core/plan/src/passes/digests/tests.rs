@@ -170,6 +170,15 @@ fn ends_are_grouped_by_what_they_are() {
     let text = aggregate(rows(), &by_age, AggregateKind::CountRows, vec![]);
     assert!(text.starts_with("count ends in storage :A -[X]-> $2 to [$20 = edges"), "{text}");
     assert!(text.contains("aggregate by [$8 = $2.age] to [$9 = Sum($20)]"), "{text}");
+    // Other aggregates take the value of an end as often as edges lead there.
+    for kind in [AggregateKind::Sum, AggregateKind::Average, AggregateKind::Collect, AggregateKind::StdDev] {
+        let text = aggregate(rows(), &by_age, kind, vec![property(2, "x")]);
+        assert!(text.contains("count ends in storage") && text.contains("($2.x) times $20]"), "{text}");
+    }
+    for arg in [property(0, "x"), Expr::Call(crate::Function::Rand, vec![])] {
+        let text = aggregate(rows(), &by_age, AggregateKind::Sum, vec![arg]);
+        assert!(!text.contains("count ends in storage"), "{text}");
+    }
     // A key of the start needs its rows, and so does an edge.
     for key in [property(0, "age"), property(1, "age")] {
         let keys = [property(2, "age"), key];
