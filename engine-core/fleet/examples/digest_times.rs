@@ -57,6 +57,7 @@ fn main() {
         "MATCH (a:Person)-[:KNOWS]->(b:Person)-[:KNOWS]->(c:Person) RETURN count(*)",
         "UNWIND $ids AS id MATCH (a) WHERE id(a) = id MATCH (a)-[:KNOWS]->()-[:KNOWS]->(c) RETURN count(*)",
         "MATCH (a:Person)-[:KNOWS]->(b) RETURN b.age, count(*)",
+        "MATCH (a:Person)-[:KNOWS]->(b) RETURN b.age, sum(b.age), avg(b.age)",
         "MATCH (p:Person) RETURN p.age, count(*), sum(p.age)",
         "MATCH (p:Person) WHERE p.age > 30 RETURN sum(p.age), count(*)",
         "MATCH (p:Person) RETURN id(p), p.age ORDER BY p.age DESC LIMIT 10",

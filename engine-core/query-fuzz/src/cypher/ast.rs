@@ -391,7 +391,11 @@ impl fmt::Display for Pattern {
         }
         write!(f, "{}", self.start)?;
         for (edge, node) in &self.steps {
-            write!(f, "{edge}{node}")?;
+            // A selector takes quantifiers instead of variable lengths, which mean the same.
+            match self.shortest {
+                Some(_) => write!(f, "{edge:#}{node}")?,
+                None => write!(f, "{edge}{node}")?,
+            }
         }
         Ok(())
     }
@@ -431,14 +435,19 @@ impl fmt::Display for EdgePattern {
         if !self.types.is_empty() {
             write!(f, ":{}", self.types.join("|"))?;
         }
-        if let Some((from, to)) = self.range {
+        if let Some((from, to)) = self.range.filter(|_| !f.alternate()) {
             let bound = |bound: Option<usize>| bound.map(|bound| bound.to_string()).unwrap_or_default();
             write!(f, "*{}..{}", bound(from), bound(to))?;
         }
         if !self.properties.is_empty() {
             write!(f, " {}", map(&self.properties))?;
         }
-        f.write_str(if self.direction == Direction::Right { "]->" } else { "]-" })
+        f.write_str(if self.direction == Direction::Right { "]->" } else { "]-" })?;
+        match self.range.filter(|_| f.alternate()) {
+            Some((from, Some(to))) => write!(f, "{{{},{to}}}", from.unwrap_or(1)),
+            Some((from, None)) => write!(f, "{{{},}}", from.unwrap_or(1)),
+            None => Ok(()),
+        }
     }
 }
 

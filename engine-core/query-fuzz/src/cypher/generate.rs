@@ -231,8 +231,9 @@ impl<'a> Generator<'a> {
             patterns.push(pattern);
         }
         if let [Pattern { shortest, steps, .. }] = &mut patterns[..]
-            && steps.iter().all(|(edge, _)| edge.range.is_none() || edge.group.is_some())
-            && self.coin(if steps.iter().any(|(edge, _)| edge.group.is_some()) { 0.5 } else { 0.05 })
+            // A quantifier has an upper bound of at least 1.
+            && steps.iter().all(|(edge, _)| edge.range.is_none_or(|(_, to)| to != Some(0)))
+            && self.coin(if steps.iter().any(|(edge, _)| edge.range.is_some()) { 0.4 } else { 0.05 })
         {
             *shortest = Some(self.rng.random_range(1..3));
         }
