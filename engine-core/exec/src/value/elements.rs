@@ -94,7 +94,7 @@ pub(crate) struct Elements<'p, 'a> {
     edges: RefCell<FxHashMap<Sid, Cached<EdgeRows>>>,
     ends: RefCell<FxHashMap<Gui, End>>,
     /// What is used of elements that are not in slots; `None`: everything.
-    by_value: Option<Need>,
+    by_value: RefCell<Option<Need>>,
     names: RefCell<FxHashMap<Token, Str>>,
     tokens: RefCell<SmallVec<[NamedToken; 4]>>,
     /// Bytes charged to the request's memory for the data.
@@ -121,7 +121,7 @@ impl<'p, 'a> Elements<'p, 'a> {
             vertices: RefCell::default(),
             edges: RefCell::default(),
             ends: RefCell::default(),
-            by_value: by_value.cloned(),
+            by_value: RefCell::new(by_value.cloned()),
             names: RefCell::default(),
             tokens: RefCell::default(),
             charged: Cell::new(0),
@@ -156,7 +156,7 @@ impl<'p, 'a> Elements<'p, 'a> {
                 if !edges.is_empty() {
                     data.edges = self.read_edges(need, &edges, map)?;
                 }
-                if (need.ids || need.all || !need.keys.is_empty()) && self.by_value.is_none() {
+                if need.ids || need.all || !need.keys.is_empty() {
                     // A property is read through its owner.
                     self.warm(values.iter().filter(|value| matches!(value, Value::Property(_))), false)?;
                 }
@@ -319,12 +319,15 @@ impl<'p, 'a> Elements<'p, 'a> {
         owner: &Value,
         use_it: impl FnOnce(Record<'_>) -> Result<R>,
     ) -> Option<Result<R>> {
-        let Some(gui) = owner.as_vertex().filter(|_| self.by_value.is_some()) else {
-            return self.with(owner, use_it);
-        };
-        match self.vertex_rows(&whole_vertex(), &[gui]) {
-            Ok(rows) => Some(use_it(Record::vertex(gui, &rows, 0))),
-            Err(error) => Some(Err(error)),
+        self.read_in_full();
+        self.with(owner, use_it)
+    }
+
+    /// Reads elements that are not in slots in full from now on: no expression says what is used of a property's owner.
+    fn read_in_full(&self) {
+        if self.by_value.take().is_some() {
+            self.vertices.borrow_mut().clear();
+            self.edges.borrow_mut().clear();
         }
     }
 
@@ -334,6 +337,9 @@ impl<'p, 'a> Elements<'p, 'a> {
         for value in values {
             let values =
                 if items { value.as_slice().unwrap_or_default() } else { std::slice::from_ref(value) };
+            if values.iter().any(|value| matches!(value, Value::Property(_))) {
+                self.read_in_full();
+            }
             guis.extend(values.iter().filter_map(|value| match value {
                 Value::Property(property) => property.owner.as_vertex(),
                 other => other.as_vertex(),
@@ -355,7 +361,8 @@ impl<'p, 'a> Elements<'p, 'a> {
             missing.dedup();
         }
         if !missing.is_empty() {
-            let read = self.by_value.as_ref().map_or_else(whole_vertex, |need| vertex_read(self, need));
+            let read =
+                self.by_value.borrow().as_ref().map_or_else(whole_vertex, |need| vertex_read(self, need));
             let rows = Rc::new(self.vertex_rows(&read, &missing)?);
             let entries = missing.iter().zip(0..).map(|(gui, row)| (*gui, (Rc::clone(&rows), row)));
             self.vertices.borrow_mut().extend(entries);
@@ -369,7 +376,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         if !missing.is_empty() {
             let whole = || EdgeRead { ids: true, properties: Projection::All };
             let used = |need: &Need| EdgeRead { ids: need.ids, properties: self.projection(need) };
-            let read = self.by_value.as_ref().map_or_else(whole, used);
+            let read = self.by_value.borrow().as_ref().map_or_else(whole, used);
             let rows = Rc::new(self.edge_rows(&read, &missing)?);
             let entries = missing.iter().zip(0..).map(|(e, row)| (e.sid, (Rc::clone(&rows), row)));
             self.edges.borrow_mut().extend(entries);
