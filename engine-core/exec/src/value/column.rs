@@ -41,7 +41,7 @@ impl Evaluator {
             exprs: SmallVec::from_slice(exprs),
             batch,
             ctx,
-            elements: Elements::read(ctx, batch, &needs.slots)?,
+            elements: Elements::read(ctx, batch, &needs.slots, needs.by_value())?,
             charged: Cell::new(0),
             members: Members::default(),
         };

@@ -1,7 +1,8 @@
 //! Data of the elements that a batch's expressions read, read in batches.
 //!
 //! Elements in slots are read when the evaluator is prepared, with one call for each slot and kind. Other elements
-//! (items of a list, ends of an edge) are read in full into a cache that lives as long as the batch.
+//! (items of a list, ends of an edge) are read into a cache that lives as long as the batch: in full, or what the
+//! expressions use of all of them, if that is known.
 //!
 //! What must never happen: a call for each row of a slot; a cache that outlives its batch, since the request may write
 //! between two batches.
@@ -92,6 +93,8 @@ pub(crate) struct Elements<'p, 'a> {
     vertices: RefCell<FxHashMap<Gui, Cached<VertexRows>>>,
     edges: RefCell<FxHashMap<Sid, Cached<EdgeRows>>>,
     ends: RefCell<FxHashMap<Gui, End>>,
+    /// What is used of elements that are not in slots; `None`: everything.
+    by_value: RefCell<Option<Need>>,
     names: RefCell<FxHashMap<Token, Str>>,
     tokens: RefCell<SmallVec<[NamedToken; 4]>>,
     /// Bytes charged to the request's memory for the data.
@@ -105,14 +108,20 @@ impl Drop for Elements<'_, '_> {
 }
 
 impl<'p, 'a> Elements<'p, 'a> {
-    /// Reads what expressions need of the elements in slots.
-    pub fn read(ctx: &'p Context<'a>, batch: &Batch, needs: &[(Slot, Need)]) -> Result<Self> {
+    /// Reads what expressions need of the elements in slots. `by_value`: what they use of others, if that is known.
+    pub fn read(
+        ctx: &'p Context<'a>,
+        batch: &Batch,
+        needs: &[(Slot, Need)],
+        by_value: Option<&Need>,
+    ) -> Result<Self> {
         let mut elements = Self {
             ctx,
             slots: SmallVec::new(),
             vertices: RefCell::default(),
             edges: RefCell::default(),
             ends: RefCell::default(),
+            by_value: RefCell::new(by_value.cloned()),
             names: RefCell::default(),
             tokens: RefCell::default(),
             charged: Cell::new(0),
@@ -280,19 +289,45 @@ impl<'p, 'a> Elements<'p, 'a> {
     /// Calls `use_it` with the data of any element; returns `None` if the value is no element.
     pub fn with<R>(&self, value: &Value, use_it: impl FnOnce(Record<'_>) -> Result<R>) -> Option<Result<R>> {
         if let Some(gui) = value.as_vertex() {
-            if let Err(error) = self.cache(&[gui], &[]) {
-                return Some(Err(error));
+            let mut known = self.vertices.borrow().get(&gui).cloned();
+            if known.is_none() {
+                if let Err(error) = self.cache(&[gui], &[]) {
+                    return Some(Err(error));
+                }
+                known = self.vertices.borrow().get(&gui).cloned();
             }
-            let (rows, row) = self.vertices.borrow().get(&gui).cloned()?;
+            let (rows, row) = known?;
             Some(use_it(Record::vertex(gui, &rows, row as usize)))
         } else if let Some(edge) = value.as_edge() {
-            if let Err(error) = self.cache(&[], &[edge]) {
-                return Some(Err(error));
+            let mut known = self.edges.borrow().get(&edge.sid).cloned();
+            if known.is_none() {
+                if let Err(error) = self.cache(&[], &[edge]) {
+                    return Some(Err(error));
+                }
+                known = self.edges.borrow().get(&edge.sid).cloned();
             }
-            let (rows, row) = self.edges.borrow().get(&edge.sid).cloned()?;
+            let (rows, row) = known?;
             Some(use_it(Record::edge(edge, &rows, row as usize)))
         } else {
             None
+        }
+    }
+
+    /// Calls `use_it` with all data of the vertex that owns a property, as [`Elements::with`] does.
+    pub fn with_owner<R>(
+        &self,
+        owner: &Value,
+        use_it: impl FnOnce(Record<'_>) -> Result<R>,
+    ) -> Option<Result<R>> {
+        self.read_in_full();
+        self.with(owner, use_it)
+    }
+
+    /// Reads elements that are not in slots in full from now on: no expression says what is used of a property's owner.
+    fn read_in_full(&self) {
+        if self.by_value.take().is_some() {
+            self.vertices.borrow_mut().clear();
+            self.edges.borrow_mut().clear();
         }
     }
 
@@ -302,16 +337,22 @@ impl<'p, 'a> Elements<'p, 'a> {
         for value in values {
             let values =
                 if items { value.as_slice().unwrap_or_default() } else { std::slice::from_ref(value) };
+            if values.iter().any(|value| matches!(value, Value::Property(_))) {
+                self.read_in_full();
+            }
             guis.extend(values.iter().filter_map(|value| match value {
                 Value::Property(property) => property.owner.as_vertex(),
                 other => other.as_vertex(),
             }));
             edges.extend(values.iter().filter_map(Value::as_edge));
         }
+        // Rows of an expansion have the same elements one after the other.
+        guis.dedup();
+        edges.dedup();
         self.cache(&guis, &edges)
     }
 
-    /// Reads in full the elements that are not in the cache.
+    /// Reads the elements that are not in the cache.
     fn cache(&self, guis: &[Gui], edges: &[Edge]) -> Result<()> {
         let mut missing: SmallVec<[Gui; 1]> = SmallVec::new();
         missing.extend(guis.iter().copied().filter(|gui| !self.vertices.borrow().contains_key(gui)));
@@ -320,7 +361,8 @@ impl<'p, 'a> Elements<'p, 'a> {
             missing.dedup();
         }
         if !missing.is_empty() {
-            let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
+            let read =
+                self.by_value.borrow().as_ref().map_or_else(whole_vertex, |need| vertex_read(self, need));
             let rows = Rc::new(self.vertex_rows(&read, &missing)?);
             let entries = missing.iter().zip(0..).map(|(gui, row)| (*gui, (Rc::clone(&rows), row)));
             self.vertices.borrow_mut().extend(entries);
@@ -332,7 +374,9 @@ impl<'p, 'a> Elements<'p, 'a> {
             missing.dedup();
         }
         if !missing.is_empty() {
-            let read = EdgeRead { ids: true, properties: Projection::All };
+            let whole = || EdgeRead { ids: true, properties: Projection::All };
+            let used = |need: &Need| EdgeRead { ids: need.ids, properties: self.projection(need) };
+            let read = self.by_value.borrow().as_ref().map_or_else(whole, used);
             let rows = Rc::new(self.edge_rows(&read, &missing)?);
             let entries = missing.iter().zip(0..).map(|(e, row)| (e.sid, (Rc::clone(&rows), row)));
             self.edges.borrow_mut().extend(entries);
@@ -370,6 +414,11 @@ impl<'p, 'a> Elements<'p, 'a> {
             }
         }
     }
+}
+
+/// Everything that a vertex has.
+fn whole_vertex() -> VertexRead {
+    VertexRead { ids: true, labels: true, properties: Projection::All, meta: true }
 }
 
 fn vertex_read(elements: &Elements<'_, '_>, need: &Need) -> VertexRead {

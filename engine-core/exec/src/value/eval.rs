@@ -176,6 +176,15 @@ impl Prepared<'_, '_> {
                 Cow::Owned(self.reduce((*accumulator, start), (*variable, list), step, row, scope)?)
             }
             Expr::Call(function, args) => match (function, args.as_slice()) {
+                (Function::StartNode | Function::EndNode, [Expr::Slot(slot)]) => {
+                    match self.slot(*slot, row, scope).as_edge() {
+                        Some(edge) if *function == Function::StartNode => {
+                            Cow::Owned(Value::Vertex(edge.source))
+                        }
+                        Some(edge) => Cow::Owned(Value::Vertex(edge.target)),
+                        None => Cow::Owned(self.call(*function, args, row, scope)?),
+                    }
+                }
                 (Function::Coalesce, args) => {
                     for arg in args {
                         let value = self.value(arg, row, scope)?;

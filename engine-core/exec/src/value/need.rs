@@ -52,8 +52,12 @@ impl Need {
 pub(crate) struct Needs<'e> {
     /// The needs of the elements in slots.
     pub slots: SmallVec<[(Slot, Need); 2]>,
-    /// Cheap expressions whose values are elements that are read in full; lists of elements if the flag is set.
+    /// Cheap expressions whose values are elements to read; lists of elements if the flag is set.
     pub others: Vec<(&'e Expr, bool)>,
+    /// The needs of all elements that are not in slots, together.
+    by_value: Need,
+    /// Whether a function may read more of such elements.
+    reads_more: bool,
 }
 
 impl<'e> Needs<'e> {
@@ -62,6 +66,11 @@ impl<'e> Needs<'e> {
         if let Expr::Slot(_) = expr {
             self.need(expr, need, &[]);
         }
+    }
+
+    /// Returns what is used of elements that are not in slots; `None` if that is unknown.
+    pub fn by_value(&self) -> Option<&Need> {
+        (!self.reads_more).then_some(&self.by_value)
     }
 
     /// Walks an expression; refuses calls with a wrong number of arguments.
@@ -90,6 +99,7 @@ impl<'e> Needs<'e> {
             Expr::And(all) => all.iter().try_for_each(|e| self.walk(e, locals)),
             Expr::Call(function, args) => {
                 signature::check(*function, args.len())?;
+                self.reads_more |= !reads_as_said(*function);
                 args.iter().try_for_each(|e| self.walk(e, locals))
             }
             Expr::Comprehension { variable, list, filter, map } => {
@@ -122,6 +132,7 @@ impl<'e> Needs<'e> {
     fn need(&mut self, base: &'e Expr, need: Need, locals: &[(Slot, &'e Expr)]) {
         if let Expr::Slot(slot) = base {
             if let Some((_, list)) = locals.iter().rev().find(|(local, _)| local == slot) {
+                self.by_value.merge(need);
                 self.other(list, true, locals);
             } else if let Some((_, known)) = self.slots.iter_mut().find(|(known, _)| known == slot) {
                 known.merge(need);
@@ -129,6 +140,7 @@ impl<'e> Needs<'e> {
                 self.slots.push((*slot, need));
             }
         } else {
+            self.by_value.merge(need);
             self.other(base, false, locals);
         }
     }
@@ -151,6 +163,30 @@ pub(crate) fn reads_same_elements(other: &Expr, expr: &Expr) -> bool {
     }
     let is_read = |slot: &Slot| of_other.slots.iter().any(|(read, _)| read == slot);
     !needs.slots.is_empty() && needs.others.is_empty() && needs.slots.iter().all(|(slot, _)| is_read(slot))
+}
+
+/// Whether a function reads of elements only what [`of_element`] says, whatever its arguments are.
+fn reads_as_said(function: Function) -> bool {
+    matches!(
+        function,
+        Function::Id
+            | Function::Labels
+            | Function::Type
+            | Function::StartNode
+            | Function::EndNode
+            | Function::Nodes
+            | Function::Relationships
+            | Function::Head
+            | Function::Last
+            | Function::Size
+            | Function::Length
+            | Function::Coalesce
+            | Function::ToInteger
+            | Function::ToFloat
+            | Function::Floor
+            | Function::Ceil
+            | Function::Abs
+    )
 }
 
 /// Whether an expression is cheap enough to compute twice, the first time to know which elements to read.

@@ -15,7 +15,7 @@ fn meta(elements: &Elements<'_, '_>, property: &PropertyRef, keys: &[Value]) -> 
     if !property.is_of_vertex() {
         return Ok(vec![]);
     }
-    let all = elements.with(&property.owner, |record| Ok(record.meta_of(elements, property)));
+    let all = elements.with_owner(&property.owner, |record| Ok(record.meta_of(elements, property)));
     let all = all.unwrap_or_else(|| Ok(vec![]))?;
     if keys.is_empty() {
         return Ok(all);
@@ -44,7 +44,8 @@ pub(crate) fn call(
     args: &[Value],
 ) -> Result<Value> {
     let id = || -> Result<Value> {
-        let owner = elements.with(&property.owner, |record| Ok(record.id())).unwrap_or(Ok(Value::Null))?;
+        let owner =
+            elements.with_owner(&property.owner, |record| Ok(record.id())).unwrap_or(Ok(Value::Null))?;
         let owner = owner.as_str().unwrap_or_default();
         Ok(Value::Int(property_id(owner, &property.key, &property.value, property.nth)))
     };

@@ -97,7 +97,22 @@ impl Walk<'_> {
         let rows = self.after(op, input, outer);
         let rows = if rows.is_finite() { rows.max(0.0) } else { f64::MAX };
         self.found.insert(address(op), rows);
+        if matches!(
+            op,
+            Op::Filter { .. } | Op::Slice { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Aggregate { .. }
+        ) && rows < input / 2.0
+        {
+            self.bound.values_mut().for_each(|bound| *bound = bound.min(rows));
+        }
         self.bind(op, rows);
+        rows
+    }
+
+    /// Estimates a subplan. What it does to the rows says nothing about the values of the slots that were bound before it.
+    fn subplan(&mut self, plan: &Op, outer: f64) -> f64 {
+        let before = self.bound.clone();
+        let rows = self.rows(plan, outer);
+        self.bound.extend(before);
         rows
     }
 
@@ -228,7 +243,7 @@ impl Walk<'_> {
             }
             Op::QuantifiedPath { body, to, into, length, .. } => {
                 // The subplan runs for each number of repetitions.
-                let step = self.rows(body, input.max(1.0)) / input.max(1.0);
+                let step = self.subplan(body, input.max(1.0)) / input.max(1.0);
                 let fan = repeated(step, *length);
                 self.ways.remove(to);
                 input * if *into { fan / self.all() } else { fan }
@@ -305,7 +320,7 @@ impl Walk<'_> {
     fn after_subplans(&mut self, op: &Op, input: f64) -> f64 {
         match op {
             Op::Apply { plan, kind, .. } => {
-                let inner = self.rows(plan, input);
+                let inner = self.subplan(plan, input);
                 let share = if input > 0.0 { (inner / input).min(1.0) } else { 0.0 };
                 match kind {
                     ApplyKind::Cross => inner,
@@ -316,26 +331,26 @@ impl Walk<'_> {
                 }
             }
             Op::Bind { plan, .. } => {
-                self.rows(plan, input);
+                self.subplan(plan, input);
                 input
             }
-            Op::Union { branches, .. } => branches.iter().map(|branch| self.rows(branch, input)).sum(),
+            Op::Union { branches, .. } => branches.iter().map(|branch| self.subplan(branch, input)).sum(),
             Op::Coalesce { branches, .. } => {
-                branches.iter().map(|branch| self.rows(branch, input)).reduce(f64::max).unwrap_or(input)
+                branches.iter().map(|branch| self.subplan(branch, input)).reduce(f64::max).unwrap_or(input)
             }
             Op::Choose { branches, otherwise, .. } => {
                 let each = input / (branches.len() + usize::from(otherwise.is_some())).max(1) as f64;
-                let of_branches: f64 = branches.iter().map(|branch| self.rows(&branch.plan, each)).sum();
-                of_branches + otherwise.as_ref().map_or(0.0, |plan| self.rows(plan, each))
+                let of_branches: f64 = branches.iter().map(|branch| self.subplan(&branch.plan, each)).sum();
+                of_branches + otherwise.as_ref().map_or(0.0, |plan| self.subplan(plan, each))
             }
             Op::Repeat { body, times, .. } => {
-                let step = self.rows(body, input.max(1.0)) / input.max(1.0);
+                let step = self.subplan(body, input.max(1.0)) / input.max(1.0);
                 let times = times.as_ref().and_then(number).unwrap_or(3.0).clamp(0.0, f64::from(REPETITIONS));
                 input * step.powf(times)
             }
             Op::Merge { matching, create, .. } => {
-                self.rows(create, input);
-                self.rows(matching, input).max(input)
+                self.subplan(create, input);
+                self.subplan(matching, input).max(input)
             }
             // The others yield a row for each row.
             _ => input,
