@@ -21,7 +21,7 @@ use tidegraph_plan::{FirstKey, Op};
 enum Source<'p> {
     Rows(Boxed<'p>),
     /// A filter that reads the elements of the first key.
-    Filtered(Filter<'p>, OpKey),
+    Filtered(Box<Filter<'p>>, OpKey),
 }
 
 /// The input of a sort with a limit.
@@ -37,10 +37,10 @@ pub(super) struct FirstRows<'p> {
 impl<'p> FirstRows<'p> {
     pub(super) fn new(first: FirstKey<'p>, order: KeyOrder, measured: bool) -> Result<Self> {
         let source = match first.below {
-            Op::Filter { input, predicate } if reads_same_elements(predicate, first.key) => Source::Filtered(
-                Filter::new(build(input, measured)?, input, predicate),
-                OpKey::of(first.below),
-            ),
+            Op::Filter { input, predicate } if reads_same_elements(predicate, first.key) => {
+                let filter = Filter::new(build(input, measured)?, input, predicate);
+                Source::Filtered(Box::new(filter), OpKey::of(first.below))
+            }
             other => Source::Rows(build(other, measured)?),
         };
         let runs = Runs::of(first.bindings);

@@ -232,7 +232,7 @@ fn build_first<'p>(input: &'p Op, keys: &'p [SortKey], measured: bool) -> Result
         return Ok(order::Input::Rows(build(input, measured)?));
     };
     let order = KeyOrder { order: key.order, descending: key.descending };
-    Ok(order::Input::First(first_rows::FirstRows::new(first, order, measured)?))
+    Ok(order::Input::First(Box::new(first_rows::FirstRows::new(first, order, measured)?)))
 }
 
 /// Makes the operators of a plan. They yield nothing before they are fed. `measured`: the context has a profile, which

@@ -14,7 +14,7 @@ const SLACK_ROWS: usize = 4096;
 pub(super) enum Input<'p> {
     Rows(Boxed<'p>),
     /// Rows that a slice above the sort may need.
-    First(FirstRows<'p>),
+    First(Box<FirstRows<'p>>),
 }
 
 /// Yields sorted rows; with a `top`, only the first of each origin.
