@@ -97,13 +97,6 @@ impl Walk<'_> {
         let rows = self.after(op, input, outer);
         let rows = if rows.is_finite() { rows.max(0.0) } else { f64::MAX };
         self.found.insert(address(op), rows);
-        if matches!(
-            op,
-            Op::Filter { .. } | Op::Slice { .. } | Op::Top { .. } | Op::Tail { .. } | Op::Aggregate { .. }
-        ) && rows < input / 2.0
-        {
-            self.bound.values_mut().for_each(|bound| *bound = bound.min(rows));
-        }
         self.bind(op, rows);
         rows
     }

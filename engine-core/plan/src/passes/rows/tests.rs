@@ -129,8 +129,13 @@ fn edges_tell_the_labels_of_their_ends() {
 
 #[test]
 fn groups_are_no_more_than_the_rows_that_bound_their_key() {
-    let keys = vec![(Slot(0), Expr::Slot(Slot(0)))];
-    assert!(estimated(Op::Aggregate { input: Box::new(friends()), keys, items: vec![] }) <= 1.0);
+    let one =
+        Op::Let { input: Box::new(Op::Argument), bindings: vec![(Slot(6), Expr::Parameter("x".into()))] };
+    let list = Expr::Call(Function::Range, vec![Expr::literal(1_i64), Expr::literal(500_i64)]);
+    let rows = Op::Unwind { input: Box::new(one), list, out: Slot(7) };
+    let keys = vec![(Slot(6), Expr::Slot(Slot(6)))];
+    assert!((estimated(rows.clone()) - 500.0).abs() < 1.0);
+    assert!((estimated(Op::Aggregate { input: Box::new(rows), keys, items: vec![] }) - 1.0).abs() < 0.1);
 }
 
 #[test]
