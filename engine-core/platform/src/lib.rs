@@ -34,5 +34,5 @@ pub use random::{Random, RealRandom};
 pub use real_disk::RealDisk;
 pub use secret::{read_secret, read_secret_file, read_secret_file_up_to};
 #[cfg(any(test, feature = "testing"))]
-pub use testing::{FaultyDisk, ManualClock, SeededRandom, process};
+pub use testing::{FaultyDisk, ManualClock, SeededRandom, free_port, process};
 pub use thread::spawn;

@@ -1,11 +1,11 @@
 //! A real broker and a real table for one test. They stop when the test ends.
 
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tidegraph_platform::{Clock, RealClock};
+use tidegraph_platform::{Clock, RealClock, free_port};
 
 const KAFKA: &str = "TIDEGRAPH_KAFKA_CLASSPATH";
 const DYNAMODB: &str = "TIDEGRAPH_DYNAMODB_CLASSPATH";
@@ -18,11 +18,6 @@ pub struct Server {
     dir: tempfile::TempDir,
     pub port: u16,
     child: Option<Child>,
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("an address").port()
 }
 
 fn java(variable: &str) -> (Command, String) {

@@ -1,10 +1,10 @@
 //! DynamoDB Local for one test. It stops when the test ends.
 
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tidegraph_platform::{Clock, RealClock, process};
+use tidegraph_platform::{Clock, RealClock, free_port, process};
 
 const CLASSPATH: &str = "TIDEGRAPH_DYNAMODB_CLASSPATH";
 /// Time limit for the start: generous, for a busy machine.
@@ -24,10 +24,7 @@ impl Server {
         });
         let libraries = classpath.trim_end_matches('*').trim_end_matches('/').to_owned();
         let dir = tempfile::tempdir().expect("a folder");
-        let port = {
-            let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-            listener.local_addr().expect("an address").port()
-        };
+        let port = free_port();
         let file = File::create(dir.path().join("output.txt")).expect("a file");
         let error = file.try_clone().expect("a file");
         let child = Command::new("java")

@@ -1,6 +1,6 @@
 //! Brokers that require certificates or tokens. The tokens here are unsigned: only MSK can verify its own tokens.
 
-use super::server::{Own, free_port};
+use super::server::Own;
 use super::{ONE, PATIENCE, commit, made, open};
 use crate::error::cause;
 use crate::kafka::{KafkaFollower, KafkaLog, create_topic};
@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
+use tidegraph_platform::free_port;
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{ShardId, Version};
 

@@ -3,11 +3,10 @@
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tidegraph_platform::{Clock, RealClock, process};
+use tidegraph_platform::{Clock, RealClock, free_port, process};
 
 const CLASSPATH: &str = "TIDEGRAPH_KAFKA_CLASSPATH";
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
@@ -67,11 +66,6 @@ fn java(main: &str) -> Command {
     command.args(["-Xmx384m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &classpath]);
     command.arg(main);
     command
-}
-
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("an address").port()
 }
 
 impl Own {

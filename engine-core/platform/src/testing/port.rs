@@ -1,0 +1,20 @@
+//! Ports for the servers of a test.
+
+use crate::{Random, RealRandom};
+use std::net::TcpListener;
+
+/// The ports that are chosen from: below those that the kernel gives to clients (`ip_local_port_range`), so that no client
+/// gets the port of a server that is about to start again.
+const FIRST_PORT: u16 = 10_240;
+const PORTS: u16 = 22_000;
+
+/// Returns a port of 127.0.0.1 on which nothing listens.
+#[must_use]
+pub fn free_port() -> u16 {
+    loop {
+        let port = FIRST_PORT + RealRandom.below(u64::from(PORTS)) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
