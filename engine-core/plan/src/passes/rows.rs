@@ -109,6 +109,16 @@ impl Walk<'_> {
         rows
     }
 
+    /// Estimates one of several subplans whose rows follow each other, or one that is repeated. A slot that it binds has other
+    /// values, too.
+    fn branch(&mut self, plan: &Op, outer: f64) -> f64 {
+        let before = self.bound.clone();
+        let rows = self.rows(plan, outer);
+        let after = std::mem::replace(&mut self.bound, before);
+        self.bound.retain(|slot, rows| after.get(slot) == Some(rows));
+        rows
+    }
+
     /// Notes the rows in which the slots of an operator are bound, and where their values come from.
     fn bind(&mut self, op: &Op, rows: f64) {
         let mut bound = |slot: Slot| {
@@ -236,7 +246,7 @@ impl Walk<'_> {
             }
             Op::QuantifiedPath { body, to, into, length, .. } => {
                 // The subplan runs for each number of repetitions.
-                let step = self.subplan(body, input.max(1.0)) / input.max(1.0);
+                let step = self.branch(body, input.max(1.0)) / input.max(1.0);
                 let fan = repeated(step, *length);
                 self.ways.remove(to);
                 input * if *into { fan / self.all() } else { fan }
@@ -327,23 +337,23 @@ impl Walk<'_> {
                 self.subplan(plan, input);
                 input
             }
-            Op::Union { branches, .. } => branches.iter().map(|branch| self.subplan(branch, input)).sum(),
+            Op::Union { branches, .. } => branches.iter().map(|branch| self.branch(branch, input)).sum(),
             Op::Coalesce { branches, .. } => {
-                branches.iter().map(|branch| self.subplan(branch, input)).reduce(f64::max).unwrap_or(input)
+                branches.iter().map(|branch| self.branch(branch, input)).reduce(f64::max).unwrap_or(input)
             }
             Op::Choose { branches, otherwise, .. } => {
                 let each = input / (branches.len() + usize::from(otherwise.is_some())).max(1) as f64;
-                let of_branches: f64 = branches.iter().map(|branch| self.subplan(&branch.plan, each)).sum();
-                of_branches + otherwise.as_ref().map_or(0.0, |plan| self.subplan(plan, each))
+                let of_branches: f64 = branches.iter().map(|branch| self.branch(&branch.plan, each)).sum();
+                of_branches + otherwise.as_ref().map_or(0.0, |plan| self.branch(plan, each))
             }
             Op::Repeat { body, times, .. } => {
-                let step = self.subplan(body, input.max(1.0)) / input.max(1.0);
+                let step = self.branch(body, input.max(1.0)) / input.max(1.0);
                 let times = times.as_ref().and_then(number).unwrap_or(3.0).clamp(0.0, f64::from(REPETITIONS));
                 input * step.powf(times)
             }
             Op::Merge { matching, create, .. } => {
-                self.subplan(create, input);
-                self.subplan(matching, input).max(input)
+                self.branch(create, input);
+                self.branch(matching, input).max(input)
             }
             // The others yield a row for each row.
             _ => input,

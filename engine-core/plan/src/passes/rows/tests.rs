@@ -139,6 +139,22 @@ fn groups_are_no_more_than_the_rows_that_bound_their_key() {
 }
 
 #[test]
+fn a_slot_that_branches_bind_has_the_values_of_all_of_them() {
+    let numbers = |last: i64| {
+        let list = Expr::Call(Function::Range, vec![Expr::literal(1_i64), Expr::literal(last)]);
+        Op::Unwind { input: Box::new(Op::Argument), list, out: Slot(7) }
+    };
+    let union = Op::Union { input: Box::new(Op::Argument), branches: vec![numbers(500), numbers(10)] };
+    let grouped = |input| Op::Aggregate {
+        input: Box::new(input),
+        keys: vec![(Slot(7), Expr::Slot(Slot(7)))],
+        items: vec![],
+    };
+    assert!((estimated(union.clone()) - 510.0).abs() < 1.0);
+    assert!(estimated(grouped(union)) > estimated(grouped(numbers(10))));
+}
+
+#[test]
 fn labels_are_found_below_lists_and_copies() {
     let labels = |op: &Op, slot| with_knowledge(|k| implied::labels(op, Slot(slot), &Estimate::new(k)));
     assert_eq!(labels(&friends(), 0), ["Person"]);
