@@ -173,7 +173,8 @@ test("gzip, both ways", async (t) => {
   const answer = await fetch(`${endpoint}/openCypher`, { method: "POST", headers, body });
   assert.equal(answer.headers.get("content-encoding"), "gzip");
   assert.equal(parseAs("OpenCypherAnswer", JSON.parse(await answer.text())).results.length, 20_000);
-  const short = await fetch(`${endpoint}/openCypher`, form({ query: "RETURN 1" }));
+  // Not the answer of a query: on a busy machine it may begin before its length is known, and is compressed then.
+  const short = await fetch(`${endpoint}/status`);
   assert.equal(short.headers.get("content-encoding"), null);
   // Small as sent, and larger than a body may be.
   const bomb = gzipSync(JSON.stringify({ query: `RETURN '${" ".repeat(40 << 20)}'` }));

@@ -10,6 +10,7 @@ const PORTS: u16 = 22_000;
 
 /// Returns a port of 127.0.0.1 on which nothing listens.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "it asks whether a port is free, and serves nothing")]
 pub fn free_port() -> u16 {
     loop {
         let port = FIRST_PORT + RealRandom.below(u64::from(PORTS)) as u16;
