@@ -10,8 +10,8 @@ import { contentHash, notePassed, passedAt } from "./inputs.mjs";
 import { isInterrupted, run } from "./run.mjs";
 
 /**
- * How long a command of a part may take. A command that hangs fails alone, long before whoever runs all parts gives up.
- * The longest one, all Rust tests on a new machine, takes a third of it.
+ * The longest time for a command of a part. Then the part fails, and the others go on. Rust tests have limits of their own
+ * (`.config/nextest.toml`).
  */
 const LIMIT_MINUTES = 45;
 
