@@ -24,6 +24,9 @@ const WORTH_SCANNING: u64 = 16;
 /// The part of the memory that is left that the set may take.
 const SET_PART: u64 = 8;
 
+/// Operators below a filter that are looked at for the edges to a vertex. A plan may be as deep as a query is long.
+const MOST_OPERATORS: usize = 64;
+
 /// A test of labels of the vertices in a slot.
 pub(super) struct LabelTest<'p> {
     pub slot: Slot,
@@ -144,21 +147,25 @@ impl<'p> LabelTest<'p> {
 
 /// Returns the edges of which one leads to the vertex in a slot, in every row of an operator: their direction and labels.
 pub(super) fn edges_to(op: &Op, slot: Slot) -> Option<(Direction, &[Str])> {
-    match op {
-        Op::Expand { to: Some(to), direction, labels, .. } if *to == slot => Some((*direction, labels)),
-        Op::Expand { from, direction, labels, .. } if *from == slot => Some((direction.reversed(), labels)),
-        Op::Intersect { arms, to, .. } if *to == slot => {
-            arms.first().map(|arm| (arm.direction, &arm.labels[..]))
-        }
-        // The slot stays what it was below, unless the operator binds it.
-        Op::Expand { input, .. } | Op::Intersect { input, .. } | Op::Filter { input, .. } => {
-            edges_to(input, slot)
-        }
-        Op::CountEdges { input, out, .. } if *out != slot => edges_to(input, slot),
-        Op::Let { input, bindings } if bindings.iter().all(|(bound, _)| *bound != slot) => {
-            edges_to(input, slot)
-        }
-        Op::Keep { input, slots } if slots.contains(&slot) => edges_to(input, slot),
-        _ => None,
+    let mut op = op;
+    for _ in 0..MOST_OPERATORS {
+        op = match op {
+            Op::Expand { to: Some(to), direction, labels, .. } if *to == slot => {
+                return Some((*direction, labels));
+            }
+            Op::Expand { from, direction, labels, .. } if *from == slot => {
+                return Some((direction.reversed(), labels));
+            }
+            Op::Intersect { arms, to, .. } if *to == slot => {
+                return arms.first().map(|arm| (arm.direction, &arm.labels[..]));
+            }
+            // The slot stays what it was below, unless the operator binds it.
+            Op::Expand { input, .. } | Op::Intersect { input, .. } | Op::Filter { input, .. } => input,
+            Op::CountEdges { input, out, .. } if *out != slot => input,
+            Op::Let { input, bindings } if bindings.iter().all(|(bound, _)| *bound != slot) => input,
+            Op::Keep { input, slots } if slots.contains(&slot) => input,
+            _ => return None,
+        };
     }
+    None
 }
