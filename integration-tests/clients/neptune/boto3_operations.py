@@ -37,9 +37,14 @@ RUNNING = ("LOAD_NOT_STARTED", "LOAD_IN_QUEUE", "LOAD_IN_PROGRESS")
 class Slow:
     """A query that runs until it is cancelled."""
 
+    newest = None
+
     def __init__(self, run, listed):
-        self.thread = threading.Thread(target=self.ignore, args=(run,))
-        self.thread.start()
+        # A cancelled query stays on the list until it ends, and this one is to be alone there.
+        if Slow.newest:
+            Slow.newest.join()
+        Slow.newest = threading.Thread(target=self.ignore, args=(run,))
+        Slow.newest.start()
         deadline = time.monotonic() + 60
         while not (ids := [query.get("queryId") or query.get("id") for query in listed()["queries"]]):
             assert time.monotonic() < deadline, "the query is not listed"
