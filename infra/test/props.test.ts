@@ -94,6 +94,14 @@ test("nodes", () => {
   for (const instanceType of ["i4g.large", "i8g.16xlarge", "im4gn.xlarge", "r8gd.4xlarge"]) {
     service({ nodes: { instanceType } });
   }
+  const fallback = (fallbackInstanceTypes: readonly string[]) => () =>
+    service({ nodes: { instanceType: "i8g.xlarge", fallbackInstanceTypes } });
+  const first = "nodes.fallbackInstanceTypes[0]";
+  refused(fallback(["m7g.large"]), first, "m7g.large", "NVMe");
+  refused(fallback(["i8g.xlarge"]), first, "i8g.xlarge", "not given before");
+  refused(fallback(["i4g.xlarge", "i4g.xlarge"]), "nodes.fallbackInstanceTypes[1]", "not given before");
+  refused(fallback(Array(40).fill("i4g.xlarge")), "nodes.fallbackInstanceTypes", "at most 39");
+  fallback(["i4g.xlarge", "im4gn.xlarge"])();
   for (const joinPatience of [Duration.seconds(0), Duration.seconds(30), Duration.hours(3)]) {
     refused(() => service({ nodes: { joinPatience } }), "nodes.joinPatience", "from 1 minute");
   }

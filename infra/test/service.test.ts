@@ -132,6 +132,21 @@ test("nodes are in three zones on machines with NVMe, and the group never termin
   assert.match(image, /al2023-ami-kernel[^"]*-arm64/);
 });
 
+test("machines have the first of several types that has capacity, and none is taken away", () => {
+  const nodes = { instanceType: "i8g.xlarge", fallbackInstanceTypes: ["i4g.xlarge", "im4gn.xlarge"] };
+  const group = only(example({ nodes }).service, "AWS::AutoScaling::AutoScalingGroup").Properties;
+  assert.equal(group.LaunchTemplate, undefined);
+  const { LaunchTemplate, InstancesDistribution } = group.MixedInstancesPolicy;
+  assert.deepEqual(
+    LaunchTemplate.Overrides.map((override: { InstanceType: string }) => override.InstanceType),
+    ["i8g.xlarge", "i4g.xlarge", "im4gn.xlarge"],
+  );
+  assert.deepEqual(InstancesDistribution, {
+    OnDemandAllocationStrategy: "prioritized",
+    OnDemandPercentageAboveBaseCapacity: 100,
+  });
+});
+
 test("every machine waits to be admitted, and has time to leave", () => {
   const group = only(service, "AWS::AutoScaling::AutoScalingGroup");
   const [joins, leaves] = group.Properties.LifecycleHookSpecificationList;

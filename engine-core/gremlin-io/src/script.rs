@@ -8,7 +8,7 @@ use crate::argument::{Argument, Bytecode, ConstantOwner, Instruction, Predicate}
 use indexmap::IndexMap;
 use std::fmt::Write;
 use std::time::Duration;
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{Big, Str, Value};
 
 /// What a request asks for.
 #[derive(Clone, PartialEq, Debug)]
@@ -492,6 +492,10 @@ impl Writer {
             }
             Value::DateTime(v) => write!(self.text, "datetime('{v}')"),
             Value::Uuid(v) => write!(self.text, "UUID('{v}')"),
+            Value::Big(v) => match **v {
+                Big::Integer(_) => write!(self.text, "{v}n"),
+                Big::Decimal(_) => write!(self.text, "{v}m"),
+            },
             Value::String(text) => {
                 self.quoted(text);
                 Ok(())

@@ -5,7 +5,10 @@
 
 use crate::fault::Fault;
 use std::borrow::Cow;
-use tidegraph_types::Value;
+use tidegraph_types::{Big, Value};
+
+/// Most decimal digits of a number that 64 bits hold, whatever they are.
+const LONG_DIGITS: usize = 18;
 
 /// A token with its place.
 #[derive(Clone, PartialEq, Debug)]
@@ -290,6 +293,14 @@ impl<'t> Lexer<'t> {
             }
             text
         };
+        if radix == 10 && (suffix == b'n' || suffix == 0 && digits.len() > LONG_DIGITS) {
+            let sign = if negative { "-" } else { "" };
+            let big = Big::parse_integer(&format!("{sign}{digits}")).ok_or_else(|| self.too_large(start))?;
+            return Ok(match &big {
+                Value::Big(number) if suffix == 0 => number.as_i64().map_or(big, Value::Long),
+                _ => big,
+            });
+        }
         let magnitude = i128::from_str_radix(&digits, radix).map_err(|_| {
             if radix == 8 && digits.bytes().any(|b| b > b'7') {
                 self.bad_number(start)
@@ -302,7 +313,8 @@ impl<'t> Lexer<'t> {
             b'b' => i8::try_from(number).ok().map(Value::Byte),
             b's' => i16::try_from(number).ok().map(Value::Short),
             b'i' => i32::try_from(number).ok().map(Value::Int),
-            b'l' | b'n' => i64::try_from(number).ok().map(Value::Long),
+            b'l' => i64::try_from(number).ok().map(Value::Long),
+            b'n' => Big::parse_integer(&number.to_string()),
             0 => {
                 i32::try_from(number).map(Value::Int).or_else(|_| i64::try_from(number).map(Value::Long)).ok()
             }
@@ -323,14 +335,10 @@ impl<'t> Lexer<'t> {
         match suffix {
             b'f' => digits.parse().map(Value::Float).map_err(|_| bad()),
             0 | b'd' => digits.parse().map(Value::Double).map_err(|_| bad()),
-            // A double gives 15 decimal digits back unchanged; a longer decimal would become another number.
-            b'm' if digits.bytes().filter(u8::is_ascii_digit).count() <= 15 => {
-                digits.parse().map(Value::Double).map_err(|_| bad())
-            }
-            b'm' => Err(Fault::unsupported(
-                start,
-                format!("decimal number of more than 15 digits ({})", shorten(&self.text[start..self.at])),
-            )),
+            b'm' => Big::parse_decimal(digits).ok_or_else(|| {
+                let text = shorten(&self.text[start..self.at]);
+                Fault::unsupported(start, format!("decimal number of more than 1,200 digits ({text})"))
+            }),
             _ => Err(bad()),
         }
     }
@@ -346,7 +354,7 @@ impl<'t> Lexer<'t> {
 
     fn too_large(&self, start: usize) -> Fault {
         let text = shorten(&self.text[start..self.at]);
-        Fault::unsupported(start, format!("integer of more than 64 bits ({text})"))
+        Fault::unsupported(start, format!("integer of more than 4,096 bits ({text})"))
     }
 }
 

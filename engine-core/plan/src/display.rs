@@ -8,7 +8,7 @@ use crate::{
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
-use tidegraph_types::{Direction, Str, Value};
+use tidegraph_types::{Big, Direction, Str, Value};
 
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -684,6 +684,7 @@ fn write_value(value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
         Value::Temporal(v) => write!(f, "{}('{v}')", v.type_name().replace(' ', "")),
         Value::Point(v) => write!(f, "{v}"),
         Value::Uuid(v) => write!(f, "uuid('{v}')"),
+        Value::Big(v) => write!(f, "{v}{}", if matches!(**v, Big::Integer(_)) { 'n' } else { 'm' }),
         other => match other.as_slice() {
             Some(items) => {
                 f.write_str("[")?;

@@ -15,6 +15,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+pub mod big;
 pub mod budget;
 pub mod change;
 pub mod element;
@@ -27,6 +28,8 @@ pub mod point;
 pub mod temporal;
 pub mod value;
 
+pub use big::Big;
+pub use bigdecimal::{BigDecimal, num_bigint::BigInt};
 pub use budget::{Budget, NoMemory};
 pub use change::{
     Change, Changed, Changes, ChangesFrom, ChangesOfCommit, ChangesPage, ChangesRequest, EventId, NoChanges,

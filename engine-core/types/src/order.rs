@@ -88,11 +88,17 @@ pub fn is_number(v: &Value) -> bool {
             | Value::Long(_)
             | Value::Float(_)
             | Value::Double(_)
+            | Value::Big(_)
     )
 }
 
 /// Compares numbers exactly, without rounding a 64-bit integer to a double; `None` if one is NaN.
 fn number_order(a: &Value, b: &Value) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Big(x), _) => return x.order(b),
+        (_, Value::Big(y)) => return y.order(a).map(Ordering::reverse),
+        _ => {}
+    }
     match (a.as_i64(), b.as_i64()) {
         (Some(x), Some(y)) => Some(x.cmp(&y)),
         (Some(x), None) => b.as_f64().and_then(|y| int_float_order(x, y)),
@@ -143,7 +149,8 @@ fn rank(v: &Value) -> u8 {
         | Value::Int(_)
         | Value::Long(_)
         | Value::Float(_)
-        | Value::Double(_) => 18,
+        | Value::Double(_)
+        | Value::Big(_) => 18,
         Value::Null => 19,
         Value::Unbound => 20,
         // Types of Gremlin only.
@@ -357,7 +364,8 @@ fn hash_class(v: &Value) -> u8 {
         | Value::Int(_)
         | Value::Long(_)
         | Value::Float(_)
-        | Value::Double(_) => 12,
+        | Value::Double(_)
+        | Value::Big(_) => 12,
         Value::Null => 13,
         Value::Unbound => 14,
         // Below these the two agree.
@@ -368,7 +376,9 @@ fn hash_class(v: &Value) -> u8 {
 /// Hashes a number so that equal numbers have equal hashes: whole numbers as integers, others by the bits of the
 /// double.
 fn hash_number<H: Hasher>(v: &Value, state: &mut H) {
-    if let Some(int) = v.as_i64() {
+    if let Value::Big(big) = v {
+        big.hash_into(state);
+    } else if let Some(int) = v.as_i64() {
         int.hash(state);
     } else if let Some(float) = v.as_f64() {
         if float.is_nan() {
@@ -390,6 +400,7 @@ impl Hash for Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Big;
     use std::hash::BuildHasher;
 
     fn hash(v: &Value) -> u64 {
@@ -420,6 +431,9 @@ mod tests {
             [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.1, 9.21e18, -9.21e18, 1e300, 5e-324]
                 .map(Value::Double)
                 .to_vec();
+        for text in ["0.1", "0.10", "-0.1", "1e300", "5e-324", "9223372036854775807.5", "0.10000000149011612"] {
+            numbers.extend(Big::parse_decimal(text));
+        }
         numbers.extend([0.1_f32, 16_777_217.0, -9.3e18, f32::MAX, f32::INFINITY].map(Value::Float));
         for power in (0..=63).chain([7, 15, 31]) {
             let two = 2.0_f64.powi(power);
@@ -434,6 +448,9 @@ mod tests {
                     numbers.extend(i16::try_from(whole).map(Value::Short));
                     numbers.extend(i32::try_from(whole).map(Value::Int));
                     numbers.extend(i64::try_from(whole).map(Value::Long));
+                    numbers.extend(Big::parse_integer(&whole.to_string()));
+                    numbers.extend(Big::parse_decimal(&format!("{whole}.0")));
+                    numbers.extend(Big::parse_decimal(&format!("{whole}.5")));
                 }
             }
         }

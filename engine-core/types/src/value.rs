@@ -8,7 +8,7 @@
 
 use crate::point::Point;
 use crate::temporal::{Iso, Temporal};
-use crate::{Edge, EdgeData, Gui, PropertyRef, Str, VertexData};
+use crate::{Big, Edge, EdgeData, Gui, PropertyRef, Str, VertexData};
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,8 @@ pub enum Value {
     Float(f32),
     /// 64-bit float: openCypher's FLOAT.
     Double(f64),
+    /// A number that 64 bits do not hold, or an exact decimal (Gremlin only).
+    Big(Arc<Big>),
     /// UTF-8 text.
     String(Str),
     /// A point in time in UTC, with nanoseconds.
@@ -194,6 +196,7 @@ impl Value {
             Self::Temporal(temporal) => temporal.to_string(),
             Self::Point(point) => point.to_string(),
             Self::Uuid(uuid) => uuid.to_string(),
+            Self::Big(big) => big.to_string().chars().take(SHOWN_CHARS).collect(),
             other => match (other.as_i64(), other.as_f64()) {
                 (Some(whole), _) => whole.to_string(),
                 (None, Some(float)) => format!("{float:?}"),
@@ -215,6 +218,10 @@ impl Value {
             Self::Long(_) => "long",
             Self::Float(_) => "float",
             Self::Double(_) => "double",
+            Self::Big(big) => match **big {
+                Big::Integer(_) => "big integer",
+                Big::Decimal(_) => "big decimal",
+            },
             Self::String(_) => "string",
             Self::DateTime(_) => "datetime",
             Self::Temporal(temporal) => temporal.type_name(),
@@ -314,12 +321,13 @@ impl Value {
         }
     }
 
-    /// Returns a number of any type as a double.
+    /// Returns a number of any type as the nearest double.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Float(v) => Some(f64::from(*v)),
             Self::Double(v) => Some(*v),
+            Self::Big(big) => Some(big.to_f64()),
             other => other.as_i64().map(|v| v as f64),
         }
     }
@@ -380,6 +388,7 @@ impl Value {
             Self::String(text) if text.is_heap_allocated() => text.len() + 16,
             Self::Temporal(temporal) => temporal.heap_bytes(),
             Self::Point(_) => size_of::<Point>() + 16,
+            Self::Big(big) => big.heap_bytes(),
             Self::List(items) | Self::Set(items) => {
                 24 + items.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum::<usize>()
             }

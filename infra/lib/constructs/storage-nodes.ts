@@ -42,6 +42,13 @@ export interface NodesProps {
    */
   readonly instanceType?: string;
   /**
+   * Types that a machine may have where a zone has no capacity for `instanceType`, the best one first. Each node gets
+   * as many replicas as another one, so that these need at least its processors, memory and disk.
+   *
+   * @default none: a launch without capacity fails, and is tried again
+   */
+  readonly fallbackInstanceTypes?: readonly string[];
+  /**
    * Whether people whose policies allow it may open a shell on the machines, by AWS Systems Manager. The VPC gets two
    * interface endpoints for it, if the deployment makes endpoints.
    *
@@ -76,6 +83,9 @@ interface Parts extends NodesProps {
  */
 const LEAVE = Duration.hours(2);
 
+/** Most types of a group: the limit of Auto Scaling for overrides of a template. */
+const MOST_TYPES = 40;
+
 /** The actions of sessions. */
 const CHANNELS = ["CreateControl", "CreateData", "OpenControl", "OpenData"];
 
@@ -109,12 +119,13 @@ export class StorageNodes extends Construct {
       allowAllOutbound: false,
     });
     this.program = new Asset(this, "Program", { path: props.bundle.path("tidegraph-node") });
-    const template = this.launchTemplate(props);
+    const types = instanceTypes(props);
+    const template = this.launchTemplate(props, types[0]);
     this.group = new autoscaling.AutoScalingGroup(this, "Group", {
       autoScalingGroupName: this.groupName,
       vpc,
       vpcSubnets: { subnets },
-      launchTemplate: template,
+      ...launchesOf(template, types),
       minCapacity: this.count,
       // Leaves room to start a new machine before an old one is terminated.
       maxCapacity: this.count * 2,
@@ -173,7 +184,7 @@ export class StorageNodes extends Construct {
     group.node.addDependency(launched, this.join);
   }
 
-  private launchTemplate(props: Parts): ec2.LaunchTemplate {
+  private launchTemplate(props: Parts, type: ec2.InstanceType): ec2.LaunchTemplate {
     const { state } = props;
     const groups = [
       processLog(this, "Logs", state, "nodes", props.retention),
@@ -198,13 +209,12 @@ export class StorageNodes extends Construct {
       metricsLogGroup: groups[1].logGroupName,
       deployment: state.name,
     });
-    const type = nodeInstanceType("nodes.instanceType", props.instanceType ?? "i4g.xlarge");
     const volume = ec2.BlockDeviceVolume.ebs(16, {
       encrypted: true,
       volumeType: ec2.EbsDeviceVolumeType.GP3,
     });
     return new ec2.LaunchTemplate(this, "Template", {
-      instanceType: new ec2.InstanceType(type),
+      instanceType: type,
       machineImage: ec2.MachineImage.latestAmazonLinux2023({ cpuType: ec2.AmazonLinuxCpuType.ARM_64 }),
       role: this.role(props, groups),
       securityGroup: this.securityGroup,
@@ -264,4 +274,41 @@ export class StorageNodes extends Construct {
     const key = bucket.encryptionKey;
     if (key) role.addToPolicy(statement("ReadBackups", ["kms:Decrypt"], [key.keyArn]));
   }
+}
+
+/** Returns the types of the machines, the preferred one first. */
+function instanceTypes(props: NodesProps): readonly [ec2.InstanceType, ...ec2.InstanceType[]] {
+  const first = nodeInstanceType("nodes.instanceType", props.instanceType ?? "i4g.xlarge");
+  const others = props.fallbackInstanceTypes ?? [];
+  if (others.length >= MOST_TYPES) {
+    throw new InvalidProp("nodes.fallbackInstanceTypes", others.length, `at most ${MOST_TYPES - 1} types`);
+  }
+  for (const [index, type] of others.entries()) {
+    const prop = `nodes.fallbackInstanceTypes[${index}]`;
+    nodeInstanceType(prop, type);
+    if (type === first || others.indexOf(type) < index) {
+      throw new InvalidProp(prop, type, "a type that is not given before");
+    }
+  }
+  const [preferred, ...rest] = [first, ...others].map((type) => new ec2.InstanceType(type));
+  return [preferred as ec2.InstanceType, ...rest];
+}
+
+/** Returns what a group launches: the template as it is, or with the first of several types that has capacity. */
+function launchesOf(
+  launchTemplate: ec2.LaunchTemplate,
+  types: readonly ec2.InstanceType[],
+): Pick<autoscaling.AutoScalingGroupProps, "launchTemplate" | "mixedInstancesPolicy"> {
+  if (types.length === 1) return { launchTemplate };
+  return {
+    mixedInstancesPolicy: {
+      launchTemplate,
+      launchTemplateOverrides: types.map((instanceType) => ({ instanceType })),
+      instancesDistribution: {
+        onDemandAllocationStrategy: autoscaling.OnDemandAllocationStrategy.PRIORITIZED,
+        // A machine that is taken away at two minutes' notice would move its replicas each time.
+        onDemandPercentageAboveBaseCapacity: 100,
+      },
+    },
+  };
 }

@@ -42,6 +42,7 @@ pub fn write_value(value: &Value, dialect: Dialect, output: &mut Vec<u8>) {
             }
         }
         Value::Uuid(uuid) => write_text(&uuid.to_string(), output),
+        Value::Big(number) => write_text(&number.to_string(), output),
         Value::List(items) | Value::Set(items) => write_list(items, dialect, output),
         // No query of this protocol makes one.
         Value::Graph(graph) => write_list(&graph.edges, dialect, output),

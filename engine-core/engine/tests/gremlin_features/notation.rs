@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use tidegraph_engine::{Database, Language, Parameters, Query};
-use tidegraph_types::{Map, Path, PropertyRef, Symbol, Value};
+use tidegraph_types::{Big, Map, Path, PropertyRef, Symbol, Value};
 
 /// The error says why a text has no value here: the scenario is left out, or is wrong.
 pub type Result<T> = std::result::Result<T, String>;
@@ -127,9 +127,11 @@ fn number(digits: &str, kind: &str) -> Option<Value> {
         "b" => Value::Byte(digits.parse().ok()?),
         "s" => Value::Short(digits.parse().ok()?),
         "i" => Value::Int(digits.parse().ok()?),
-        "l" | "n" => Value::Long(digits.parse().ok()?),
+        "l" => Value::Long(digits.parse().ok()?),
+        "n" => Big::parse_integer(digits)?,
         "f" => Value::Float(digits.parse().ok()?),
-        "d" | "m" => Value::Double(digits.parse().ok()?),
+        "d" => Value::Double(digits.parse().ok()?),
+        "m" => Big::parse_decimal(digits)?,
         _ => return None,
     })
 }
@@ -223,6 +225,10 @@ pub fn literal(value: &Value) -> Option<String> {
             None => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
         },
         Value::Uuid(uuid) => format!("UUID(\"{uuid}\")"),
+        Value::Big(number) => match **number {
+            Big::Integer(_) => format!("{number}N"),
+            Big::Decimal(_) => format!("{number}M"),
+        },
         Value::List(items) => format!("[{}]", all(items)?),
         Value::Set(items) => format!("{{{}}}", all(items)?),
         Value::Map(map) if map.is_empty() => "[:]".into(),

@@ -116,6 +116,7 @@ pub(super) fn id_text(value: &Value) -> Option<Str> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Uuid(uuid) => Some(Str::from(uuid.to_string())),
+        Value::Big(number) => Some(Str::from(number.to_string())),
         other => match (other.as_i64(), other.as_f64()) {
             (Some(int), _) => Some(Str::from(int.to_string())),
             (None, Some(float)) => Some(Str::from(float.to_string())),

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
 use tidegraph_plan::{Expr, Op, PropertyAssignment, Slot};
-use tidegraph_types::{Cardinality, Edge, Gui, PropertyRef, PropertyWrite, Str, Token, Value};
+use tidegraph_types::{Big, Cardinality, Edge, Gui, PropertyRef, PropertyWrite, Str, Token, Value};
 
 /// Tokens of the names that an operator writes; missing ones are added to the dictionary.
 #[derive(Default)]
@@ -44,8 +44,16 @@ impl Tokens {
     }
 }
 
-/// Checks that a property can hold a value; returns `None` for null.
+/// Checks that a property can hold a value; returns `None` for null. An integer of any size is stored as one of 64 bits,
+/// if it is one.
 pub(super) fn storable(key: &Str, value: Value) -> Result<Option<Value>> {
+    let value = match &value {
+        Value::Big(big) => match (&**big, big.as_i64()) {
+            (Big::Integer(_), Some(whole)) => Value::Long(whole),
+            _ => value,
+        },
+        _ => value,
+    };
     match value {
         value if value.is_null() => Ok(None),
         value if value.is_storable() => Ok(Some(value)),

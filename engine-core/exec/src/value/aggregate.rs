@@ -332,7 +332,7 @@ impl Accumulator {
                 };
                 *sum = if self.count == 0 {
                     many.unwrap_or_else(|| value.clone())
-                } else if let Value::Double(so_far) = sum {
+                } else if let (Value::Double(so_far), false) = (&*sum, matches!(value, Value::Big(_))) {
                     Value::Double(*so_far + number * rows as f64)
                 } else if keeps_types {
                     operate::promoted(Arithmetic::Add, sum, many.as_ref().unwrap_or(value))?

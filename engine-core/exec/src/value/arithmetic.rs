@@ -5,8 +5,8 @@
 //! is an error, never a wrapped or rounded number.
 
 use super::error::{Error, plain};
-use super::temporal;
 use super::text::to_text;
+use super::{big, temporal};
 use std::sync::Arc;
 use tidegraph_plan::Arithmetic;
 use tidegraph_types::Value;
@@ -26,7 +26,7 @@ pub(crate) fn apply(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value,
     if a.is_null() || b.is_null() {
         return Ok(Value::Null);
     }
-    if let Some(result) = temporal::apply(operator, a, b) {
+    if let Some(result) = temporal::apply(operator, a, b).or_else(|| big::apply(operator, a, b)) {
         return result;
     }
     if operator == Arithmetic::Add
@@ -45,6 +45,7 @@ pub(crate) fn negate(value: &Value) -> Result<Value, Error> {
         Value::Long(v) => {
             v.checked_neg().map(Value::Long).ok_or_else(|| Error::Overflow(format!("-({})", plain(value))))
         }
+        Value::Big(v) => Ok(big::negate(v)),
         other if other.is_null() => Ok(Value::Null),
         other => match other.as_i64() {
             Some(v) => Ok(integer(-v, true)),

@@ -2,13 +2,15 @@
 
 use super::error::Error;
 use tidegraph_plan::GremlinType;
-use tidegraph_types::{Temporal, Value};
+use tidegraph_types::{Big, Temporal, Value};
 
 /// Whether a value has a type.
 pub(crate) fn has_type(kind: GremlinType, value: &Value) -> bool {
     use GremlinType as T;
     match kind {
-        T::BigDecimal | T::BigInt | T::Binary | T::Char => false,
+        T::BigDecimal => matches!(value, Value::Big(big) if matches!(**big, Big::Decimal(_))),
+        T::BigInt => matches!(value, Value::Big(big) if matches!(**big, Big::Integer(_))),
+        T::Binary | T::Char => false,
         T::Uuid => matches!(value, Value::Uuid(_)),
         T::Boolean => matches!(value, Value::Bool(_)),
         T::Byte => matches!(value, Value::Byte(_)),
@@ -87,32 +89,33 @@ fn convert(kind: GremlinType, number: &Value) -> Option<Value> {
     let float = number.as_f64()?;
     let whole = || match number.as_i64() {
         Some(whole) => Some(whole),
-        None => {
-            let whole = float.trunc();
-            // 2^63 is the first double above the range.
-            let holds = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole);
-            holds.then_some(whole as i64)
-        }
+        None => i64::try_from(Big::whole_of(number)?).ok(),
     };
     match kind {
         GremlinType::Byte => i8::try_from(whole()?).ok().map(Value::Byte),
         GremlinType::Short => i16::try_from(whole()?).ok().map(Value::Short),
         GremlinType::Int => i32::try_from(whole()?).ok().map(Value::Int),
-        GremlinType::Long | GremlinType::BigInt => whole().map(Value::Long),
+        GremlinType::Long => whole().map(Value::Long),
+        GremlinType::BigInt => Big::integer(Big::whole_of(number)?),
+        GremlinType::BigDecimal => Big::decimal(Big::decimal_of(number)?),
         GremlinType::Float => {
             let narrow = float as f32;
             (narrow.is_finite() || !float.is_finite()).then_some(Value::Float(narrow))
         }
-        GremlinType::Double | GremlinType::BigDecimal => Some(Value::Double(match number {
-            // The double with the same decimal text, not the one with the same bits.
-            Value::Float(narrow) => narrow.to_string().parse().unwrap_or(float),
-            _ => float,
-        })),
+        GremlinType::Double => {
+            let wide = match number {
+                // The double with the same decimal text, not the one with the same bits.
+                Value::Float(narrow) => narrow.to_string().parse().unwrap_or(float),
+                _ => float,
+            };
+            (wide.is_finite() || !matches!(number, Value::Big(_))).then_some(Value::Double(wide))
+        }
         _ => None,
     }
 }
 
-/// Parses a number as TinkerPop does: the narrowest of int and long for a whole number, a double for any other.
+/// Parses a number as TinkerPop does: the narrowest of int, long and an integer of any size for a whole number, a double
+/// for any other.
 fn parse(name: &'static str, text: &str, value: &Value) -> Result<Value, Error> {
     let text = text.trim();
     let unparsable = || Error::argument(name, "cannot read a number from the string", value);
@@ -132,7 +135,7 @@ fn parse(name: &'static str, text: &str, value: &Value) -> Result<Value, Error> 
     }
     if !text.contains(['.', 'e', 'E']) {
         // Either no number, or one of more than 64 bits.
-        return Err(unparsable());
+        return Big::parse_integer(text).ok_or_else(unparsable);
     }
     let float = super::convert::parse_float(text).filter(|float| float.is_finite());
     float.map(Value::Double).ok_or_else(unparsable)

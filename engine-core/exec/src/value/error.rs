@@ -164,6 +164,7 @@ fn write_plain(value: &Value, out: &mut String) {
         Value::Temporal(v) => write!(out, "{v}"),
         Value::Point(v) => write!(out, "{v}"),
         Value::Uuid(v) => write!(out, "{v}"),
+        Value::Big(v) => write!(out, "{v}"),
         Value::Map(map) => {
             out.push('{');
             for (index, (key, value)) in map.iter().enumerate().take(SHOWN_CHARS) {

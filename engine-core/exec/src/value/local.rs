@@ -4,7 +4,7 @@
 //! minimum, maximum or mean (the result is unbound), and a range of one item of a list is the item itself.
 
 use super::error::Error;
-use super::{operate, sorted_rows};
+use super::{big, operate, sorted_rows};
 use crate::Context;
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
@@ -71,6 +71,11 @@ pub(crate) fn reduce(function: Function, name: &'static str, value: &Value) -> R
 
 /// Converts a number to the type that holds numbers of both types, as TinkerPop does to compare them.
 fn widened(value: &Value, other: &Value) -> Value {
+    if (matches!(value, Value::Big(_)) || matches!(other, Value::Big(_)))
+        && let Some(wide) = big::widened(value, other)
+    {
+        return wide;
+    }
     let bits = |value: &Value| match value {
         Value::Byte(_) => 8,
         Value::Short(_) => 16,

@@ -15,6 +15,7 @@
 mod aggregate;
 mod ahead;
 mod arithmetic;
+mod big;
 mod call;
 mod cast;
 mod collection;

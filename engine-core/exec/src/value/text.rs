@@ -17,6 +17,7 @@ pub(crate) fn to_text(value: &Value) -> Option<Str> {
         Value::Temporal(v) => Str::from(v.to_string()),
         Value::Point(v) => Str::from(v.to_string()),
         Value::Uuid(v) => Str::from(v.to_string()),
+        Value::Big(v) => Str::from(v.to_string()),
         other => Str::from(other.as_i64()?.to_string()),
     })
 }

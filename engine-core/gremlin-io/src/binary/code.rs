@@ -46,7 +46,6 @@ pub(crate) const fn unsupported(code: u8) -> Option<&'static str> {
         CUSTOM => "a type of its client's own",
         PATH => "Path",
         GRAPH => "Graph",
-        BIG_DECIMAL => "BigDecimal",
         0x25 => "ByteBuffer",
         0x2A => "BulkSet",
         TREE => "Tree",

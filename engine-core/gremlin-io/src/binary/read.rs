@@ -7,7 +7,7 @@ use crate::{Budget, DEPTH_LIMIT};
 use jiff::Timestamp;
 use jiff::civil;
 use jiff::tz::Offset;
-use tidegraph_types::{NoMemory, Str, Value};
+use tidegraph_types::{Big, BigDecimal, BigInt, NoMemory, Str, Value};
 use uuid::Uuid;
 
 /// Bit of a list's flag that says that each item has a count.
@@ -153,7 +153,16 @@ impl<'a> Reader<'a> {
             }
             code::INSTANT | code::OFFSET_DATE_TIME | code::ZONED_DATE_TIME => self.point_in_time(code, at)?,
             code::UUID => Value::Uuid(Uuid::from_bytes(self.array()?)),
-            code::BIG_INTEGER => self.integer(at)?,
+            code::BIG_INTEGER => {
+                let digits = self.integer()?;
+                Big::integer(digits).ok_or(Error::Unsupported { at, name: "BigInteger of more than 4,096 bits" })?
+            }
+            code::BIG_DECIMAL => {
+                let scale = i32::from_be_bytes(self.array()?);
+                let number = BigDecimal::new(self.integer()?, i64::from(scale));
+                let name = "BigDecimal of more than 4,096 bits or 1,300 places";
+                Big::decimal(number).ok_or(Error::Unsupported { at, name })?
+            }
             code::CHAR => self.character(at)?,
             code::LIST => return Ok(Argument::List(self.items(flag == BULKED)?)),
             code::SET => return Ok(Argument::Set(self.items(flag == BULKED)?)),
@@ -311,21 +320,12 @@ impl<'a> Reader<'a> {
         Ok(Value::string(text))
     }
 
-    /// Reads an integer of any length, which must fit into 64 bits.
-    fn integer(&mut self, at: usize) -> Result<Value, Error> {
+    /// Reads an integer of any length.
+    fn integer(&mut self) -> Result<BigInt, Error> {
         let length = self.count("bytes")?;
         let bytes = &self.bytes[self.at..self.at + length];
         self.at += length;
-        let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);
-        let fill = if is_negative { 0xFF } else { 0 };
-        let (extra, low) = bytes.split_at(bytes.len().saturating_sub(8));
-        let mut whole = [fill; 8];
-        whole[8 - low.len()..].copy_from_slice(low);
-        let value = i64::from_be_bytes(whole);
-        if extra.iter().any(|byte| *byte != fill) || (value < 0) != is_negative {
-            return Err(Error::Unsupported { at, name: "BigInteger of more than 64 bits" });
-        }
-        Ok(Value::Long(value))
+        Ok(BigInt::from_signed_bytes_be(bytes))
     }
 
     fn point_in_time(&mut self, code: u8, at: usize) -> Result<Value, Error> {
@@ -358,6 +358,7 @@ fn is_known(code: u8) -> bool {
             | code::LAMBDA..=code::PREDICATE
             | code::BYTE
             | code::SHORT..=code::STRATEGY
+            | code::BIG_DECIMAL
             | code::BIG_INTEGER
             | code::CHAR
             | code::INSTANT

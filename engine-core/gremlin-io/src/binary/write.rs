@@ -3,7 +3,7 @@
 use super::code;
 use crate::element::{self, VertexProperty};
 use std::io::{self, Write};
-use tidegraph_types::{EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
+use tidegraph_types::{Big, BigInt, EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
 
 /// The flag of a value that is there.
 const THERE: u8 = 0x00;
@@ -21,6 +21,17 @@ pub(crate) fn write_value(value: &Value, properties: bool, out: &mut impl Write)
         Value::Long(v) => number(code::LONG, v.to_be_bytes(), out),
         Value::Float(v) => number(code::FLOAT, v.to_be_bytes(), out),
         Value::Double(v) => number(code::DOUBLE, v.to_be_bytes(), out),
+        Value::Big(big) => match &**big {
+            Big::Integer(whole) => {
+                out.write_all(&[code::BIG_INTEGER, THERE])?;
+                write_integer(whole, out)
+            }
+            Big::Decimal(decimal) => {
+                let (digits, scale) = decimal.as_bigint_and_scale();
+                number(code::BIG_DECIMAL, i32::try_from(scale).unwrap_or(i32::MAX).to_be_bytes(), out)?;
+                write_integer(&digits, out)
+            }
+        },
         Value::String(text) => typed_text(text, out),
         Value::DateTime(v) => number(code::DATE, v.as_millisecond().to_be_bytes(), out),
         // Drivers have points in time, but not openCypher's other types: those are texts.
@@ -70,6 +81,13 @@ pub(crate) fn write_value(value: &Value, properties: bool, out: &mut impl Write)
 
 fn number<const N: usize>(code: u8, bytes: [u8; N], out: &mut impl Write) -> io::Result<()> {
     out.write_all(&[code, THERE])?;
+    out.write_all(&bytes)
+}
+
+/// Writes an integer of any length without a type, as Java's `BigInteger` gives its bytes.
+fn write_integer(number: &BigInt, out: &mut impl Write) -> io::Result<()> {
+    let bytes = number.to_signed_bytes_be();
+    write_count(bytes.len(), out)?;
     out.write_all(&bytes)
 }
 

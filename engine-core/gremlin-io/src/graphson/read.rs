@@ -4,7 +4,7 @@ use crate::argument::{Argument, Bytecode, ConstantOwner, Instruction, Predicate}
 use crate::script::class_name;
 use jiff::Timestamp;
 use serde_json::Value as Json;
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{Big, Str, Value};
 
 /// An object of JSON.
 pub(crate) type Object = serde_json::Map<String, Json>;
@@ -70,6 +70,20 @@ fn entries_of(entries: &Object) -> Result<Vec<(Argument, Argument)>, Error> {
     entries.iter().map(entry).collect()
 }
 
+/// Returns the text of a number; `None` if it is a JSON number with more digits than survive in a double.
+fn number_text(value: &Json) -> Option<String> {
+    const KEPT_DIGITS: usize = 15;
+    match value {
+        Json::String(text) => Some(text.clone()),
+        Json::Number(number) => {
+            let text = number.to_string();
+            let digits = text.bytes().take_while(|b| !b.eq_ignore_ascii_case(&b'e')).filter(u8::is_ascii_digit);
+            (!number.is_f64() || digits.count() <= KEPT_DIGITS).then_some(text)
+        }
+        _ => None,
+    }
+}
+
 fn typed(tag: &str, value: &Json) -> Result<Argument, Error> {
     let wrong = || wrong(tag, value);
     let text = || value.as_str().ok_or_else(wrong);
@@ -84,10 +98,9 @@ fn typed(tag: &str, value: &Json) -> Result<Argument, Error> {
         "g:Int64" => Value::Long(int()?),
         "gx:Int16" => Value::Short(i16::try_from(int()?).map_err(|_| wrong())?),
         "gx:Byte" => Value::Byte(i8::try_from(int()?).map_err(|_| wrong())?),
-        "gx:BigInteger" => match value {
-            Json::String(text) => Value::Long(text.parse().map_err(|_| wrong())?),
-            _ => Value::Long(int()?),
-        },
+        // More digits than 64 bits hold come as text: a number has been rounded when it arrives here.
+        "gx:BigInteger" => Big::parse_integer(&number_text(value).ok_or_else(wrong)?).ok_or_else(wrong)?,
+        "gx:BigDecimal" => Big::parse_decimal(&number_text(value).ok_or_else(wrong)?).ok_or_else(wrong)?,
         "g:Double" => Value::Double(float(value).ok_or_else(wrong)?),
         "g:Float" => Value::Float(float(value).ok_or_else(wrong)? as f32),
         "g:Date" | "g:Timestamp" => ms()?,

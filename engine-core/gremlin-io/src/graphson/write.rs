@@ -2,7 +2,7 @@
 
 use crate::element::{self, VertexProperty};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use tidegraph_types::{EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
+use tidegraph_types::{Big, EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
 
 /// A version with types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,6 +184,14 @@ impl Serialize for Typed<'_> {
             Value::Float(v) if v.is_finite() => Tagged("g:Float", v).serialize(serializer),
             Value::Float(v) => Tagged("g:Float", Float(f64::from(*v))).serialize(serializer),
             Value::Double(v) => Tagged("g:Double", Float(*v)).serialize(serializer),
+            // As text, because many readers of JSON round numbers to doubles.
+            Value::Big(v) => {
+                let tag = match **v {
+                    Big::Integer(_) => "gx:BigInteger",
+                    Big::Decimal(_) => "gx:BigDecimal",
+                };
+                Tagged(tag, v.to_string()).serialize(serializer)
+            }
             Value::String(v) => serializer.serialize_str(v),
             Value::DateTime(v) => Tagged("g:Date", v.as_millisecond()).serialize(serializer),
             // Drivers have points in time, but not openCypher's other types: those are texts.
@@ -436,6 +444,7 @@ impl Serialize for Untyped<'_> {
             },
             Value::Point(v) => serializer.collect_str(v),
             Value::Uuid(v) => serializer.collect_str(v),
+            Value::Big(v) => serializer.collect_str(v),
             Value::Symbol(symbol) => serializer.serialize_str(symbol.as_str()),
             Value::List(items) | Value::Set(items) => serializer.collect_seq(items.iter().map(untyped)),
             Value::Map(map) => {

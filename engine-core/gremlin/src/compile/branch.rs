@@ -246,8 +246,8 @@ impl Compiler {
             return self.choose_all(flow, cases, otherwise, out);
         }
         let all: Vec<&[Step<'_>]> = cases.iter().map(|(_, s)| *s).chain(otherwise).collect();
-        if !flow.scope.single && all.iter().any(|s| stateful(s, self.version)) {
-            return self.choose_gathered(flow, cases, otherwise, out);
+        if all.iter().any(|s| stateful(s, self.version)) {
+            return self.choose_stateful(flow, cases, otherwise, out);
         }
         let (mut branches, mut ends) = (vec![], vec![]);
         for (condition, steps) in cases {
@@ -315,8 +315,9 @@ impl Compiler {
         Ok(())
     }
 
-    /// `choose` with stateful branches: chooses for each row, and then runs each branch over all of its rows.
-    fn choose_gathered(
+    /// `choose` with stateful branches: chooses for each row, and then runs each branch over all of its rows. One that is
+    /// not chosen runs over none: its `count()` gives 0.
+    fn choose_stateful(
         &mut self,
         flow: &mut Flow,
         cases: Vec<(Expr, &[Step<'_>])>,
@@ -329,10 +330,10 @@ impl Compiler {
         let branches = conditions.into_iter().zip(0_i64..).map(|(c, i)| (c, Expr::literal(i))).collect();
         flow.bind(choice, Expr::Case { branches, otherwise: Box::new(Expr::literal(last)) });
         plans.extend(otherwise);
-        let gathered = self.gather(flow, &[choice]);
+        let gathered = (!flow.scope.single).then(|| self.gather(flow, &[choice]));
         let is_chosen = |index| Expr::compare(Comparison::Equal, Expr::Slot(choice), Expr::literal(index));
         let plans = (0_i64..).map(is_chosen).zip(plans);
-        self.run_each(flow, plans, Some(&gathered), out)
+        self.run_each(flow, plans, gathered.as_ref(), out)
     }
 
     pub(super) fn coalesce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {

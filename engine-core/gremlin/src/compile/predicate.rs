@@ -226,7 +226,14 @@ impl Compiler {
 
     fn operand(&mut self, arg: &Arg<'_>, operands: &mut Operands) -> Result<Expr> {
         match operands {
-            Operands::Value => self.expr(arg),
+            Operands::Value => {
+                // A scan tests the same number of 64 bits, and an index finds it.
+                let narrow = match literal(arg) {
+                    Some(Value::Big(number)) => number.as_i64(),
+                    _ => None,
+                };
+                narrow.map_or_else(|| self.expr(arg), |whole| Ok(Expr::literal(whole)))
+            }
             Operands::Labels(labels) => Ok(labels.pop_front().unwrap_or(Expr::Literal(Value::Null))),
             Operands::Id => {
                 let id = match &arg.kind {
@@ -237,6 +244,7 @@ impl Compiler {
                     Some(value) => Ok(Expr::Literal(match (&value, value.as_i64()) {
                         (_, Some(int)) => Value::String(Str::from(int.to_string())),
                         (Value::Uuid(uuid), None) => Value::String(Str::from(uuid.to_string())),
+                        (Value::Big(number), None) => Value::String(Str::from(number.to_string())),
                         _ => value,
                     })),
                     None => Ok(call(Function::ToText, vec![self.expr(id)?])),

@@ -83,7 +83,9 @@ impl Compiler {
             _ => return Err(wrong_arguments(repeat)),
         };
         if let Some(reducing) = steps.iter().find(|s| is_reducing(s)) {
-            return Err(Fault::unsupported(reducing.at, format!("{}() inside repeat()", reducing.name)));
+            // TinkerPop verifies it too.
+            let message = format!("{}() cannot stand in a repeat(), because it reduces", reducing.name);
+            return Err(Fault::syntax(reducing.at, message));
         }
         let forbidden = |step: &&Step<'_>| matches!(step.name, StepName::Inject | StepName::Cap);
         if let Some(step) = steps.iter().find(forbidden).filter(|_| !self.version.bodies_may_inject()) {

@@ -354,17 +354,26 @@ impl<'t> Strategies<'t> {
                     }
                 },
                 StepName::AddV | StepName::AddE => {
-                    let Some((key, value)) = &seen.written else { return refused() };
                     out.push(step);
-                    let args = vec![Arg { at, kind: ArgKind::Text(key.clone()) }, value.clone()];
-                    out.push(Step { at, name: StepName::Property, args });
+                    match &seen.written {
+                        Some((key, value)) => {
+                            let args = vec![Arg { at, kind: ArgKind::Text(key.clone()) }, value.clone()];
+                            out.push(Step { at, name: StepName::Property, args });
+                        }
+                        // What is made outside of the subgraph is made, and does not go on.
+                        None if name == StepName::AddV => pending = seen.vertices.as_ref(),
+                        None => pending = seen.edges.as_ref(),
+                    }
                 }
                 StepName::To if moves(&step) => return refused(),
-                StepName::MergeV | StepName::MergeE => {
-                    let Some(written) = &seen.written else { return refused() };
-                    let Some(step) = merged_into(step, written) else { return refused() };
-                    out.push(step);
-                }
+                StepName::MergeV | StepName::MergeE => match &seen.written {
+                    Some(written) => {
+                        let Some(step) = merged_into(step, written) else { return refused() };
+                        out.push(step);
+                    }
+                    // As in TinkerPop it looks in the whole graph, for an id is taken there as well.
+                    None => out.push(step),
+                },
                 StepName::Properties if seen.properties.is_some() => {
                     out.push(step);
                     pending = seen.properties.as_ref();

@@ -543,9 +543,7 @@ impl Walker<'_> {
                 }
                 out.extend(chosen.pop().unwrap_or_default());
                 for ((_, option), traversers) in options.iter().zip(chosen) {
-                    if !traversers.is_empty() {
-                        out.extend(self.traversal(option, traversers)?);
-                    }
+                    out.extend(self.traversal(option, traversers)?);
                 }
             }
             Step::Choose(test, then, otherwise) => {

@@ -413,6 +413,7 @@ impl<'a> Generator<'a> {
             6 => {
                 let key = random_key(self.rng);
                 let count = self.rng.random_range(1..4);
+                let lead_to = if wanted == Kind::Int { Kind::Int } else { self.kind };
                 let mut options = vec![];
                 for _ in 0..count {
                     let pick = match self.rng.random_range(0..6) {
@@ -421,9 +422,14 @@ impl<'a> Generator<'a> {
                         4 => Pick::None,
                         _ => Pick::Unproductive,
                     };
-                    options.push((pick, self.leading_to(self.kind)));
+                    options.push((pick, self.leading_to(lead_to)));
                 }
                 self.steps.push(Step::Options(key.to_owned(), options));
+                if lead_to == Kind::Int {
+                    // A traverser without an option passes, as what it is.
+                    self.kind = Kind::Other;
+                    self.has_history = false;
+                }
                 return;
             }
             0..=1 => {
@@ -437,13 +443,9 @@ impl<'a> Generator<'a> {
                 self.steps.push(Step::Branch("coalesce", branches));
             }
             3 => {
-                // One traverser does not run a branch that counts and is not chosen; among several the branch counts none.
-                let wanted_here = if wanted == Kind::Int { Kind::Vertex } else { wanted };
-                let (test, then) = (self.condition(), self.leading_to(wanted_here));
-                let otherwise = self.leading_to(wanted_here);
+                let (test, then) = (self.condition(), self.leading_to(wanted));
+                let otherwise = self.leading_to(wanted);
                 self.steps.push(Step::Choose(test, then, otherwise));
-                self.kind = wanted_here;
-                return;
             }
             4 => {
                 let inner = self.leading_to(self.kind);

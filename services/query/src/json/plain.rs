@@ -64,6 +64,8 @@ impl Serialize for Plain<'_> {
             Value::Temporal(v) => serializer.collect_str(v),
             Value::Point(v) => point(v, serializer),
             Value::Uuid(v) => serializer.collect_str(v),
+            // As text, because many readers of JSON round numbers to doubles.
+            Value::Big(v) => serializer.collect_str(v),
             Value::List(items) | Value::Set(items) => serializer.collect_seq(items.iter().map(Plain)),
             Value::Graph(graph) => {
                 let mut map = serializer.serialize_map(Some(2))?;

@@ -262,3 +262,27 @@ Feature: steps that branch
       | c |
       | c |
       | c |
+
+  Scenario: a branch that is not chosen counts nothing, also for one traverser
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").choose(hasLabel("person"), values("name"), out().count())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | d[0].l |
+
+  Scenario: an option that is not chosen folds nothing
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").choose(label()).option("person", out().count()).option("software", __.in().fold())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].l |
+      | l[] |

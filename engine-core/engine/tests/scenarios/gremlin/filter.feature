@@ -580,3 +580,31 @@ Feature: steps that filter
     Then the result should be unordered
       | result |
       | lop |
+
+  Scenario: what is made outside of a subgraph is made, and does not go on
+    Given the empty graph
+    And the traversal of
+      """
+      g.withStrategies(new SubgraphStrategy(vertices: __.has("x", 1))).
+        inject(1, 2).as("n").addV("a").property("x", select("n")).values("x")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].i |
+    And the graph should return 2 for count of "g.V()"
+
+  Scenario: a merge looks in the whole graph, and edges of a subgraph join its vertices
+    Given the modern graph
+    And the traversal of
+      """
+      g.withStrategies(new SubgraphStrategy(vertices: __.hasLabel("person"))).
+        mergeV([(T.label): "software", name: "lop"]).as("lop").
+        V("1").addE("made").to("lop").count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[0].l |
+    And the graph should return 1 for count of "g.E().hasLabel(\"made\")"
+    And the graph should return 6 for count of "g.V()"

@@ -412,3 +412,131 @@ Feature: numbers, types and dates
       | z |
       | uuid[4100808b-62f9-42b7-957e-ed66c30f40d1] |
       | uuid[5100808b-62f9-42b7-957e-ed66c30f40d1] |
+
+  Scenario: integers of any size are exact, and literals beyond 64 bits are some
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(123456789012345678901234567890, 2n, 9223372036854775807L).sum()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[123456789021569050938089343699].n |
+
+  Scenario: decimals are exact, and keep their places
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(0.10m, 0.2m).sum().asString()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | 0.30 |
+
+  Scenario: a decimal equals the double with its text, and an integer of any size those of 64 bits
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(0.1, 0.1m, 0.10m, 1, 1n, 1.0m, 1.0).dedup().count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2].l |
+
+  Scenario: numbers of all types are in one order
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(9223372036854775808n, 9223372036854775807L, 0.5m, 0.25, -1n, NaN, 1e30).order().by(desc).limit(3).skip(1)
+      """
+    When iterated to list
+    Then the result should be ordered
+      | result |
+      | d[1000000000000000000000000000000.0].d |
+      | d[9223372036854775808].n |
+
+  Scenario: sacks divide decimals and integers
+    Given the empty graph
+    And the traversal of
+      """
+      g.withSack(-2m).inject(3m).sack(div).sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[-0.6666666667].m |
+
+  Scenario: sacks divide integers of any size as integers
+    Given the empty graph
+    And the traversal of
+      """
+      g.withSack(7n).inject(2).sack(div).sack()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].n |
+
+  Scenario: a sack of any size does not grow without end
+    Given the empty graph
+    And the traversal of
+      """
+      g.withSack(10n).inject(10n).repeat(sack(mult)).times(2000).sack()
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: numbers of any size become others that hold them
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject("123456789012345678901234567890", "-7").asNumber().asNumber(GType.BIGDECIMAL).asNumber(GType.BIGINT).fold().project("all", "types").by().by(unfold().is(typeOf(GType.BIGINT)).count())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"all":"l[d[123456789012345678901234567890].n,d[-7].n]","types":"d[2].l"}] |
+
+  Scenario: a number that a type does not hold is an error
+    Given the empty graph
+    And the traversal of
+      """
+      g.inject(9223372036854775808n).asNumber(GType.LONG)
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: an index and a scan find what an integer of any size equals
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("age", 29n).union(values("name"), __.in("knows").has("age", gt(1.5m)).count())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | d[0].l |
+
+  Scenario: an integer of any size is stored with 64 bits, if it has no more
+    Given the empty graph
+    And the traversal of
+      """
+      g.addV("a").property("n", 5n).values("n")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].l |
+
+  Scenario: a decimal is no value of a property
+    Given the empty graph
+    And the traversal of
+      """
+      g.addV("a").property("n", 5.0m)
+      """
+    When iterated to list
+    Then the traversal will raise an error
