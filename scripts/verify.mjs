@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import { CARGO_DENY_VERSION, cargoTool, clippy } from "./lib/cargo.mjs";
+import { checkNeptuneTypes } from "./lib/python.mjs";
 import { installNodeModules, run, runSteps } from "./lib/run.mjs";
 
 const withAdvisories = process.argv.includes("--advisories");
@@ -21,6 +22,7 @@ await runSteps("npm run verify", [
   ],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
   ["TypeScript types of the templates", () => run("npx", ["--no-install", "tsc", "--project", "infra"])],
+  ["Python types of tidegraph-neptune", checkNeptuneTypes],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],
   ["schemas", () => run("npm", ["run", "--silent", "check", "--workspace", "contracts"])],
   ["tidy", () => run("cargo", ["run", "--locked", "--quiet", "-p", "xtask", "--", "tidy"])],

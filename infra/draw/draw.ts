@@ -55,7 +55,7 @@ export interface State {
     readonly Next: string;
     readonly ResultPath?: string;
   }[];
-  readonly Retry?: readonly { readonly ErrorEquals: readonly string[] }[];
+  readonly Retry?: readonly { readonly ErrorEquals: readonly string[]; readonly MaxAttempts?: number }[];
   readonly Parameters?: Record<string, unknown>;
   readonly Resource?: unknown;
   readonly ItemProcessor?: Definition;

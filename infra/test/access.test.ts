@@ -112,6 +112,8 @@ test("resources have wildcards only for names that are unknown at synth and acti
     "ServiceNodesJoinRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
     // Objects of the graph's own bucket, which get their names at run time.
     "ServiceNodesRole: <Data>/*",
+    // The key with which the account was bootstrapped, if it has one; only for the object with the program.
+    "ServiceNodesRole: arn:<AWS::Partition>:kms:<AWS::Region>:*:key/*",
     // Describing groups supports no resources.
     "ServiceNodesTeardownRole: *",
     "ServiceNodesTeardownRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
@@ -358,7 +360,17 @@ test("roles cannot reach items of other graphs, or use the key directly", () => 
     }
     if (list(Action).some((action) => String(action).startsWith("kms:"))) {
       keys += 1;
-      assert.deepEqual(Object.keys((Condition?.StringEquals ?? {}) as object), ["kms:ViaService"], id);
+      const { "kms:ViaService": via, ...others } = (Condition?.StringEquals ?? {}) as Record<string, unknown>;
+      assert.ok(via, id);
+      // A key that this app does not know is for one object, or the bucket that S3 names if it has a bucket key.
+      const place = others["kms:EncryptionContext:aws:s3:arn"];
+      assert.deepEqual(
+        Object.keys(others),
+        Sid === "DecryptProgram" ? ["kms:EncryptionContext:aws:s3:arn"] : [],
+        id,
+      );
+      if (Sid === "DecryptProgram")
+        assert.match(flat(list(place)[0]), /cdk-[a-z0-9]+-assets-.*\/[0-9a-f]{64}\b/);
     }
   }
   assert.ok(items >= 7 && keys >= 5, `${items} and ${keys} statements`);

@@ -66,6 +66,10 @@ test("each step has a time limit and retries; a permanent error abandons the loa
     const expected = isOfLoad
       ? ["Unavailable", "Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError"]
       : ["States.ALL"];
+    // A function for which there is no place did not run, and tasks keep their places for a quarter of an hour.
+    const [first] = state.Retry ?? [];
+    assert.deepEqual(first?.ErrorEquals, ["Lambda.TooManyRequestsException"], id);
+    assert.ok((first?.MaxAttempts ?? 0) * 30 > 4 * 3600, `${id} waits for hours`);
     for (const error of expected) assert.ok(tried.includes(error), `${id} is not tried again at ${error}`);
     // Permanent errors are not retried.
     for (const error of ["Invalid", "Defect"]) assert.ok(!tried.includes(error), `${id}: ${error}`);

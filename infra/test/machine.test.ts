@@ -286,7 +286,15 @@ test("a machine that is terminated stops its daemon once it holds no replica", (
   assert.equal(leaves("Terminated", ["i-2", "i-3"]), true);
 });
 
-test("the worker gets the clients' secret as a private file and not as a variable", () => {
+for (const [variable, flag, name] of [
+  ["CLIENT_TOKEN", "--token-file", "client-token"],
+  ["ACCESS_KEYS", "--sigv4-credentials", "access-keys"],
+] as const) {
+  test(`the worker gets ${variable} as a private file and not as a variable`, () =>
+    startsWorker(variable, flag, name));
+}
+
+function startsWorker(variable: string, flag: string, name: string): void {
   const folder = temporaryFolder("worker");
   mkdirSync(join(folder, "secrets"));
   const program = join(folder, "tidegraph");
@@ -298,14 +306,14 @@ test("the worker gets the clients' secret as a private file and not as a variabl
       PATH: process.env.PATH,
       TIDEGRAPH_PROGRAM: program,
       TIDEGRAPH_SECRETS: join(folder, "secrets"),
-      CLIENT_TOKEN: "the secret of clients",
+      [variable]: "the secret of clients",
     },
   });
   assert.equal(done.status, 0, done.stderr);
   const [flags = "", ...environment] = done.stdout.split("\n");
-  const file = join(folder, "secrets", "client-token");
-  assert.equal(flags, `worker --token-file ${file} --host 0.0.0.0`);
+  const file = join(folder, "secrets", name);
+  assert.equal(flags, `worker ${flag} ${file} --host 0.0.0.0`);
   assert.doesNotMatch(environment.join("\n"), /secret of/);
   assert.equal(readFileSync(file, "utf8"), "the secret of clients\n");
   assert.equal(statSync(file).mode & 0o777, 0o600);
-});
+}

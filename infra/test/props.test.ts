@@ -9,7 +9,7 @@ import { InvalidProp } from "../lib/check.ts";
 import { GraphService, type GraphServiceProps } from "../lib/constructs/service.ts";
 import { GraphState, type GraphStateProps } from "../lib/constructs/state.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
-import { placeholders, testApp } from "./support.ts";
+import { placeholders, testApp, workerEndpoint } from "./support.ts";
 
 /** Expects that a prop is refused, with these words in the message. */
 function refused(what: () => unknown, prop: string, ...words: string[]): void {
@@ -181,6 +181,17 @@ test("workers", () => {
     const wrong = () => service({ workers: { cpu, memoryMib } });
     refused(wrong, "workers.memoryMib", String(memoryMib), fix);
   }
+  const { certificate, accessKeys, zone } = workerEndpoint();
+  refused(() => service({ workers: { accessKeys } }), "workers.accessKeys", "workers.certificate");
+  const named =
+    (name: string, rest: object = { certificate }) =>
+    () =>
+      service({ workers: { domain: { name, zone }, ...rest } });
+  refused(named("graph.example.com", {}), "workers.domain.name", "graph.example.com", "workers.certificate");
+  for (const name of ["", "Graph.example.com", "graph", "-a.example.com", "https://graph.example.com"])
+    refused(named(name), "workers.domain.name", JSON.stringify(name), "such as graph.example.com");
+  for (const name of ["graph.example.org", "graphexample.com"])
+    refused(named(name), "workers.domain.name", name, "in the zone example.com");
   service({ workers: { cpu: 256, memoryMib: 512 } });
   service({ workers: { cpu: 8192, memoryMib: 20_480 } });
   for (const baseImage of ["amazonlinux:latest", "", "amazonlinux@sha256:1234"]) {

@@ -25,6 +25,7 @@ import {
   resources,
   testApp,
   unknownVariables,
+  workerEndpoint,
 } from "./support.ts";
 
 const { app, service } = example();
@@ -81,7 +82,7 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
     readFileSync(join(ROOT, "services", "query", "src", "cli", name), "utf8"),
   );
   const script = readFileSync(join(ROOT, "infra", "worker", "start-worker.sh"), "utf8");
-  const flags = [...container.Command.map(flat), ...(script.match(/--[a-z-]+/g) ?? [])].filter(
+  const flags = [...container.Command.map(flat), ...(script.match(/--[a-z0-9-]+/g) ?? [])].filter(
     (word: string) => word.startsWith("--"),
   );
   assert.ok(flags.length >= 7);
@@ -314,6 +315,35 @@ test("programs are assets, and the worker's image has a base with a digest and n
   );
   assert.match(JSON.stringify(manifest.dockerImages), /"BASE":"[^"]+@sha256:[0-9a-f]{64}"/);
   assert.match(JSON.stringify(manifest.dockerImages), /"platform":"linux\/arm64"/);
+});
+
+test("workers with a name and access keys take clients of Neptune as they are", () => {
+  const { certificate, accessKeys, zone } = workerEndpoint();
+  const domain = { name: "graph.example.com", zone };
+  const { service: made } = example({ workers: { certificate, domain, accessKeys } });
+  const listeners = ofType(made, "AWS::ElasticLoadBalancingV2::Listener", 2).map(([, one]) => one.Properties);
+  // 8182 is the port that clients of Neptune choose.
+  assert.deepEqual(listeners.map(({ Port }) => Port).toSorted(), [443, 8182]);
+  for (const { Protocol, Certificates, DefaultActions } of listeners) {
+    assert.equal(Protocol, "TLS");
+    assert.deepEqual(Certificates, [{ CertificateArn: certificate.certificateArn }]);
+    assert.deepEqual(DefaultActions, listeners[0]?.DefaultActions);
+  }
+  const record = only(made, "AWS::Route53::RecordSet").Properties;
+  assert.deepEqual([record.Name, record.Type, record.HostedZoneId], ["graph.example.com.", "A", "Z1"]);
+  const [container] = only(made, "AWS::ECS::TaskDefinition").Properties.ContainerDefinitions;
+  const secrets = container.Secrets.map(({ Name, ValueFrom }: { Name: string; ValueFrom: unknown }) => [
+    Name,
+    flat(ValueFrom),
+  ]);
+  assert.deepEqual(secrets, [["ACCESS_KEYS", accessKeys.secretArn]]);
+  const command: string[] = container.Command.map(flat);
+  assert.equal(command[command.indexOf("--sigv4-region") + 1], "<AWS::Region>");
+  const outputs = JSON.stringify(made.findOutputs("*"));
+  assert.match(outputs, /https:\/\/graph\.example\.com:443/);
+  assert.doesNotMatch(outputs, /clients of workers send/);
+  // Plain HTTP and the clients' secret, without any of these.
+  assert.equal(only(service, "AWS::ElasticLoadBalancingV2::Listener").Properties.Port, 8182);
 });
 
 test("without workers there is no balancer, no endpoint of the registry and no alarm about workers", () => {

@@ -227,7 +227,12 @@ test("the key is rotated, and services use it only for this deployment", () => {
     assert.ok(statement.Condition, statement.Sid);
     for (const action of [statement.Action].flat()) assert.ok(!action.includes("*"), action);
   }
-  const groups = key.KeyPolicy.Statement.find(({ Sid }: { Sid?: string }) => Sid === "LogGroups");
+  const find = (sid: string) => key.KeyPolicy.Statement.find(({ Sid }: { Sid?: string }) => Sid === sid);
+  // AWS: "not supported for EventBridge-to-encrypted topics"; with them no event would reach the topic.
+  assert.doesNotMatch(JSON.stringify(find("Events")), /aws:Source/);
+  const topics = find("Events").Condition.ArnLike["kms:EncryptionContext:aws:sns:topicArn"];
+  assert.match(flat(topics), /:sns:<?AWS::Region>?:<?AWS::AccountId>?:\*$/);
+  const groups = find("LogGroups");
   assert.match(flat(Object.values(groups.Condition.ArnLike)[0]), /:log-group:\/tidegraph\/example\/\*$/);
 });
 

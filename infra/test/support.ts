@@ -3,6 +3,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
+import { Certificate } from "aws-cdk-lib/aws-certificatemanager";
+import { HostedZone } from "aws-cdk-lib/aws-route53";
+import { Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { GraphServiceProps } from "../lib/constructs/service.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
@@ -119,4 +122,19 @@ export function unknownVariables(variables: object, ...sources: string[]): strin
 export function hasFlag(source: string, flag: string): boolean {
   const field = flag.replace(/^--/, "").replaceAll("-", "_");
   return new RegExp(`#\\[arg\\(long\\b[^\n]*\\)\\]\\s*(pub )?${field}: `).test(source);
+}
+
+/** What a deployment with a name for its workers takes from elsewhere. */
+export function workerEndpoint() {
+  const stack = new Stack(testApp(), "Elsewhere");
+  const here = "eu-west-1:111122223333";
+  return {
+    certificate: Certificate.fromCertificateArn(stack, "Certificate", `arn:aws:acm:${here}:certificate/1`),
+    accessKeys: Secret.fromSecretCompleteArn(
+      stack,
+      "Keys",
+      `arn:aws:secretsmanager:${here}:secret:keys-AbCdEf`,
+    ),
+    zone: HostedZone.fromHostedZoneAttributes(stack, "Zone", { hostedZoneId: "Z1", zoneName: "example.com" }),
+  };
 }

@@ -5,19 +5,15 @@
  */
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { load } from "../src/client.ts";
 import { dataUri } from "../src/data.ts";
+import { type Client, clientTable, lines, variable } from "../src/neptune-clients.ts";
 import { Server } from "../src/server.ts";
 import { checkTable, markdown } from "../src/tables.ts";
-
-/** Longest time of one script; generous, since other programs may keep the machine busy. */
-const PATIENCE_MS = 600_000;
 
 /** Scripts, and the program that runs each. */
 const SCRIPTS: readonly (readonly [string, () => string])[] = [
@@ -32,62 +28,11 @@ const SCRIPTS: readonly (readonly [string, () => string])[] = [
   ["graph_notebook_client.py", () => variable("TIDEGRAPH_PYTHON_NOTEBOOK")],
 ];
 
-function variable(name: string): string {
-  const value = process.env[name];
-  assert.ok(value, `${name} is missing; \`npm test\` sets it`);
-  return value;
-}
-
-/** What a client did. */
-interface Row {
-  readonly client: string;
-  readonly version: string;
-  readonly works: readonly string[];
-  /** Steps and the codes of their refusals. */
-  readonly refused: readonly (readonly [string, string])[];
-}
-
 /** What the operations of an SDK's model gave: `works`, or a code and a reason. */
 interface Operations {
   readonly service: string;
   readonly version: string;
   readonly operations: Readonly<Record<string, string>>;
-}
-
-/** Runs a script to its end, and returns the lines of JSON that it wrote. */
-async function lines(
-  name: string,
-  program: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-): Promise<unknown[]> {
-  const script = fileURLToPath(new URL(`../clients/neptune/${name}`, import.meta.url));
-  const child = spawn(program, [script, ...args], {
-    env: { ...process.env, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: PATIENCE_MS,
-  });
-  let [out, all] = ["", ""];
-  child.stdout.on("data", (chunk) => {
-    out += chunk;
-    all += chunk;
-  });
-  child.stderr.on("data", (chunk) => (all += chunk));
-  const code = await new Promise((done) => child.on("close", done));
-  assert.equal(code, 0, all);
-  const written = out.split("\n").filter((line) => line.startsWith("{"));
-  assert.ok(written.length > 0, all);
-  return written.map((line) => JSON.parse(line));
-}
-
-function clientTable(rows: readonly Row[]): string {
-  const cells = ({ client, version, works, refused }: Row) => [
-    client,
-    version,
-    works.join("; "),
-    refused.map(([step, code]) => `${step}: \`${code}\``).join("; "),
-  ];
-  return markdown(["client", "version", "works", "refused"], rows.map(cells));
 }
 
 /** One line for each outcome, with all operations that have it. */
@@ -133,13 +78,13 @@ test("clients and frameworks of Neptune", async (t) => {
   // The first script loads it over TLS.
   const library = { source: dataUri("gremlin/"), format: "csv" } as const;
   assert.equal((await load(plain, library)).overallStatus.status, "LOAD_COMPLETED");
-  const rows: Row[] = [];
+  const rows: Client[] = [];
   const operations: Operations[] = [];
   for (const [name, program] of SCRIPTS) {
     await t.test(name, async () => {
       for (const line of await lines(name, program(), args, env)) {
         if (Object.hasOwn(line as object, "operations")) operations.push(line as Operations);
-        else rows.push(line as Row);
+        else rows.push(line as Client);
       }
     });
   }

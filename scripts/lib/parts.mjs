@@ -8,7 +8,7 @@ import { buildEverything, crates, noteCratesPassed, RUST_INPUTS, runTests } from
 import { cypherShell, drivers } from "./clients.mjs";
 import { kits } from "./kits.mjs";
 import { program } from "./programs.mjs";
-import { neptuneClients, pythonWithClients, pythonWithGremlin38 } from "./python.mjs";
+import { neptuneClients, neptunePackage, pythonWithClients, pythonWithGremlin38 } from "./python.mjs";
 import { installNodeModules, root } from "./run.mjs";
 import { Services } from "./services.mjs";
 
@@ -21,7 +21,7 @@ const PROCESSES = [...RUST_INPUTS, ...NODE];
 /**
  * Tests that also apply to a fleet. The others are about one process: its files and its end (`crash`, `lifecycle`), its
  * drop folder (`drop`), its memory (`memory`), its command line (`cli`). Or one process is enough for what they check
- * (`clients`, `python`, `s3`, `token`).
+ * (`clients`, `gateway`, `python`, `s3`, `token`).
  */
 export const OF_FLEETS = [
   "bookmarks",
@@ -67,13 +67,19 @@ export const PARTS = [
   {
     name: "integration",
     title: "integration tests",
-    inputs: [...PROCESSES, "integration-tests", "engine-core/engine/tests/gremlin_features/graphs"],
+    inputs: [
+      ...PROCESSES,
+      "clients",
+      "integration-tests",
+      "engine-core/engine/tests/gremlin_features/graphs",
+    ],
     act: async (run) => {
       const env = {
         TIDEGRAPH_BINARY: program("tidegraph"),
         TIDEGRAPH_BENCH_BINARY: program("tidegraph-bench"),
         TIDEGRAPH_PYTHON: await pythonWithClients(),
         ...(await neptuneClients()),
+        ...(await neptunePackage()),
         ...(await pythonWithGremlin38()),
         ...(await cypherShell()),
         ...(await drivers()),
@@ -104,7 +110,7 @@ export const PARTS = [
     name: "aws",
     title: "a deployment to LocalStack",
     waits: true,
-    inputs: [...PROCESSES, "infra", "integration-tests/aws", "integration-tests/python"],
+    inputs: [...PROCESSES, "clients", "infra", "integration-tests/aws", "integration-tests/python"],
     act: acceptance("aws/deploy.mjs", ["--quick"]),
   },
   {
@@ -192,6 +198,7 @@ export async function prepare() {
   const downloads = Promise.all([
     pythonWithClients(),
     neptuneClients(),
+    neptunePackage(),
     pythonWithGremlin38(),
     cypherShell(),
     drivers(),

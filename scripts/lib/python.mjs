@@ -3,10 +3,14 @@
  * changes.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { filesUnder } from "./inputs.mjs";
+import { installed } from "./installed.mjs";
 import { cache, root, run } from "./run.mjs";
 
+/** The package `tidegraph-neptune`. */
+const neptune = join(root, "clients", "tidegraph-neptune");
 const tests = join(root, "integration-tests");
 const lists = join(tests, "clients", "neptune", "requirements");
 
@@ -39,6 +43,42 @@ export async function neptuneClients() {
     TIDEGRAPH_PYTHON_FRAMEWORKS: await pythonWith(join(lists, "frameworks.txt")),
     TIDEGRAPH_PYTHON_NOTEBOOK: await pythonWith(join(lists, "notebook.txt")),
   };
+}
+
+/**
+ * Builds the wheel of `tidegraph-neptune`. Equal sources make equal wheels.
+ *
+ * @param {string} folder
+ * @returns {Promise<void>}
+ */
+export async function neptuneWheel(folder) {
+  const python = await pythonWith(join(neptune, "requirements-build.txt"));
+  const flags = ["--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder];
+  // The oldest date that an archive of this kind can have.
+  await run(python, ["-m", "pip", "wheel", ...flags, neptune], { env: { SOURCE_DATE_EPOCH: "315532800" } });
+}
+
+/**
+ * Installs the wheel of `tidegraph-neptune` into a folder of its own, without what it needs.
+ *
+ * @returns {Promise<Record<string, string>>} The variable that tells the tests where it is.
+ */
+export async function neptunePackage() {
+  const files = filesUnder(["clients/tidegraph-neptune"]).map((name) => join(root, name));
+  const folder = await installed("python", "tidegraph-neptune", files, async (into) => {
+    await neptuneWheel(into);
+    const [wheel = ""] = readdirSync(into).filter((name) => name.endsWith(".whl"));
+    const flags = ["--quiet", "--no-deps", "--no-index", "--target", join(into, "installed")];
+    await run("python3", ["-m", "pip", "install", ...flags, join(into, wheel)]);
+  });
+  return { TIDEGRAPH_NEPTUNE_PACKAGE: join(folder, "installed") };
+}
+
+/** Checks the types of `tidegraph-neptune`. */
+export async function checkNeptuneTypes() {
+  const python = await pythonWith(join(neptune, "requirements-build.txt"));
+  const cached = join(cache, "mypy");
+  await run(python, ["-m", "mypy", "--no-error-summary", "--cache-dir", cached], { cwd: neptune });
 }
 
 /** @param {string} requirements @returns {Promise<string>} */

@@ -336,7 +336,9 @@ export class GraphService extends Construct {
       "Queries and loads from within the VPC",
       this.workers.endpoint(props.workers || {}),
     );
-    say("ClientSecret", "Secret that clients of workers send", this.secrets.client.secretArn);
+    const { accessKeys } = props.workers || {};
+    if (accessKeys === undefined)
+      say("ClientSecret", "Secret that clients of workers send", this.secrets.client.secretArn);
     say("ClientSecurityGroup", "Security group for clients of workers", this.workers.clients.securityGroupId);
   }
 }

@@ -166,10 +166,14 @@ export class GraphState extends Construct {
     service("LogGroups", `logs.${region}.amazonaws.com`, ofLogs, {
       ArnLike: { "kms:EncryptionContext:aws:logs:arn": groups },
     });
-    const ours = { StringEquals: { "aws:SourceAccount": account } };
-    // Both publish to the topic for alarms, which is encrypted.
-    service("Alarms", "cloudwatch.amazonaws.com", basic, ours);
-    service("Events", "events.amazonaws.com", basic, ours);
+    // Both publish to the topic for alarms, which is encrypted. EventBridge does not say for which account or rule it asks
+    // KMS: "Adding the aws:SourceAccount, aws:SourceArn, and aws:SourceOrgID to a AWS KMS policy is not supported for
+    // EventBridge-to-encrypted topics" (https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html). SNS names the topic.
+    service("Alarms", "cloudwatch.amazonaws.com", basic, { StringEquals: { "aws:SourceAccount": account } });
+    const topics = `arn:${partition}:sns:${region}:${account}:*`;
+    service("Events", "events.amazonaws.com", basic, {
+      ArnLike: { "kms:EncryptionContext:aws:sns:topicArn": topics },
+    });
     return key;
   }
 }

@@ -265,7 +265,28 @@ export class StorageNodes extends Construct {
     }
     const program = this.program.bucket.arnForObjects(this.program.s3ObjectKey);
     role.addToPolicy(statement("ReadProgram", ["s3:GetObject"], [program]));
+    this.letDecryptProgram(role, program);
     return role;
+  }
+
+  /**
+   * Lets a node decrypt its program where the account was bootstrapped with a key of its own (`cdk bootstrap
+   * --bootstrap-kms-key-id`), which this app does not know: any key, but for this object only. S3 names the object, or its
+   * bucket if that has a bucket key, when it asks KMS
+   * (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html#encryption-context).
+   */
+  private letDecryptProgram(role: iam.Role, program: string): void {
+    const { partition, region, urlSuffix } = Stack.of(this);
+    const keys = `arn:${partition}:kms:${region}:*:key/*`;
+    role.addToPolicy(
+      statement("DecryptProgram", ["kms:Decrypt"], [keys], {
+        StringEquals: {
+          "kms:ViaService": `s3.${region}.${urlSuffix}`,
+          "kms:EncryptionContext:aws:s3:arn": [program, this.program.bucket.bucketArn],
+        },
+      }),
+    );
+    explainWildcard(role, keys, "The key of the bootstrap, for the object with the program alone.");
   }
 
   /** Lets a node read backups. */

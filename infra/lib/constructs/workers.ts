@@ -1,13 +1,13 @@
 /**
  * Long-lived workers (`tidegraph worker`) on Fargate behind an internal load balancer. They take queries without API
- * Gateway, and bulk loads, which the query function refuses. A client needs the clients' security group to connect, and
- * has to show the clients' secret.
+ * Gateway, and bulk loads, which the query function refuses. A client needs the clients' security group to connect. It
+ * shows the clients' secret, or signs its requests with one of the access keys of `accessKeys`, as clients of Neptune do.
  *
- * The port speaks HTTP. The balancer passes bytes through, so WebSocket and Bolt can be added on the same port later.
+ * The port speaks HTTP, WebSocket and Bolt: the balancer passes bytes through, or what is inside of TLS.
  */
 
 import { join } from "node:path";
-import { Duration } from "aws-cdk-lib";
+import { Duration, Stack, Token } from "aws-cdk-lib";
 import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
@@ -15,16 +15,27 @@ import * as ecs from "aws-cdk-lib/aws-ecs";
 import * as elb from "aws-cdk-lib/aws-elasticloadbalancingv2";
 import * as iam from "aws-cdk-lib/aws-iam";
 import type * as logs from "aws-cdk-lib/aws-logs";
+import { ARecord, type IHostedZone, RecordTarget } from "aws-cdk-lib/aws-route53";
+import { LoadBalancerTarget } from "aws-cdk-lib/aws-route53-targets";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
+import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
-import { InvalidProp, whole } from "../check.ts";
+import { InvalidProp, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
 import type { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
+
+/** A name in a hosted zone. */
+export interface WorkersDomain {
+  /** The zone, in which a record for the balancer is made: private ones are enough. */
+  readonly zone: IHostedZone;
+  /** The whole name, such as `graph.example.com`. */
+  readonly name: string;
+}
 
 /** Settings of workers. */
 export interface WorkersProps {
@@ -54,11 +65,24 @@ export interface WorkersProps {
    */
   readonly memoryMib?: number;
   /**
-   * A certificate for the balancer. With it, clients connect with TLS.
+   * A certificate for the balancer. With it, clients connect with TLS, at the ports 443 and 8182, which is Neptune's.
    *
-   * @default plain HTTP within the VPC
+   * @default plain HTTP within the VPC, at the port 8182
    */
   readonly certificate?: ICertificate;
+  /**
+   * The name by which clients connect. It needs a certificate for this name.
+   *
+   * @default the balancer's own name, for which nobody can have a certificate
+   */
+  readonly domain?: WorkersDomain;
+  /**
+   * A secret with the access keys that clients sign their requests with, in the form of the file of `--sigv4-credentials`
+   * (docs/access.md): clients of Neptune then work as they are. Workers read it when they start. It needs a certificate.
+   *
+   * @default clients show the clients' secret
+   */
+  readonly accessKeys?: ISecret;
   /**
    * The base image of the worker's image, given by digest. It needs the C library and certificates of Amazon Linux
    * 2023, and a shell.
@@ -109,6 +133,24 @@ function checkSize(cpu: number, memory: number): void {
   }
 }
 
+/** Checks that there is a certificate where TLS is needed, and that a name is in its zone. */
+function checkEndpoint({ certificate, domain, accessKeys }: WorkersProps): void {
+  if (domain !== undefined) {
+    const { name, zone } = domain;
+    const dns = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/;
+    text("workers.domain.name", name, dns, "a name in lower case such as graph.example.com");
+    const known = !Token.isUnresolved(name) && !Token.isUnresolved(zone.zoneName);
+    if (known && name !== zone.zoneName && !name.endsWith(`.${zone.zoneName}`))
+      throw new InvalidProp("workers.domain.name", name, `in the zone ${zone.zoneName}`);
+    if (certificate === undefined)
+      throw new InvalidProp("workers.domain.name", name, "given with workers.certificate, for this name");
+  }
+  if (accessKeys !== undefined && certificate === undefined) {
+    // Who reads a signed request can send it again.
+    throw new InvalidProp("workers.accessKeys", "a secret", "given with workers.certificate");
+  }
+}
+
 const FILES = join(import.meta.dirname, "..", "..", "worker");
 
 export class Workers extends Construct {
@@ -131,8 +173,9 @@ export class Workers extends Construct {
     this.securityGroup = group("SecurityGroup", "Workers: the balancer comes in");
     this.clients = group("Clients", "Carried by who may speak with workers");
     const front = group("Front", "The balancer of workers: clients come in");
-    const port = this.listenPort(props);
-    this.clients.connections.allowTo(front, ec2.Port.tcp(port), "Queries and loads");
+    checkEndpoint(props);
+    for (const port of this.listenPorts(props))
+      this.clients.connections.allowTo(front, ec2.Port.tcp(port), "Queries and loads");
     front.connections.allowTo(this.securityGroup, ec2.Port.tcp(WORKER_PORT), "Queries and loads");
 
     this.cluster = new ecs.Cluster(this, "Cluster", {
@@ -173,11 +216,10 @@ export class Workers extends Construct {
       "ELB2",
       "A network balancer logs TLS connections only; workers count and log requests themselves.",
     );
-    const { certificate } = props;
-    const listener = this.balancer.addListener("Queries", {
-      port,
-      ...(certificate && { certificates: [certificate], sslPolicy: elb.SslPolicy.RECOMMENDED_TLS }),
-    });
+    const { certificate, domain } = props;
+    const tls = certificate && { certificates: [certificate], sslPolicy: elb.SslPolicy.RECOMMENDED_TLS };
+    const [port, ...others] = this.listenPorts(props);
+    const listener = this.balancer.addListener("Queries", { port, ...tls });
     this.targets = listener.addTargets("Workers", {
       port: WORKER_PORT,
       protocol: elb.Protocol.TCP,
@@ -187,21 +229,30 @@ export class Workers extends Construct {
       // `/status` requires the clients' secret, which a balancer does not have.
       healthCheck: { protocol: elb.Protocol.TCP, interval: Duration.seconds(10) },
     });
+    for (const other of others) {
+      const targets = { defaultTargetGroups: [this.targets] };
+      this.balancer.addListener(`Queries${other}`, { port: other, ...tls, ...targets });
+    }
+    if (domain) {
+      const target = RecordTarget.fromAlias(new LoadBalancerTarget(this.balancer));
+      new ARecord(this, "Name", { zone: domain.zone, recordName: `${domain.name}.`, target });
+    }
   }
 
-  /** The port that clients connect to. */
-  private listenPort(props: WorkersProps): number {
-    return props.certificate ? 443 : WORKER_PORT;
+  /** The ports that clients connect to. */
+  private listenPorts(props: WorkersProps): [number, ...number[]] {
+    return props.certificate ? [443, WORKER_PORT] : [WORKER_PORT];
   }
 
   /** The address of the workers. */
   endpoint(props: WorkersProps): string {
     const scheme = props.certificate ? "https" : "http";
-    return `${scheme}://${this.balancer.loadBalancerDnsName}:${this.listenPort(props)}`;
+    const host = props.domain?.name ?? this.balancer.loadBalancerDnsName;
+    return `${scheme}://${host}:${this.listenPorts(props)[0]}`;
   }
 
   private task(props: Parts): ecs.FargateTaskDefinition {
-    const { state, secrets } = props;
+    const { state, secrets, accessKeys } = props;
     const cpu = props.cpu ?? 1024;
     const memory = props.memoryMib ?? 4096;
     checkSize(cpu, memory);
@@ -223,8 +274,9 @@ export class Workers extends Construct {
       // nobody mistakes flags for secrets.
       command: [
         // TLS, if there is any, ends at the balancer: only its security group reaches this port, which has none. Callers
-        // still prove themselves with the clients' secret (`start-worker.sh`).
+        // still prove themselves with the clients' secret or an access key (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
+        ...(accessKeys ? ["--sigv4-region", Stack.of(this).region] : []),
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
         ...["--fleet-token-secret", secrets.fleet.secretArn],
         ...(props.streams ? ["--streams"] : []),
@@ -234,9 +286,9 @@ export class Workers extends Construct {
           `s3://${bucketName}`,
         ]),
       ],
-      secrets: {
-        CLIENT_TOKEN: ecs.Secret.fromSecretsManager(secrets.client),
-      },
+      secrets: accessKeys
+        ? { ACCESS_KEYS: ecs.Secret.fromSecretsManager(accessKeys) }
+        : { CLIENT_TOKEN: ecs.Secret.fromSecretsManager(secrets.client) },
       portMappings: [{ containerPort: WORKER_PORT }],
       logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "worker" }),
       stopTimeout: Duration.seconds(60),

@@ -15,7 +15,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { PASSES, patiently } from "./retry.ts";
+import { PASSES, retry } from "./retry.ts";
 
 /** Settings of the machine. */
 export interface IngestMachineProps {
@@ -160,7 +160,7 @@ export function control(
     retryOnServiceExceptions: false,
     taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
   });
-  task.addRetry(patiently(["States.ALL"]));
+  retry(task, ["States.ALL"]);
   return task;
 }
 
@@ -185,7 +185,7 @@ export function step(
     retryOnServiceExceptions: false,
     taskTimeout: sfn.Timeout.duration(longestStep(props)),
   });
-  task.addRetry(patiently(DIES));
+  retry(task, DIES);
   return task;
 }
 
@@ -219,7 +219,7 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
     retryOnServiceExceptions: false,
     taskTimeout: sfn.Timeout.duration(longestStep(props)),
   });
-  one.addRetry(patiently(DIES));
+  retry(one, DIES);
   const failed = new sfn.Fail(scope, "Task failed", {
     errorPath: sfn.JsonPath.stringAt("$.error.Error"),
     causePath: sfn.JsonPath.stringAt("$.error.Cause"),

@@ -15,7 +15,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { patiently } from "./retry.ts";
+import { retry } from "./retry.ts";
 
 /** Maximum number of concurrent moves of one plan. */
 export const MOVES = 32;
@@ -69,7 +69,7 @@ export class Moves {
       retryOnServiceExceptions: false,
       taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
     });
-    task.addRetry(patiently());
+    retry(task);
     return task;
   }
 

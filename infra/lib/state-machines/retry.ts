@@ -5,27 +5,38 @@
 import { Duration } from "aws-cdk-lib";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 
-/** The names of these errors: the function's own, those of Lambda, and those of Step Functions. */
+/**
+ * Lambda's answer when as many functions run as the account allows. New accounts are allowed few: AWS says that they
+ * "have reduced concurrency and memory quotas" (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+ */
+const BUSY = "Lambda.TooManyRequestsException";
+
+/** The names of other errors: the function's own, those of Lambda, and those of Step Functions. */
 export const PASSES = [
   "Unavailable",
   "Lambda.ServiceException",
   "Lambda.AWSLambdaException",
   "Lambda.SdkClientException",
   "Lambda.ClientExecutionTimeoutException",
-  "Lambda.TooManyRequestsException",
   "Lambda.Unknown",
   "Sandbox.Timedout",
   "States.Timeout",
 ];
 
-/** Retries with exponentially growing waits and full jitter. */
-export function patiently(errors: readonly string[] = PASSES): sfn.RetryProps {
-  return {
-    errors: [...errors],
-    interval: Duration.seconds(2),
-    backoffRate: 2,
-    maxAttempts: 6,
-    maxDelay: Duration.minutes(1),
-    jitterStrategy: sfn.JitterType.FULL,
-  };
+/** Waits with exponential growth and full jitter. */
+const WAITS = {
+  interval: Duration.seconds(2),
+  backoffRate: 2,
+  maxDelay: Duration.minutes(1),
+  jitterStrategy: sfn.JitterType.FULL,
+};
+
+/**
+ * Retries after transient errors, six times. An invocation for which there was no place never began, and others may keep
+ * the places for the time of a task, a quarter of an hour; it is repeated for hours.
+ */
+export function retry(task: sfn.TaskStateBase, errors: readonly string[] = PASSES): void {
+  // The first one that names the error counts; `States.ALL` has to be in the last one.
+  task.addRetry({ ...WAITS, errors: [BUSY], maxAttempts: 500 });
+  task.addRetry({ ...WAITS, errors: [...errors], maxAttempts: 6 });
 }
