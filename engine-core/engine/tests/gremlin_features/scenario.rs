@@ -284,8 +284,15 @@ impl World {
     fn expected(&self, step: &Step) -> Result<Vec<Value>, Outcome> {
         let graph = self.graph()?;
         let rows = step.table.iter().flat_map(|table| table.rows.iter().skip(1));
-        rows.map(|row| value(row.first().map_or("", |cell| cell.trim()), graph).map_err(Outcome::Failed))
-            .collect()
+        let expected = rows.map(|row| value(row.first().map_or("", |cell| cell.trim()), graph));
+        // In the texts of 3.7 a number with a point and without a type is a decimal. Here it is a double, in each version.
+        let expected = expected.map(|value| match value {
+            Ok(Value::Big(number)) if self.version == Some(GremlinVersion::V3_7) => {
+                Ok(Value::Double(number.to_f64()))
+            }
+            value => value.map_err(Outcome::Failed),
+        });
+        expected.collect()
     }
 
     fn holds(&self, holds: bool, expected: &[Value]) -> Result<(), Outcome> {

@@ -246,8 +246,8 @@ impl Compiler {
             return self.choose_all(flow, cases, otherwise, out);
         }
         let all: Vec<&[Step<'_>]> = cases.iter().map(|(_, s)| *s).chain(otherwise).collect();
-        if all.iter().any(|s| stateful(s, self.version)) {
-            return self.choose_stateful(flow, cases, otherwise, out);
+        if !flow.scope.single && all.iter().any(|s| stateful(s, self.version)) {
+            return self.choose_gathered(flow, cases, otherwise, out);
         }
         let (mut branches, mut ends) = (vec![], vec![]);
         for (condition, steps) in cases {
@@ -294,6 +294,7 @@ impl Compiler {
     }
 
     /// Runs the steps of each branch for the rows that meet its condition. `gathered`: all rows go through a branch together.
+    /// A branch without rows does not run, not even to count them.
     pub(super) fn run_each<'a, 't: 'a>(
         &mut self,
         flow: &mut Flow,
@@ -305,8 +306,16 @@ impl Compiler {
         for (condition, steps) in plans {
             let mut child = self.branch(flow, gathered);
             child.filter(condition);
-            self.steps(&mut child, steps, Some(out))?;
-            ends.push(child.scope);
+            if stateful(steps, self.version) {
+                let chosen = self.gather(&mut child, &[]);
+                let mut inner = self.branch(&child, Some(&chosen));
+                self.steps(&mut inner, steps, Some(out))?;
+                ends.push(inner.scope);
+                child.wrap(|input| Op::Union { input, branches: vec![inner.op] });
+            } else {
+                self.steps(&mut child, steps, Some(out))?;
+                ends.push(child.scope);
+            }
             branches.push(child.op);
         }
         flow.wrap(|input| Op::Union { input, branches });
@@ -315,9 +324,8 @@ impl Compiler {
         Ok(())
     }
 
-    /// `choose` with stateful branches: chooses for each row, and then runs each branch over all of its rows. One that is
-    /// not chosen runs over none: its `count()` gives 0.
-    fn choose_stateful(
+    /// `choose` with stateful branches: chooses for each row, and then runs each branch over all of its rows.
+    fn choose_gathered(
         &mut self,
         flow: &mut Flow,
         cases: Vec<(Expr, &[Step<'_>])>,
@@ -330,10 +338,10 @@ impl Compiler {
         let branches = conditions.into_iter().zip(0_i64..).map(|(c, i)| (c, Expr::literal(i))).collect();
         flow.bind(choice, Expr::Case { branches, otherwise: Box::new(Expr::literal(last)) });
         plans.extend(otherwise);
-        let gathered = (!flow.scope.single).then(|| self.gather(flow, &[choice]));
+        let gathered = self.gather(flow, &[choice]);
         let is_chosen = |index| Expr::compare(Comparison::Equal, Expr::Slot(choice), Expr::literal(index));
         let plans = (0_i64..).map(is_chosen).zip(plans);
-        self.run_each(flow, plans, gathered.as_ref(), out)
+        self.run_each(flow, plans, Some(&gathered), out)
     }
 
     pub(super) fn coalesce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {

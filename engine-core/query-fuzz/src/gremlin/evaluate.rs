@@ -543,7 +543,9 @@ impl Walker<'_> {
                 }
                 out.extend(chosen.pop().unwrap_or_default());
                 for ((_, option), traversers) in options.iter().zip(chosen) {
-                    out.extend(self.traversal(option, traversers)?);
+                    if !traversers.is_empty() {
+                        out.extend(self.traversal(option, traversers)?);
+                    }
                 }
             }
             Step::Choose(test, then, otherwise) => {
@@ -552,8 +554,12 @@ impl Walker<'_> {
                     let chosen = if self.passes(test, &traverser)? { &mut yes } else { &mut no };
                     chosen.push(traverser);
                 }
-                out.extend(self.traversal(then, yes)?);
-                out.extend(self.traversal(otherwise, no)?);
+                for (branch, chosen) in [(then, yes), (otherwise, no)] {
+                    // A branch that nobody chose does not run, not even to count nobody.
+                    if !chosen.is_empty() {
+                        out.extend(self.traversal(branch, chosen)?);
+                    }
+                }
             }
             _ => return Err(Stop::Wrong(step.to_string())),
         }

@@ -189,15 +189,6 @@ Feature: numbers, types and dates
     When iterated to list
     Then the traversal will raise an error
 
-  Scenario: asNumber refuses '99999999999999999999'
-    Given the empty graph
-    And the traversal of
-      """
-      g.inject("99999999999999999999").asNumber()
-      """
-    When iterated to list
-    Then the traversal will raise an error
-
   Scenario: asNumber refuses [1]
     Given the empty graph
     And the traversal of
