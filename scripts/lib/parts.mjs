@@ -108,6 +108,19 @@ export const PARTS = [
     act: acceptance("aws/deploy.mjs", ["--quick"]),
   },
   {
+    name: "aws",
+    title: "the machine that upgrades, in LocalStack's Step Functions",
+    waits: true,
+    inputs: [
+      "infra",
+      "contracts",
+      "scripts/lib/localstack",
+      "scripts/lib/localstack.mjs",
+      "package-lock.json",
+    ],
+    act: npm("infra", "localstack"),
+  },
+  {
     name: "fleet",
     title: "a fleet whose processes are killed",
     waits: true,
@@ -121,6 +134,13 @@ export const PARTS = [
     waits: true,
     inputs: [...PROCESSES, "integration-tests/fleet"],
     act: acceptance("fleet/rebalance.mjs"),
+  },
+  {
+    name: "fleet",
+    title: "an upgrade from the previous release",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    act: acceptance("fleet/upgrade.mjs"),
   },
   {
     name: "fleet",
