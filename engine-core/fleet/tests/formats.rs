@@ -138,7 +138,7 @@ fn there_is_a_golden_file_of_every_version_that_is_read() {
                 }
                 "segment" => {
                     let bytes = std::fs::read(golden("segment", version, ".bin")).unwrap();
-                    let mut reader = SegmentReader::new(&bytes[..]).unwrap();
+                    let mut reader = SegmentReader::open(&bytes[..]).unwrap();
                     assert!(reader.next_block().unwrap().is_some());
                 }
                 "checkpoint" => {
