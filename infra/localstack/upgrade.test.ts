@@ -60,6 +60,10 @@ function next(action: string, node?: string, more: { isCanary?: boolean; isLast?
 /** A case: what the tasks answer, one reply for each call; the last reply is repeated. */
 type Case = Readonly<Record<string, readonly Reply[]>>;
 
+/** ECS's description of the workers' service. */
+const workers = (state: string, TaskDefinition = "example-workers:2"): Reply =>
+  answer({ Services: [{ TaskDefinition, Deployments: [{ RolloutState: state }] }] });
+
 const done = answer({});
 const usual: Case = {
   "Look at the group's size": [group("i-1", "i-2", "i-3")],
@@ -70,8 +74,9 @@ const usual: Case = {
   "Start a machine": [done],
   "Drain the node": [answer({ Status: "SUCCEEDED" })],
   "End the machine": [done],
-  "Replace the workers": [done],
-  "Look at the workers": [answer({ Services: [{ Deployments: [{ RolloutState: "COMPLETED" }] }] })],
+  "Replace the workers": [answer({ Service: { TaskDefinition: "example-workers:2" } })],
+  "Look at the alarms meanwhile": [quiet],
+  "Look at the workers": [workers("COMPLETED")],
   Finish: [answer({ state: "finished" })],
   Stop: [answer({ state: "stopped" })],
 };
@@ -89,10 +94,7 @@ const cases = {
       next("end", "i-2", { isLast: true }),
       next("done"),
     ],
-    "Look at the workers": [
-      answer({ Services: [{ Deployments: [{ RolloutState: "IN_PROGRESS" }] }] }),
-      answer({ Services: [{ Deployments: [{ RolloutState: "COMPLETED" }] }] }),
-    ],
+    "Look at the workers": [workers("IN_PROGRESS"), workers("COMPLETED")],
   },
   canary: {
     ...usual,
@@ -116,10 +118,12 @@ const cases = {
     "Take it over": [begun(true)],
     Next: [next("done")],
   },
-  workers: {
+  failing: { ...usual, Next: [next("done")], "Look at the workers": [workers("FAILED")] },
+  // ECS has given up the new workers, and started those before.
+  back: {
     ...usual,
     Next: [next("done")],
-    "Look at the workers": [answer({ Services: [{ Deployments: [{ RolloutState: "FAILED" }] }] })],
+    "Look at the workers": [workers("IN_PROGRESS"), workers("COMPLETED", "example-workers:1")],
   },
   drains: {
     ...usual,
@@ -131,6 +135,14 @@ const cases = {
   lost: { ...usual, Next: [error("NotOurs", "another execution has it")] },
 } satisfies Record<string, Case>;
 
+/** The tasks that invoke our function. */
+const OF_FUNCTION = ["Begin", "Next", "Take it over", "Finish", "Stop"];
+
+/** Wraps what the function answers, as Lambda does. */
+function asLambda(reply: Reply): Reply {
+  return "Return" in reply ? { Return: { StatusCode: 200, Payload: reply.Return } } : reply;
+}
+
 /** Returns LocalStack's file of replies. */
 function replies(): unknown {
   const responses: Record<string, Record<string, Reply>> = {};
@@ -140,8 +152,9 @@ function replies(): unknown {
     for (const [task, list] of Object.entries(tasks)) {
       const id = `${name}: ${task}`;
       testCases[name][task] = id;
+      const said = list.map((reply) => (OF_FUNCTION.includes(task) ? asLambda(reply) : reply));
       responses[id] = Object.fromEntries(
-        list.map((reply, at) => [at === list.length - 1 ? `${at}-${at + 99}` : String(at), reply]),
+        said.map((reply, at) => [at === list.length - 1 ? `${at}-${at + 99}` : String(at), reply]),
       );
     }
   }
@@ -267,11 +280,13 @@ test("the upgrade of an execution that ended is taken over", async () => {
 });
 
 test("workers that fail stop it; a drain that fails, and a machine that is gone, do not", async () => {
-  const workers = await run("workers");
-  assert.deepEqual(
-    [workers.status, workers.error, workers.cause],
-    ["FAILED", "UpgradeStopped", "the deployment of workers is FAILED"],
-  );
+  const failing = await run("failing");
+  const cause =
+    "the deployment of workers is FAILED, with example-workers:2 in the place of example-workers:2";
+  assert.deepEqual([failing.status, failing.error, failing.cause], ["FAILED", "UpgradeStopped", cause]);
+  const back = await run("back");
+  assert.deepEqual([back.status, back.error], ["FAILED", "UpgradeStopped"]);
+  assert.match(back.cause ?? "", /COMPLETED, with example-workers:1 in the place of example-workers:2/);
   const drains = await run("drains");
   assert.equal(drains.status, "SUCCEEDED", `${drains.error} ${drains.cause}`);
   const lost = await run("lost");
@@ -282,7 +297,7 @@ test("the replies of the function are valid under the contract", () => {
   const valid = loadSchemas({ strict: true }).getSchema("rebalance-answer.schema.json");
   assert.ok(valid);
   for (const [name, tasks] of Object.entries<Case>(cases)) {
-    for (const task of ["Begin", "Next", "Take it over", "Finish", "Stop"]) {
+    for (const task of OF_FUNCTION) {
       for (const reply of tasks[task] ?? []) {
         if ("Return" in reply)
           assert.ok(valid(reply.Return), `${name}: ${task}: ${JSON.stringify(valid.errors)}`);

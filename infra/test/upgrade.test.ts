@@ -48,7 +48,14 @@ test("a machine is launched, a node drained and ended, and workers come last", (
   path("What next?", "Drain the node", "Count the round", "Wait", "Too many rounds?", "Look at the alarms");
   path("What next?", "The first one?", "End the machine", "Something happened");
   path("What next?", "Count the wait", "Out of patience?", "Wait");
-  path("What next?", "Replace the workers", "Wait for workers", "Count the look", "Look at the workers");
+  path(
+    "What next?",
+    "Replace the workers",
+    "Wait for workers",
+    "Count the look",
+    "Look at the alarms meanwhile",
+  );
+  path("Look at the alarms meanwhile", "An alarm meanwhile?", "Look at the workers");
   path("Look at the workers", "Are the workers replaced?", "Finish", "Upgraded");
   // Without workers, the upgrade is finished with the nodes.
   const without = definitions(example({ workers: false }).service, UPGRADE).get("upgrade") as Definition;
@@ -65,7 +72,8 @@ test("the canary serves before its predecessor ends, and an alarm stops the upgr
     "An alarm now?",
     "End the machine",
   );
-  for (const id of ["An alarm?", "An alarm now?"]) path(id, "An alarm is on", "Stop", "Stopped");
+  for (const id of ["An alarm?", "An alarm now?", "An alarm meanwhile?"])
+    path(id, "An alarm is on", "Stop", "Stopped");
   assert.equal(all.get("Let the canary serve")?.Seconds, 600);
   const { upgrade: soaked } = { upgrade: example({ upgrade: { soak: Duration.minutes(30) } }).service };
   const longer = definitions(soaked, UPGRADE).get("upgrade")?.States["Let the canary serve"];

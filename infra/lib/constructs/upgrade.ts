@@ -103,5 +103,7 @@ export class Upgrade extends Construct {
     explainWildcard(role, drains, "Executions that drain, whose names are made when they start.");
     explainWildcard(role, executionArns, "Its own executions, whose names are made when they start.");
     watch.ofUpgrades(this.machine);
+    // Deleted before the group is emptied: nobody starts machines while all nodes leave.
+    this.machine.node.addDependency(nodes.teardown);
   }
 }

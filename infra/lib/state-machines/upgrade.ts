@@ -270,7 +270,8 @@ class Upgrade {
         parameters: { Cluster: cluster, Service: service, TaskDefinition: family, ForceNewDeployment: true },
         iamAction: "ecs:UpdateService",
         iamResources: [serviceArn],
-        resultPath: sfn.JsonPath.DISCARD,
+        resultSelector: { "task.$": "$.Service.TaskDefinition" },
+        resultPath: "$.workers",
         taskTimeout: sfn.Timeout.duration(MINUTE),
       }),
     );
@@ -281,8 +282,11 @@ class Upgrade {
         parameters: { Cluster: cluster, Services: [service] },
         iamAction: "ecs:DescribeServices",
         iamResources: [serviceArn],
-        resultSelector: { "state.$": "$.Services[0].Deployments[0].RolloutState" },
-        resultPath: "$.workers",
+        resultSelector: {
+          "state.$": "$.Services[0].Deployments[0].RolloutState",
+          "task.$": "$.Services[0].TaskDefinition",
+        },
+        resultPath: "$.seen",
         taskTimeout: sfn.Timeout.duration(MINUTE),
       }),
     );
@@ -297,18 +301,25 @@ class Upgrade {
       },
       resultPath: "$.count",
     });
-    const is = (state: string): sfn.Condition => sfn.Condition.stringEquals("$.workers.state", state);
+    const is = (state: string): sfn.Condition => sfn.Condition.stringEquals("$.seen.state", state);
     const fails = this.because(
       "Workers fail",
-      "States.Format('the deployment of workers is {}', $.workers.state)",
+      "States.Format('the deployment of workers is {}, with {} in the place of {}', $.seen.state, $.seen.task, $.workers.task)",
     );
     const isLate = sfn.Condition.numberGreaterThanEquals("$.count.looks", WORKER_ROUNDS);
+    // A deployment that failed is rolled back by ECS: what is complete then has the definition before.
+    const isOurs = sfn.Condition.stringEqualsJsonPath("$.seen.task", "$.workers.task");
     const choice = new sfn.Choice(scope, "Are the workers replaced?")
-      .when(is("COMPLETED"), finish)
-      .when(sfn.Condition.or(is("FAILED"), isLate), fails)
+      .when(sfn.Condition.and(is("COMPLETED"), isOurs), finish)
+      .when(sfn.Condition.or(is("FAILED"), is("COMPLETED"), isLate), fails)
       .otherwise(wait);
+    const alarms = this.alarms("Look at the alarms meanwhile");
+    const quiet = new sfn.Choice(scope, "An alarm meanwhile?")
+      .when(sfn.Condition.isPresent("$.alarms.names[0]"), this.alarmed())
+      .otherwise(look);
     start.next(wait);
-    wait.next(count).next(look).next(choice);
+    wait.next(count).next(alarms).next(quiet);
+    look.next(choice);
     return start;
   }
 

@@ -197,7 +197,7 @@ fn nodes_are_replaced_one_after_the_other_in_their_zones() {
         assert!(matches!(world.begin("a").unwrap(), Began::Ours(_)));
         // If the group starts two in one zone, one of them is too many at the end.
         let last: &[&str] = if is_lucky { &["Done"] } else { &["Drain i-3", "End i-3", "Done"] };
-        assert_eq!(world.run("a", 100), [&replaced, last].concat());
+        assert_eq!(world.run("a", 100), [&replaced[..], last].concat());
         assert!(world.is_upgraded());
         assert_eq!((world.desired, world.machines.len(), world.zones().len()), (3, 3, 3));
         let ended = world.upgrades().end("a", None).unwrap();
