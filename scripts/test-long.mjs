@@ -24,6 +24,7 @@ const FORMS = {
     "replicas of a larger graph that move",
     () => acceptance("fleet/rebalance.mjs", "--release", "--rows", "200000"),
   ],
+  upgrade: ["an upgrade from the previous release", () => acceptance("fleet/upgrade.mjs")],
   aws: ["every scenario on LocalStack", () => acceptance("aws/deploy.mjs")],
   cluster: [
     "every integration test that holds in a fleet",

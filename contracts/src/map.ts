@@ -12,6 +12,8 @@ const SCHEMAS = {
   "beat#": "map-beat",
   "checkpoint#": "map-checkpoint",
   "lease#": "map-lease",
+  "release#": "map-release",
+  upgrade: "map-upgrade",
 } as const;
 
 let schemas: ReturnType<typeof loadSchemas> | undefined;

@@ -56,6 +56,18 @@ const items = {
     counter: 9,
     ttlMs: 1500,
   },
+  release: { graph: "people", item: "release#i-0", generation: 1, release: "0.2.0" },
+  upgrade: {
+    graph: "people",
+    item: "upgrade",
+    serial: 7,
+    release: "0.2.0",
+    state: "running",
+    holder: "arn:aws:states:eu-west-3:123456789012:execution:upgrade:1",
+    capacity: 3,
+    launched: true,
+    reason: "",
+  },
 };
 
 test("items of the daemons are accepted", () => {
@@ -64,6 +76,7 @@ test("items of the daemons are accepted", () => {
   const stuck = [{ partition: 0, version: 4712, reason: "a segment is missing" }];
   assert.equal(mapItemProblem({ ...items.beat, stuck }), undefined);
   assert.equal(mapItemProblem({ ...items.partition, replicas: {} }), undefined);
+  assert.equal(mapItemProblem({ ...items.upgrade, floor: "0.1.3" }), undefined);
 });
 
 test("a missing, unknown or mistyped attribute is refused with the item and the place", () => {
@@ -77,6 +90,8 @@ test("a missing, unknown or mistyped attribute is refused with the item and the 
     }
     assert.ok(mapItemProblem({ ...item, colour: "red" }), `${item.item} with more`);
   }
+  assert.match(mapItemProblem({ ...items.release, release: "0.2" }) ?? "", /release/);
+  assert.match(mapItemProblem({ ...items.upgrade, state: "begun" }) ?? "", /state/);
   assert.match(mapItemProblem({ ...items.node, state: "lost" }) ?? "", /state/);
   assert.match(mapItemProblem({ ...items.partition, replicas: { "i-0": "gone" } }) ?? "", /replicas/);
   for (const item of ["map#part#63", "map#node#", "map#nobody", "checkpoint#0", "", undefined]) {

@@ -29,8 +29,10 @@ test("the schema refuses what the function refuses", () => {
 });
 
 test("inputs of state machines have known fields only", () => {
-  const good = { heal: { patienceSeconds: 120 }, drain: { node: "i-0123" }, scaleOut: {} };
+  const upgrade = { release: "0.2.0" };
+  const good = { heal: { patienceSeconds: 120 }, drain: { node: "i-0123" }, scaleOut: {}, upgrade };
   assert.equal(validate("rebalance-input", good), undefined);
   assert.ok(validate("rebalance-input", { ...good, heal: {} }));
+  assert.ok(validate("rebalance-input", { ...good, upgrade: { release: "0.2" } }));
   assert.ok(validate("rebalance-input", { ...good, drain: { node: "a b" } }));
 });

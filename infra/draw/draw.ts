@@ -1,6 +1,6 @@
 /**
  * Draws state machines from their definitions (Amazon States Language) as Mermaid flowcharts. `npm run draw --workspace
- * infra` writes the drawings into `docs/rebalance.md` and `docs/ingest.md`, between comments that name the machine.
+ * infra` writes the drawings into `docs/rebalance.md`, `docs/upgrade.md` and `docs/ingest.md`, between comments that name the machine.
  * Tests fail if the drawings are out of date.
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -26,6 +26,12 @@ export const REBALANCE: Page = {
     ["scale-out", "ServiceRebalanceScaleOut"],
     ["drain", "ServiceRebalanceDrain"],
   ]),
+};
+
+/** The page of the machine that upgrades. */
+export const UPGRADE: Page = {
+  path: join(DOCS, "upgrade.md"),
+  machines: new Map([["upgrade", "ServiceUpgrade"]]),
 };
 
 /** The page of the machines that load dropped files and that settle stopped loads. */
@@ -170,5 +176,5 @@ export function current(template: Template, page: Page): string {
 
 if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
   const { service } = example();
-  for (const page of [REBALANCE, INGEST]) writeFileSync(page.path, current(service, page));
+  for (const page of [REBALANCE, UPGRADE, INGEST]) writeFileSync(page.path, current(service, page));
 }

@@ -10,6 +10,7 @@ export type { RebalanceProps } from "./constructs/rebalance.ts";
 export { GraphService, type GraphServiceProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";
 export type { NodesProps } from "./constructs/storage-nodes.ts";
+export type { UpgradeProps } from "./constructs/upgrade.ts";
 export type { WorkersDomain, WorkersProps } from "./constructs/workers.ts";
 export { ServiceStack } from "./stacks/service-stack.ts";
 export { StateStack } from "./stacks/state-stack.ts";

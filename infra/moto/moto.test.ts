@@ -151,6 +151,8 @@ test("machines follow the launch template, and their number the desired capacity
 });
 
 test("workers are a Fargate service of the given size behind an internal balancer", async () => {
+  // The service names the family only, and takes its newest definition.
+  const task = await made("Service", "AWS::ECS::TaskDefinition");
   const service = await made("Service", "AWS::ECS::Service");
   const cluster = await made("Service", "AWS::ECS::Cluster");
   const expected = camel(await said("Service", "AWS::ECS::Service"));
@@ -159,14 +161,10 @@ test("workers are a Fargate service of the given size behind an internal balance
   );
   const [found] = services;
   assert.ok(found);
-  for (const part of [
-    "desiredCount",
-    "launchType",
-    "taskDefinition",
-    "loadBalancers",
-    "propagateTags",
-  ] as const)
+  for (const part of ["desiredCount", "launchType", "loadBalancers", "propagateTags"] as const)
     assert.deepEqual(found[part], expected[part], part);
+  assert.equal(found.taskDefinition, task);
+  assert.ok(task.endsWith(`task-definition/${expected.taskDefinition}:1`), task);
   assert.deepEqual(found.networkConfiguration, expected.networkConfiguration);
   assert.equal(found.launchType, "FARGATE");
   assert.equal((await zones(found.networkConfiguration?.awsvpcConfiguration?.subnets ?? [])).size, 3);

@@ -131,6 +131,13 @@ test("resources have wildcards only for names that are unknown at synth and acti
     "ServiceRebalanceHealRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
     "ServiceRebalanceScaleOutRole: *",
     "ServiceRebalanceScaleOutRole: <RebalanceFunction>:*",
+    // Looks at alarms and the group support no resources.
+    "ServiceUpgradeRole: *",
+    "ServiceUpgradeRole: <RebalanceFunction>:*",
+    "ServiceUpgradeRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
+    // The executions of the machine that drains, and its own.
+    "ServiceUpgradeRole: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF*",
+    "ServiceUpgradeRole: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:example-upgrade:*",
     "ServiceWorkersRole: <Data>/*",
     // Files that users drop.
     "ServiceWorkersRole: <Drop>/*",

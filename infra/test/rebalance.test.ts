@@ -84,7 +84,9 @@ test("inputs are valid under the contract", () => {
         .filter(([key]) => !key.startsWith("AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"))
         .map(([key, value]) => (key.endsWith(".$") ? [key.slice(0, -2), "i-1"] : [key, value])),
     );
-  const inputs = { heal: input(Heal), drain: input(Drain), scaleOut: input(scaleOut) };
+  // `upgrade.test.ts` checks the input of the machine that upgrades.
+  const upgrade = { release: "0.1.0" };
+  const inputs = { heal: input(Heal), drain: input(Drain), scaleOut: input(scaleOut), upgrade };
   assert.ok(check(inputs), `${JSON.stringify(check.errors)} ${JSON.stringify(inputs)}`);
   assert.deepEqual(inputs.heal, { patienceSeconds: 120 });
 });

@@ -88,9 +88,13 @@ export async function localStackPython() {
 }
 
 export class LocalStack {
-  /** @param {{ log: string }} options `log`: a file for the output */
+  /**
+   * @param {{ log: string, variables?: Record<string, string> }} options `log`: a file for the output; `variables`: more
+   * of LocalStack's own
+   */
   constructor(options) {
     this.log = options.log;
+    this.more = options.variables ?? {};
     this.port = 0;
     /** The folder for everything that LocalStack writes, except its log. */
     this.home = mkdtempSync(join(tmpdir(), "tidegraph-localstack-"));
@@ -160,6 +164,7 @@ export class LocalStack {
         PATH: process.env.PATH,
         HOME: process.env.HOME,
         ...variables(this.port),
+        ...this.more,
         PYTHONPATH: plugin,
         FILESYSTEM_ROOT: join(this.home, "fs"),
         TMPDIR: temporary,

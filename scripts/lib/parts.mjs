@@ -114,6 +114,19 @@ export const PARTS = [
     act: acceptance("aws/deploy.mjs", ["--quick"]),
   },
   {
+    name: "aws",
+    title: "the machine that upgrades, in LocalStack's Step Functions",
+    waits: true,
+    inputs: [
+      "infra",
+      "contracts",
+      "scripts/lib/localstack",
+      "scripts/lib/localstack.mjs",
+      "package-lock.json",
+    ],
+    act: npm("infra", "localstack"),
+  },
+  {
     name: "fleet",
     title: "a fleet whose processes are killed",
     waits: true,

@@ -5,6 +5,7 @@
 //! [`PartitionMap`] is the whole map at one epoch and [`MapWatch`] keeps the newest one. [`Change`] is a change of the
 //! map; `change.rs` decides what is allowed, without a backend. [`Election`] gets and keeps a lease.
 //! [`FleetState::plan`] finds the replicas that have to move, and [`Rebalance`] has the steps that move them.
+//! [`Upgrades`] has the steps that replace the nodes of one release by those of the next.
 //!
 //! Flow of a change: read the items that it touches → `change.rs` computes the new items → write them together with
 //! the next epoch, on condition that the epoch and the items are as they were read.
@@ -63,6 +64,7 @@ mod rebalance;
 mod store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
+mod upgrade;
 mod watch;
 
 pub use change::{Change, MOST_ITEMS};
@@ -79,4 +81,8 @@ pub use rebalance::{
     Acquired, Advanced, Coverage, HeartbeatSnapshot, REBALANCER, Rebalance, Stage, takeover_wait,
 };
 pub use store::{MapStore, change_all};
+pub use upgrade::{
+    Action, Began, Line, Lineage, Machine, Next, NodeRelease, NodeReleases, Release, Upgrade, UpgradeState,
+    Upgrades, check_join, release_of,
+};
 pub use watch::{MapWatch, WatchConfig};

@@ -1,7 +1,10 @@
 //! The map in memory, for one process, for tests and for simulations.
 
 use crate::change::Touched;
-use crate::{Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, PartitionMap};
+use crate::{
+    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, NodeRelease, NodeReleases,
+    PartitionMap, Upgrade,
+};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +25,8 @@ struct Inner {
 struct Kept {
     map: Arc<PartitionMap>,
     beats: BTreeMap<NodeId, Heartbeat>,
+    releases: NodeReleases,
+    upgrade: Option<Upgrade>,
     checkpoints: BTreeMap<PartitionId, Checkpoint>,
     leases: BTreeMap<String, Lease>,
 }
@@ -73,6 +78,11 @@ pub(crate) fn describe(found: Option<&Lease>) -> String {
     }
 }
 
+/// Describes an upgrade for an error.
+pub(crate) fn describe_upgrade(found: &Upgrade) -> String {
+    format!("the upgrade to {} of {} is {}", found.release, found.holder, found.state)
+}
+
 /// Whether a stored lease is still the held one.
 pub(crate) fn is_held(found: &Lease, held: &Lease) -> bool {
     found.holder == held.holder && found.epoch == held.epoch
@@ -92,6 +102,8 @@ impl MapStore for MemoryMap {
                 let kept = Kept {
                     map: Arc::new(PartitionMap::new(graph.clone(), Epoch(1), 0)),
                     beats: BTreeMap::new(),
+                    releases: BTreeMap::new(),
+                    upgrade: None,
                     checkpoints: BTreeMap::new(),
                     leases: BTreeMap::new(),
                 };
@@ -153,6 +165,38 @@ impl MapStore for MemoryMap {
 
     fn heartbeats(&self, graph: &str) -> Result<BTreeMap<NodeId, Heartbeat>, Error> {
         self.with("read heartbeats", graph, |kept| Ok(kept.beats.clone()))
+    }
+
+    fn note_release(&self, graph: &str, node: &NodeId, release: &NodeRelease) -> Result<(), Error> {
+        self.with("note a release", graph, |kept| {
+            if let Some(found) = kept.releases.get(node).filter(|found| found.generation > release.generation)
+            {
+                let found = format!("generation {}", found.generation);
+                return Err(Error::Conflict { item: format!("release of node {node}"), found });
+            }
+            kept.releases.insert(node.clone(), *release);
+            Ok(())
+        })
+    }
+
+    fn releases(&self, graph: &str) -> Result<NodeReleases, Error> {
+        self.with("read releases", graph, |kept| Ok(kept.releases.clone()))
+    }
+
+    fn upgrade(&self, graph: &str) -> Result<Option<Upgrade>, Error> {
+        self.with("read the upgrade", graph, |kept| Ok(kept.upgrade.clone()))
+    }
+
+    fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error> {
+        self.with("write the upgrade", graph, |kept| {
+            // An earlier attempt of this call may have written it.
+            if kept.upgrade.as_ref() != seen && kept.upgrade.as_ref() != Some(next) {
+                let found = kept.upgrade.as_ref().map_or_else(String::new, describe_upgrade);
+                return Err(Error::Conflict { item: "the upgrade".into(), found });
+            }
+            kept.upgrade = Some(next.clone());
+            Ok(())
+        })
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {

@@ -1,6 +1,9 @@
 //! The trait of a place that keeps partition maps and leases.
 
-use crate::{Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, NodeId, PartitionMap};
+use crate::{
+    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, NodeId, NodeRelease, NodeReleases,
+    PartitionMap, Upgrade,
+};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -46,6 +49,30 @@ pub trait MapStore: Send + Sync + Debug {
     /// # Errors
     /// See [`MapStore`].
     fn heartbeats(&self, graph: &str) -> Result<BTreeMap<NodeId, Heartbeat>, Error>;
+
+    /// Stores the release of a node's process.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the node has registered again since: another process acts for it now.
+    fn note_release(&self, graph: &str, node: &NodeId, release: &NodeRelease) -> Result<(), Error>;
+
+    /// The releases of all nodes that stated one.
+    ///
+    /// # Errors
+    /// See [`MapStore`].
+    fn releases(&self, graph: &str) -> Result<NodeReleases, Error>;
+
+    /// The last upgrade of the graph's fleet; `None` if there was none.
+    ///
+    /// # Errors
+    /// See [`MapStore`].
+    fn upgrade(&self, graph: &str) -> Result<Option<Upgrade>, Error>;
+
+    /// Stores an upgrade, if the stored one is still as `seen`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if another caller has changed it since.
+    fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error>;
 
     /// Stores a checkpoint of a partition, unless a newer one is stored.
     ///

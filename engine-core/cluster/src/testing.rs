@@ -5,8 +5,8 @@
 
 use crate::{
     AppliedVersions, Change, Checkpoint, Claim, Election, ElectionConfig, ElectionState, Error, Graph,
-    Heartbeat, Lease, MOST_ITEMS, MapStore, NodeId, NodeState, PartitionMap, Registration, ReplicaState,
-    Role, SEQUENCER, change_all,
+    Heartbeat, Lease, MOST_ITEMS, MapStore, NodeId, NodeRelease, NodeState, PartitionMap, Registration,
+    Release, ReplicaState, Role, SEQUENCER, Upgrade, UpgradeState, change_all,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +27,8 @@ pub fn map_test_suite(store: &Arc<dyn MapStore>) {
     writers_at_once_lose_nothing(store);
     signs_of_life_are_no_changes(&**store);
     checkpoints_only_get_newer(&**store);
+    releases_are_of_processes(&**store);
+    an_upgrade_is_written_by_one(&**store);
     leases_have_one_holder(&**store);
     elections_hand_over(store);
     only_one_of_many_is_elected(store);
@@ -245,6 +247,51 @@ fn signs_of_life_are_no_changes(store: &dyn MapStore) {
     assert!(matches!(store.heartbeat(name, &id(1), &late), Err(Error::Conflict { .. })));
     assert_eq!(store.heartbeats(name).unwrap().len(), 1);
     assert_eq!(load(store, name).epoch(), epoch);
+}
+
+fn releases_are_of_processes(store: &dyn MapStore) {
+    let name = &new_graph(store, 4);
+    let epoch = store.change(name, None, &[register(1)]).unwrap();
+    assert!(store.releases(name).unwrap().is_empty());
+    let of = |generation, patch| NodeRelease { generation, release: Release { major: 1, minor: 10, patch } };
+    for stated in [of(1, 0), of(1, 0), of(2, 3)] {
+        store.note_release(name, &id(1), &stated).unwrap();
+    }
+    // A process that ran before the node registered again.
+    assert!(matches!(store.note_release(name, &id(1), &of(1, 9)), Err(Error::Conflict { .. })));
+    assert_eq!(store.releases(name).unwrap(), [(id(1), of(2, 3))].into());
+    assert_eq!(load(store, name).epoch(), epoch);
+    assert!(matches!(store.releases("nowhere"), Err(Error::NotFound { .. })));
+}
+
+/// Shows UPG-1.
+fn an_upgrade_is_written_by_one(store: &dyn MapStore) {
+    let name = &new_graph(store, 4);
+    assert_eq!(store.upgrade(name).unwrap(), None);
+    let first = Upgrade {
+        serial: 1,
+        release: Release { major: 0, minor: 2, patch: 0 },
+        state: UpgradeState::Running,
+        holder: "a".into(),
+        capacity: 3,
+        launched: false,
+        reason: String::new(),
+        floor: None,
+    };
+    store.write_upgrade(name, None, &first).unwrap();
+    let theirs = Upgrade { holder: "b".into(), ..first.clone() };
+    let conflict = store.write_upgrade(name, None, &theirs).unwrap_err();
+    assert!(conflict.to_string().contains("the upgrade to 0.2.0 of a is running"), "{conflict}");
+    let done = Upgrade {
+        serial: 2,
+        state: UpgradeState::Finished,
+        launched: true,
+        floor: Some(first.release),
+        ..first.clone()
+    };
+    store.write_upgrade(name, Some(&first), &done).unwrap();
+    assert!(matches!(store.write_upgrade(name, Some(&first), &theirs), Err(Error::Conflict { .. })));
+    assert_eq!(store.upgrade(name).unwrap(), Some(done));
 }
 
 fn checkpoints_only_get_newer(store: &dyn MapStore) {

@@ -8,9 +8,16 @@ use crate::record::{self, PREFIX_BYTES, Prefix};
 use crate::{Error, Record};
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use tidegraph_types::Formats;
 use tidegraph_wire::frame::{FrameReader, write_frame};
 
-/// The first bytes of an archive: seven letters, and the version of the format.
+/// Formats of archives.
+pub const FORMATS: Formats = Formats::only(1);
+
+/// The first letters of an archive; the version of the format follows them.
+const LETTERS: &[u8; 7] = b"TIDEARC";
+
+/// The first bytes of an archive that this release writes.
 pub const MAGIC: [u8; 8] = *b"TIDEARC\x01";
 
 /// A record, and when the log took it.
@@ -99,12 +106,11 @@ impl<R: Read> ArchiveReader<R> {
             std::io::ErrorKind::UnexpectedEof => corrupt(&name, 0, "it ends before its first record"),
             _ => Error::Archive { source },
         })?;
-        if magic != MAGIC {
-            let reason = match magic.strip_prefix(b"TIDEARC") {
-                Some([found]) => format!("it has format {found}, this release reads {}", MAGIC[7]),
-                _ => "it does not begin with the letters of an archive".to_owned(),
-            };
-            return Err(corrupt(&name, 0, reason));
+        match magic.strip_prefix(LETTERS) {
+            Some([found]) => {
+                FORMATS.check(u32::from(*found)).map_err(|unknown| corrupt(&name, 0, unknown.to_string()))?
+            }
+            _ => return Err(corrupt(&name, 0, "it does not begin with the letters of an archive")),
         }
         Ok(Self { frames: FrameReader::at(from, MAGIC.len() as u64), name })
     }

@@ -532,7 +532,8 @@ fn another_format_or_shard_is_refused() {
     let crc = crc32c::crc32c(&bytes[..32]);
     bytes[32..36].copy_from_slice(&crc.to_le_bytes());
     disk.put(&file(1), &bytes);
-    assert!(open(&disk, 1000).unwrap_err().to_string().contains("has format 2, this version reads format 1"));
+    let refused = open(&disk, 1000).unwrap_err().to_string();
+    assert!(refused.contains("has format 2, this release reads 1: a newer release wrote it"), "{refused}");
 }
 
 /// Shows LOG-1.

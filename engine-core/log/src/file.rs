@@ -29,13 +29,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_platform::{Disk, DiskFile, DiskLock, metric};
-use tidegraph_types::{Epoch, ShardId, Version};
+use tidegraph_types::{Epoch, Formats, ShardId, Version};
 use tidegraph_wire::frame::{self, FrameReader};
 
 /// First bytes of every log file.
 pub(crate) const MAGIC: &[u8; 8] = b"TIDELOG\0";
-/// The format that this software reads and writes.
-pub(crate) const FORMAT: u32 = 1;
+/// Formats of log files.
+pub const FORMATS: Formats = Formats::only(1);
 /// Length of the file header in bytes.
 pub(crate) const HEADER_BYTES: u64 = 36;
 
@@ -118,7 +118,7 @@ impl FileHeader {
     pub fn to_bytes(self) -> [u8; HEADER_BYTES as usize] {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[..8].copy_from_slice(MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        bytes[8..12].copy_from_slice(&FORMATS.newest.to_le_bytes());
         bytes[12..14].copy_from_slice(&self.shard.0.to_le_bytes());
         // 14 and 15 are reserved.
         bytes[16..24].copy_from_slice(&self.first.0.to_le_bytes());
@@ -148,10 +148,7 @@ impl FileHeader {
         if !frame::is_intact(found, crc) {
             return Err(format!("the file header has checksum {found:08x} instead of {crc:08x}"));
         }
-        let format = part(8) as u32;
-        if format != FORMAT {
-            return Err(format!("the file has format {format}, this version reads format {FORMAT}"));
-        }
+        FORMATS.check(part(8) as u32).map_err(|unknown| unknown.to_string())?;
         Ok(Self { shard: ShardId((part(8) >> 32) as u16), first: Version(part(16)), epoch: Epoch(part(24)) })
     }
 }

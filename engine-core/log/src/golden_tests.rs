@@ -207,7 +207,7 @@ fn describe(bytes: &[u8]) -> serde_json::Value {
         }));
     }
     serde_json::json!({
-        "format": crate::file::FORMAT,
+        "format": crate::file::FORMATS.newest,
         "shard": header.shard,
         "first_version": header.first,
         "epoch": header.epoch,

@@ -70,7 +70,7 @@ pub mod testing;
 mod whole;
 
 pub use error::{Cause, Error};
-pub use file::{FileLog, FileLogOptions};
+pub use file::{FORMATS, FileLog, FileLogOptions};
 pub use follow::{Details, FirstShard, Follow, Follower, Position};
 pub use kafka_options::{KafkaOptions, KafkaTls, NewTopic, Token, Tokens};
 pub use location::{LogBackend, LogCopies, LogLocation};

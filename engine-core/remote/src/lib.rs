@@ -42,11 +42,13 @@ pub use services::{
     Node, ServedPartition, Services, Status,
 };
 
+use tidegraph_types::Formats;
 pub use tidegraph_types::RequestId;
 use tidegraph_wire::proto::call::Kind as Call;
 
-/// Version of the protocol that this build speaks.
-pub const PROTOCOL: u32 = 2;
+/// Versions of the protocol that this build speaks. Two processes use the newest one that both have; a call that the
+/// older side does not know is not sent to it.
+pub const PROTOCOLS: Formats = Formats::only(2);
 
 /// Returns whether a call may wait for the log. Such calls have only a share of a connection (`places`).
 fn is_commit(call: &Call) -> bool {

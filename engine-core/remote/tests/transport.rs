@@ -288,9 +288,49 @@ fn strangers_are_refused_with_the_reason() {
     refused(ClientConfig { graph: "other".into(), ..ClientConfig::default() }, token("secret"), "graph");
     let status = node(&server, ClientConfig::default(), token("secret")).status(LONG);
     assert_eq!(status.unwrap(), r#"{"state":"serving"}"#);
-    // A client with another version of the protocol: the server's message names both versions.
-    let frames = raw(&server, &hello(&proto::Hello { oldest: 7, newest: 9, ..ours() }));
-    assert!(frames.windows(11).any(|text| text == b"versions 7 "), "{}", String::from_utf8_lossy(&frames));
+}
+
+/// The versions of the protocol of a release before and after, as a socket that speaks for them sends them.
+#[test]
+fn two_releases_use_the_newest_protocol_that_both_have() {
+    use tidegraph_wire::Message;
+    let tidegraph_types::Formats { oldest, newest } = tidegraph_remote::PROTOCOLS;
+    let server = server(ServerConfig::default(), token("secret"), with_status(&opened()));
+    let answer = |oldest, newest| raw(&server, &hello(&proto::Hello { oldest, newest, ..ours() }));
+    for (from, to) in [(newest, newest), (oldest - 1, newest), (newest, newest + 1), (oldest - 1, newest + 9)]
+    {
+        let bytes = answer(from, to);
+        let welcome = proto::Welcome::decode(&bytes[8 + 20..]).unwrap();
+        assert_eq!((bytes[8 + 16], welcome.version), (2, newest), "{from} to {to}");
+    }
+    // Two releases apart: the server's message names the versions of both, and what to do.
+    for (from, to) in [(newest + 1, newest + 2), (oldest - 1, oldest - 1), (newest + 1, oldest - 1)] {
+        let bytes = answer(from, to);
+        let goodbye = proto::Goodbye::decode(&bytes[8 + 20..]).unwrap();
+        assert_eq!((bytes[8 + 16], goodbye.oldest, goodbye.newest), (3, oldest, newest), "{from} to {to}");
+        let ours =
+            format!("protocol {}: the releases of a fleet may differ by one", tidegraph_remote::PROTOCOLS);
+        assert!(goodbye.text.contains(&ours) && goodbye.text.contains(&to.to_string()), "{}", goodbye.text);
+    }
+    // A node that chooses a version which it was not offered.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let node = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let welcome =
+            proto::Welcome { version: newest + 1, request_bytes: 1000, in_flight: 10, ..Default::default() };
+        let answer = [b"TIDEWIRE".as_slice(), &frame(2, 0, &welcome.encode_to_vec())].concat();
+        socket.write_all(&answer).unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    let client =
+        RemoteNode::new(&address, ClientConfig::default(), Security::none(), clock(), Arc::new(RealRandom));
+    let status = client.status(LONG);
+    let Err(Error::Refused { reason, .. }) = &status else { panic!("{status:?}") };
+    let chosen = format!("it chose protocol {}, this process", newest + 1);
+    assert!(reason.contains(&chosen) && reason.contains("upgrade the older side first"), "{reason}");
+    drop(client);
+    node.join().unwrap();
 }
 
 /// A place of secrets that can be rotated, and stop answering.
@@ -349,8 +389,8 @@ fn a_server_that_cannot_read_the_new_secret_is_shown_the_one_before() {
 
 fn ours() -> proto::Hello {
     proto::Hello {
-        oldest: tidegraph_remote::PROTOCOL,
-        newest: tidegraph_remote::PROTOCOL,
+        oldest: tidegraph_remote::PROTOCOLS.oldest,
+        newest: tidegraph_remote::PROTOCOLS.newest,
         graph: "default".into(),
         token: "secret".into(),
         software: String::new(),
@@ -614,7 +654,7 @@ fn a_node_that_falls_silent_is_given_up() {
         use tidegraph_wire::Message;
         let (mut socket, _) = listener.accept().unwrap();
         let welcome = proto::Welcome {
-            version: tidegraph_remote::PROTOCOL,
+            version: tidegraph_remote::PROTOCOLS.newest,
             request_bytes: 1000,
             in_flight: 10,
             ..Default::default()

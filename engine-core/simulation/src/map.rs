@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidegraph_cluster::{
-    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, MemoryMap, NodeId, PartitionMap,
+    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, MemoryMap, NodeId, NodeRelease,
+    NodeReleases, PartitionMap, Upgrade,
 };
 use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_types::Epoch;
@@ -77,6 +78,22 @@ impl MapStore for SimMap {
 
     fn heartbeats(&self, graph: &str) -> Result<BTreeMap<NodeId, Heartbeat>, Error> {
         self.ask("read signs of life", |map| map.heartbeats(graph))
+    }
+
+    fn note_release(&self, graph: &str, node: &NodeId, release: &NodeRelease) -> Result<(), Error> {
+        self.ask("note a release", |map| map.note_release(graph, node, release))
+    }
+
+    fn releases(&self, graph: &str) -> Result<NodeReleases, Error> {
+        self.ask("read releases", |map| map.releases(graph))
+    }
+
+    fn upgrade(&self, graph: &str) -> Result<Option<Upgrade>, Error> {
+        self.ask("read the upgrade", |map| map.upgrade(graph))
+    }
+
+    fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error> {
+        self.ask("write the upgrade", |map| map.write_upgrade(graph, seen, next))
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {

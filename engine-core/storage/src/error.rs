@@ -1,8 +1,6 @@
 //! Errors of checkpoints. Reads and writes of the store report [`tidegraph_apl::Error`].
 
-use crate::checkpoint::Format;
-use crate::checkpoint::format::listed;
-use tidegraph_types::ErrorCode;
+use tidegraph_types::{ErrorCode, Formats};
 
 /// An error or a sentence that says why an object is damaged.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -49,14 +47,17 @@ pub enum Error {
         reason: Cause,
     },
     /// The object states a version of the format that this release does not read.
-    #[error("checkpoint object {object} has format {found}, this release reads {}", listed(.known))]
+    #[error(
+        "checkpoint object {object} has format {found}, this release reads {known}: {}",
+        advice(.found, .known)
+    )]
     UnknownFormat {
         /// Name of the object.
         object: String,
         /// The version that it states.
         found: u32,
         /// The versions that this release reads.
-        known: &'static [Format],
+        known: Formats,
     },
 }
 
@@ -78,4 +79,9 @@ impl Error {
             Self::Damaged { .. } | Self::UnknownFormat { .. } => ErrorCode::Corrupt,
         }
     }
+}
+
+/// Returns what a person does about an object of another format.
+fn advice(found: &u32, known: &Formats) -> &'static str {
+    tidegraph_types::UnknownFormat { found: *found, known: *known }.advice()
 }

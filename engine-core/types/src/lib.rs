@@ -21,6 +21,7 @@ pub mod change;
 pub mod element;
 pub mod error;
 pub mod footprint;
+pub mod format;
 pub mod ids;
 pub mod mutation;
 pub mod order;
@@ -37,6 +38,7 @@ pub use change::{
 pub use element::{Cardinality, Direction, Edge, EdgeData, PropertyData, PropertyRef, VertexData};
 pub use error::{ErrorCode, Kind};
 pub use footprint::{Footprint, LoadTurn};
+pub use format::{Formats, UnknownFormat};
 pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };

@@ -12,13 +12,13 @@ use crate::mutation::{self, bytes, bytes::Cursor};
 use crate::proto::{self, SegmentFooter, SegmentFrame, segment_frame::Kind};
 use prost::Message;
 use std::io::{Read, Write};
-use tidegraph_types::{Mutation, PartitionCount, PartitionId};
+use tidegraph_types::{Formats, Mutation, PartitionCount, PartitionId};
 
 /// First bytes of every segment file.
 pub const MAGIC: &[u8; 8] = b"TIDESEG\x01";
 
-/// The format that this version writes.
-pub const FORMAT: u32 = 1;
+/// Formats of segments. The header states the format; the magic stays.
+pub const FORMATS: Formats = Formats::only(1);
 
 /// Size at which a block is written, in bytes.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -72,7 +72,7 @@ impl<W: Write> SegmentWriter<W> {
             buffer: MAGIC.to_vec(),
         };
         writer.write(Kind::Header(proto::SegmentHeader {
-            format: FORMAT,
+            format: FORMATS.newest,
             graph: header.graph.clone(),
             partition: u32::from(header.partition.0),
             partition_count: u32::from(header.partition_count.get()),
@@ -258,9 +258,7 @@ fn block_of(payload: &[u8]) -> Option<Result<Vec<Mutation>, Error>> {
 }
 
 fn decode_header(header: proto::SegmentHeader) -> Result<SegmentHeader, Error> {
-    if header.format != FORMAT {
-        return Err(wrong(format!("its format is {}, this version reads format {FORMAT}", header.format)));
-    }
+    FORMATS.check(header.format).map_err(|unknown| wrong(unknown.to_string()))?;
     let range = |field, value: u32| Error::OutOfRange { field, value: i128::from(value) };
     let count = u16::try_from(header.partition_count).ok().and_then(|c| PartitionCount::new(c).ok());
     let partition_count = count.ok_or(range("partition_count", header.partition_count))?;

@@ -5,22 +5,23 @@
  *
  * The function is outside the VPC: it uses only the map, at DynamoDB's public endpoint.
  */
-import { Duration, Stack } from "aws-cdk-lib";
+import { Duration } from "aws-cdk-lib";
 import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
-import * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import type * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
 import { InvalidProp } from "../check.ts";
 import { processLog } from "../log-group.ts";
-import { explain, explainWildcard } from "../nag.ts";
+import { explainWildcard } from "../nag.ts";
 import { detect } from "../state-machines/detect.ts";
 import { drain } from "../state-machines/drain.ts";
 import { heal } from "../state-machines/heal.ts";
+import { stateMachine } from "../state-machines/machine.ts";
 import { MOVES } from "../state-machines/moves.ts";
 import { scaleOut } from "../state-machines/scale-out.ts";
 import { statement, useKey } from "../statement.ts";
@@ -79,7 +80,7 @@ export class Rebalance extends Construct {
     this.function = this.steps();
     const { function: fn } = this;
     const { groupName } = props.nodes;
-    const groupArn = this.groupArn(groupName);
+    const groupArn = props.nodes.groupArn;
     this.heal = this.machine("Heal", "Restores missing replicas", (inner) =>
       heal(inner, { function: fn, groupArn }),
     );
@@ -176,46 +177,16 @@ export class Rebalance extends Construct {
     definition: (scope: Construct) => sfn.IChainable,
     isExpress = false,
   ): sfn.StateMachine {
-    const scope = new Construct(this, id);
-    const { state } = this.parts;
-    const role = new iam.Role(scope, "Role", {
-      assumedBy: new iam.ServicePrincipal("states.amazonaws.com"),
-      description: `${comment}: ${state.name}`,
-    });
-    const name = id.replaceAll(/(?<=[a-z])(?=[A-Z])/g, "-").toLowerCase();
-    const machine = new sfn.StateMachine(scope, "StateMachine", {
+    const { state, retention } = this.parts;
+    const timeout = isExpress ? Duration.minutes(4) : LONGEST;
+    return stateMachine(this, id, {
+      state,
       comment,
-      stateMachineType: isExpress ? sfn.StateMachineType.EXPRESS : sfn.StateMachineType.STANDARD,
-      definitionBody: sfn.DefinitionBody.fromChainable(definition(scope)),
-      role,
-      timeout: isExpress ? Duration.minutes(4) : LONGEST,
-      logs: {
-        destination: processLog(this, `${id}Logs`, state, name, this.parts.retention),
-        level: sfn.LogLevel.ALL,
-        includeExecutionData: true,
-      },
+      definition,
+      function: this.function,
+      timeout,
+      retention,
+      isExpress,
     });
-    explain(
-      machine,
-      "SF2",
-      "Its steps are look-ups, changes of the map and waits; its log has each of them.",
-    );
-    explainWildcard(
-      role,
-      "*",
-      "Step Functions sets up the delivery of its log by actions that know no resources.",
-    );
-    explainWildcard(
-      role,
-      `${this.function.functionArn}:*`,
-      "Versions of the one function that this invokes.",
-    );
-    return machine;
-  }
-
-  /** Returns the ARN of the group with a wildcard for the unique id, which is known only after the group is created. */
-  private groupArn(groupName: string): string {
-    const { partition, region, account } = Stack.of(this);
-    return `arn:${partition}:autoscaling:${region}:${account}:autoScalingGroup:*:autoScalingGroupName/${groupName}`;
   }
 }

@@ -37,6 +37,7 @@ import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
 import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
+import { Upgrade, type UpgradeProps } from "./upgrade.ts";
 import { Watch } from "./watch.ts";
 import { Workers, type WorkersProps } from "./workers.ts";
 
@@ -102,6 +103,12 @@ export interface GraphServiceProps {
    * @default two with one processor each
    */
   readonly workers?: WorkersProps | false;
+  /**
+   * Upgrades to the next release, which somebody starts after a deployment.
+   *
+   * @default the first machine serves for 10 minutes before the next one is touched
+   */
+  readonly upgrade?: UpgradeProps;
   /**
    * Backups on a schedule.
    *
@@ -172,6 +179,7 @@ export class GraphService extends Construct {
   readonly secrets: Secrets;
   readonly endpoints: Endpoints | undefined;
   readonly watch: Watch;
+  readonly upgrade: Upgrade;
   private readonly state: GraphState;
 
   constructor(scope: Construct, id: string, props: GraphServiceProps) {
@@ -258,6 +266,15 @@ export class GraphService extends Construct {
       backup: this.backup,
       topic: props.alarms,
     });
+    this.upgrade = new Upgrade(this, "Upgrade", {
+      ...props.upgrade,
+      state,
+      nodes: this.nodes,
+      rebalance: this.rebalance,
+      workers: this.workers,
+      watch: this.watch,
+      retention,
+    });
     this.sayWhere(props);
   }
 
@@ -328,6 +345,7 @@ export class GraphService extends Construct {
     };
     say("Endpoint", "Queries, signed (IAM, service execute-api)", this.api.api.url);
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
+    say("UpgradeMachine", "Starts the programs of this deployment", this.upgrade.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
     if (this.backup) say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
     if (this.workers === undefined) return;

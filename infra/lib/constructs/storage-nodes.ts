@@ -145,6 +145,12 @@ export class StorageNodes extends Construct {
     this.teardown = new Teardown(this, "Teardown", { state, group, groupName, retention });
   }
 
+  /** The ARN of the group with a wildcard for the unique id, which is known only after the group is created. */
+  get groupArn(): string {
+    const { partition, region, account } = Stack.of(this);
+    return `arn:${partition}:autoscaling:${region}:${account}:autoScalingGroup:*:autoScalingGroupName/${this.groupName}`;
+  }
+
   /** Lets a security group connect to the nodes, at the fleet's port. */
   allow(other: ec2.SecurityGroup, what: string): void {
     other.connections.allowTo(this.securityGroup, ec2.Port.tcp(FLEET_PORT), what);

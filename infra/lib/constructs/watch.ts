@@ -15,6 +15,7 @@ import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import * as sns from "aws-cdk-lib/aws-sns";
+import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Backup } from "./backup.ts";
 import type { Ingest } from "./ingest.ts";
@@ -39,6 +40,8 @@ export interface WatchProps {
 }
 
 const MINUTE = Duration.minutes(1);
+/** Alarms that say nothing about the release of nodes and workers. */
+const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade)/;
 /** The DynamoDB operations that the daemons use. */
 const OPERATIONS = [
   dynamodb.Operation.GET_ITEM,
@@ -54,6 +57,11 @@ const { GREATER_THAN_THRESHOLD: ABOVE, LESS_THAN_THRESHOLD: BELOW } = cloudwatch
 export class Watch extends Construct {
   readonly topic: sns.ITopic;
   readonly dashboard: cloudwatch.Dashboard;
+  /**
+   * Names of the alarms about nodes, workers and queries, which stop an upgrade. Loads, drops and backups go on at their
+   * own pace.
+   */
+  readonly stops: string[] = [];
   private readonly props: WatchProps;
 
   constructor(scope: Construct, id: string, props: WatchProps) {
@@ -115,6 +123,18 @@ export class Watch extends Construct {
     const action = new SnsAction(this.topic);
     alarm.addAlarmAction(action);
     alarm.addOkAction(action);
+    if (!GOES_ON.test(id)) this.stops.push(alarm.alarmName);
+  }
+
+  /** Adds the alarm of the machine that upgrades. */
+  ofUpgrades(machine: IStateMachine): void {
+    this.alarm(
+      "UpgradeStopped",
+      "An upgrade was stopped, or did not begin: look at its execution, and at the log group upgrade.",
+      machine.metricFailed({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
   }
 
   private ofQueries(): void {

@@ -7,7 +7,7 @@
  */
 
 import { join } from "node:path";
-import { Duration, Stack, Token } from "aws-cdk-lib";
+import { CfnDeletionPolicy, Duration, Stack, Token } from "aws-cdk-lib";
 import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
@@ -155,6 +155,8 @@ const FILES = join(import.meta.dirname, "..", "..", "worker");
 
 export class Workers extends Construct {
   readonly service: ecs.FargateService;
+  /** Name of the task definition, without its revision. */
+  readonly family: string;
   readonly cluster: ecs.Cluster;
   readonly balancer: elb.NetworkLoadBalancer;
   readonly targets: elb.NetworkTargetGroup;
@@ -187,9 +189,11 @@ export class Workers extends Construct {
       "ECS4",
       "Container Insights is paid for, and no alarm or graph needs it: ECS's own metrics have processors and memory.",
     );
+    this.family = `${state.name}-workers`;
+    const taskDefinition = this.task(props);
     this.service = new ecs.FargateService(this, "Service", {
       cluster: this.cluster,
-      taskDefinition: this.task(props),
+      taskDefinition,
       desiredCount: count,
       minHealthyPercent: 100,
       maxHealthyPercent: 200,
@@ -200,6 +204,7 @@ export class Workers extends Construct {
       healthCheckGracePeriod: Duration.seconds(60),
       propagateTags: ecs.PropagatedTagSource.SERVICE,
     });
+    this.keepsRunning(taskDefinition);
     if (most > count) {
       const scaling = this.service.autoScaleTaskCount({ minCapacity: count, maxCapacity: most });
       scaling.scaleOnCpuUtilization("Busy", { targetUtilizationPercent: 60 });
@@ -239,6 +244,18 @@ export class Workers extends Construct {
     }
   }
 
+  /**
+   * Lets running workers be when a deployment makes a new revision of their task: the service names the family only,
+   * and the machine `upgrade` replaces workers, after the nodes. The revision before stays, because workers run it.
+   */
+  private keepsRunning(task: ecs.FargateTaskDefinition): void {
+    (this.service.node.findChild("Service") as ecs.CfnService).taskDefinition = this.family;
+    this.service.node.addDependency(task);
+    const revision = task.node.defaultChild as ecs.CfnTaskDefinition;
+    revision.cfnOptions.updateReplacePolicy = CfnDeletionPolicy.RETAIN;
+    revision.cfnOptions.deletionPolicy = CfnDeletionPolicy.DELETE;
+  }
+
   /** The ports that clients connect to. */
   private listenPorts(props: WorkersProps): [number, ...number[]] {
     return props.certificate ? [443, WORKER_PORT] : [WORKER_PORT];
@@ -258,6 +275,7 @@ export class Workers extends Construct {
     checkSize(cpu, memory);
     const logGroup = processLog(this, "Logs", state, "workers", props.retention);
     const task = new ecs.FargateTaskDefinition(this, "Task", {
+      family: this.family,
       cpu,
       memoryLimitMiB: memory,
       runtimePlatform: {

@@ -31,6 +31,11 @@ const WAITS = {
   jitterStrategy: sfn.JitterType.FULL,
 };
 
+/** Six retries after errors of a service that Step Functions calls by itself. */
+export function patiently(errors: readonly string[]): sfn.RetryProps {
+  return { ...WAITS, errors: [...errors], maxAttempts: 6 };
+}
+
 /**
  * Retries after transient errors, six times. An invocation for which there was no place never began, and others may keep
  * the places for the time of a task, a quarter of an hour; it is repeated for hours.
@@ -38,5 +43,5 @@ const WAITS = {
 export function retry(task: sfn.TaskStateBase, errors: readonly string[] = PASSES): void {
   // The first one that names the error counts; `States.ALL` has to be in the last one.
   task.addRetry({ ...WAITS, errors: [BUSY], maxAttempts: 500 });
-  task.addRetry({ ...WAITS, errors: [...errors], maxAttempts: 6 });
+  task.addRetry(patiently(errors));
 }

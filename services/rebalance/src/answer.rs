@@ -1,7 +1,7 @@
 //! Answers of the steps.
 
 use serde::Serialize;
-use tidegraph_cluster::{Goal, Lease, Move, NodeId, NodeState};
+use tidegraph_cluster::{Action, Goal, Lease, Move, NodeId, NodeState, Release, UpgradeState};
 
 /// The state machine that should run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -106,5 +106,41 @@ pub enum Answer {
     Released {
         /// Always true.
         released: bool,
+    },
+    /// To `upgrade-begin`.
+    UpgradeBegan {
+        /// Whether the caller has the upgrade.
+        ours: bool,
+        /// Name of the execution that has it.
+        holder: String,
+        /// The release to which the fleet is upgraded.
+        release: Release,
+        /// Number of machines between two replacements.
+        capacity: u32,
+    },
+    /// To `upgrade-next`.
+    UpgradeNext {
+        /// What to do.
+        action: Action,
+        /// The node to drain or to end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        /// Number of machines that the group should have meanwhile.
+        capacity: u32,
+        /// Whether the machine that ends is the first one that is replaced.
+        is_canary: bool,
+        /// Whether the group has one machine fewer after the end of this one, instead of starting another one.
+        is_last: bool,
+        /// Machines that run the release.
+        upgraded: usize,
+        /// Machines that do not.
+        left: usize,
+        /// Why it waits, or what it does, for people.
+        reason: String,
+    },
+    /// To `upgrade-end`.
+    UpgradeEnded {
+        /// State of the upgrade.
+        state: UpgradeState,
     },
 }

@@ -1,10 +1,13 @@
 //! Events of a state machine. `contracts/schemas/rebalance-event.schema.json` is their schema.
 
 use serde::Deserialize;
-use tidegraph_cluster::{Goal, Lease, Move, NodeId};
+use tidegraph_cluster::{Goal, Lease, Move, NodeId, Release};
 
 /// Maximum number of moves in one event.
 pub const MOST_MOVES: usize = 256;
+
+/// Maximum number of machines in one event.
+pub const MOST_MACHINES: usize = 1000;
 
 /// An event. An unknown field is refused: it is probably misspelt.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -59,5 +62,36 @@ pub enum Event {
     Release {
         /// Name of the execution.
         holder: String,
+    },
+    /// Begins or resumes an upgrade, or returns who has it.
+    UpgradeBegin {
+        /// Name of the execution.
+        holder: String,
+        /// The release to which the fleet is upgraded.
+        release: Release,
+        /// Number of machines that the group should have.
+        desired: u32,
+        /// An execution that had the upgrade and has ended.
+        #[serde(default)]
+        over: Option<String>,
+    },
+    /// Decides what an upgrade does next.
+    UpgradeNext {
+        /// Name of the execution, which must have the upgrade.
+        holder: String,
+        /// Number of machines that the group should have.
+        desired: u32,
+        /// Ids of the group's machines.
+        ids: Vec<NodeId>,
+        /// Their lifecycle states in the group, in the same order.
+        states: Vec<String>,
+    },
+    /// Ends an upgrade.
+    UpgradeEnd {
+        /// Name of the execution, which must have the upgrade.
+        holder: String,
+        /// Why it was stopped; absent if it is finished.
+        #[serde(default)]
+        stopped: Option<String>,
     },
 }

@@ -1,4 +1,5 @@
-//! The steps of a rebalance as an AWS Lambda function, for the state machines that heal, scale out and drain.
+//! The steps of a rebalance and of an upgrade as an AWS Lambda function, for the state machines that heal, scale out,
+//! drain and upgrade.
 //!
 //! Roles: [`Event`] is the request of a state machine, `{"step": …}`. [`Steps`] answers it, over any map. `main.rs`
 //! connects both to the Runtime API. The steps are those of [`tidegraph_cluster::Rebalance`], which the command line
@@ -16,6 +17,6 @@ mod settings;
 mod steps;
 
 pub use answer::{Answer, Lot, Needed};
-pub use event::{Event, MOST_MOVES};
+pub use event::{Event, MOST_MACHINES, MOST_MOVES};
 pub use settings::{Invalid, Settings};
 pub use steps::{Error, Steps};

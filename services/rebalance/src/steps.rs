@@ -1,18 +1,23 @@
 //! The steps of a rebalance: answers events with a map and the planner of `tidegraph-cluster`.
 
 use crate::answer::{Answer, Lot, Needed};
-use crate::event::{Event, MOST_MOVES};
+use crate::event::{Event, MOST_MACHINES, MOST_MOVES};
 use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegraph_cluster::{
-    Acquired, Eligibility, FleetState, Goal, MapStore, Move, NodeId, NodeState, Plan, Rebalance,
-    takeover_wait,
+    Acquired, Began, Eligibility, FleetState, Goal, Machine, MapStore, Move, NodeId, NodeState, Plan,
+    Rebalance, Release, UpgradeState, Upgrades, takeover_wait,
 };
 use tidegraph_platform::Clock;
 
 /// Longest name of a holder, which is the ARN of an execution.
 const MOST_HOLDER_BYTES: usize = 2048;
+
+/// The lifecycle state of a machine that is part of the group.
+const IN_SERVICE: &str = "InService";
+/// The beginning of those of a machine that is being terminated.
+const TERMINATING: &str = "Terminating";
 
 /// Seconds after which a failed execution is started again although nothing changed: its name changes then.
 const NAME_SECONDS: i64 = 600;
@@ -24,7 +29,7 @@ pub enum Error {
     #[error(transparent)]
     Map(#[from] tidegraph_cluster::Error),
     /// Another execution has the lease, and must do this step.
-    #[error("{holder} no longer has the lease: {reason}")]
+    #[error("{holder} no longer has the lease or the upgrade: {reason}")]
     NotOurs {
         /// The caller.
         holder: String,
@@ -52,6 +57,7 @@ impl Error {
             Self::Map(tidegraph_cluster::Error::Stale { .. } | tidegraph_cluster::Error::Conflict { .. }) => {
                 "Unavailable"
             }
+            Self::Map(tidegraph_cluster::Error::Refused { .. }) => "Refused",
             Self::Map(_) => "Map",
             Self::NotOurs { .. } => "NotOurs",
             Self::Unreadable(_) | Self::Invalid { .. } => "Invalid",
@@ -63,6 +69,7 @@ impl Error {
 #[derive(Debug)]
 pub struct Steps {
     rebalance: Rebalance,
+    upgrades: Upgrades,
     store: Arc<dyn MapStore>,
     clock: Arc<dyn Clock>,
     settings: Settings,
@@ -71,7 +78,9 @@ pub struct Steps {
 impl Steps {
     /// Makes the steps of one graph over a map.
     pub fn new(settings: Settings, store: Arc<dyn MapStore>, clock: Arc<dyn Clock>) -> Self {
-        Self { rebalance: Rebalance::new(store.clone(), &settings.graph), store, clock, settings }
+        let rebalance = Rebalance::new(store.clone(), &settings.graph);
+        let upgrades = Upgrades::new(store.clone(), &settings.graph);
+        Self { rebalance, upgrades, store, clock, settings }
     }
 
     /// Answers one event.
@@ -135,18 +144,87 @@ impl Steps {
                 self.rebalance.release(&holder)?;
                 Ok(Answer::Released { released: true })
             }
+            Event::UpgradeBegin { holder, release, desired, over } => {
+                self.begin_upgrade(&holder, release, desired, over.as_deref())
+            }
+            Event::UpgradeNext { holder, desired, ids, states } => {
+                self.next_of_upgrade(&holder, desired, ids, &states)
+            }
+            Event::UpgradeEnd { holder, stopped } => {
+                check(&holder)?;
+                let ended = self.upgrades.end(&holder, stopped.as_deref());
+                let state = ended.map_err(|error| not_ours(&holder, error))?.state;
+                tracing::info!(%state, stopped, "an upgrade ended");
+                Ok(Answer::UpgradeEnded { state })
+            }
         }
+    }
+
+    fn begin_upgrade(
+        &self,
+        holder: &str,
+        release: Release,
+        desired: u32,
+        over: Option<&str>,
+    ) -> Result<Answer, Error> {
+        check(holder)?;
+        if desired == 0 {
+            return Err(Error::Invalid {
+                reason: "the group should have no machine: it has nothing to upgrade".into(),
+            });
+        }
+        let began = self.upgrades.begin(holder, release, desired, over)?;
+        let ours = matches!(began, Began::Ours(_));
+        let (Began::Ours(upgrade) | Began::Theirs(upgrade)) = began;
+        tracing::info!(ours, holder = upgrade.holder, %release, "an upgrade begins");
+        Ok(Answer::UpgradeBegan {
+            ours,
+            holder: upgrade.holder,
+            release: upgrade.release,
+            capacity: upgrade.capacity,
+        })
+    }
+
+    fn next_of_upgrade(
+        &self,
+        holder: &str,
+        desired: u32,
+        ids: Vec<NodeId>,
+        states: &[String],
+    ) -> Result<Answer, Error> {
+        check(holder)?;
+        if ids.len() != states.len() || ids.len() > MOST_MACHINES {
+            let reason = format!(
+                "{} machines and {} states of machines: each has one, and there are at most {MOST_MACHINES}",
+                ids.len(),
+                states.len()
+            );
+            return Err(Error::Invalid { reason });
+        }
+        let machine = |(node, state): (NodeId, &String)| Machine {
+            node,
+            in_service: state == IN_SERVICE,
+            is_leaving: state.starts_with(TERMINATING),
+        };
+        let machines: Vec<Machine> = ids.into_iter().zip(states).map(machine).collect();
+        let next = self.upgrades.next(holder, &machines, desired).map_err(|error| not_ours(holder, error))?;
+        tracing::info!(action = ?next.action, node = ?next.node, reason = next.reason, "the upgrade goes on");
+        Ok(Answer::UpgradeNext {
+            action: next.action,
+            node: next.node,
+            capacity: next.capacity,
+            is_canary: next.is_canary,
+            is_last: next.is_last,
+            upgraded: next.upgraded,
+            left: next.left,
+            reason: next.reason,
+        })
     }
 
     /// Renews the lease of the caller, who must have it.
     fn holds(&self, holder: &str) -> Result<(), Error> {
         check(holder)?;
-        self.rebalance.renew(holder).map_err(|error| match error {
-            tidegraph_cluster::Error::Conflict { found, .. } => {
-                Error::NotOurs { holder: holder.to_owned(), reason: found }
-            }
-            error => Error::Map(error),
-        })
+        self.rebalance.renew(holder).map_err(|error| not_ours(holder, error))
     }
 
     /// Drains a node. A machine that was removed before its node registered holds nothing and is unknown.
@@ -164,7 +242,11 @@ impl Steps {
         lost.iter().for_each(|node| tracing::warn!(%node, "no heartbeat: marked as lost"));
         let map = self.store.load(&self.settings.graph, None)?;
         let fleet = FleetState::of(&map, &self.store.heartbeats(&self.settings.graph)?);
-        let (needed, node) = self.needed(&fleet);
+        let (needed, node) = match self.needed(&fleet) {
+            // The upgrade moves the replicas of the node that it replaces to the new one; shares come at its end.
+            (Needed::ScaleOut, _) if self.is_upgrading()? => (Needed::Nothing, None),
+            other => other,
+        };
         let kind = match needed {
             Needed::Nothing => "nothing",
             Needed::Heal => "heal",
@@ -173,6 +255,10 @@ impl Steps {
         };
         let step = self.clock.wall().as_second() / NAME_SECONDS;
         Ok(Answer::Detected { needed, node, lost, name: format!("{kind}-{}-{step}", map.epoch()) })
+    }
+
+    fn is_upgrading(&self) -> Result<bool, Error> {
+        Ok(self.upgrades.last()?.is_some_and(|upgrade| upgrade.state == UpgradeState::Running))
     }
 
     /// Returns lost nodes with replicas. A node that left in order has none.
@@ -236,6 +322,16 @@ impl Steps {
             (0, coming, _) => format!("{coming} replicas are on their way"),
             (moves, ..) => format!("{moves} moves are left"),
         })
+    }
+}
+
+/// Returns the error of a step whose caller no longer has the lease or the upgrade.
+fn not_ours(holder: &str, error: tidegraph_cluster::Error) -> Error {
+    match error {
+        tidegraph_cluster::Error::Conflict { found, .. } => {
+            Error::NotOurs { holder: holder.to_owned(), reason: found }
+        }
+        error => Error::Map(error),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use tidegraph_cluster::{Goal, Lease, Move, NodeId, NodeState};
+use tidegraph_cluster::{Action, Goal, Lease, Move, NodeId, NodeState, Release, UpgradeState};
 use tidegraph_rebalance::{Answer, Event, Lot, Needed};
 use tidegraph_types::{Epoch, PartitionId};
 
@@ -81,6 +81,33 @@ fn answers_are_those_of_the_contract() {
             reason: "1 moves are left".into(),
         },
         Answer::Released { released: true },
+        Answer::UpgradeBegan {
+            ours: false,
+            holder: "t".into(),
+            release: Release { major: 0, minor: 2, patch: 0 },
+            capacity: 3,
+        },
+        Answer::UpgradeNext {
+            action: Action::End,
+            node: Some(node("i-0123")),
+            capacity: 3,
+            is_canary: true,
+            is_last: false,
+            upgraded: 1,
+            left: 3,
+            reason: "node i-0123 holds nothing".into(),
+        },
+        Answer::UpgradeNext {
+            action: Action::Launch,
+            node: None,
+            capacity: 4,
+            is_canary: false,
+            is_last: false,
+            upgraded: 0,
+            left: 3,
+            reason: "3 machines are left".into(),
+        },
+        Answer::UpgradeEnded { state: UpgradeState::Stopped },
     ];
     let told: Vec<Value> = answers.iter().map(|answer| serde_json::to_value(answer).unwrap()).collect();
     assert_eq!(told, golden("answers"));

@@ -28,6 +28,10 @@ const PARTITION: &str = "map#part#";
 pub(super) const BEAT: &str = "beat#";
 pub(super) const CHECKPOINT: &str = "checkpoint#";
 const LEASE: &str = "lease#";
+pub(super) const RELEASE: &str = "release#";
+pub(super) const UPGRADE: &str = "upgrade";
+/// Attribute of the upgrade: the number of its changes.
+pub(super) const SERIAL: &str = "serial";
 
 pub(super) type Attributes = HashMap<String, AttributeValue>;
 

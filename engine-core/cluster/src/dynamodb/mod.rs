@@ -19,11 +19,15 @@ mod options;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod upgrades;
 
 use crate::change::{Scope, Touched};
 use crate::map::Mark;
 use crate::watch::jitter;
-use crate::{Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, PartitionMap};
+use crate::{
+    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, NodeRelease, NodeReleases,
+    PartitionMap, Upgrade,
+};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, Get, Put, ReturnConsumedCapacity, TransactGetItem, TransactWriteItem,
@@ -439,6 +443,22 @@ impl MapStore for DynamoMap {
                 Ok((id, read.value(graph)?))
             })
             .collect()
+    }
+
+    fn note_release(&self, graph: &str, node: &NodeId, release: &NodeRelease) -> Result<(), Error> {
+        self.put_release(graph, node, release)
+    }
+
+    fn releases(&self, graph: &str) -> Result<NodeReleases, Error> {
+        self.read_releases(graph)
+    }
+
+    fn upgrade(&self, graph: &str) -> Result<Option<Upgrade>, Error> {
+        self.read_upgrade(graph)
+    }
+
+    fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error> {
+        self.put_upgrade(graph, seen, next)
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Errors of backups.
 
-use tidegraph_types::{PartitionId, Version};
+use tidegraph_types::{Formats, PartitionId, Version};
 
 /// Number of objects that an error names.
 const NAMED: usize = 10;
@@ -112,8 +112,8 @@ pub enum Error {
         object: String,
         /// The format.
         found: u64,
-        /// The format that this release reads.
-        known: u64,
+        /// The formats that this release reads.
+        known: Formats,
     },
     /// A backup lacks objects, or they have another size.
     #[error("backup {name} is not whole: {}", named(.objects))]

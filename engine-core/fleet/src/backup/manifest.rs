@@ -5,9 +5,10 @@ use crate::restart::CHECKPOINTS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tidegraph_cluster::Graph;
+use tidegraph_types::Formats;
 
-/// The format of backups that this release writes and reads.
-pub const FORMAT: u64 = 1;
+/// Formats of backups.
+pub const FORMATS: Formats = Formats::only(1);
 
 /// Folders of a graph's objects.
 pub(super) const FOLDERS: [&str; 3] = [CHECKPOINTS, "loads/", "jobs/"];
@@ -131,7 +132,11 @@ impl Backup {
     /// None for a backup that was made or decoded.
     pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         let crc32c = crc32c::crc32c(&serde_json::to_vec(self)?);
-        serde_json::to_vec_pretty(&Envelope { format: FORMAT, crc32c, backup: self.clone() })
+        serde_json::to_vec_pretty(&Envelope {
+            format: u64::from(FORMATS.newest),
+            crc32c,
+            backup: self.clone(),
+        })
     }
 
     /// Decodes the object of a manifest, and checks what restoring relies on.
@@ -145,8 +150,12 @@ impl Backup {
             return Err(unreadable(format!("it has {} bytes, {MOST_BYTES} are allowed", bytes.len())));
         }
         let any: AnyFormat = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-        if any.format != FORMAT {
-            return Err(Error::UnknownFormat { object: object.to_owned(), found: any.format, known: FORMAT });
+        if !u32::try_from(any.format).is_ok_and(|format| FORMATS.reads(format)) {
+            return Err(Error::UnknownFormat {
+                object: object.to_owned(),
+                found: any.format,
+                known: FORMATS,
+            });
         }
         let envelope: Envelope =
             serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;

@@ -5,7 +5,7 @@ use super::Shared;
 use super::replica::Replica;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_cluster::{AppliedVersions, Heartbeat, NodeState, StuckReplica};
+use tidegraph_cluster::{AppliedVersions, Heartbeat, NodeRelease, NodeState, Release, StuckReplica};
 use tidegraph_platform::metric;
 
 /// Maximum number of stuck replicas that a heartbeat reports. One is enough to stop writes.
@@ -90,7 +90,10 @@ fn rejoin(shared: &Shared, is_gone: bool) -> Result<(), crate::Error> {
         shared.map_store.change(graph, None, &[register])?;
     }
     let map = shared.map_store.load(graph, None)?;
-    shared.generation.store(map.node(&shared.id).map_or(0, |node| node.generation), Ordering::Relaxed);
+    let generation = map.node(&shared.id).map_or(0, |node| node.generation);
+    shared.generation.store(generation, Ordering::Relaxed);
+    let stated = NodeRelease { generation, release: Release::THIS };
+    shared.map_store.note_release(graph, &shared.id, &stated)?;
     shared.set_node(NodeState::Up)?;
     shared.rejoining.store(false, Ordering::Relaxed);
     Ok(())

@@ -39,8 +39,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_cluster::{
-    Change, Graph, MapStore, MapWatch, NodeId, NodeState, Registration, ReplicaState, WatchConfig,
-    is_applied_elsewhere,
+    Change, Graph, Lineage, MapStore, MapWatch, NodeId, NodeRelease, NodeState, Registration, Release,
+    ReplicaState, WatchConfig, check_join, is_applied_elsewhere,
 };
 use tidegraph_log::{Body, LogBackend, Record};
 use tidegraph_platform::{Clock, Disk, Objects, Random};
@@ -327,11 +327,13 @@ impl StorageNode {
         if let Some(dir) = &config.spill_dir {
             disk.create_dir_all(dir)?;
         }
+        let id = registration.id.clone();
+        check_join(&*map_store, &graph, &id, Lineage::THIS)?;
         map_store.change(&graph, None, &[Change::Register(registration.clone())])?;
         let watch = watch(map_store.clone(), &graph)?;
         let map = watch.map();
-        let id = registration.id.clone();
         let generation = map.node(&id).map_or(0, |node| node.generation);
+        map_store.note_release(&graph, &id, &NodeRelease { generation, release: Release::THIS })?;
         let sharding = map.graph().sharding()?;
         let shared = Arc::new(Shared {
             graph: map.graph().clone(),

@@ -7,7 +7,7 @@ use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
 use crate::link::{Link, LinkReader, SHORTEST_LIMIT};
 use crate::outbox::Outbox;
 use crate::security::Security;
-use crate::{Error, PROTOCOL, is_commit, places};
+use crate::{Error, PROTOCOLS, is_commit, places};
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -145,8 +145,8 @@ impl Connection {
             None => Link::plain(socket),
         };
         let hello = proto::Hello {
-            oldest: PROTOCOL,
-            newest: PROTOCOL,
+            oldest: PROTOCOLS.oldest,
+            newest: PROTOCOLS.newest,
             graph: config.graph.clone(),
             token: token.to_owned(),
             software: concat!("tidegraph ", env!("CARGO_PKG_VERSION")).into(),
@@ -325,12 +325,14 @@ fn welcome(reader: &mut FrameReader<LinkReader>, peer: &str) -> Result<proto::We
     match reader.next()? {
         Next::Frame(frame) if frame.kind == FrameKind::Welcome => {
             let welcome = proto::Welcome::decode(frame.payload).map_err(Error::garbage)?;
-            if welcome.version == PROTOCOL {
+            if PROTOCOLS.reads(welcome.version) {
                 return Ok(welcome);
             }
             let reason = format!(
-                "it speaks version {} of the protocol, this process version {PROTOCOL}",
-                welcome.version
+                "it chose protocol {}, this process (tidegraph {}) speaks protocol {PROTOCOLS}: the releases of a fleet \
+                 may differ by one; upgrade the older side first",
+                welcome.version,
+                env!("CARGO_PKG_VERSION")
             );
             Err(Error::Refused { peer: peer.to_owned(), reason }.into())
         }

@@ -5,7 +5,7 @@ use super::answer::{self, Cost, RequestContext};
 use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
 use crate::link::{Link, LinkReader, SHORTEST_LIMIT};
 use crate::outbox::Outbox;
-use crate::{Error, PROTOCOL, places};
+use crate::{Error, PROTOCOLS, places};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_platform::metric;
+use tidegraph_types::Formats;
 use tidegraph_wire::proto::goodbye::Reason;
 use tidegraph_wire::{Message, proto};
 
@@ -109,7 +110,7 @@ fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr
 
 fn goodbye(reason: Reason, text: &str) -> Vec<u8> {
     let text = text.to_owned();
-    let (oldest, newest) = (PROTOCOL, PROTOCOL);
+    let Formats { oldest, newest } = PROTOCOLS;
     frame::encode(FrameKind::Goodbye, 0, &proto::Goodbye { reason: reason.into(), text, oldest, newest })
 }
 
@@ -138,13 +139,15 @@ fn welcome(
     };
     let hello = proto::Hello::decode(hello).map_err(|error| garbage(error.to_string()))?;
     let config = &shared.config;
-    if hello.oldest > PROTOCOL || hello.newest < PROTOCOL {
+    let theirs = Formats::new(hello.oldest, hello.newest);
+    let Some(version) = PROTOCOLS.common(theirs) else {
         let text = format!(
-            "the client speaks versions {} to {} of the protocol, this node version {PROTOCOL}",
-            hello.oldest, hello.newest
+            "the client speaks protocol {theirs}, this node (tidegraph {}) protocol {PROTOCOLS}: the releases of a fleet \
+             may differ by one; upgrade the older side first",
+            env!("CARGO_PKG_VERSION")
         );
         return Err((Reason::Version, text));
-    }
+    };
     if !shared.security.is_token(&hello.token) {
         return Err((Reason::Token, "the client does not have the token of this fleet".into()));
     }
@@ -152,9 +155,9 @@ fn welcome(
         let text = format!("the client wants graph {:?}, this node serves {:?}", hello.graph, config.graph);
         return Err((Reason::Graph, text));
     }
-    tracing::debug!(software = hello.software, "a client is accepted");
+    tracing::debug!(software = hello.software, version, "a client is accepted");
     Ok(proto::Welcome {
-        version: PROTOCOL,
+        version,
         node: config.node.clone(),
         request_bytes: config.request_bytes,
         in_flight: config.in_flight,

@@ -232,3 +232,70 @@ fn wrong_events_are_refused_by_name() {
         assert!(error.to_string().contains(part), "{error}");
     }
 }
+
+/// What the function answers to `upgrade-next`, for a group whose machines are all in service.
+fn next(world: &World, holder: &str, nodes: &[usize], desired: u32) -> Result<Value, Error> {
+    let ids: Vec<NodeId> = nodes.iter().map(|n| id(*n)).collect();
+    let states = vec!["InService"; ids.len()];
+    world.ask(json!({
+        "step": "upgrade-next", "holder": holder, "desired": desired, "ids": ids, "states": states
+    }))
+}
+
+#[test]
+fn an_upgrade_replaces_nodes_by_the_drains_of_the_other_machines() {
+    let world = World::new(3);
+    world.execute("e", "repair", None, 1000).unwrap();
+    let begin = |holder: &str| json!({ "step": "upgrade-begin", "holder": holder, "release": Release::THIS, "desired": 3 });
+    assert_eq!(world.ask(begin("u")).unwrap()["ours"], true);
+    // The nodes state no release, as those of builds before the first one.
+    let mut nodes = vec![0, 1, 2];
+    let launch = next(&world, "u", &nodes, 3).unwrap();
+    assert_eq!((&launch["action"], &launch["capacity"]), (&json!("launch"), &json!(4)));
+    for new in 3..6 {
+        assert_eq!(next(&world, "u", &nodes, 4).unwrap()["action"], "wait");
+        world.join(new);
+        let release = tidegraph_cluster::NodeRelease { generation: 1, release: Release::THIS };
+        world.store.note_release(GRAPH, &id(new), &release).unwrap();
+        nodes.push(new);
+        // Nobody moves replicas to the new node but the drain.
+        assert_eq!(world.needed(), "scale-out");
+        assert_eq!(world.ask(json!({ "step": "detect" })).unwrap()["needed"], "nothing");
+        let drain = next(&world, "u", &nodes, 4).unwrap();
+        assert_eq!(drain["action"], "drain");
+        let node = drain["node"].as_str().unwrap().to_owned();
+        assert_eq!(world.execute("d", "repair", Some(&node), 1000).unwrap()["whole"], true);
+        let end = next(&world, "u", &nodes, 4).unwrap();
+        assert_eq!((&end["action"], &end["node"]), (&json!("end"), &json!(node)));
+        assert_eq!((&end["isCanary"], &end["isLast"]), (&json!(new == 3), &json!(new == 5)));
+        nodes.retain(|n| id(*n).as_str() != node);
+    }
+    let done = next(&world, "u", &nodes, 3).unwrap();
+    assert_eq!((&done["action"], &done["upgraded"], &done["left"]), (&json!("done"), &json!(3), &json!(0)));
+    assert_eq!(world.ask(json!({ "step": "upgrade-end", "holder": "u" })).unwrap()["state"], "finished");
+    assert_eq!(next(&world, "v", &nodes, 3).unwrap_err().name(), "NotOurs");
+}
+
+#[test]
+fn upgrades_that_cannot_be_are_refused_by_name() {
+    let world = World::new(3);
+    let begin = |holder: &str, release: &str| {
+        world.ask(json!({ "step": "upgrade-begin", "holder": holder, "release": release, "desired": 3 }))
+    };
+    let ours = Release::THIS.to_string();
+    assert_eq!(begin("u", "0.0.0").unwrap_err().name(), "Refused");
+    let error = begin("u", "9.9.9").unwrap_err();
+    assert_eq!(error.name(), "Refused");
+    assert!(error.to_string().contains(&format!("the deployed programs are of release {ours}")), "{error}");
+    assert_eq!(begin("u", "9.9").unwrap_err().name(), "Invalid");
+    assert_eq!(begin("u", &ours).unwrap()["ours"], true);
+    let theirs = begin("v", &ours).unwrap();
+    assert_eq!((&theirs["ours"], &theirs["holder"]), (&json!(false), &json!("u")));
+    let stopped = world.ask(json!({ "step": "upgrade-end", "holder": "u", "stopped": "alarms: ApiErrors" }));
+    assert_eq!(stopped.unwrap()["state"], "stopped");
+    assert_eq!(begin("v", &ours).unwrap()["ours"], true);
+    let odd = json!({ "step": "upgrade-next", "holder": "v", "desired": 3, "ids": ["i-1"], "states": [] });
+    assert_eq!(world.ask(odd).unwrap_err().name(), "Invalid");
+    let none = json!({ "step": "upgrade-begin", "holder": "v", "release": ours, "desired": 0 });
+    assert_eq!(world.ask(none).unwrap_err().name(), "Invalid");
+}

@@ -19,6 +19,7 @@ use super::{Manifest, ManifestPartition};
 use crate::Error;
 use crate::partition::{Misread, Rebuild};
 use std::fmt;
+use tidegraph_types::Formats;
 
 /// A version of the checkpoint format that this release reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,14 @@ impl Format {
     /// Bytes of a magic.
     pub(super) const MAGIC_BYTES: usize = 8;
 
+    /// Returns the versions that this release reads, as numbers.
+    #[must_use]
+    pub fn formats() -> Formats {
+        let numbers = || Self::ALL.iter().map(|format| u32::from(format.number()));
+        let written = u32::from(Self::WRITTEN.number());
+        Formats::new(numbers().min().unwrap_or(written), written)
+    }
+
     /// Returns the version as manifests and objects state it.
     #[must_use]
     pub const fn number(self) -> u8 {
@@ -99,7 +108,7 @@ impl Format {
         known.copied().ok_or_else(|| Error::UnknownFormat {
             object: object.to_owned(),
             found,
-            known: Self::ALL,
+            known: Self::formats(),
         })
     }
 
@@ -134,9 +143,4 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number())
     }
-}
-
-/// Writes versions as `1, 2`.
-pub(crate) fn listed(formats: &[Format]) -> String {
-    formats.iter().map(Format::to_string).collect::<Vec<_>>().join(", ")
 }

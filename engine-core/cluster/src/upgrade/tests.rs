@@ -1,0 +1,365 @@
+//! Upgrades step by step, over a map in memory and a group that does what it is told.
+
+use super::*;
+use crate::testing::new_graph;
+use crate::{Change, MemoryMap, Registration, ReplicaState, Role, change_all};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tidegraph_types::PartitionId;
+
+const OLD: Lineage = Lineage { release: release(0, 1, 4), follows: None };
+const NEW: Lineage = Lineage { release: release(0, 2, 0), follows: Some(Line { major: 0, minor: 1 }) };
+const PATCH: Lineage = Lineage { release: release(0, 2, 1), ..NEW };
+const LATER: Lineage = Lineage { release: release(0, 3, 0), follows: Some(Line { major: 0, minor: 2 }) };
+
+const fn release(major: u32, minor: u32, patch: u32) -> Release {
+    Release { major, minor, patch }
+}
+
+fn id(n: usize) -> NodeId {
+    NodeId::new(&format!("i-{n}")).unwrap()
+}
+
+/// A fleet and its group. New machines run `deployed`, in the zone with the fewest.
+struct World {
+    /// Whether the group, of zones with as few machines, takes one with a machine of an earlier release.
+    is_lucky: bool,
+    store: MemoryMap,
+    graph: String,
+    deployed: Lineage,
+    machines: Vec<Machine>,
+    desired: u32,
+    started: usize,
+}
+
+impl World {
+    fn new(nodes: u32) -> Self {
+        let store = MemoryMap::default();
+        let graph = new_graph(&store, 4);
+        let mut world = Self {
+            is_lucky: false,
+            store,
+            graph,
+            deployed: OLD,
+            machines: vec![],
+            desired: nodes,
+            started: 0,
+        };
+        world.fill();
+        for partition in 0..4 {
+            for n in 0..2 {
+                world.serve(partition, (usize::from(partition) + n) % nodes as usize);
+            }
+        }
+        world
+    }
+
+    fn serve(&self, partition: u16, n: usize) {
+        let (partition, node) = (PartitionId(partition), id(n));
+        let mut changes = vec![Change::AddReplica { partition, node: node.clone() }];
+        changes.extend([ReplicaState::CatchingUp, ReplicaState::Serving].map(|state| Change::SetReplica {
+            partition,
+            node: node.clone(),
+            state,
+        }));
+        change_all(&self.store, &self.graph, &changes).unwrap();
+    }
+
+    /// The group starts machines until it has as many as it should.
+    fn fill(&mut self) {
+        while (self.machines.len() as u32) < self.desired {
+            let n = self.started;
+            self.started += 1;
+            let zone = |zone: usize| {
+                let map = self.store.load(&self.graph, None).unwrap();
+                let releases = self.store.releases(&self.graph).unwrap();
+                let name = format!("z{zone}");
+                let here = |one: &&Machine| map.node(&one.node).is_some_and(|node| node.zone == name);
+                let is_new =
+                    |one: &Machine| release_of(&map, &releases, &one.node) == Some(self.deployed.release);
+                let all_new = self.machines.iter().filter(here).all(is_new);
+                (self.machines.iter().filter(here).count(), self.is_lucky && all_new, zone)
+            };
+            let (_, _, zone) = (0..3).map(zone).min().unwrap();
+            self.join(&id(n), zone).unwrap();
+            self.machines.push(Machine { node: id(n), in_service: true, is_leaving: false });
+        }
+    }
+
+    fn join(&self, node: &NodeId, zone: usize) -> Result<(), Error> {
+        check_join(&self.store, &self.graph, node, self.deployed)?;
+        let registration = Registration {
+            id: node.clone(),
+            zone: format!("z{zone}"),
+            endpoint: format!("{node}:1"),
+            capacity_bytes: 0,
+            roles: [Role::Storage].into(),
+        };
+        change_all(&self.store, &self.graph, &[Change::Register(registration)])?;
+        let generation = self.store.load(&self.graph, None)?.node(node).map_or(0, |node| node.generation);
+        let stated = NodeRelease { generation, release: self.deployed.release };
+        self.store.note_release(&self.graph, node, &stated)?;
+        self.set(node, NodeState::Up);
+        Ok(())
+    }
+
+    fn set(&self, node: &NodeId, state: NodeState) {
+        change_all(&self.store, &self.graph, &[Change::SetNode { node: node.clone(), state }]).unwrap();
+    }
+
+    fn upgrades(&self) -> Upgrades {
+        Upgrades::of(Arc::new(self.store.clone()), &self.graph, self.deployed)
+    }
+
+    fn begin(&self, holder: &str) -> Result<Began, Error> {
+        self.upgrades().begin(holder, self.deployed.release, self.desired, None)
+    }
+
+    /// Empties a node as the machine that drains does.
+    fn drain(&self, node: &NodeId) {
+        self.set(node, NodeState::Draining);
+        let map = self.store.load(&self.graph, None).unwrap();
+        let held: Vec<PartitionId> = map.held_by(node).map(|(partition, _)| partition).collect();
+        for partition in held {
+            let map = self.store.load(&self.graph, None).unwrap();
+            let takes = |(other, one): &(&NodeId, &crate::Node)| {
+                one.state == NodeState::Up && !map.replicas(partition).iter().any(|one| one.node == **other)
+            };
+            let least = map.nodes().filter(takes).min_by_key(|(other, _)| map.held_by(other).count());
+            let to: usize = least.unwrap().0.as_str()[2..].parse().unwrap();
+            self.serve(partition.0, to);
+            let drop = Change::DropReplica { partition, node: node.clone() };
+            change_all(&self.store, &self.graph, &[drop]).unwrap();
+        }
+    }
+
+    /// Does what a step said, as the state machine does.
+    fn perform(&mut self, next: &Next) {
+        match (next.action, &next.node) {
+            (Action::Launch, _) => {
+                self.desired = next.capacity;
+                self.fill();
+            }
+            (Action::Drain, Some(node)) => self.drain(node),
+            (Action::End, Some(node)) => {
+                assert_eq!(self.store.load(&self.graph, None).unwrap().held_by(node).count(), 0, "UPG-2");
+                self.set(node, NodeState::Gone);
+                self.machines.retain(|machine| machine.node != *node);
+                self.desired -= u32::from(next.is_last);
+                self.fill();
+            }
+            _ => {}
+        }
+        let map = self.store.load(&self.graph, None).unwrap();
+        for (partition, _) in map.partitions() {
+            assert_eq!(map.serving(partition).len(), 2, "{partition}");
+        }
+    }
+
+    /// Runs steps until the upgrade is done or `steps` are over; returns what was done.
+    fn run(&mut self, holder: &str, steps: usize) -> Vec<String> {
+        let mut done = Vec::new();
+        for _ in 0..steps {
+            let next = self.upgrades().next(holder, &self.machines, self.desired).unwrap();
+            let node = next.node.as_ref().map(|node| format!(" {node}")).unwrap_or_default();
+            let canary = if next.is_canary { " (canary)" } else { "" };
+            done.push(format!("{:?}{node}{canary}", next.action));
+            self.perform(&next);
+            if next.action == Action::Done {
+                break;
+            }
+        }
+        done
+    }
+
+    fn is_upgraded(&self) -> bool {
+        let map = self.store.load(&self.graph, None).unwrap();
+        let releases = self.store.releases(&self.graph).unwrap();
+        let all =
+            |release| self.machines.iter().all(|one| release_of(&map, &releases, &one.node) == Some(release));
+        all(self.deployed.release)
+    }
+
+    fn zones(&self) -> BTreeSet<String> {
+        let map = self.store.load(&self.graph, None).unwrap();
+        self.machines.iter().map(|one| map.node(&one.node).unwrap().zone.clone()).collect()
+    }
+}
+
+#[test]
+fn nodes_are_replaced_one_after_the_other_in_their_zones() {
+    let replaced =
+        ["Launch", "Drain i-0", "End i-0 (canary)", "Drain i-1", "End i-1", "Drain i-2", "End i-2"];
+    for is_lucky in [true, false] {
+        let mut world = World::new(3);
+        world.is_lucky = is_lucky;
+        world.deployed = NEW;
+        assert!(matches!(world.begin("a").unwrap(), Began::Ours(_)));
+        // If the group starts two in one zone, one of them is too many at the end.
+        let last: &[&str] = if is_lucky { &["Done"] } else { &["Drain i-3", "End i-3", "Done"] };
+        assert_eq!(world.run("a", 100), [&replaced[..], last].concat());
+        assert!(world.is_upgraded());
+        assert_eq!((world.desired, world.machines.len(), world.zones().len()), (3, 3, 3));
+        let ended = world.upgrades().end("a", None).unwrap();
+        assert_eq!((ended.state, ended.floor), (UpgradeState::Finished, Some(NEW.release)));
+    }
+}
+
+#[test]
+fn larger_fleets_stay_even_over_their_zones() {
+    for (nodes, is_lucky) in [(6, true), (6, false), (7, false), (9, true), (9, false)] {
+        let mut world = World::new(nodes);
+        world.is_lucky = is_lucky;
+        world.deployed = NEW;
+        world.begin("a").unwrap();
+        let done = world.run("a", 200);
+        assert_eq!(done.last().map(String::as_str), Some("Done"), "{nodes}: {done:?}");
+        assert!(world.is_upgraded());
+        assert_eq!((world.desired, world.machines.len()), (nodes, nodes as usize));
+        let map = world.store.load(&world.graph, None).unwrap();
+        let mut zones = [0; 3];
+        for machine in &world.machines {
+            zones[usize::from(map.node(&machine.node).unwrap().zone.as_bytes()[1] - b'0')] += 1;
+        }
+        assert!(zones.iter().max().unwrap() - zones.iter().min().unwrap() <= 1, "{nodes}: {zones:?}");
+        // No more than one machine more than there are is drained.
+        let drains = done.iter().filter(|one| one.starts_with("Drain")).count();
+        assert!(drains <= nodes as usize + 1, "{nodes}: {done:?}");
+    }
+}
+
+#[test]
+fn an_upgrade_that_was_stopped_anywhere_goes_on_where_it_stood() {
+    for stop in 0..14 {
+        let mut world = World::new(3);
+        world.deployed = NEW;
+        world.begin("a").unwrap();
+        world.run("a", stop);
+        let stopped = world.upgrades().end("a", Some("an alarm")).unwrap();
+        assert_eq!((stopped.state, stopped.reason.as_str()), (UpgradeState::Stopped, "an alarm"));
+        // A patch of the release resumes it.
+        world.deployed = if stop % 2 == 0 { NEW } else { PATCH };
+        assert!(matches!(world.begin("b").unwrap(), Began::Ours(_)), "stopped after {stop}");
+        let error = world.upgrades().next("a", &world.machines, world.desired).unwrap_err();
+        assert!(matches!(error, Error::Conflict { .. }), "UPG-1: {error}");
+        assert_eq!(world.run("b", 100).last().map(String::as_str), Some("Done"), "stopped after {stop}");
+        assert!(world.is_upgraded(), "stopped after {stop}");
+        assert_eq!((world.desired, world.machines.len()), (3, 3), "stopped after {stop}");
+    }
+}
+
+#[test]
+fn one_of_two_upgrades_runs() {
+    let mut world = World::new(3);
+    world.deployed = NEW;
+    world.begin("a").unwrap();
+    let Began::Theirs(theirs) = world.begin("b").unwrap() else { panic!("UPG-1") };
+    assert_eq!(theirs.holder, "a");
+    // The holder itself may ask again, because an answer may be lost.
+    assert!(matches!(world.begin("a").unwrap(), Began::Ours(_)));
+    // A holder that is dead is named by who takes over; another one by mistake changes nothing.
+    let over = |dead| world.upgrades().begin("b", NEW.release, 3, Some(dead)).unwrap();
+    assert!(matches!(over("c"), Began::Theirs(_)));
+    assert!(matches!(over("a"), Began::Ours(_)));
+    assert!(world.upgrades().end("a", None).is_err());
+}
+
+#[test]
+fn a_release_that_is_skipped_or_before_is_refused() {
+    let mut world = World::new(3);
+    let refused = |world: &World| world.begin("a").unwrap_err().to_string();
+    world.deployed = LATER;
+    assert_eq!(
+        refused(&world),
+        "cannot upgrade to 0.3.0: node i-0: 0.3.0 follows 0.2, not 0.1.4: upgrade to 0.2 first"
+    );
+    let join = world.join(&id(9), 0).unwrap_err().to_string();
+    assert!(join.contains("node i-0 is in the fleet, and 0.3.0 follows 0.2, not 0.1.4"), "{join}");
+    world.deployed = NEW;
+    let other = world.upgrades().begin("a", LATER.release, 3, None).unwrap_err().to_string();
+    assert!(other.contains("the deployed programs are of release 0.2.0"), "{other}");
+    world.begin("a").unwrap();
+    world.run("a", 2);
+    world.upgrades().end("a", Some("an alarm")).unwrap();
+    // While the upgrade is not finished, machines of both releases may join.
+    world.deployed = OLD;
+    world.join(&id(8), 1).unwrap();
+    assert!(refused(&world).contains("0.1.4 is older than 0.2.0: a fleet is never downgraded"));
+    world.set(&id(8), NodeState::Gone);
+    world.deployed = NEW;
+    world.begin("b").unwrap();
+    world.run("b", 100);
+    world.upgrades().end("b", None).unwrap();
+    world.deployed = OLD;
+    let join = world.join(&id(7), 1).unwrap_err().to_string();
+    assert!(join.contains("register node i-7 of release 0.1.4: the fleet was upgraded to 0.2.0"), "{join}");
+    assert!(refused(&world).contains("never downgraded"));
+}
+
+#[test]
+fn nothing_is_touched_while_a_replica_is_missing_or_a_machine_is_away() {
+    let mut world = World::new(3);
+    world.deployed = NEW;
+    world.begin("a").unwrap();
+    let next = |world: &World| world.upgrades().next("a", &world.machines, world.desired).unwrap();
+    world.set(&id(2), NodeState::Gone);
+    let waits = next(&world);
+    assert_eq!((waits.action, waits.reason.as_str()), (Action::Wait, "machine i-2 is not up"));
+    // Its successor is up, and has no replicas yet.
+    world.machines.retain(|machine| machine.node != id(2));
+    world.fill();
+    let waits = next(&world);
+    assert_eq!((waits.action, waits.upgraded, waits.left), (Action::Wait, 1, 2));
+    assert!(waits.reason.contains("moves are left"), "{}", waits.reason);
+    world.machines[0].is_leaving = true;
+    world.machines[0].in_service = false;
+    assert_eq!(next(&world).reason, "machine i-0 is being terminated");
+}
+
+#[test]
+fn a_machine_more_than_there_should_be_is_drained_though_it_is_new() {
+    let mut world = World::new(3);
+    world.deployed = NEW;
+    world.begin("a").unwrap();
+    let first = world.upgrades().next("a", &world.machines, world.desired).unwrap();
+    assert_eq!((first.action, first.capacity), (Action::Launch, 4));
+    // While the group starts it, the group replaces a machine that was lost: there are two new ones.
+    for n in 0..3 {
+        let node = id(n);
+        world.deployed = NEW;
+        let zone = n;
+        change_all(
+            &world.store,
+            &world.graph,
+            &[Change::SetNode { node: node.clone(), state: NodeState::Gone }],
+        )
+        .unwrap();
+        world.join(&node, zone).unwrap();
+    }
+    world.perform(&first);
+    assert_eq!(world.run("a", 100).last().map(String::as_str), Some("Done"));
+    assert_eq!((world.desired, world.machines.len()), (3, 3));
+}
+
+#[test]
+fn a_release_of_an_earlier_generation_counts_for_nothing() {
+    let world = World::new(3);
+    let map = world.store.load(&world.graph, None).unwrap();
+    let releases = world.store.releases(&world.graph).unwrap();
+    assert_eq!(release_of(&map, &releases, &id(0)), Some(OLD.release));
+    // A build that states no release starts on the machine.
+    let node = map.node(&id(0)).unwrap();
+    let registration = Registration {
+        id: id(0),
+        zone: node.zone.clone(),
+        endpoint: node.endpoint.clone(),
+        capacity_bytes: 0,
+        roles: node.roles.clone(),
+    };
+    change_all(&world.store, &world.graph, &[Change::Register(registration)]).unwrap();
+    let map = world.store.load(&world.graph, None).unwrap();
+    assert_eq!(release_of(&map, &releases, &id(0)), None);
+    let refused = Upgrades::of(Arc::new(world.store.clone()), &world.graph, NEW);
+    let refused = refused.begin("a", NEW.release, 3, None).unwrap_err().to_string();
+    assert!(refused.contains("node i-0: a build that states no release"), "{refused}");
+}

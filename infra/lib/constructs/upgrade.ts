@@ -1,0 +1,109 @@
+/**
+ * The state machine that upgrades the fleet to the release of the deployed programs (`docs/upgrade.md`). A deployment
+ * changes what new machines and new workers run, and nothing that runs already; this machine replaces those.
+ */
+import { ArnFormat, Duration, Stack } from "aws-cdk-lib";
+import type * as logs from "aws-cdk-lib/aws-logs";
+import type * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import { Construct } from "constructs";
+import { InvalidProp } from "../check.ts";
+import { explainWildcard } from "../nag.ts";
+import { stateMachine } from "../state-machines/machine.ts";
+import { upgrade } from "../state-machines/upgrade.ts";
+import type { Rebalance } from "./rebalance.ts";
+import type { GraphState } from "./state.ts";
+import type { StorageNodes } from "./storage-nodes.ts";
+import type { Watch } from "./watch.ts";
+import type { Workers } from "./workers.ts";
+
+/** Settings of upgrades. */
+export interface UpgradeProps {
+  /**
+   * How long the first machine of a release serves, and alarms are waited for, before its predecessor ends.
+   *
+   * @default 10 minutes
+   */
+  readonly soak?: Duration;
+  /**
+   * How long nothing may happen before an upgrade stops: no machine starts, joins, is emptied or ends.
+   *
+   * @default 2 hours
+   */
+  readonly patience?: Duration;
+}
+
+/** Settings and resources that this construct needs. */
+interface Parts extends UpgradeProps {
+  readonly state: GraphState;
+  readonly nodes: StorageNodes;
+  readonly rebalance: Rebalance;
+  readonly workers: Workers | undefined;
+  readonly watch: Watch;
+  readonly retention: logs.RetentionDays;
+}
+
+/** Time limit of an execution, which starts the next one after as many rounds as its history can have. */
+const LONGEST = Duration.days(30);
+
+export class Upgrade extends Construct {
+  readonly machine: sfn.StateMachine;
+
+  constructor(scope: Construct, id: string, props: Parts) {
+    super(scope, id);
+    const { state, nodes, rebalance, workers, watch, retention } = props;
+    const soak = props.soak ?? Duration.minutes(10);
+    const patience = props.patience ?? Duration.hours(2);
+    if (soak.toSeconds() > 86_400) {
+      throw new InvalidProp("upgrade.soak", soak.toHumanString(), "at most 1 day");
+    }
+    if (patience.toSeconds() < 1800 || patience.toSeconds() > 86_400) {
+      throw new InvalidProp("upgrade.patience", patience.toHumanString(), "from 30 minutes to 1 day");
+    }
+    const { partition, region, account } = Stack.of(this);
+    const name = `${state.name}-upgrade`;
+    const arn = (kind: string): string => `arn:${partition}:states:${region}:${account}:${kind}:${name}`;
+    const executionArns = `${arn("execution")}:*`;
+    const { groupName, groupArn } = nodes;
+    this.machine = stateMachine(this, "Upgrade", {
+      state,
+      name,
+      comment: "Upgrades the fleet to the release of the deployed programs",
+      definition: (inner) =>
+        upgrade(inner, {
+          function: rebalance.function,
+          drain: rebalance.drain,
+          groupName,
+          groupArn,
+          machineArn: arn("stateMachine"),
+          executionArns,
+          alarms: watch.stops,
+          soak,
+          patience,
+          workers: workers && {
+            cluster: workers.cluster.clusterArn,
+            service: workers.service.serviceName,
+            serviceArn: workers.service.serviceArn,
+            family: workers.family,
+          },
+        }),
+      function: rebalance.function,
+      timeout: LONGEST,
+      retention,
+    });
+    const { role } = this.machine;
+    const group = "One group; the id in its ARN is drawn when it is made, and differs in each deployment.";
+    explainWildcard(role, groupArn, group);
+    const split = Stack.of(this).splitArn(rebalance.drain.stateMachineArn, ArnFormat.COLON_RESOURCE_NAME);
+    const drains = Stack.of(this).formatArn({
+      service: "states",
+      resource: "execution",
+      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+      resourceName: `${split.resourceName}*`,
+    });
+    explainWildcard(role, drains, "Executions that drain, whose names are made when they start.");
+    explainWildcard(role, executionArns, "Its own executions, whose names are made when they start.");
+    watch.ofUpgrades(this.machine);
+    // Deleted before the group is emptied: nobody starts machines while all nodes leave.
+    this.machine.node.addDependency(nodes.teardown);
+  }
+}

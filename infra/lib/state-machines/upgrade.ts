@@ -1,0 +1,490 @@
+/**
+ * Upgrades the fleet to the release of the deployed programs: one machine after the other is replaced, then the workers
+ * start with the new image. The function decides what comes next from the map and from the group's machines
+ * (`engine-core/cluster/src/upgrade/`), so an execution that was stopped anywhere is resumed by the next one.
+ *
+ * The group starts one machine more, which joins with the new release. Then, each in a round of this loop, the machine
+ * `drain` moves the replicas of an old node, which answers until others have them; its machine ends, and the group starts
+ * the next one in its place, except for the last. The first new one is the canary: before its predecessor ends, the execution waits and looks at the alarms. It looks
+ * at them before each step, and stops if one is on, without undoing anything.
+ *
+ * Input: `{ "release": "0.2.0" }`.
+ *
+ * The history of an execution has at most 25,000 events, so after `ROUNDS` rounds the execution starts the next one. A
+ * test adds up the events.
+ */
+import { Duration } from "aws-cdk-lib";
+import type * as lambda from "aws-cdk-lib/aws-lambda";
+import * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
+import type { Construct } from "constructs";
+import { patiently, retry } from "./retry.ts";
+
+/** Settings of the machine. */
+export interface UpgradeMachineProps {
+  readonly function: lambda.IFunction;
+  readonly drain: sfn.IStateMachine;
+  readonly groupName: string;
+  readonly groupArn: string;
+  /** ARN of this machine, which starts its successor, and those of its executions. */
+  readonly machineArn: string;
+  readonly executionArns: string;
+  /** Names of the alarms that stop it. */
+  readonly alarms: readonly string[];
+  /** How long the canary serves before its predecessor ends. */
+  readonly soak: Duration;
+  /** How long nothing may happen before it stops. */
+  readonly patience: Duration;
+  /** The workers' service, if there is one. */
+  readonly workers:
+    | {
+        readonly cluster: string;
+        readonly service: string;
+        readonly serviceArn: string;
+        readonly family: string;
+      }
+    | undefined;
+}
+
+/** Time between two rounds. */
+export const ROUND = Duration.seconds(30);
+/** Maximum number of rounds of one execution. */
+export const ROUNDS = 500;
+/** Maximum number of alarm names in a request. */
+const MOST_ALARMS = 100;
+/** Rounds in which workers may be replaced: an hour. */
+const WORKER_ROUNDS = 120;
+
+const { stringAt, numberAt } = sfn.JsonPath;
+const MINUTE = Duration.minutes(1);
+
+export function upgrade(scope: Construct, props: UpgradeMachineProps): sfn.IChainable {
+  return new Upgrade(scope, props).chain();
+}
+
+/** Creates the states; all share a scope, a function and the way to stop. */
+class Upgrade {
+  private readonly scope: Construct;
+  private readonly props: UpgradeMachineProps;
+  /** Every error after the upgrade has begun leads here. */
+  private readonly stop: sfn.State;
+
+  constructor(scope: Construct, props: UpgradeMachineProps) {
+    this.scope = scope;
+    this.props = props;
+    this.stop = this.stopped();
+  }
+
+  chain(): sfn.IChainable {
+    const { scope } = this;
+    const wait = new sfn.Wait(scope, "Wait", { time: sfn.WaitTime.duration(ROUND) });
+    const look = this.alarms("Look at the alarms");
+    const quiet = new sfn.Choice(scope, "An alarm?");
+    const group = this.group("Look at the group", true);
+    const next = this.guard(
+      this.step(
+        "Next",
+        "Decides from the map and the group's machines",
+        {
+          step: "upgrade-next",
+          holder: sfn.JsonPath.executionId,
+          desired: numberAt("$.group.desired"),
+          ids: sfn.JsonPath.listAt("$.group.ids"),
+          states: sfn.JsonPath.listAt("$.group.states"),
+        },
+        "$.next",
+      ),
+    );
+    const count = this.count("Count the round", { "idle.$": "$.count.idle" });
+    const idle = this.count("Count the wait", { "idle.$": "States.MathAdd($.count.idle, 1)" });
+    const progress = this.count("Something happened", { idle: 0 });
+    const patience = new sfn.Choice(scope, "Out of patience?")
+      .when(
+        sfn.Condition.numberGreaterThanEquals("$.count.idle", this.patientRounds()),
+        this.because("Nothing happened", "States.Format('nothing happened for too long: {}', $.next.reason)"),
+      )
+      .otherwise(wait);
+    const isOver = sfn.Condition.numberGreaterThanEquals("$.count.rounds", ROUNDS);
+    const rounds = new sfn.Choice(scope, "Too many rounds?").when(isOver, this.successor()).otherwise(look);
+
+    wait.next(rounds);
+    look.next(quiet);
+    quiet.when(sfn.Condition.isPresent("$.alarms.names[0]"), this.alarmed()).otherwise(group);
+    group.next(next).next(this.choice(count, idle, progress));
+    count.next(wait);
+    idle.next(patience);
+    progress.next(wait);
+    return this.beginning(look);
+  }
+
+  /** What the answer of the function leads to. */
+  private choice(count: sfn.Pass, idle: sfn.Pass, progress: sfn.Pass): sfn.Choice {
+    const is = (action: string): sfn.Condition => sfn.Condition.stringEquals("$.next.action", action);
+    return new sfn.Choice(this.scope, "What next?")
+      .when(is("launch"), this.launch().next(progress))
+      .when(is("drain"), this.drain(idle).next(count))
+      .when(is("end"), this.ending(progress, idle))
+      .when(is("done"), this.workers())
+      .otherwise(idle);
+  }
+
+  /** Begins the upgrade, or resumes one whose execution ended. */
+  private beginning(first: sfn.IChainable): sfn.IChainable {
+    const { scope, props } = this;
+    const holder = sfn.JsonPath.executionId;
+    const zero = new sfn.Pass(scope, "Count from zero", {
+      result: sfn.Result.fromObject({ rounds: 0, idle: 0, looks: 0 }),
+      resultPath: "$.count",
+    });
+    const refused = new sfn.Fail(scope, "Refused", {
+      comment: "The release was skipped, is older, or is not the one of the deployed programs",
+      errorPath: stringAt("$.error.Error"),
+      causePath: stringAt("$.error.Cause"),
+    });
+    const running = new sfn.Fail(scope, "Another one upgrades", {
+      error: "AnotherUpgrade",
+      causePath: sfn.JsonPath.format(
+        "{} upgrades this fleet: wait for its end, or stop it",
+        stringAt("$.upgrade.holder"),
+      ),
+    });
+    const event = {
+      step: "upgrade-begin",
+      holder,
+      release: stringAt("$.release"),
+      desired: numberAt("$.group.desired"),
+    };
+    const size = this.group("Look at the group's size", false);
+    size.addCatch(refused, { errors: ["States.ALL"], resultPath: "$.error" });
+    const begin = this.step("Begin", "Or see who upgrades already", event, "$.upgrade");
+    begin.addCatch(refused, { errors: ["States.ALL"], resultPath: "$.error" });
+    const lives = new tasks.CallAwsService(scope, "Does its execution run?", {
+      service: "sfn",
+      action: "describeExecution",
+      parameters: { ExecutionArn: stringAt("$.upgrade.holder") },
+      iamAction: "states:DescribeExecution",
+      iamResources: [props.executionArns],
+      resultSelector: { "status.$": "$.Status" },
+      resultPath: "$.other",
+      taskTimeout: sfn.Timeout.duration(MINUTE),
+    });
+    lives.addRetry(patiently(["Sfn.SdkClientException", "Sfn.ThrottlingException"]));
+    const over = this.step(
+      "Take it over",
+      "The execution that had it ended without saying so",
+      { ...event, over: stringAt("$.upgrade.holder") },
+      "$.upgrade",
+    );
+    over.addCatch(refused, { errors: ["States.ALL"], resultPath: "$.error" });
+    // An execution that is older than the retention of executions.
+    lives.addCatch(over, {
+      errors: ["Sfn.ExecutionDoesNotExistException"],
+      resultPath: sfn.JsonPath.DISCARD,
+    });
+    lives.addCatch(refused, { errors: ["States.ALL"], resultPath: "$.error" });
+    const isOurs = sfn.Condition.booleanEquals("$.upgrade.ours", true);
+    const late = new sfn.Choice(scope, "Ours now?").when(isOurs, first).otherwise(running);
+    const alive = new sfn.Choice(scope, "Does it?")
+      .when(sfn.Condition.stringEquals("$.other.status", "RUNNING"), running)
+      .otherwise(over.next(late));
+    const ours = new sfn.Choice(scope, "Ours?").when(isOurs, first).otherwise(lives.next(alive));
+    return zero.next(size).next(begin).next(ours);
+  }
+
+  private launch(): tasks.CallAwsService {
+    const { groupName, groupArn } = this.props;
+    return this.guard(
+      this.ofGroup("Start a machine", "The group starts it in the zone that has the fewest", {
+        action: "setDesiredCapacity",
+        parameters: {
+          AutoScalingGroupName: groupName,
+          DesiredCapacity: numberAt("$.next.capacity"),
+          HonorCooldown: false,
+        },
+        iamAction: "autoscaling:SetDesiredCapacity",
+        iamResources: [groupArn],
+      }),
+    );
+  }
+
+  /** Drains a node by the machine for that. What it could not move, a later round drains. */
+  private drain(idle: sfn.IChainable): sfn.TaskStateBase {
+    const drain = new tasks.StepFunctionsStartExecution(this.scope, "Drain the node", {
+      comment: "It answers until other nodes have its replicas",
+      stateMachine: this.props.drain,
+      integrationPattern: sfn.IntegrationPattern.RUN_JOB,
+      input: sfn.TaskInput.fromObject({ node: stringAt("$.next.node") }),
+      resultPath: sfn.JsonPath.DISCARD,
+      taskTimeout: sfn.Timeout.duration(Duration.hours(7)),
+    });
+    drain.addRetry(patiently(["StepFunctions.SdkClientException", "StepFunctions.ThrottlingException"]));
+    drain.addCatch(idle, { errors: ["States.TaskFailed", "States.Timeout"], resultPath: "$.drained" });
+    return this.guard(drain);
+  }
+
+  /** Ends a machine that holds nothing; after the first one, the new release shows that it serves. */
+  private ending(progress: sfn.IChainable, idle: sfn.IChainable): sfn.IChainable {
+    const { scope, props } = this;
+    const end = this.ofGroup("End the machine", "It holds nothing", {
+      action: "terminateInstanceInAutoScalingGroup",
+      parameters: {
+        InstanceId: stringAt("$.next.node"),
+        "ShouldDecrementDesiredCapacity.$": "$.next.isLast",
+      },
+      iamAction: "autoscaling:TerminateInstanceInAutoScalingGroup",
+      iamResources: [props.groupArn],
+    });
+    // The group refuses what an earlier attempt did, whose answer was lost. The next round looks at the group.
+    end.addCatch(idle, { errors: ["States.ALL"], resultPath: "$.ended" });
+    const soak = new sfn.Wait(scope, "Let the canary serve", { time: sfn.WaitTime.duration(props.soak) });
+    const look = this.alarms("Look at the alarms again");
+    const quiet = new sfn.Choice(scope, "An alarm now?")
+      .when(sfn.Condition.isPresent("$.alarms.names[0]"), this.alarmed())
+      .otherwise(end.next(progress));
+    soak.next(look).next(quiet);
+    return new sfn.Choice(scope, "The first one?")
+      .when(sfn.Condition.booleanEquals("$.next.isCanary", true), soak)
+      .otherwise(end);
+  }
+
+  /** Starts the workers again, with the image of the release, and finishes the upgrade. */
+  private workers(): sfn.IChainable {
+    const { scope } = this;
+    const { workers } = this.props;
+    const finish = this.guard(
+      this.step(
+        "Finish",
+        "No process of an earlier release joins any more",
+        this.endEvent(),
+        sfn.JsonPath.DISCARD,
+      ),
+    );
+    finish.next(new sfn.Succeed(scope, "Upgraded"));
+    if (workers === undefined) return finish;
+    const { cluster, service, serviceArn, family } = workers;
+    const start = this.guard(
+      new tasks.CallAwsService(scope, "Replace the workers", {
+        comment: "A worker at a time, with the newest definition of their task",
+        service: "ecs",
+        action: "updateService",
+        parameters: { Cluster: cluster, Service: service, TaskDefinition: family, ForceNewDeployment: true },
+        iamAction: "ecs:UpdateService",
+        iamResources: [serviceArn],
+        resultSelector: { "task.$": "$.Service.TaskDefinition" },
+        resultPath: "$.workers",
+        taskTimeout: sfn.Timeout.duration(MINUTE),
+      }),
+    );
+    const look = this.guard(
+      new tasks.CallAwsService(scope, "Look at the workers", {
+        service: "ecs",
+        action: "describeServices",
+        parameters: { Cluster: cluster, Services: [service] },
+        iamAction: "ecs:DescribeServices",
+        iamResources: [serviceArn],
+        resultSelector: {
+          "state.$": "$.Services[0].Deployments[0].RolloutState",
+          "task.$": "$.Services[0].TaskDefinition",
+        },
+        resultPath: "$.seen",
+        taskTimeout: sfn.Timeout.duration(MINUTE),
+      }),
+    );
+    for (const task of [start, look])
+      task.addRetry(patiently(["Ecs.SdkClientException", "Ecs.ServerException"]));
+    const wait = new sfn.Wait(scope, "Wait for workers", { time: sfn.WaitTime.duration(ROUND) });
+    const count = new sfn.Pass(scope, "Count the look", {
+      parameters: {
+        rounds: numberAt("$.count.rounds"),
+        idle: 0,
+        "looks.$": "States.MathAdd($.count.looks, 1)",
+      },
+      resultPath: "$.count",
+    });
+    const is = (state: string): sfn.Condition => sfn.Condition.stringEquals("$.seen.state", state);
+    const fails = this.because(
+      "Workers fail",
+      "States.Format('the deployment of workers is {}, with {} in the place of {}', $.seen.state, $.seen.task, $.workers.task)",
+    );
+    const isLate = sfn.Condition.numberGreaterThanEquals("$.count.looks", WORKER_ROUNDS);
+    // A deployment that failed is rolled back by ECS: what is complete then has the definition before.
+    const isOurs = sfn.Condition.stringEqualsJsonPath("$.seen.task", "$.workers.task");
+    const choice = new sfn.Choice(scope, "Are the workers replaced?")
+      .when(sfn.Condition.and(is("COMPLETED"), isOurs), finish)
+      .when(sfn.Condition.or(is("FAILED"), is("COMPLETED"), isLate), fails)
+      .otherwise(wait);
+    const alarms = this.alarms("Look at the alarms meanwhile");
+    const quiet = new sfn.Choice(scope, "An alarm meanwhile?")
+      .when(sfn.Condition.isPresent("$.alarms.names[0]"), this.alarmed())
+      .otherwise(look);
+    start.next(wait);
+    wait.next(count).next(alarms).next(quiet);
+    look.next(choice);
+    return start;
+  }
+
+  /** Starts another execution, and gives it the upgrade. */
+  private successor(): sfn.IChainable {
+    const { scope, props } = this;
+    const hand = this.guard(
+      this.step(
+        "Give the upgrade to the next execution",
+        "The history of an execution is bounded",
+        { ...this.endEvent(), stopped: "the next execution goes on" },
+        sfn.JsonPath.DISCARD,
+      ),
+    );
+    const start = new tasks.CallAwsService(scope, "Start the next execution", {
+      service: "sfn",
+      action: "startExecution",
+      parameters: {
+        StateMachineArn: props.machineArn,
+        Input: sfn.JsonPath.jsonToString(sfn.JsonPath.objectAt("$$.Execution.Input")),
+      },
+      iamAction: "states:StartExecution",
+      iamResources: [props.machineArn],
+      resultPath: sfn.JsonPath.DISCARD,
+      taskTimeout: sfn.Timeout.duration(MINUTE),
+    });
+    start.addRetry(patiently(["Sfn.SdkClientException", "Sfn.ThrottlingException"]));
+    return hand.next(start).next(new sfn.Succeed(scope, "The next execution goes on"));
+  }
+
+  /** Stops because of the alarms that are on. */
+  private alarmed(): sfn.IChainable {
+    this.alarmStop ??= this.because(
+      "An alarm is on",
+      "States.Format('alarms are on: {}', States.JsonToString($.alarms.names))",
+    );
+    return this.alarmStop;
+  }
+  private alarmStop: sfn.Pass | undefined;
+
+  /** Stops for a reason, which is an intrinsic function. */
+  private because(id: string, reason: string): sfn.Pass {
+    const pass = new sfn.Pass(this.scope, id, {
+      parameters: { Error: "UpgradeStopped", "Cause.$": reason },
+      resultPath: "$.error",
+    });
+    pass.next(this.stop);
+    return pass;
+  }
+
+  /** Writes down why the upgrade stops, and fails the execution with it. */
+  private stopped(): sfn.State {
+    const stop = this.step(
+      "Stop",
+      "What was done stays; the next execution goes on from there",
+      { ...this.endEvent(), stopped: stringAt("$.error.Cause") },
+      sfn.JsonPath.DISCARD,
+    );
+    const fail = new sfn.Fail(this.scope, "Stopped", {
+      errorPath: stringAt("$.error.Error"),
+      causePath: stringAt("$.error.Cause"),
+    });
+    stop.addCatch(fail, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
+    stop.next(fail);
+    return stop;
+  }
+
+  private endEvent(): Record<string, unknown> {
+    return { step: "upgrade-end", holder: sfn.JsonPath.executionId };
+  }
+
+  /** Counts a round; `idle` is how many of them passed in which nothing happened. */
+  private count(id: string, idle: Record<string, unknown>): sfn.Pass {
+    return new sfn.Pass(this.scope, id, {
+      parameters: { "rounds.$": "States.MathAdd($.count.rounds, 1)", ...idle, looks: 0 },
+      resultPath: "$.count",
+    });
+  }
+
+  private patientRounds(): number {
+    return Math.ceil(this.props.patience.toSeconds() / ROUND.toSeconds());
+  }
+
+  private alarms(id: string): tasks.CallAwsService {
+    const look = new tasks.CallAwsService(this.scope, id, {
+      comment: "Those about nodes, workers and queries",
+      service: "cloudwatch",
+      action: "describeAlarms",
+      parameters: {
+        AlarmNames: this.props.alarms.slice(0, MOST_ALARMS),
+        StateValue: "ALARM",
+        MaxRecords: MOST_ALARMS,
+      },
+      iamAction: "cloudwatch:DescribeAlarms",
+      iamResources: ["*"],
+      resultSelector: { "names.$": "$.MetricAlarms[*].AlarmName" },
+      resultPath: "$.alarms",
+      taskTimeout: sfn.Timeout.duration(MINUTE),
+    });
+    look.addRetry(patiently(["CloudWatch.SdkClientException", "CloudWatch.CloudWatchException"]));
+    return this.guard(look);
+  }
+
+  private group(id: string, isBegun: boolean): tasks.CallAwsService {
+    const look = this.ofGroup(id, "How many machines it should have, and which it has", {
+      action: "describeAutoScalingGroups",
+      parameters: { AutoScalingGroupNames: [this.props.groupName] },
+      iamAction: "autoscaling:DescribeAutoScalingGroups",
+      iamResources: ["*"],
+      resultSelector: {
+        "desired.$": "$.AutoScalingGroups[0].DesiredCapacity",
+        "ids.$": "$.AutoScalingGroups[0].Instances[*].InstanceId",
+        "states.$": "$.AutoScalingGroups[0].Instances[*].LifecycleState",
+      },
+      resultPath: "$.group",
+    });
+    return isBegun ? this.guard(look) : look;
+  }
+
+  private ofGroup(
+    id: string,
+    comment: string,
+    call: Pick<
+      tasks.CallAwsServiceProps,
+      "action" | "parameters" | "iamAction" | "iamResources" | "resultSelector" | "resultPath"
+    >,
+  ): tasks.CallAwsService {
+    const task = new tasks.CallAwsService(this.scope, id, {
+      resultPath: sfn.JsonPath.DISCARD,
+      ...call,
+      comment,
+      service: "autoscaling",
+      taskTimeout: sfn.Timeout.duration(MINUTE),
+    });
+    task.addRetry(
+      patiently([
+        "AutoScaling.ResourceContentionException",
+        "AutoScaling.ScalingActivityInProgressException",
+        "AutoScaling.SdkClientException",
+      ]),
+    );
+    return task;
+  }
+
+  private step(
+    id: string,
+    comment: string,
+    payload: Record<string, unknown>,
+    resultPath: string,
+  ): tasks.LambdaInvoke {
+    const task = new tasks.LambdaInvoke(this.scope, id, {
+      comment,
+      lambdaFunction: this.props.function,
+      payload: sfn.TaskInput.fromObject(payload),
+      payloadResponseOnly: true,
+      resultPath,
+      retryOnServiceExceptions: false,
+      taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
+    });
+    retry(task);
+    return task;
+  }
+
+  private guard<T extends sfn.TaskStateBase>(state: T): T {
+    state.addCatch(this.stop, { errors: ["States.ALL"], resultPath: "$.error" });
+    return state;
+  }
+}

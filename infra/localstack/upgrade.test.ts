@@ -1,0 +1,306 @@
+/**
+ * Runs the definition of the machine that upgrades in LocalStack's Step Functions. LocalStack has no Auto Scaling and no
+ * deployments of ECS, so the answers of what the machine calls are given here (`SFN_MOCK_CONFIG`); the states, choices,
+ * retries, catches and paths between them are executed as they are. Only waits are shorter: a second each.
+ *
+ * `integration-tests/fleet/upgrade.mjs` performs the same steps with real daemons and the real function.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { loadSchemas } from "../../contracts/src/validate.ts";
+import { ACCOUNT, LocalStack, REGION } from "../../scripts/lib/localstack.mjs";
+import { type Definition, definitions, UPGRADE } from "../draw/draw.ts";
+import { example } from "../test/support.ts";
+
+const NAME = "example-upgrade";
+const MACHINE = `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:${NAME}`;
+const EXECUTION = `arn:aws:states:${REGION}:${ACCOUNT}:execution:${NAME}`;
+const WITHIN_MS = 120_000;
+
+/** An answer to one call of a task, or an error. */
+type Reply =
+  | { readonly Return: unknown }
+  | { readonly Throw: { readonly Error: string; readonly Cause: string } };
+
+const answer = (value: unknown): Reply => ({ Return: value });
+const error = (name: string, Cause: string): Reply => ({ Throw: { Error: name, Cause } });
+
+const quiet = answer({ MetricAlarms: [] });
+const loud = answer({ MetricAlarms: [{ AlarmName: "ApiErrors" }, { AlarmName: "NodesAway" }] });
+const group = (...ids: string[]): Reply =>
+  answer({
+    AutoScalingGroups: [
+      {
+        DesiredCapacity: ids.length,
+        Instances: ids.map((InstanceId) => ({ InstanceId, LifecycleState: "InService" })),
+      },
+    ],
+  });
+const begun = (ours: boolean, holder = `${EXECUTION}:other`): Reply =>
+  answer({ ours, holder, release: "0.2.0", capacity: 3 });
+
+/** An answer of the function to `upgrade-next`. */
+function next(action: string, node?: string, more: { isCanary?: boolean; isLast?: boolean } = {}): Reply {
+  const base = { capacity: action === "launch" ? 4 : 3, isCanary: false, isLast: false };
+  return answer({
+    action,
+    ...(node && { node }),
+    ...base,
+    ...more,
+    upgraded: 1,
+    left: 2,
+    reason: `to ${action}`,
+  });
+}
+
+/** A case: what the tasks answer, one reply for each call; the last reply is repeated. */
+type Case = Readonly<Record<string, readonly Reply[]>>;
+
+/** ECS's description of the workers' service. */
+const workers = (state: string, TaskDefinition = "example-workers:2"): Reply =>
+  answer({ Services: [{ TaskDefinition, Deployments: [{ RolloutState: state }] }] });
+
+const done = answer({});
+const usual: Case = {
+  "Look at the group's size": [group("i-1", "i-2", "i-3")],
+  Begin: [begun(true)],
+  "Look at the alarms": [quiet],
+  "Look at the alarms again": [quiet],
+  "Look at the group": [group("i-1", "i-2", "i-3")],
+  "Start a machine": [done],
+  "Drain the node": [answer({ Status: "SUCCEEDED" })],
+  "End the machine": [done],
+  "Replace the workers": [answer({ Service: { TaskDefinition: "example-workers:2" } })],
+  "Look at the alarms meanwhile": [quiet],
+  "Look at the workers": [workers("COMPLETED")],
+  Finish: [answer({ state: "finished" })],
+  Stop: [answer({ state: "stopped" })],
+};
+
+const refused = error("Refused", "cannot upgrade to 0.2.0: node i-1: 0.2.0 follows 0.1, not 0.0.9");
+const cases = {
+  whole: {
+    ...usual,
+    Next: [
+      next("launch"),
+      next("wait"),
+      next("drain", "i-1"),
+      next("end", "i-1", { isCanary: true }),
+      next("drain", "i-2"),
+      next("end", "i-2", { isLast: true }),
+      next("done"),
+    ],
+    "Look at the workers": [workers("IN_PROGRESS"), workers("COMPLETED")],
+  },
+  canary: {
+    ...usual,
+    Next: [next("drain", "i-1"), next("end", "i-1", { isCanary: true })],
+    "Look at the alarms again": [loud],
+  },
+  alarm: { ...usual, Next: [next("launch"), next("wait")], "Look at the alarms": [quiet, quiet, loud] },
+  skipped: { ...usual, Begin: [refused] },
+  twice: { ...usual, Begin: [begun(false)], "Does its execution run?": [answer({ Status: "RUNNING" })] },
+  dead: {
+    ...usual,
+    Begin: [begun(false)],
+    "Does its execution run?": [answer({ Status: "ABORTED" })],
+    "Take it over": [begun(true)],
+    Next: [next("done")],
+  },
+  forgotten: {
+    ...usual,
+    Begin: [begun(false)],
+    "Does its execution run?": [error("Sfn.ExecutionDoesNotExistException", "it is too old")],
+    "Take it over": [begun(true)],
+    Next: [next("done")],
+  },
+  failing: { ...usual, Next: [next("done")], "Look at the workers": [workers("FAILED")] },
+  // ECS has given up the new workers, and started those before.
+  back: {
+    ...usual,
+    Next: [next("done")],
+    "Look at the workers": [workers("IN_PROGRESS"), workers("COMPLETED", "example-workers:1")],
+  },
+  // The group has ended a machine whose end it refuses now.
+  ended: {
+    ...usual,
+    Next: [next("drain", "i-1"), next("end", "i-1"), next("done")],
+    "End the machine": [error("AutoScaling.AutoScalingException", "it is being terminated")],
+  },
+  lost: { ...usual, Next: [error("NotOurs", "another execution has it")] },
+} satisfies Record<string, Case>;
+
+/** The tasks that invoke our function. */
+const OF_FUNCTION = ["Begin", "Next", "Take it over", "Finish", "Stop"];
+
+/** Wraps what the function answers, as Lambda does. */
+function asLambda(reply: Reply): Reply {
+  return "Return" in reply ? { Return: { StatusCode: 200, Payload: reply.Return } } : reply;
+}
+
+/** Returns LocalStack's file of replies. */
+function replies(): unknown {
+  const responses: Record<string, Record<string, Reply>> = {};
+  const testCases: Record<string, Record<string, string>> = {};
+  for (const [name, tasks] of Object.entries<Case>(cases)) {
+    testCases[name] = {};
+    for (const [task, list] of Object.entries(tasks)) {
+      const id = `${name}: ${task}`;
+      testCases[name][task] = id;
+      const said = list.map((reply) => (OF_FUNCTION.includes(task) ? asLambda(reply) : reply));
+      responses[id] = Object.fromEntries(
+        said.map((reply, at) => [at === list.length - 1 ? `${at}-${at + 99}` : String(at), reply]),
+      );
+    }
+  }
+  return { StateMachines: { [NAME]: { TestCases: testCases } }, MockedResponses: responses };
+}
+
+/** Returns the definition with ARNs of LocalStack, and short waits. */
+function definition(): Definition {
+  const made = definitions(example().service, UPGRADE).get("upgrade");
+  const text = JSON.stringify(made)
+    .replaceAll("<AWS::Partition>", "aws")
+    .replaceAll("<AWS::Region>", REGION)
+    .replaceAll("<AWS::AccountId>", ACCOUNT)
+    .replaceAll(/<ServiceRebalanceFunction[^>]*>/g, `arn:aws:lambda:${REGION}:${ACCOUNT}:function:steps`)
+    .replaceAll(/<ServiceRebalanceDrain[^>]*>/g, `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:drain`);
+  const parsed: Definition = JSON.parse(text);
+  for (const state of Object.values(parsed.States) as { Type: string; Seconds?: number; Retry?: unknown }[]) {
+    if (state.Type === "Wait") state.Seconds = 1;
+  }
+  return parsed;
+}
+
+const home = mkdtempSync(join(tmpdir(), "tidegraph-states-"));
+const file = join(home, "replies.json");
+const stack = new LocalStack({ log: join(home, "localstack.log"), variables: { SFN_MOCK_CONFIG: file } });
+process.on("exit", () => stack.kill());
+
+before(async () => {
+  writeFileSync(file, JSON.stringify(replies()));
+  await stack.start(["stepfunctions"]);
+  const role = `arn:aws:iam::${ACCOUNT}:role/any`;
+  const args = ["--name", NAME, "--definition", JSON.stringify(definition()), "--role-arn", role];
+  await stack.aws(["stepfunctions", "create-state-machine", ...args]);
+});
+
+after(async () => {
+  await stack.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** What an execution did. */
+interface Run {
+  readonly status: string;
+  readonly error?: string;
+  readonly cause?: string;
+  /** The states that it entered. */
+  readonly states: string[];
+}
+
+/** Runs a case to its end. */
+async function run(name: keyof typeof cases): Promise<Run> {
+  const input = JSON.stringify({ release: "0.2.0" });
+  const start = [
+    "start-execution",
+    "--state-machine-arn",
+    `${MACHINE}#${name}`,
+    "--input",
+    input,
+    "--name",
+    name,
+  ];
+  const { executionArn } = await stack.aws(["stepfunctions", ...start]);
+  const arn = ["--execution-arn", executionArn];
+  for (const end = Date.now() + WITHIN_MS; ; await sleep(500)) {
+    const { status, error, cause } = await stack.aws(["stepfunctions", "describe-execution", ...arn]);
+    if (status === "RUNNING" && Date.now() < end) continue;
+    const { events } = await stack.aws(["stepfunctions", "get-execution-history", ...arn]);
+    const entered = (events as { stateEnteredEventDetails?: { name: string } }[]).flatMap(
+      ({ stateEnteredEventDetails: entered }) => (entered ? [entered.name] : []),
+    );
+    return { status, error, cause, states: entered };
+  }
+}
+
+/** Returns the calls of the execution that change something. */
+const changes = ({ states }: Run): string[] =>
+  states.filter((name) =>
+    /^(Start a machine|Drain the node|End the machine|Replace the workers|Finish|Stop|Let the canary serve)$/.test(
+      name,
+    ),
+  );
+
+test("machines are replaced, the canary first, then the workers", async () => {
+  const ran = await run("whole");
+  assert.deepEqual([ran.status, ran.error, ran.cause], ["SUCCEEDED", undefined, undefined]);
+  assert.deepEqual(changes(ran), [
+    "Start a machine",
+    ...["Drain the node", "Let the canary serve", "End the machine"],
+    ...["Drain the node", "End the machine"],
+    ...["Replace the workers", "Finish"],
+  ]);
+  assert.equal(ran.states.filter((name) => name === "Look at the workers").length, 2);
+});
+
+test("an alarm stops it, with its name, before the next change", async () => {
+  for (const [name, before] of [
+    ["canary", ["Drain the node", "Let the canary serve", "Stop"]],
+    ["alarm", ["Start a machine", "Stop"]],
+  ] as const) {
+    const ran = await run(name);
+    assert.deepEqual([ran.status, ran.error], ["FAILED", "UpgradeStopped"], name);
+    assert.equal(ran.cause, 'alarms are on: ["ApiErrors","NodesAway"]', name);
+    assert.deepEqual(changes(ran), before, name);
+  }
+});
+
+test("a refused release, and a second upgrade at once, change nothing", async () => {
+  const skipped = await run("skipped");
+  assert.deepEqual([skipped.status, skipped.error], ["FAILED", "Refused"]);
+  assert.match(skipped.cause ?? "", /0\.2\.0 follows 0\.1, not 0\.0\.9/);
+  const twice = await run("twice");
+  assert.deepEqual([twice.status, twice.error], ["FAILED", "AnotherUpgrade"]);
+  assert.ok(twice.cause?.startsWith(`${EXECUTION}:other upgrades this fleet`), twice.cause);
+  assert.deepEqual([...changes(skipped), ...changes(twice)], []);
+});
+
+test("the upgrade of an execution that ended is taken over", async () => {
+  for (const name of ["dead", "forgotten"] as const) {
+    const ran = await run(name);
+    assert.equal(ran.status, "SUCCEEDED", `${name}: ${ran.error} ${ran.cause}`);
+    assert.ok(ran.states.includes("Take it over"), name);
+  }
+});
+
+test("workers that fail stop it; a machine that is gone does not", async () => {
+  const failing = await run("failing");
+  const cause =
+    "the deployment of workers is FAILED, with example-workers:2 in the place of example-workers:2";
+  assert.deepEqual([failing.status, failing.error, failing.cause], ["FAILED", "UpgradeStopped", cause]);
+  const back = await run("back");
+  assert.deepEqual([back.status, back.error], ["FAILED", "UpgradeStopped"]);
+  assert.match(back.cause ?? "", /COMPLETED, with example-workers:1 in the place of example-workers:2/);
+  const ended = await run("ended");
+  assert.equal(ended.status, "SUCCEEDED", `${ended.error} ${ended.cause}`);
+  const lost = await run("lost");
+  assert.deepEqual([lost.status, lost.error, changes(lost)], ["FAILED", "NotOurs", ["Stop"]]);
+});
+
+test("the replies of the function are valid under the contract", () => {
+  const valid = loadSchemas({ strict: true }).getSchema("rebalance-answer.schema.json");
+  assert.ok(valid);
+  for (const [name, tasks] of Object.entries<Case>(cases)) {
+    for (const task of OF_FUNCTION) {
+      for (const reply of tasks[task] ?? []) {
+        if ("Return" in reply)
+          assert.ok(valid(reply.Return), `${name}: ${task}: ${JSON.stringify(valid.errors)}`);
+      }
+    }
+  }
+});

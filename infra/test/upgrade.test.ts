@@ -1,0 +1,241 @@
+/**
+ * The machine that upgrades: its definition, what it calls and may call, that it stops for alarms, and that a deployment
+ * by itself replaces no worker.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { Duration } from "aws-cdk-lib";
+import { loadSchemas } from "../../contracts/src/validate.ts";
+import { current, type Definition, definitions, type State, UPGRADE } from "../draw/draw.ts";
+import { ROUND, ROUNDS } from "../lib/state-machines/upgrade.ts";
+import { check, states } from "./definitions.ts";
+import { example, flat, named, ofType, resources } from "./support.ts";
+
+const { service } = example();
+const definition = definitions(service, UPGRADE).get("upgrade") as Definition;
+const all = new Map(states(definition));
+
+/** Returns the states that can follow one, errors left out. */
+function following(id: string): string[] {
+  const state = all.get(id);
+  const choices = (state?.Choices ?? []).map(({ Next }) => Next);
+  return [...choices, state?.Next, state?.Default].filter((next) => next !== undefined);
+}
+
+/** Walks from a state, and takes at each choice the one that leads to the next of these. */
+function path(from: string, ...to: string[]): void {
+  let at = from;
+  for (const next of to) {
+    assert.ok(following(at).includes(next), `${at} leads to ${following(at).join(", ")}, not to ${next}`);
+    at = next;
+  }
+}
+
+test("every state is reachable, and has a successor or is an end", () => check("upgrade", definition));
+
+test("a machine is launched, a node drained and ended, and workers come last", () => {
+  path("Count from zero", "Look at the group's size", "Begin", "Ours?", "Look at the alarms", "An alarm?");
+  path(
+    "An alarm?",
+    "Look at the group",
+    "Next",
+    "What next?",
+    "Start a machine",
+    "Something happened",
+    "Wait",
+  );
+  path("What next?", "Drain the node", "Count the round", "Wait", "Too many rounds?", "Look at the alarms");
+  path("What next?", "The first one?", "End the machine", "Something happened");
+  path("What next?", "Count the wait", "Out of patience?", "Wait");
+  path(
+    "What next?",
+    "Replace the workers",
+    "Wait for workers",
+    "Count the look",
+    "Look at the alarms meanwhile",
+  );
+  path("Look at the alarms meanwhile", "An alarm meanwhile?", "Look at the workers");
+  path("Look at the workers", "Are the workers replaced?", "Finish", "Upgraded");
+  // Without workers, the upgrade is finished with the nodes.
+  const without = definitions(example({ workers: false }).service, UPGRADE).get("upgrade") as Definition;
+  check("without workers", without);
+  const done = without.States["What next?"]?.Choices?.find(({ Next }) => Next === "Finish");
+  assert.ok(done, JSON.stringify(without.States["What next?"]));
+});
+
+test("the canary serves before its predecessor ends, and an alarm stops the upgrade", () => {
+  path(
+    "The first one?",
+    "Let the canary serve",
+    "Look at the alarms again",
+    "An alarm now?",
+    "End the machine",
+  );
+  for (const id of ["An alarm?", "An alarm now?", "An alarm meanwhile?"])
+    path(id, "An alarm is on", "Stop", "Stopped");
+  assert.equal(all.get("Let the canary serve")?.Seconds, 600);
+  const { upgrade: soaked } = { upgrade: example({ upgrade: { soak: Duration.minutes(30) } }).service };
+  const longer = definitions(soaked, UPGRADE).get("upgrade")?.States["Let the canary serve"];
+  assert.equal(longer?.Seconds, 1800);
+  const asked = all.get("Look at the alarms")?.Parameters as { AlarmNames: unknown[]; StateValue: string };
+  assert.equal(asked.StateValue, "ALARM");
+  const names = asked.AlarmNames.map(flat);
+  const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) => id);
+  const others = /^ServiceWatch(Loads|Drops|Backup|NoBackup|Upgrade)/;
+  assert.deepEqual(
+    names.toSorted(),
+    alarms
+      .filter((id) => !others.test(id))
+      .map((id) => `<${id}>`)
+      .toSorted(),
+  );
+  assert.ok(names.length > 10 && names.length < 100, String(names.length));
+});
+
+test("an upgrade that another execution has is taken over only if that one ended", () => {
+  path("Ours?", "Does its execution run?", "Does it?", "Another one upgrades");
+  path("Does it?", "Take it over", "Ours now?", "Look at the alarms");
+  path("Ours now?", "Another one upgrades");
+  const [gone] = all.get("Does its execution run?")?.Catch ?? [];
+  assert.deepEqual([gone?.ErrorEquals, gone?.Next], [["Sfn.ExecutionDoesNotExistException"], "Take it over"]);
+  // A refusal changes nothing, so there is nothing to stop.
+  for (const id of ["Begin", "Take it over"]) {
+    assert.deepEqual(
+      all.get(id)?.Catch?.map(({ Next }) => Next),
+      ["Refused"],
+      id,
+    );
+  }
+});
+
+test("each step has a time limit and retries, and every error after the beginning stops the upgrade", () => {
+  const before = ["Look at the group's size", "Begin", "Take it over", "Does its execution run?"];
+  const ends = ["Stop", "Start the next execution", "End the machine"];
+  for (const [id, state] of all) {
+    if (state.Type !== "Task") continue;
+    assert.ok(state.TimeoutSeconds, `${id} has no time limit`);
+    assert.ok(state.Retry, `${id} is not tried again`);
+    if (before.includes(id) || ends.includes(id)) continue;
+    const caught = state.Catch?.find(({ ErrorEquals }) => ErrorEquals.includes("States.ALL"));
+    assert.equal(caught?.Next, "Stop", id);
+  }
+  // What the group refuses, and what could not be moved, is looked at again in the next round.
+  assert.deepEqual(
+    all.get("End the machine")?.Catch?.map(({ Next }) => Next),
+    ["Count the wait"],
+  );
+  assert.equal(all.get("Drain the node")?.Catch?.[0]?.Next, "Count the wait");
+  path("Out of patience?", "Nothing happened", "Stop");
+});
+
+test("payloads are valid events of the function, and inputs valid under the contract", () => {
+  const schemas = loadSchemas({ strict: true });
+  const valid = schemas.getSchema("rebalance-event.schema.json");
+  const inputs = schemas.getSchema("rebalance-input.schema.json");
+  assert.ok(valid && inputs);
+  const holder = "arn:aws:states:eu-west-1:123456789012:execution:example-upgrade:1";
+  const examples: Record<string, unknown> = {
+    ...{ holder, over: holder, release: "0.2.0", desired: 3, stopped: "alarms are on" },
+    ...{ ids: ["i-1"], states: ["InService"] },
+  };
+  const asked = new Set<string>();
+  for (const [id, { Parameters, Resource }] of all) {
+    if (!flat(Resource).startsWith("<ServiceRebalanceFunction") || !Parameters) continue;
+    const event = Object.fromEntries(
+      Object.entries(Parameters).map(([key, value]) =>
+        key.endsWith(".$") ? [key.slice(0, -2), examples[key.slice(0, -2)]] : [key, value],
+      ),
+    );
+    assert.ok(valid(event), `${id}: ${JSON.stringify(valid.errors)} ${JSON.stringify(event)}`);
+    asked.add(String(event.step));
+  }
+  assert.deepEqual([...asked].toSorted(), ["upgrade-begin", "upgrade-end", "upgrade-next"]);
+  const others = { heal: { patienceSeconds: 1 }, drain: { node: "i-1" }, scaleOut: {} };
+  for (const [release, isValid] of [
+    ["0.2.0", true],
+    ["0.2", false],
+    ["v0.2.0", false],
+    ["", false],
+  ] as const)
+    assert.equal(inputs({ ...others, upgrade: { release } }), isValid, release);
+  const drain = all.get("Drain the node")?.Parameters?.Input as Record<string, unknown>;
+  assert.equal(drain["node.$"], "$.next.node");
+});
+
+test("an execution stays within 25,000 events, with every step tried twice", () => {
+  // Events of a Task that is tried twice: entered, scheduled and started and failed or succeeded for each try, exited.
+  const events = ({ Type }: State): number => (Type === "Task" ? 8 : 2);
+  const round = ["Look at the alarms", "An alarm?", "Look at the group", "Next", "What next?"];
+  const longest = ["The first one?", "Drain the node", "Count the round", "Wait", "Too many rounds?"];
+  const sum = [...round, ...longest].reduce((so, id) => so + events(all.get(id) as State), 0);
+  assert.ok(ROUNDS * sum + 1000 < 25_000, `${ROUNDS * sum}`);
+  path("Too many rounds?", "Give the upgrade to the next execution", "Start the next execution");
+  const patient = all.get("Out of patience?")?.Choices?.[0] as
+    | { NumericGreaterThanEquals?: number }
+    | undefined;
+  assert.equal(patient?.NumericGreaterThanEquals, 7200 / ROUND.toSeconds());
+});
+
+test("the machine may do what it does, with this group, these workers and its own executions only", () => {
+  const policies = ofType(service, "AWS::IAM::Policy").filter(([id]) => id.startsWith("ServiceUpgrade"));
+  const statements = policies.flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement);
+  const on = (action: string): string[] =>
+    statements
+      .filter(({ Action }) => [Action].flat().includes(action))
+      .flatMap(({ Resource }) => [Resource].flat().map(flat));
+  for (const action of ["SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"]) {
+    const [group = "", ...more] = on(`autoscaling:${action}`);
+    assert.deepEqual(more, []);
+    assert.match(group, /autoScalingGroup:\*:autoScalingGroupName\/example-nodes$/);
+  }
+  assert.match(on("ecs:UpdateService").join(), /^<ServiceWorkersService/);
+  assert.ok(on("states:DescribeExecution").some((arn) => arn.endsWith(":execution:example-upgrade:*")));
+  assert.ok(on("states:StartExecution").some((arn) => arn.endsWith(":stateMachine:example-upgrade")));
+  assert.ok(on("states:StartExecution").some((arn) => arn.startsWith("<ServiceRebalanceDrain")));
+  assert.equal(
+    named(service, "AWS::StepFunctions::StateMachine", "ServiceUpgrade").Properties.StateMachineName,
+    "example-upgrade",
+  );
+});
+
+test("a deployment alone replaces no worker, and keeps the definition that workers run", () => {
+  const { Properties, DependsOn } = named(service, "AWS::ECS::Service", "ServiceWorkers");
+  assert.equal(Properties.TaskDefinition, "example-workers");
+  const [[id, task] = ["", undefined]] = ofType(service, "AWS::ECS::TaskDefinition", 1);
+  assert.equal(task?.Properties.Family, "example-workers");
+  assert.equal(task?.UpdateReplacePolicy, "Retain");
+  assert.ok(DependsOn?.includes(id), String(DependsOn));
+  const replaced = all.get("Replace the workers")?.Parameters as Record<string, unknown>;
+  assert.deepEqual([replaced.TaskDefinition, replaced.ForceNewDeployment], ["example-workers", true]);
+});
+
+test("impossible settings are refused", () => {
+  for (const [upgrade, part] of [
+    [{ soak: Duration.days(2) }, "upgrade.soak"],
+    [{ patience: Duration.minutes(5) }, "upgrade.patience"],
+    [{ patience: Duration.days(3) }, "upgrade.patience"],
+  ] as const) {
+    assert.throws(
+      () => example({ upgrade }),
+      (error: Error) => error.message.includes(part),
+      part,
+    );
+  }
+});
+
+test("the machine names nothing that is not there", () => {
+  const ids = resources(service);
+  const text = JSON.stringify(
+    named(service, "AWS::StepFunctions::StateMachine", "ServiceUpgrade").Properties,
+  );
+  for (const [, ref] of text.matchAll(/"Ref":"(Service[A-Za-z0-9]+)"/g)) assert.ok(ids.has(ref ?? ""), ref);
+});
+
+test("the drawing matches the definition", () => {
+  const page = readFileSync(UPGRADE.path, "utf8");
+  assert.ok(
+    current(service, UPGRADE) === page,
+    "run `npm run draw --workspace infra` and commit what it makes",
+  );
+});
