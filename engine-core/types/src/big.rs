@@ -170,7 +170,6 @@ impl Big {
         digits.hash(state);
         scale.hash(state);
     }
-
 }
 
 impl fmt::Display for Big {

@@ -431,7 +431,8 @@ mod tests {
             [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.1, 9.21e18, -9.21e18, 1e300, 5e-324]
                 .map(Value::Double)
                 .to_vec();
-        for text in ["0.1", "0.10", "-0.1", "1e300", "5e-324", "9223372036854775807.5", "0.10000000149011612"] {
+        for text in ["0.1", "0.10", "-0.1", "1e300", "5e-324", "9223372036854775807.5", "0.10000000149011612"]
+        {
             numbers.extend(Big::parse_decimal(text));
         }
         numbers.extend([0.1_f32, 16_777_217.0, -9.3e18, f32::MAX, f32::INFINITY].map(Value::Float));

@@ -155,7 +155,10 @@ fn scenarios_hold(variable: &str, version: GremlinVersion, list: &'static str) {
         wrong.len()
     );
     let counted = passed + listed + total(&unsupported);
-    println!("{:.2} % of {counted} scenarios pass, without those that are left out", 100.0 * f64::from(passed) / f64::from(counted.max(1)));
+    println!(
+        "{:.2} % of {counted} scenarios pass, without those that are left out",
+        100.0 * f64::from(passed) / f64::from(counted.max(1))
+    );
     for (title, counts) in [("not supported yet", unsupported), ("left out", left_out)] {
         println!("{title}:");
         let mut counts: Vec<_> = counts.into_iter().collect();

@@ -155,7 +155,8 @@ impl<'a> Reader<'a> {
             code::UUID => Value::Uuid(Uuid::from_bytes(self.array()?)),
             code::BIG_INTEGER => {
                 let digits = self.integer()?;
-                Big::integer(digits).ok_or(Error::Unsupported { at, name: "BigInteger of more than 4,096 bits" })?
+                Big::integer(digits)
+                    .ok_or(Error::Unsupported { at, name: "BigInteger of more than 4,096 bits" })?
             }
             code::BIG_DECIMAL => {
                 let scale = i32::from_be_bytes(self.array()?);

@@ -3,7 +3,9 @@
 use super::code;
 use crate::element::{self, VertexProperty};
 use std::io::{self, Write};
-use tidegraph_types::{Big, BigInt, EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
+use tidegraph_types::{
+    Big, BigInt, EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData,
+};
 
 /// The flag of a value that is there.
 const THERE: u8 = 0x00;

@@ -77,7 +77,8 @@ fn number_text(value: &Json) -> Option<String> {
         Json::String(text) => Some(text.clone()),
         Json::Number(number) => {
             let text = number.to_string();
-            let digits = text.bytes().take_while(|b| !b.eq_ignore_ascii_case(&b'e')).filter(u8::is_ascii_digit);
+            let digits =
+                text.bytes().take_while(|b| !b.eq_ignore_ascii_case(&b'e')).filter(u8::is_ascii_digit);
             (!number.is_f64() || digits.count() <= KEPT_DIGITS).then_some(text)
         }
         _ => None,

@@ -129,10 +129,7 @@ fn types_and_numbers() {
         (number(None, "-0x10".into()), Ok(Value::Int(-16))),
         (number(None, "9223372036854775807".into()), Ok(Value::Long(i64::MAX))),
         (number(None, ".5".into()), Ok(Value::Double(0.5))),
-        (
-            number(None, "9223372036854775808".into()),
-            Ok(Big::parse_integer("9223372036854775808").unwrap()),
-        ),
+        (number(None, "9223372036854775808".into()), Ok(Big::parse_integer("9223372036854775808").unwrap())),
         (number(None, "0x".into()), Err("asNumber() cannot read a number from the string: '0x'")),
         (number(None, "1e999".into()), Err("asNumber() cannot read a number from the string: '1e999'")),
         (number(None, true.into()), Err("asNumber() takes a number, a string or a date, not true (boolean)")),
