@@ -29,7 +29,7 @@ import { Machines } from "../../scripts/lib/aws/machines.mjs";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
 import { LocalStack } from "../../scripts/lib/localstack.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
-import { pythonWithClients } from "../../scripts/lib/python.mjs";
+import { neptunePackage, pythonWithClients } from "../../scripts/lib/python.mjs";
 import { installNodeModules, root, run } from "../../scripts/lib/run.mjs";
 
 const { values } = parseArgs({
@@ -37,6 +37,7 @@ const { values } = parseArgs({
 });
 await installNodeModules();
 const python = await pythonWithClients();
+const { TIDEGRAPH_NEPTUNE_PACKAGE } = await neptunePackage();
 const routes = await airRoutes();
 const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary, ingestBinary } = await buildFleet("dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-aws-"));
@@ -132,6 +133,7 @@ process.exit(failed ? 1 : 0);
 async function tests(folder, deployment, machines) {
   const env = {
     TIDEGRAPH_PYTHON: python,
+    TIDEGRAPH_NEPTUNE_PACKAGE,
     TIDEGRAPH_AWS: JSON.stringify({
       api: deployment.api,
       endpoint: localstack.endpoint,

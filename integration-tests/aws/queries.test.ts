@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { errorRow, mapItemProblem, parseAs } from "@tidegraph/contracts";
 import { type Answer, ask, deployed, plainItem, REGION, Signer } from "../src/aws.ts";
 import { plain, type Row } from "../src/client.ts";
+import { variable } from "../src/neptune-clients.ts";
 import { python, script } from "../src/python.ts";
 
 const { api, functionLogs, secrets } = deployed();
@@ -100,9 +101,10 @@ test("an answer of some megabytes is whole", async () => {
   assert.deepEqual(rows.at(-1), { n: 20_000, text: "é".repeat(60) });
 });
 
-test("boto3's neptunedata client", async () => {
+test("boto3's neptunedata client and gremlin-python, by tidegraph-neptune", async () => {
   const args = [script("neptunedata_signed.py"), api, REGION];
-  const { stdout } = await promisify(execFile)(python(), args, { timeout: 120_000 });
+  const env = { ...process.env, PYTHONPATH: variable("TIDEGRAPH_NEPTUNE_PACKAGE") };
+  const { stdout } = await promisify(execFile)(python(), args, { timeout: 120_000, env });
   assert.match(stdout, /as it expects/);
 });
 

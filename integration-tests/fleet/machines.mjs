@@ -2,8 +2,8 @@
  * A part of `npm test -- --fleet`: runs what machines on AWS run. The commands come from the unit of storage nodes
  * (`infra/node/`), and the scripts are those that user data writes. Kafka and DynamoDB Local are real, and moto's Secrets
  * Manager has the secret of the fleet. The test starts a worker as its container does, which answers 503 until there is a
- * graph. It creates the graph, which the function that moves replicas places. A node is lost and replaced, and its
- * replicas are restored; one node is added, and one is drained.
+ * graph. It creates the graph, which the function that moves replicas places. Clients of Neptune ask a worker with access
+ * keys as they are. A node is lost and replaced, and its replicas are restored; one node is added, and one is drained.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -17,6 +17,7 @@ import { connected, freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { commandOf, words } from "../../scripts/lib/cluster/unit.mjs";
 import { execute as carryOut, rebalanceFunction } from "../../scripts/lib/lambda/steps.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
+import { pythonWithClients } from "../../scripts/lib/python.mjs";
 import { root } from "../../scripts/lib/run.mjs";
 import { Secrets } from "../../scripts/lib/secrets.mjs";
 
@@ -29,6 +30,7 @@ const infra = join(root, "infra");
 const execute = promisify(execFile);
 
 const { nodeBinary, workerBinary, rebalanceBinary } = await buildFleet("dev");
+const python = await pythonWithClients();
 const home = mkdtempSync(join(tmpdir(), "tidegraph-machines-"));
 const sizes = { nodes: 0, rf: 2, partitions: PARTITIONS, brokers: 1, port: 0 };
 const secrets = await Secrets.start(FLEET);
@@ -138,6 +140,39 @@ async function ask(endpoint, query, secret) {
   return { status: response.status, body: await response.json() };
 }
 
+/**
+ * Starts a worker with access keys in place of the clients' secret, and lets clients of Neptune ask it as they are.
+ *
+ * @param {string} query
+ * @param {number} n What it returns.
+ */
+async function clientsOfNeptune(query, n) {
+  const [port, region, folder] = [await freePort(), "eu-central-1", join(home, "signed")];
+  mkdirSync(folder);
+  const key = { accessKeyId: "AKIDANALYST", secretAccessKey: "a-secret-of-the-analyst", roles: ["read"] };
+  const flags = ["--host", "127.0.0.1", "--port", String(port), "--sigv4-region", region];
+  const objects = ["--objects", join(home, "cluster", "objects")];
+  const script = join(infra, "worker", "start-worker.sh");
+  cluster.processes.start("signed", "sh", [script, ...flags, ...objects], {
+    ...fleetEnvironment(),
+    ACCESS_KEYS: JSON.stringify({ credentials: [key] }),
+    TIDEGRAPH_PROGRAM: workerBinary,
+    TIDEGRAPH_SECRETS: folder,
+  });
+  await cluster.processes.said("signed", "Tidegraph listens on", PATIENCE_MS);
+  await connected(`http://127.0.0.1:${port}`, PATIENCE_MS);
+  const client = join(root, "integration-tests", "python", "neptune_worker.py");
+  const { stdout } = await execute(python, [client, String(port), region, query], { timeout: PATIENCE_MS });
+  assert.deepEqual(JSON.parse(stdout), {
+    boto3: [{ n }],
+    gremlin: [1],
+    bolt: [{ n }],
+    "read only": "AccessDeniedException",
+    "wrong secret": "AccessDeniedException",
+  });
+  await cluster.processes.end(["signed"], PATIENCE_MS);
+}
+
 try {
   await cluster.startDynamodb();
   await cluster.startKafka();
@@ -208,6 +243,7 @@ try {
     CLIENT,
   );
   assert.deepEqual(write, { status: 200, body: { results: [{ n: 100 }] } });
+  await clientsOfNeptune("MATCH (p:Person) RETURN count(p) AS n", 100);
 
   cluster.processes.signal("i-2", "SIGKILL");
   const count = "MATCH (p:Person) RETURN count(p) AS n";

@@ -1,5 +1,5 @@
-"""Drives the REST API with boto3's own `neptunedata` client. It signs for Neptune (`neptune-db`); API Gateway takes requests that are signed for
-`execute-api`, which a hook of botocore's says. docs/deploy.md shows the same hook.
+"""Drives the REST API with boto3's own `neptunedata` client and gremlin-python, by the package tidegraph-neptune: they sign for
+`execute-api`, which API Gateway takes.
 
 Usage: neptunedata_signed.py ENDPOINT REGION
 """
@@ -7,11 +7,8 @@ Usage: neptunedata_signed.py ENDPOINT REGION
 import sys
 
 import boto3
+import tidegraph_neptune
 from botocore.config import Config
-
-
-def sign_for_api_gateway(request, **_):
-    request.context.setdefault("signing", {})["signing_name"] = "execute-api"
 
 
 def check_signature(request, **_):
@@ -21,15 +18,13 @@ def check_signature(request, **_):
 
 def main():
     endpoint, region = sys.argv[1:]
-    neptune = boto3.client(
+    session = boto3.Session("AKIDEXAMPLE", "an-example-of-a-secret-key", region_name=region)
+    neptune = session.client(
         "neptunedata",
         endpoint_url=endpoint,
-        region_name=region,
-        aws_access_key_id="AKIDEXAMPLE",
-        aws_secret_access_key="an-example-of-a-secret-key",
         config=Config(retries={"total_max_attempts": 1}, read_timeout=60),
     )
-    neptune.meta.events.register("before-sign.neptunedata", sign_for_api_gateway)
+    tidegraph_neptune.attach(neptune, endpoint, region=region)
     neptune.meta.events.register("before-send.neptunedata", check_signature)
 
     answer = neptune.execute_open_cypher_query(
@@ -38,6 +33,9 @@ def main():
     assert answer["results"] == [{"name": "boto3"}], answer
     answer = neptune.execute_gremlin_query(gremlinQuery="g.V().hasLabel('Signed').values('name')")
     assert answer["result"]["data"]["@value"] == ["boto3"], answer
+    gremlin = tidegraph_neptune.gremlin_client(endpoint, region=region, session=session)
+    assert gremlin.submit("g.V().hasLabel('Signed').values('name')").all().result() == ["boto3"]
+    gremlin.close()
     try:
         neptune.execute_open_cypher_query(openCypherQuery="MATCH (n RETURN n")
     except neptune.exceptions.MalformedQueryException as error:

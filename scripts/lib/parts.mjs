@@ -145,7 +145,14 @@ export const PARTS = [
     name: "fleet",
     title: "what machines on AWS run",
     waits: true,
-    inputs: [...PROCESSES, "integration-tests/fleet", "infra/node", "infra/worker", "infra/rotation"],
+    inputs: [
+      ...PROCESSES,
+      "integration-tests/fleet",
+      "integration-tests/python",
+      "infra/node",
+      "infra/worker",
+      "infra/rotation",
+    ],
     act: acceptance("fleet/machines.mjs"),
   },
   {

@@ -79,6 +79,7 @@ export interface WorkersProps {
   /**
    * A secret with the access keys that clients sign their requests with, in the form of the file of `--sigv4-credentials`
    * (docs/access.md): clients of Neptune then work as they are. Workers read it when they start. It needs a certificate.
+   * A secret that a key of yours encrypts has to be imported with this key (`Secret.fromSecretAttributes`).
    *
    * @default clients show the clients' secret
    */
