@@ -61,6 +61,9 @@ const items = {
 test("items of the daemons are accepted", () => {
   for (const item of Object.values(items)) assert.equal(mapItemProblem(item), undefined);
   assert.equal(mapItemProblem({ ...items.beat, applied: "" }), undefined);
+  const gremlin = { ids: "typed", defaultCardinality: "single" };
+  assert.equal(mapItemProblem({ ...items.graph, gremlin }), undefined);
+  assert.equal(mapItemProblem({ ...items.graph, gremlin: { ids: "longs" } }), undefined);
   const stuck = [{ partition: 0, version: 4712, reason: "a segment is missing" }];
   assert.equal(mapItemProblem({ ...items.beat, stuck }), undefined);
   assert.equal(mapItemProblem({ ...items.partition, replicas: {} }), undefined);
@@ -77,6 +80,7 @@ test("a missing, unknown or mistyped attribute is refused with the item and the 
     }
     assert.ok(mapItemProblem({ ...item, colour: "red" }), `${item.item} with more`);
   }
+  assert.match(mapItemProblem({ ...items.graph, gremlin: { ids: "uuids" } }) ?? "", /gremlin/);
   assert.match(mapItemProblem({ ...items.node, state: "lost" }) ?? "", /state/);
   assert.match(mapItemProblem({ ...items.partition, replicas: { "i-0": "gone" } }) ?? "", /replicas/);
   for (const item of ["map#part#63", "map#node#", "map#nobody", "checkpoint#0", "", undefined]) {

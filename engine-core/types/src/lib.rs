@@ -18,6 +18,7 @@
 pub mod budget;
 pub mod change;
 pub mod element;
+pub mod element_ids;
 pub mod error;
 pub mod footprint;
 pub mod ids;
@@ -32,6 +33,7 @@ pub use change::{
     Change, Changed, Changes, ChangesFrom, ChangesOfCommit, ChangesPage, ChangesRequest, EventId, NoChanges,
 };
 pub use element::{Cardinality, Direction, Edge, EdgeData, PropertyData, PropertyRef, VertexData};
+pub use element_ids::{ElementIds, GremlinSettings};
 pub use error::{ErrorCode, Kind};
 pub use footprint::{Footprint, LoadTurn};
 pub use ids::{
