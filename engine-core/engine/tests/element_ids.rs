@@ -1,6 +1,8 @@
 //! Settings that are fixed when a graph is made: types of ids, and the default cardinality. What they mean for steps is in
 //! `scenarios/gremlin_typed`.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 mod support;
 
 use std::path::Path;
