@@ -73,6 +73,9 @@ const items = {
 test("items of the daemons are accepted", () => {
   for (const item of Object.values(items)) assert.equal(mapItemProblem(item), undefined);
   assert.equal(mapItemProblem({ ...items.beat, applied: "" }), undefined);
+  const gremlin = { ids: "typed", defaultCardinality: "single" };
+  assert.equal(mapItemProblem({ ...items.graph, gremlin }), undefined);
+  assert.equal(mapItemProblem({ ...items.graph, gremlin: { ids: "longs" } }), undefined);
   const stuck = [{ partition: 0, version: 4712, reason: "a segment is missing" }];
   assert.equal(mapItemProblem({ ...items.beat, stuck }), undefined);
   assert.equal(mapItemProblem({ ...items.partition, replicas: {} }), undefined);
@@ -92,6 +95,7 @@ test("a missing, unknown or mistyped attribute is refused with the item and the 
   }
   assert.match(mapItemProblem({ ...items.release, release: "0.2" }) ?? "", /release/);
   assert.match(mapItemProblem({ ...items.upgrade, state: "begun" }) ?? "", /state/);
+  assert.match(mapItemProblem({ ...items.graph, gremlin: { ids: "uuids" } }) ?? "", /gremlin/);
   assert.match(mapItemProblem({ ...items.node, state: "lost" }) ?? "", /state/);
   assert.match(mapItemProblem({ ...items.partition, replicas: { "i-0": "gone" } }) ?? "", /replicas/);
   for (const item of ["map#part#63", "map#node#", "map#nobody", "checkpoint#0", "", undefined]) {

@@ -7,7 +7,7 @@ export type { LogClusterProps } from "./constructs/log-cluster.ts";
 export type { NetworkProps } from "./constructs/network.ts";
 export type { QueryProps } from "./constructs/query-function.ts";
 export type { RebalanceProps } from "./constructs/rebalance.ts";
-export { GraphService, type GraphServiceProps } from "./constructs/service.ts";
+export { GraphService, type GraphServiceProps, type GremlinProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";
 export type { NodesProps } from "./constructs/storage-nodes.ts";
 export type { UpgradeProps } from "./constructs/upgrade.ts";

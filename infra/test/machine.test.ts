@@ -37,6 +37,7 @@ const userData = nodeSetup({
   partitions: 64,
   shards: 1,
   replication: 2,
+  gremlin: { TIDEGRAPH_IDS: "typed" },
   logReplication: 3,
   logInSync: 2,
   logVariables: { TIDEGRAPH_KAFKA_IAM_REGION: "eu-west-1" },

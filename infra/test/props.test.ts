@@ -85,6 +85,17 @@ test("partitions, shards and replicas", () => {
   refused(() => service({ replication: 3, nodes: { count: 2 } }), "replication", "nodes.count, 2");
 });
 
+test("what Gremlin means", () => {
+  refused(() => service({ gremlin: { ids: "uuids" } }), "gremlin.ids", "strings, typed or longs");
+  const defaultCardinality = "bag";
+  refused(
+    () => service({ gremlin: { defaultCardinality } }),
+    "gremlin.defaultCardinality",
+    "single, set or list",
+  );
+  service({ gremlin: { ids: "typed", defaultCardinality: "single" } });
+});
+
 test("nodes", () => {
   for (const count of [0, -3, 2.5, 301])
     refused(() => service({ nodes: { count } }), "nodes.count", String(count));

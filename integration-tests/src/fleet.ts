@@ -51,15 +51,15 @@ export class Nodes {
     return ["--kafka-brokers", this.#shared.brokers];
   }
 
-  /** Creates the graph and starts its nodes; they serve when this returns. */
-  async start(): Promise<void> {
+  /** Creates the graph with these settings and starts its nodes; they serve when this returns. */
+  async start(graph: readonly string[]): Promise<void> {
     const { nodeBinary } = this.#shared;
     await mkdir(join(this.#home, "objects"));
     await writeFile(join(this.#home, "fleet-token"), `${randomUUID()}\n`, { mode: 0o600 });
     const sizes = ["--partitions", "4", "--replication", String(NODES)];
     const once = ["--log-replication", "1", "--log-in-sync", "1"];
     const limit = { timeout: COMMAND_LIMIT_MS, killSignal: "SIGKILL" as const };
-    await execute(nodeBinary, ["init", ...this.#map(), ...this.#log(), ...sizes, ...once], limit);
+    await execute(nodeBinary, ["init", ...this.#map(), ...this.#log(), ...sizes, ...once, ...graph], limit);
     const files = ["--objects", join(this.#home, "objects"), "--token-file", join(this.#home, "fleet-token")];
     for (let number = 0; number < NODES; number += 1) {
       const args = ["serve", ...this.#map(), ...this.#log(), "--node", `node-${number}`, ...files];

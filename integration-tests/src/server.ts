@@ -42,6 +42,8 @@ export interface Exit {
 export interface ServerOptions {
   /** Further arguments of `serve`. */
   readonly args?: readonly string[];
+  /** Settings of the graph: arguments of `serve`, or of the command that makes a fleet's graph. */
+  readonly graph?: readonly string[];
   /** Places that loads may read; the files of tests if it is left out. */
   readonly loadFrom?: readonly string[];
   /** A line of shell to run before the binary, such as a limit of the process. */
@@ -91,7 +93,7 @@ export class Server {
   async start(options: ServerOptions = {}): Promise<void> {
     // Tests write files for loads into the folder of the server, and take others from `data/`.
     const loads = (options.loadFrom ?? [this.home, dataPath("")]).flatMap((place) => ["--load-from", place]);
-    const args = [...(await this.#mode()), "--port", String(this.port), ...loads];
+    const args = [...(await this.#mode(options.graph ?? [])), "--port", String(this.port), ...loads];
     const command = [binary(), ...args, ...(options.args ?? [])];
     const [program = "", ...rest] = options.prelude
       ? ["bash", "-c", `${options.prelude}; exec "$@"`, "bash", ...command]
@@ -126,12 +128,12 @@ export class Server {
   }
 
   /** Returns the flags of the process: one process with its data, or a worker, whose nodes are started first. */
-  async #mode(): Promise<string[]> {
+  async #mode(graph: readonly string[]): Promise<string[]> {
     const fleet = shared();
-    if (fleet === undefined) return ["serve", "--data", this.data, "--drop", this.drop];
+    if (fleet === undefined) return ["serve", "--data", this.data, "--drop", this.drop, ...graph];
     if (this.#nodes === undefined) {
       this.#nodes = new Nodes(fleet, this.home);
-      await this.#nodes.start();
+      await this.#nodes.start(graph);
     }
     return this.#nodes.worker();
   }

@@ -18,7 +18,9 @@ pub enum Error {
         what: String,
     },
     /// A different graph has this name.
-    #[error("graph {graph} exists and has other partitions, shards or replicas: choose another name")]
+    #[error(
+        "graph {graph} exists and has other partitions, shards, replicas, ids or cardinality: choose another name"
+    )]
     Exists {
         /// Its name.
         graph: String,

@@ -172,7 +172,14 @@ mod tests {
         use crate::{Change, Graph, MapStore, MemoryMap, NodeState, Registration, ReplicaState, Role};
         let (store, partition) = (MemoryMap::default(), PartitionId(0));
         let partitions = tidegraph_types::PartitionCount::new(1).unwrap();
-        let graph = Graph { name: "g".into(), partitions, shards: 1, replication_factor: 2, hash_bits: 64 };
+        let graph = Graph {
+            name: "g".into(),
+            partitions,
+            shards: 1,
+            replication_factor: 2,
+            hash_bits: 64,
+            gremlin: Default::default(),
+        };
         store.create_graph(&graph).unwrap();
         let mut beats = Heartbeats::new();
         for (number, (version, is_stuck)) in nodes.iter().enumerate() {

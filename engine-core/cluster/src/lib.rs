@@ -33,6 +33,7 @@
 //!     shards: 1,
 //!     hash_bits: 64,
 //!     replication_factor: 1,
+//!     gremlin: Default::default(),
 //! };
 //! store.create_graph(&graph)?;
 //! let node = Registration {

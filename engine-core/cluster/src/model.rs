@@ -7,7 +7,7 @@ use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use tidegraph_types::{PartitionCount, PartitionId, Sharding, Str, Version};
+use tidegraph_types::{GremlinSettings, PartitionCount, PartitionId, Sharding, Str, Version};
 
 /// Maximum number of characters in the name of a graph or a node.
 const MOST_NAME_CHARS: usize = 64;
@@ -66,6 +66,9 @@ pub struct Graph {
     pub hash_bits: u32,
     /// Number of replicas that each partition should have.
     pub replication_factor: u16,
+    /// What Gremlin means by ids and by properties without a cardinality.
+    #[serde(default, skip_serializing_if = "GremlinSettings::is_default")]
+    pub gremlin: GremlinSettings,
 }
 
 impl Graph {
@@ -250,6 +253,7 @@ mod tests {
             shards: 1,
             hash_bits: 64,
             replication_factor: 2,
+            gremlin: Default::default(),
         };
         good.check().unwrap();
         let bad = [

@@ -43,6 +43,7 @@ pub(crate) fn graph(partitions: u16) -> Graph {
         shards: 1,
         hash_bits: 64,
         replication_factor: 2,
+        gremlin: Default::default(),
     }
 }
 

@@ -18,8 +18,8 @@ use tidegraph_platform::Clock;
 use tidegraph_storage::{Duplicate, IndexState, Pin, Store};
 use tidegraph_txn::{LoadCommit, LoadWatch, Sequencer};
 use tidegraph_types::{
-    ChangesPage, ChangesRequest, CommitRequest, Epoch, ErrorCode, GuiHasher, LoadTurn, Mutation,
-    PartitionCount, RequestId, Str, Version,
+    ChangesPage, ChangesRequest, CommitRequest, Epoch, ErrorCode, GremlinSettings, GuiHasher, LoadTurn,
+    Mutation, PartitionCount, RequestId, Str, Version,
 };
 
 /// Options of the reads of one request.
@@ -195,6 +195,9 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Returns access to the data for one request.
     fn reader<'b>(&'b self, options: ReadOptions<'b>) -> Reader<'b>;
 
+    /// Returns the settings of Gremlin with which the graph was made.
+    fn gremlin(&self) -> GremlinSettings;
+
     /// Whether a read may wait for a disk or for another machine.
     fn may_wait(&self) -> bool;
 
@@ -345,6 +348,7 @@ pub(crate) struct Local {
     clock: Arc<dyn Clock>,
     catalog: SequencerCatalog,
     feed: Option<ChangeFeed>,
+    gremlin: GremlinSettings,
 }
 
 impl Local {
@@ -353,9 +357,10 @@ impl Local {
         sequencer: Arc<Sequencer>,
         clock: Arc<dyn Clock>,
         feed: Option<ChangeFeed>,
+        gremlin: GremlinSettings,
     ) -> Self {
         let catalog = SequencerCatalog(sequencer.clone());
-        Self { store, sequencer, clock, catalog, feed }
+        Self { store, sequencer, clock, catalog, feed, gremlin }
     }
 
     fn now_ms(&self) -> i64 {
@@ -407,6 +412,10 @@ impl Backend for Local {
 
     fn reader<'b>(&'b self, _: ReadOptions<'b>) -> Reader<'b> {
         Reader::Shared(&*self.store)
+    }
+
+    fn gremlin(&self) -> GremlinSettings {
+        self.gremlin
     }
 
     fn may_wait(&self) -> bool {

@@ -29,7 +29,9 @@ use tidegraph_log::{FileLogOptions, LogLocation, LogStore, Tail};
 use tidegraph_platform::{Clock, Disk, Objects, Random, RealClock, RealDisk, RealRandom};
 use tidegraph_storage::{Manifest, MemoryBudget, Store, StoreConfig};
 use tidegraph_txn::{Recovered, Sequencer, SequencerConfig};
-use tidegraph_types::{Epoch, ErrorCode, GuiHasher, PartitionCount, Sharding, Sid, Str, Token, Version};
+use tidegraph_types::{
+    Epoch, ErrorCode, GremlinSettings, GuiHasher, PartitionCount, Sharding, Sid, Str, Token, Version,
+};
 
 /// An open graph. All threads share it.
 pub struct Database {
@@ -38,6 +40,8 @@ pub struct Database {
     pub(crate) plans: quick_cache::sync::Cache<PlanKey, Arc<CachedPlan>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
+    /// What Gremlin means by ids and by properties without a cardinality.
+    pub(crate) gremlin: GremlinSettings,
     /// Files of the graph beside the log: segments, jobs, tokens of resets.
     pub(crate) objects: Arc<Objects>,
     pub(crate) filling: Filling,
@@ -75,6 +79,9 @@ pub struct Status {
     pub edges: u64,
     /// Number of partitions.
     pub partitions: u16,
+    /// The settings of Gremlin with which the graph was made.
+    #[serde(flatten)]
+    pub gremlin: GremlinSettings,
     /// Version of the newest checkpoint; 0 if there is none.
     pub checkpoint_version: u64,
     /// Whether commits are accepted; `false` after the disk failed.
@@ -94,6 +101,8 @@ struct GraphFile {
     format: u32,
     partitions: PartitionCount,
     hash_bits: u32,
+    #[serde(default, skip_serializing_if = "GremlinSettings::is_default")]
+    gremlin: GremlinSettings,
 }
 
 const GRAPH_FORMAT: u32 = 1;
@@ -121,7 +130,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// `InvalidParameter` for invalid options, `Unavailable` if another process has the directory open or the disk
+    /// `InvalidParameter` for invalid options or those of another graph, `Unavailable` if another process has the directory open or the disk
     /// fails, `Corrupt` if stored bytes are damaged or files are missing ([`Options::accept_loss`]).
     pub fn open(options: Options) -> Result<Arc<Self>, Error> {
         let environment = Environment {
@@ -167,7 +176,7 @@ impl Database {
         );
         let feed = log.readers().map(|log| ChangeFeed::new(log, clock.clone()));
         let sequencer = Sequencer::start(SequencerConfig::default(), log, recovered, Box::new(applier));
-        let local = Local::new(store.clone(), sequencer.clone(), clock.clone(), feed);
+        let local = Local::new(store.clone(), sequencer.clone(), clock.clone(), feed, graph.gremlin);
         let backend: Arc<dyn Backend> = Arc::new(local);
         schema::complete_all(&*backend)?;
         let checkpoints = Checkpoints::start(
@@ -193,6 +202,7 @@ impl Database {
             worst_ratio: WorstRatio::default(),
             threads: FreeThreads::new(options.query_threads),
             spill: QuerySpill::new(&options, disk),
+            gremlin: graph.gremlin,
             options,
             backend,
             clock,
@@ -209,7 +219,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the object store does not answer, `Internal` if no thread can be started.
+    /// `InvalidParameter` for options of another graph, `Unavailable` if the object store does not answer, `Internal` if no
+    /// thread can be started.
     pub fn connect(
         options: Options,
         backend: Arc<dyn Backend>,
@@ -245,6 +256,8 @@ impl Database {
         threads: bool,
     ) -> Result<Arc<Self>, Error> {
         let options = with_procedures(options);
+        let gremlin = backend.gremlin();
+        options.check_gremlin(gremlin)?;
         let parts = Parts {
             backend: backend.clone(),
             objects: objects.clone(),
@@ -261,6 +274,7 @@ impl Database {
             worst_ratio: WorstRatio::default(),
             threads: FreeThreads::new(Some(1)),
             spill,
+            gremlin,
             options,
             backend,
             clock,
@@ -302,6 +316,7 @@ impl Database {
             vertices,
             edges,
             partitions: self.backend.partitions().get(),
+            gremlin: self.gremlin,
             checkpoint_version: checkpoints.map_or(0, |checkpoints| checkpoints.newest().0),
             writable: status.writable,
             memory_budget_bytes: status.memory_budget,
@@ -391,11 +406,13 @@ fn graph_file(options: &Options, objects: &Objects) -> Result<GraphFile, Error> 
             let message = format!("{NAME} has format {}, this version reads {GRAPH_FORMAT}", graph.format);
             return Err(Error::new(ErrorCode::Corrupt, message));
         }
+        options.check_gremlin(graph.gremlin)?;
         return Ok(graph);
     }
     let partitions =
         PartitionCount::new(options.partitions).map_err(|e| Error::new(ErrorCode::InvalidParameter, e))?;
-    let graph = GraphFile { format: GRAPH_FORMAT, partitions, hash_bits: options.hash_bits };
+    let (hash_bits, gremlin) = (options.hash_bits, options.new_gremlin());
+    let graph = GraphFile { format: GRAPH_FORMAT, partitions, hash_bits, gremlin };
     let bytes = serde_json::to_vec_pretty(&graph).map_err(|e| Error::caused_by(ErrorCode::Internal, e))?;
     objects.put(NAME, bytes)?;
     Ok(graph)

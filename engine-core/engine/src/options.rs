@@ -1,14 +1,16 @@
 //! Settings of a database.
 
+use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegraph_gremlin::Version;
 use tidegraph_load::source::Allowed;
 use tidegraph_plan::Procedures;
+use tidegraph_types::{Cardinality, ElementIds, ErrorCode, GremlinSettings};
 
-/// Settings of a database. `partitions` and `hash_bits` are fixed when the graph is made; later the graph's directory
-/// decides.
+/// Settings of a database. `partitions`, `hash_bits`, `ids` and `default_cardinality` are fixed when the graph is made; later
+/// the graph decides.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
@@ -81,6 +83,11 @@ pub struct Options {
     pub load_from: Allowed,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
+    /// The types of ids in Gremlin, of a new graph; `None` for strings. A graph that was made with others is not opened.
+    pub ids: Option<ElementIds>,
+    /// The cardinality of a vertex property that Gremlin writes without one, of a new graph; `None` for a set. A graph that was
+    /// made with another one is not opened.
+    pub default_cardinality: Option<Cardinality>,
     /// The version of Gremlin of requests that name none.
     #[serde(with = "gremlin_version")]
     pub gremlin_version: Version,
@@ -121,6 +128,8 @@ impl Default for Options {
             procedures: Procedures::default(),
             load_from: Allowed::nothing(),
             partitions: 8,
+            ids: None,
+            default_cardinality: None,
             gremlin_version: Version::default(),
             query_timeout: Duration::from_secs(120),
             query_memory_bytes: 1 << 30,
@@ -133,6 +142,32 @@ impl Default for Options {
             cached_plans: 1_024,
             hash_bits: 64,
         }
+    }
+}
+
+impl Options {
+    /// Returns the settings of Gremlin of a new graph.
+    pub(crate) fn new_gremlin(&self) -> GremlinSettings {
+        let default = GremlinSettings::default();
+        GremlinSettings {
+            ids: self.ids.unwrap_or(default.ids),
+            default_cardinality: self.default_cardinality.unwrap_or(default.default_cardinality),
+        }
+    }
+
+    /// Refuses settings of Gremlin that are not those of the graph.
+    pub(crate) fn check_gremlin(&self, graph: GremlinSettings) -> Result<(), Error> {
+        let (has, wanted) = match (self.ids, self.default_cardinality) {
+            (Some(ids), _) if ids != graph.ids => (format!("ids {}", graph.ids), ids.to_string()),
+            (_, Some(cardinality)) if cardinality != graph.default_cardinality => {
+                (format!("the default cardinality {}", graph.default_cardinality), cardinality.to_string())
+            }
+            _ => return Ok(()),
+        };
+        let message = format!(
+            "the graph was made with {has} and cannot be opened with {wanted}: leave the setting out, or make another graph"
+        );
+        Err(Error::new(ErrorCode::InvalidParameter, message))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{Database, Error, helpers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tidegraph_exec::Interrupt as _;
-use tidegraph_gremlin::Version as GremlinVersion;
+use tidegraph_gremlin::{Dialect, Version as GremlinVersion};
 use tidegraph_plan::passes::{Knowledge, optimize};
 use tidegraph_plan::{FrontEndError, Limits as PlanLimits, Plan, Stopped};
 use tidegraph_types::Str;
@@ -146,7 +146,10 @@ impl Database {
         let (language, text, version) = (query.language, query.text, self.gremlin_version(query));
         let procedures = &self.options.procedures;
         let compiled = match language {
-            Language::Gremlin => tidegraph_gremlin::compile_within(text, version, procedures, limits),
+            Language::Gremlin => {
+                let dialect = Dialect { version, settings: self.gremlin };
+                tidegraph_gremlin::compile_within(text, dialect, procedures, limits)
+            }
             Language::OpenCypher => tidegraph_opencypher::compile_within(text, procedures, limits),
         };
         let plan = match compiled {

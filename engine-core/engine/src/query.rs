@@ -653,6 +653,9 @@ impl Database {
         context.spill = self.spill.as_ref().map(|files| files as _);
         context.procedures = &self.options.procedures;
         context.deleted_is_error = query.language == Language::OpenCypher;
+        if query.language == Language::Gremlin {
+            context.ids = self.gremlin.ids;
+        }
         context
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{At, Statistics};
 use tidegraph_plan::Procedures;
-use tidegraph_types::{IndexDefinition, Str, Value};
+use tidegraph_types::{ElementIds, IndexDefinition, Str, Value};
 
 /// The parameters of a request by name.
 pub type Parameters = indexmap::IndexMap<Str, Value>;
@@ -241,6 +241,8 @@ pub struct Context<'a> {
     pub entropy: &'a dyn Entropy,
     /// The time at which the request started.
     pub now: Timestamp,
+    /// How the request reads the text of ids. openCypher sees the text itself.
+    pub ids: ElementIds,
     /// Whether it is an error to read labels or properties of an element that the request deleted, as in openCypher. In
     /// Gremlin such an element has none.
     pub deleted_is_error: bool,
@@ -279,7 +281,7 @@ impl<'a> Context<'a> {
         self.spill.filter(|_| self.limits.spills)
     }
 
-    /// Makes a context with an empty memory account. Reads of deleted elements find nothing (`deleted_is_error` is
+    /// Makes a context with an empty memory account. Ids are strings, and reads of deleted elements find nothing (`deleted_is_error` is
     /// `false`).
     #[must_use]
     pub fn new(
@@ -301,6 +303,7 @@ impl<'a> Context<'a> {
             interrupt,
             entropy,
             now,
+            ids: ElementIds::Strings,
             deleted_is_error,
             statistics: None,
             csv_files: None,

@@ -25,7 +25,10 @@ use tidegraph_log::archive::{ArchiveReader, ArchiveWriter, Entry};
 use tidegraph_log::{Body, LogBackend, LogCopies, Record};
 use tidegraph_platform::{Objects, RealRandom};
 use tidegraph_storage::checkpoint::Manifest;
-use tidegraph_types::{Epoch, Gui, Mutation, PartitionCount, RequestId, ShardId, Sid, Value, Version};
+use tidegraph_types::{
+    ElementIds, Epoch, GremlinSettings, Gui, Mutation, PartitionCount, RequestId, ShardId, Sid, Value,
+    Version,
+};
 
 const PARTITIONS: u16 = 4;
 
@@ -36,6 +39,7 @@ fn graph(shards: u16) -> Graph {
         shards,
         hash_bits: 64,
         replication_factor: 2,
+        gremlin: Default::default(),
     }
 }
 
@@ -219,6 +223,17 @@ fn a_clone_has_its_own_name() {
         let manifest = Manifest::read(&clone.objects, &checkpoint.manifest).unwrap();
         assert_eq!((manifest.graph.as_str(), manifest.version.0), ("other", checkpoint.version));
     }
+}
+
+#[test]
+fn a_restore_keeps_what_gremlin_means() {
+    let (_fleet, _objects, backups, backup) = small();
+    let gremlin = GremlinSettings { ids: ElementIds::Typed, ..GremlinSettings::default() };
+    let other = Graph { gremlin, ..graph(1) };
+    let clone = TestFleet::without_graph(other.clone(), checkpointing(3));
+    let refused = target(&clone, other).restore(&backups, &backup, Version(backup.version), 2).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("ids typed") && refused.contains("ids strings"), "{refused}");
 }
 
 /// A backup of a small graph with checkpoints.

@@ -13,7 +13,9 @@ use tidegraph_cluster::{Change, MapStore};
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
 use tidegraph_engine::{Backend, Database, Options, Parameters, Query, ReadOptions};
 use tidegraph_fleet::NodeConfig;
-use tidegraph_types::{Direction, ErrorCode, GuiHasher, PartitionId, ShardId, Str};
+use tidegraph_types::{
+    Cardinality, Direction, ElementIds, ErrorCode, GremlinSettings, GuiHasher, PartitionId, ShardId, Str,
+};
 
 const WRITES: &[&str] = &[
     "UNWIND range(0, 199) AS n CREATE (:Person {id: n, name: 'p' + toString(n), age: n % 50})",
@@ -49,6 +51,27 @@ const STEPS: &[&str] = &[
     "g.V().has('Person', 'id', 3).repeat(out('KNOWS')).times(3).values('id')",
     "g.V().hasLabel('Person').where(inE('REPORTS_TO').count().is(gt(5))).values('id')",
 ];
+
+#[test]
+fn a_worker_has_the_settings_of_its_graph() {
+    let settings = GremlinSettings { ids: ElementIds::Typed, default_cardinality: Cardinality::Single };
+    let fleet = TestFleet::start_with(settings, 4, 2, 2, fast());
+    let (_, worker) = fleet.worker();
+    let database = fleet.database(Options::default(), &worker);
+    assert_eq!(database.status().gremlin, settings);
+    ask(&database, Gremlin, "g.addV('t').property(T.id, 1).property('k', 1).property('k', 2)").unwrap();
+    ask(&database, Gremlin, "g.addV('t').property(T.id, '1').property('k', 3)").unwrap();
+    assert_eq!(rows(&database, Gremlin, "g.V(1L).values('k')"), ["[Int(2)]"]);
+    assert_eq!(rows(&database, Gremlin, "g.V('1').values('k')"), ["[Int(3)]"]);
+    assert_eq!(rows(&database, Gremlin, "g.V(1).id()"), ["[Int(1)]"]);
+    let other = Options { ids: Some(ElementIds::Strings), ..Options::default() };
+    let refused = Database::connect(other, worker.clone(), fleet.objects.clone()).err().unwrap();
+    assert_eq!(refused.code(), ErrorCode::InvalidParameter);
+    assert!(
+        refused.to_string().contains("made with ids typed and cannot be opened with strings"),
+        "{refused}"
+    );
+}
 
 fn same(fleet: &Database, one: &Database) {
     for text in READS {

@@ -23,7 +23,7 @@ mod version;
 pub use parser::{MAX_DEPTH, MAX_STEPS};
 pub use report::Report;
 pub use tidegraph_plan::FrontEndError;
-pub use version::{UnknownLanguage, UnknownVersion, Version};
+pub use version::{Dialect, UnknownLanguage, UnknownVersion, Version};
 
 use tidegraph_plan::{Limits, Plan, Procedures};
 
@@ -49,19 +49,20 @@ pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
     compile_within(text, Version::default(), Procedures::builtin(), &Limits::none())
 }
 
-/// Translates a traversal of a client as a version of Gremlin means it, within limits. It may call the services that a program added to the registry.
+/// Translates a traversal of a client as a version of Gremlin and the settings of the graph mean it, within limits. It may call the services that a program added to the registry.
 ///
 /// # Errors
 /// As [`compile`], and [`FrontEndError::Stopped`] if a limit was reached.
 pub fn compile_within(
     text: &str,
-    version: Version,
+    dialect: impl Into<Dialect>,
     procedures: &Procedures,
     limits: &Limits<'_>,
 ) -> Result<Plan, FrontEndError> {
-    let statements = parser::parse(text, version, limits);
+    let dialect = dialect.into();
+    let statements = parser::parse(text, dialect.version, limits);
     statements
-        .and_then(|statements| compile::compile(&statements, version, procedures, limits))
+        .and_then(|statements| compile::compile(&statements, dialect, procedures, limits))
         .map_err(|e| e.locate(text))
 }
 

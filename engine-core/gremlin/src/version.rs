@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use tidegraph_types::GremlinSettings;
 
 /// A version of TinkerPop, whose Gremlin a request speaks. Versions before 3.7 count as 3.7, and those after 3.8 as 3.8.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -72,6 +73,22 @@ impl fmt::Display for Version {
             Self::V3_7 => "3.7",
             Self::V3_8 => "3.8",
         })
+    }
+}
+
+/// What a text of Gremlin means: the version that the request speaks, and the settings of its graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Dialect {
+    /// The version of Gremlin.
+    pub version: Version,
+    /// The types of ids, and the default cardinality.
+    pub settings: GremlinSettings,
+}
+
+impl From<Version> for Dialect {
+    /// Returns the dialect of a version on a graph that was made without settings.
+    fn from(version: Version) -> Self {
+        Self { version, settings: GremlinSettings::default() }
     }
 }
 

@@ -40,6 +40,7 @@ impl World {
             shards: profile.shards,
             hash_bits: 64,
             replication_factor: profile.replication,
+            gremlin: Default::default(),
         };
         let map = MemoryMap::default();
         map.create_graph(&graph)?;

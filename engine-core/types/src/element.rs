@@ -1,6 +1,6 @@
 //! Vertices, edges and their properties: as handles inside a query, as data in an answer.
 
-use crate::{Gui, Sid, Str, Token, Value};
+use crate::{ElementIds, Gui, Sid, Str, Token, Value};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
@@ -42,6 +42,41 @@ pub enum Cardinality {
     List,
 }
 
+impl std::str::FromStr for Cardinality {
+    type Err = UnknownCardinality;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCardinality> {
+        match text {
+            "single" => Ok(Self::Single),
+            "set" => Ok(Self::Set),
+            "list" => Ok(Self::List),
+            _ => Err(UnknownCardinality(text.to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Display for Cardinality {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Single => "single",
+            Self::Set => "set",
+            Self::List => "list",
+        })
+    }
+}
+
+/// A text that names no cardinality.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownCardinality(String);
+
+impl std::fmt::Display for UnknownCardinality {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no cardinality {:?}: use single, set or list", self.0)
+    }
+}
+
+impl std::error::Error for UnknownCardinality {}
+
 /// Handle of an edge: what a traversal needs without a look-up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Edge {
@@ -60,8 +95,10 @@ pub struct Edge {
 pub struct VertexData {
     /// Engine identifier.
     pub gui: Gui,
-    /// The user's id.
+    /// Text of the user's id.
     pub id: Str,
+    /// How the text is read.
+    pub ids: ElementIds,
     /// Labels in the order in which they were given.
     pub labels: Vec<Str>,
     /// Properties, one entry for each key.
@@ -93,13 +130,15 @@ impl PropertyData {
 pub struct EdgeData {
     /// Handle of the edge.
     pub edge: Edge,
-    /// The user's id, or the one generated from source and SID.
+    /// Text of the user's id, or of the one generated from source and SID.
     pub id: Str,
+    /// How the texts of the three ids are read.
+    pub ids: ElementIds,
     /// Edge label.
     pub label: Str,
-    /// Id of the source vertex.
+    /// Text of the id of the source vertex.
     pub source_id: Str,
-    /// Id of the target vertex.
+    /// Text of the id of the target vertex.
     pub target_id: Str,
     /// Labels of the source vertex.
     pub source_labels: Vec<Str>,

@@ -19,6 +19,7 @@ pub mod big;
 pub mod budget;
 pub mod change;
 pub mod element;
+pub mod element_ids;
 pub mod error;
 pub mod footprint;
 pub mod format;
@@ -36,6 +37,7 @@ pub use change::{
     Change, Changed, Changes, ChangesFrom, ChangesOfCommit, ChangesPage, ChangesRequest, EventId, NoChanges,
 };
 pub use element::{Cardinality, Direction, Edge, EdgeData, PropertyData, PropertyRef, VertexData};
+pub use element_ids::{ElementIds, GremlinSettings};
 pub use error::{ErrorCode, Kind};
 pub use footprint::{Footprint, LoadTurn};
 pub use format::{Formats, UnknownFormat};

@@ -46,6 +46,8 @@ export interface NodeSetup {
   readonly partitions: number;
   readonly shards: number;
   readonly replication: number;
+  /** What Gremlin means, as variables of the daemon. */
+  readonly gremlin: Readonly<Record<string, string>>;
   readonly logReplication: number;
   readonly logInSync: number;
   /** How nodes connect to the brokers, as variables of the daemon. */
@@ -96,6 +98,7 @@ function environment(setup: NodeSetup): string {
     TIDEGRAPH_OBJECTS: setup.objects,
     TIDEGRAPH_KAFKA_BROKERS: setup.brokers,
     ...setup.logVariables,
+    ...setup.gremlin,
     ...(setup.awaitsRestore && { TIDEGRAPH_AWAIT_RESTORE: "true" }),
     TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
     FLEET_PORT,

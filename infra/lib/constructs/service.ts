@@ -22,7 +22,7 @@ import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
-import { InvalidProp, powerOfTwo, whole } from "../check.ts";
+import { InvalidProp, powerOfTwo, text, whole } from "../check.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
@@ -40,6 +40,24 @@ import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
 import { Upgrade, type UpgradeProps } from "./upgrade.ts";
 import { Watch } from "./watch.ts";
 import { Workers, type WorkersProps } from "./workers.ts";
+
+/** What Gremlin means. */
+export interface GremlinProps {
+  /**
+   * Types of ids: `strings`, as in Neptune; `typed`, which are strings, integers and UUIDs; or `longs`, the same with
+   * each integer as a `Long`, as in JanusGraph.
+   *
+   * @default strings
+   */
+  readonly ids?: string;
+  /**
+   * Cardinality of a vertex property that is written without one: `set`, as in Neptune; `single`, as in TinkerGraph
+   * and JanusGraph; or `list`.
+   *
+   * @default set
+   */
+  readonly defaultCardinality?: string;
+}
 
 /** The processes of a graph. */
 export interface GraphServiceProps {
@@ -72,6 +90,13 @@ export interface GraphServiceProps {
    * @default 2
    */
   readonly replication?: number;
+  /**
+   * What Gremlin means by ids and by properties without a cardinality. It is fixed when the graph is created: nodes
+   * refuse to start with other settings.
+   *
+   * @default - what Neptune means, or the settings with which the graph was created
+   */
+  readonly gremlin?: GremlinProps;
   /**
    * Storage nodes.
    *
@@ -207,6 +232,7 @@ export class GraphService extends Construct {
       ...props.nodes,
       ...graph,
       ...shared,
+      gremlin: gremlinVariables(props.gremlin ?? {}),
       brokers,
       restoreFrom: props.restoreFrom,
     });
@@ -359,6 +385,20 @@ export class GraphService extends Construct {
       say("ClientSecret", "Secret that clients of workers send", this.secrets.client.secretArn);
     say("ClientSecurityGroup", "Security group for clients of workers", this.workers.clients.securityGroupId);
   }
+}
+
+/** Returns the settings as variables of the daemon's command that creates the graph. */
+function gremlinVariables({ ids, defaultCardinality }: GremlinProps): Record<string, string> {
+  const variables: Record<string, string> = {};
+  if (ids !== undefined) {
+    variables.TIDEGRAPH_IDS = text("gremlin.ids", ids, /^(strings|typed|longs)$/, "strings, typed or longs");
+  }
+  if (defaultCardinality !== undefined) {
+    const prop = "gremlin.defaultCardinality";
+    const form = /^(single|set|list)$/;
+    variables.TIDEGRAPH_DEFAULT_CARDINALITY = text(prop, defaultCardinality, form, "single, set or list");
+  }
+  return variables;
 }
 
 /** Checks props that depend on each other. */

@@ -72,6 +72,8 @@ interface Parts extends NodesProps {
   readonly partitions: number;
   readonly shards: number;
   readonly replication: number;
+  /** What Gremlin means, as variables of the daemon. */
+  readonly gremlin: Readonly<Record<string, string>>;
   readonly retention: logs.RetentionDays;
   /** The bucket of backups that the graph is restored from, if it is. */
   readonly restoreFrom: IBucket | undefined;
@@ -206,6 +208,7 @@ export class StorageNodes extends Construct {
       partitions: props.partitions,
       shards: props.shards,
       replication: props.replication,
+      gremlin: props.gremlin,
       logReplication: state.log.copies,
       logInSync: state.log.copiesInSync,
       logVariables: state.log.variables,

@@ -13,7 +13,7 @@ use tidegraph_cluster::{
 use tidegraph_fleet::restart::any_checkpoint;
 use tidegraph_log::{LogCopies, LogLocation};
 use tidegraph_platform::{Clock, RealClock};
-use tidegraph_types::{PartitionCount, PartitionId};
+use tidegraph_types::{Cardinality, ElementIds, GremlinSettings, PartitionCount, PartitionId};
 
 /// Flags of `init`.
 #[derive(Args, Debug)]
@@ -36,6 +36,14 @@ pub struct Init {
     /// Number of replicas of each partition.
     #[arg(long, default_value_t = 2)]
     replication: u16,
+    /// Types of ids in Gremlin: strings (as in Neptune), typed (strings, integers and UUIDs), or longs (the same, and every
+    /// integer is a Long). It cannot be changed later. Default: that of the graph, or strings.
+    #[arg(long, env = "TIDEGRAPH_IDS")]
+    ids: Option<ElementIds>,
+    /// Cardinality of vertex properties that Gremlin writes without one: set (as in Neptune), single (as in TinkerGraph and
+    /// JanusGraph) or list. It cannot be changed later. Default: that of the graph, or set.
+    #[arg(long, env = "TIDEGRAPH_DEFAULT_CARDINALITY")]
+    default_cardinality: Option<Cardinality>,
     /// Create no graph: fail until `restore` has made it. Nodes that run `init` before each start then wait for it.
     #[arg(long, env = "TIDEGRAPH_AWAIT_RESTORE")]
     await_restore: bool,
@@ -53,7 +61,7 @@ pub struct Init {
 impl Init {
     pub fn run(self) -> anyhow::Result<()> {
         let map = self.open_map()?;
-        let graph = self.graph()?;
+        let graph = self.graph_in(&*map)?;
         if self.await_restore
             && let Err(error @ tidegraph_cluster::Error::NotFound { .. }) = map.load(&graph.name, None)
         {
@@ -83,6 +91,25 @@ impl Init {
         Ok(map)
     }
 
+    /// Returns the graph that the flags describe. What they leave open is as in the map, if it has the graph.
+    pub fn graph_in(&self, map: &dyn MapStore) -> anyhow::Result<Graph> {
+        let mut graph = self.graph()?;
+        match map.load(&graph.name, None) {
+            Ok(there) => graph.gremlin = self.gremlin(there.graph().gremlin),
+            Err(tidegraph_cluster::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(graph)
+    }
+
+    /// Returns the settings of Gremlin that the flags give, and the others as they are.
+    pub fn gremlin(&self, others: GremlinSettings) -> GremlinSettings {
+        GremlinSettings {
+            ids: self.ids.unwrap_or(others.ids),
+            default_cardinality: self.default_cardinality.unwrap_or(others.default_cardinality),
+        }
+    }
+
     /// Returns the graph that the flags describe.
     pub fn graph(&self) -> anyhow::Result<Graph> {
         let graph = Graph {
@@ -91,6 +118,7 @@ impl Init {
             shards: self.shards,
             hash_bits: 64,
             replication_factor: self.replication,
+            gremlin: self.gremlin(GremlinSettings::default()),
         };
         graph.check()?;
         Ok(graph)

@@ -235,7 +235,8 @@ impl Restore {
         };
         let version = backups.version_at(&backup, point)?;
         let wanted = self.init.graph()?;
-        let graph = Graph { hash_bits: backup.graph.hash_bits, ..wanted };
+        let gremlin = self.init.gremlin(backup.graph.gremlin);
+        let graph = Graph { hash_bits: backup.graph.hash_bits, gremlin, ..wanted };
         if graph.partitions != backup.graph.partitions {
             bail!(
                 "backup {} has {} partitions: give --partitions {1}",

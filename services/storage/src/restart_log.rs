@@ -20,7 +20,8 @@ pub struct RestartLog {
 
 impl RestartLog {
     pub fn run(self) -> anyhow::Result<()> {
-        let graph = self.init.graph()?;
+        let map = self.init.open_map()?;
+        let graph = self.init.graph_in(&*map)?;
         let url = self.init.objects.as_deref().context("--objects is needed: where the checkpoints are")?;
         let log = self.init.log_location()?;
         ensure!(
@@ -43,7 +44,7 @@ impl RestartLog {
             );
         }
         let backend = log.backend(graph.sharding()?)?;
-        let (first, last) = lost.restart(&graph, &*self.init.open_map()?, &*backend, self.init.copies())?;
+        let (first, last) = lost.restart(&graph, &*map, &*backend, self.init.copies())?;
         let text = json!({
             "complete": complete.0,
             "partial": end.0,

@@ -339,6 +339,7 @@ mod tests {
         Value::VertexData(Arc::new(VertexData {
             gui: Gui(gui),
             id: id.into(),
+            ids: tidegraph_types::ElementIds::Strings,
             labels: vec!["L".into()],
             properties,
         }))
@@ -350,6 +351,7 @@ mod tests {
         Value::EdgeData(Arc::new(EdgeData {
             edge,
             id: "e".into(),
+            ids: tidegraph_types::ElementIds::Strings,
             label: "E".into(),
             source_id,
             target_id,

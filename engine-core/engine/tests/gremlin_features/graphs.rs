@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegraph_engine::{Database, GremlinVersion, Language, Parameters, Query};
-use tidegraph_types::{Map, Value};
+use tidegraph_types::{GremlinSettings, Map, Value};
 
 const CLASSIC: &str = include_str!("graphs/classic.gremlin");
 const MODERN: &str = include_str!("graphs/modern.gremlin");
@@ -14,24 +14,26 @@ const SINK: &str = include_str!("graphs/sink.gremlin");
 pub struct Graphs {
     /// The version of Gremlin that the scenarios speak; `None`: the default.
     pub version: Option<GremlinVersion>,
+    /// The settings of the graphs.
+    gremlin: GremlinSettings,
     made: BTreeMap<String, Arc<Database>>,
 }
 
 impl Graphs {
-    /// Graphs for scenarios of a version.
-    pub fn of(version: Option<GremlinVersion>) -> Self {
-        Self { version, made: BTreeMap::new() }
+    /// Graphs with these settings for scenarios of a version.
+    pub fn of(version: Option<GremlinVersion>, gremlin: GremlinSettings) -> Self {
+        Self { version, gremlin, made: BTreeMap::new() }
     }
 
     /// Returns a graph by the name that scenarios use, or `None` if its data is not available.
     pub fn get(&mut self, name: &str) -> Option<Arc<Database>> {
         if name == "empty" {
-            return Some(crate::empty_graph());
+            return Some(crate::empty_graph(self.gremlin));
         }
         if let Some(database) = self.made.get(name) {
             return Some(database.clone());
         }
-        let database = crate::empty_graph();
+        let database = crate::empty_graph(self.gremlin);
         match name {
             "classic" => write(&database, Language::Gremlin, CLASSIC, &Parameters::default()),
             "modern" => write(&database, Language::Gremlin, MODERN, &Parameters::default()),

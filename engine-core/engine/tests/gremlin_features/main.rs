@@ -7,7 +7,8 @@
 //!
 //! The engine may refuse one of TinkerPop's scenarios as not supported yet. Any other failure must be
 //! listed in `expected_failures.txt` or `expected_failures_3_8.txt` with its reason. A listed scenario that passes
-//! fails the test as well.
+//! fails the test as well. The same scenarios run on graphs with the settings of TinkerGraph; the lists
+//! whose names end with `_typed` say which outcomes differ there.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -22,15 +23,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_engine::{Database, GremlinVersion, Options};
+use tidegraph_types::{Cardinality, ElementIds, GremlinSettings};
 
 /// Folder of our own scenarios. Tests run in the folder of their package, wherever it was when they were built.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
 pub const SCENARIOS: &str = "tests/scenarios";
 
+/// Whether TinkerPop's scenarios also run on graphs with the settings of TinkerGraph.
+#[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
+pub const TYPED_SUITES: bool = true;
+
+/// The settings that TinkerGraph has.
+const TINKERGRAPH: GremlinSettings =
+    GremlinSettings { ids: ElementIds::Typed, default_cardinality: Cardinality::Single };
+
 /// Creates a graph for a scenario.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
-pub fn empty_graph() -> Arc<Database> {
-    Database::open(Options { partitions: 2, ..Options::default() }).expect("an empty graph")
+pub fn empty_graph(gremlin: GremlinSettings) -> Arc<Database> {
+    let options = Options {
+        partitions: 2,
+        ids: Some(gremlin.ids),
+        default_cardinality: Some(gremlin.default_cardinality),
+        ..Options::default()
+    };
+    Database::open(options).expect("an empty graph")
 }
 
 /// Collects the feature files below a directory, sorted.
@@ -65,12 +81,12 @@ struct Ran {
 }
 
 /// Runs every scenario below a directory.
-fn run(directory: &Path, version: Option<GremlinVersion>) -> Vec<Ran> {
+fn run(directory: &Path, version: Option<GremlinVersion>, gremlin: GremlinSettings) -> Vec<Ran> {
     let mut files = vec![];
     features(directory, &mut files);
     assert!(!files.is_empty(), "no feature files in {}", directory.display());
     let only = std::env::var("GREMLIN_SCENARIO").unwrap_or_default();
-    let mut graphs = Graphs::of(version);
+    let mut graphs = Graphs::of(version, gremlin);
     let mut all = vec![];
     for file in files {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -91,9 +107,19 @@ fn run(directory: &Path, version: Option<GremlinVersion>) -> Vec<Ran> {
 
 #[test]
 fn own_scenarios_hold() {
-    let directory = Path::new(crate::SCENARIOS).join("gremlin");
+    own_scenarios_hold_in("gremlin", GremlinSettings::default());
+}
+
+#[test]
+fn own_scenarios_of_typed_ids_hold() {
+    own_scenarios_hold_in("gremlin_typed", TINKERGRAPH);
+}
+
+/// Runs our scenarios in a folder, on graphs with these settings.
+fn own_scenarios_hold_in(folder: &str, gremlin: GremlinSettings) {
+    let directory = Path::new(crate::SCENARIOS).join(folder);
     let mut wrong = vec![];
-    for Ran { name, outcome, .. } in run(&directory, None) {
+    for Ran { name, outcome, .. } in run(&directory, None, gremlin) {
         match outcome {
             Outcome::Passed => {}
             Outcome::Unsupported(what) => wrong.push(format!("{name}\n    not supported: {what}")),
@@ -106,32 +132,72 @@ fn own_scenarios_hold() {
 
 /// Reads the reviewed list, which has a line `name | reason` for each scenario that is known to fail.
 fn expected_failures(list: &'static str) -> BTreeMap<&'static str, &'static str> {
-    list.lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(|line| line.split_once(" | ").unwrap_or_else(|| panic!("no reason given: {line}")))
-        .collect()
+    list.lines().filter_map(failure).collect()
+}
+
+/// Reads a line of a list; `None` for a comment.
+fn failure(line: &'static str) -> Option<(&'static str, &'static str)> {
+    let is_text = !line.is_empty() && !line.starts_with('#');
+    is_text.then(|| line.split_once(" | ").unwrap_or_else(|| panic!("no reason given: {line}")))
 }
 
 #[test]
 fn tinkerpop_scenarios_hold() {
-    scenarios_hold("GREMLIN_FEATURES", GremlinVersion::V3_7, include_str!("expected_failures.txt"));
+    let expected = expected_failures(include_str!("expected_failures.txt"));
+    scenarios_hold("GREMLIN_FEATURES", GremlinVersion::V3_7, GremlinSettings::default(), expected);
+}
+
+#[test]
+fn tinkerpop_scenarios_hold_with_typed_ids() {
+    if crate::TYPED_SUITES {
+        let expected = expected_failures(include_str!("expected_failures.txt"));
+        let expected = differing(expected, include_str!("expected_failures_typed.txt"));
+        scenarios_hold("GREMLIN_FEATURES", GremlinVersion::V3_7, TINKERGRAPH, expected);
+    }
+}
+
+#[test]
+fn tinkerpop_3_8_scenarios_hold_with_typed_ids() {
+    if crate::TYPED_SUITES {
+        let expected = expected_failures(include_str!("expected_failures_3_8.txt"));
+        let expected = differing(expected, include_str!("expected_failures_3_8_typed.txt"));
+        scenarios_hold("GREMLIN_3_8_FEATURES", GremlinVersion::V3_8, TINKERGRAPH, expected);
+    }
+}
+
+/// Changes a list of failures: a line that begins with `- ` names a scenario that passes, every other one adds a failure.
+fn differing(
+    mut expected: BTreeMap<&'static str, &'static str>,
+    list: &'static str,
+) -> BTreeMap<&'static str, &'static str> {
+    for name in list.lines().filter_map(|line| line.strip_prefix("- ")) {
+        assert!(expected.remove(name).is_some(), "{name} is in no list");
+    }
+    let added = list.lines().filter(|line| !line.starts_with("- "));
+    expected.extend(added.filter_map(failure));
+    expected
 }
 
 #[test]
 fn tinkerpop_3_8_scenarios_hold() {
-    scenarios_hold("GREMLIN_3_8_FEATURES", GremlinVersion::V3_8, include_str!("expected_failures_3_8.txt"));
+    let expected = expected_failures(include_str!("expected_failures_3_8.txt"));
+    scenarios_hold("GREMLIN_3_8_FEATURES", GremlinVersion::V3_8, GremlinSettings::default(), expected);
 }
 
-/// Runs the scenarios of a version in the directory that a variable names.
-fn scenarios_hold(variable: &str, version: GremlinVersion, list: &'static str) {
-    let mut expected = expected_failures(list);
+/// Runs the scenarios of a version in the directory that a variable names, on graphs with these settings.
+fn scenarios_hold(
+    variable: &str,
+    version: GremlinVersion,
+    gremlin: GremlinSettings,
+    mut expected: BTreeMap<&'static str, &'static str>,
+) {
     assert!(expected.values().all(|reason| !reason.trim().is_empty()), "a listed failure lacks its reason");
     // TinkerPop's features are not part of this repository.
     let Ok(directory) = std::env::var(variable) else { return };
     let (mut passed, mut listed, mut wrong) = (0, 0, vec![]);
     let (mut unsupported, mut left_out) = (BTreeMap::<String, u32>::new(), BTreeMap::<String, u32>::new());
     let mut seen = BTreeSet::new();
-    for Ran { name, outcome, lacks } in run(Path::new(&directory), Some(version)) {
+    for Ran { name, outcome, lacks } in run(Path::new(&directory), Some(version), gremlin) {
         assert!(seen.insert(name.clone()), "two scenarios are named {name}");
         let known = expected.remove(name.as_str());
         match (outcome, known) {

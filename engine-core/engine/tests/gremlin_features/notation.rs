@@ -1,7 +1,6 @@
 //! TinkerPop's notation for values in scenarios: `d[1].i`, `v[marko]`, `e[a-knows->b].id`, `l[…]`, `m[{…}]` …
 //!
-//! Ids are strings here: if the notation uses a number as an id, the id is its decimal text. Tidegraph
-//! has no decimals and no integers of any size, so these are read as doubles and 64-bit integers.
+//! Parameters that are ids have the type that the graph gives them. Tidegraph has no decimals and no integers of any size, so these are read as doubles and 64-bit integers.
 
 use std::sync::Arc;
 use tidegraph_engine::{Database, Language, Parameters, Query};
@@ -34,11 +33,13 @@ pub fn value(text: &str, graph: &Database) -> Result<Value> {
     }
     for (suffix, name) in [("].id", 3), ("].sid", 4)] {
         if text.ends_with(suffix) && (text.starts_with("v[") || text.starts_with("e[")) {
-            return match value(&text[..text.len() - name], graph)? {
-                Value::VertexData(data) => Ok(Value::String(data.id.clone())),
-                Value::EdgeData(data) => Ok(Value::String(data.id.clone())),
-                _ => Err(format!("no element: {text}")),
+            let ids = graph.status().gremlin.ids;
+            let id = match value(&text[..text.len() - name], graph)? {
+                Value::VertexData(data) => data.id.clone(),
+                Value::EdgeData(data) => data.id.clone(),
+                _ => return Err(format!("no element: {text}")),
             };
+            return Ok(if name == 4 { Value::string(ids.shown(&id)) } else { ids.value(&id) });
         }
     }
     if let Some(text) = inside("str") {
@@ -150,7 +151,16 @@ fn ask(graph: &Database, text: &str, parameters: &[(&str, &str)]) -> Option<Valu
 fn vertex(name: &str, graph: &Database) -> Result<Value> {
     ask(graph, "MATCH (n) WHERE n.name = $name RETURN n", &[("name", name)])
         .or_else(|| ask(graph, "MATCH (n) WHERE id(n) = $name RETURN n", &[("name", name)]))
+        .map(|found| typed(found, graph))
         .ok_or_else(|| format!("no vertex is named {name}"))
+}
+
+/// Gives a vertex that openCypher found the type of id that Gremlin sees.
+fn typed(mut found: Value, graph: &Database) -> Value {
+    if let Value::VertexData(data) = &mut found {
+        Arc::make_mut(data).ids = graph.status().gremlin.ids;
+    }
+    found
 }
 
 fn edge(text: &str, graph: &Database) -> Result<Value> {
@@ -239,7 +249,7 @@ pub fn literal(value: &Value) -> Option<String> {
         Value::Symbol(symbol @ (Symbol::Out | Symbol::In)) => format!("Direction.{}", symbol.as_str()),
         Value::Symbol(symbol) => format!("T.{}", symbol.as_str()),
         // A vertex at the end of an edge may be given by its id.
-        Value::VertexData(data) => format!("\"{}\"", data.id),
+        Value::VertexData(data) => literal(&data.ids.value(&data.id))?,
         _ => return None,
     })
 }

@@ -136,12 +136,15 @@ impl<'p> Analyze<'p> {
             Algorithm::PeerPressure { rounds } => {
                 let (ids, order) = ids(&vertices, ctx, &mut account)?;
                 let clusters = kernels::peer_pressure(&pairs, weights, &order, rounds, &mut account)?;
-                table(&vertices, named(&clusters, &ids), ctx)?
+                let clusters = named(&clusters, &ids).map(|id| ctx.ids.value(id));
+                table(&vertices, clusters, ctx)?
             }
             Algorithm::ConnectedComponent => {
                 let (ids, order) = ids(&vertices, ctx, &mut account)?;
                 let components = kernels::components(&pairs, &order, &mut account)?;
-                table(&vertices, named(&components, &ids), ctx)?
+                // As in TinkerPop, a component is a string, whatever the type of ids.
+                let components = named(&components, &ids).map(|id| Value::string(ctx.ids.shown(id)));
+                table(&vertices, components, ctx)?
             }
         };
         ctx.view.compute(self.key, values);
@@ -223,9 +226,9 @@ fn ids(vertices: &[Gui], ctx: &Context<'_>, account: &mut Account<'_, '_>) -> Re
     Ok((ids, order))
 }
 
-/// Returns for each vertex the id of the vertex that stands for it.
-fn named(stands_for: &[u32], ids: &[Str]) -> impl Iterator<Item = Value> {
-    stands_for.iter().map(|number| Value::String(ids[*number as usize].clone()))
+/// Returns for each vertex the text of the id of the vertex that stands for it.
+fn named<'i>(stands_for: &'i [u32], ids: &'i [Str]) -> impl Iterator<Item = &'i Str> {
+    stands_for.iter().map(move |number| &ids[*number as usize])
 }
 
 /// Makes the table of the values of vertices.

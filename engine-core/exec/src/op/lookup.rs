@@ -5,7 +5,7 @@ use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
 use smallvec::SmallVec;
 use tidegraph_plan::{Expr, Slot};
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{ElementIds, Str, Value};
 
 /// The kind of elements to look up.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,14 +44,19 @@ impl<'p> Lookup<'p> {
         Self { input, ids, out, kind, found: None }
     }
 
-    fn name(&self, row: u32, value: &Value, out: &mut SmallVec<[(u32, Named); 4]>) -> Result<()> {
+    fn name(
+        &self,
+        row: u32,
+        value: &Value,
+        ids: ElementIds,
+        out: &mut SmallVec<[(u32, Named); 4]>,
+    ) -> Result<()> {
         let named = match value {
             Value::Null | Value::Unbound => return Ok(()),
-            Value::String(id) => Named::Id(id.clone()),
             Value::List(items) | Value::Set(items) => {
-                return items.iter().try_for_each(|item| self.name(row, item, out));
+                return items.iter().try_for_each(|item| self.name(row, item, ids, out));
             }
-            other => match (self.kind, id_text(other)) {
+            other => match (self.kind, ids.text(other)) {
                 (_, Some(id)) => Named::Id(id),
                 (Kind::Vertices, None) if other.as_vertex().is_some() => Named::Element(other.clone()),
                 (Kind::Edges, None) if other.as_edge().is_some() => Named::Element(other.clone()),
@@ -70,8 +75,8 @@ impl<'p> Lookup<'p> {
         let mut named = SmallVec::new();
         for row in 0..batch.len {
             match &*ids {
-                Column::Values(values) => self.name(row as u32, &values[row], &mut named)?,
-                other => self.name(row as u32, &other.get(row), &mut named)?,
+                Column::Values(values) => self.name(row as u32, &values[row], ctx.ids, &mut named)?,
+                other => self.name(row as u32, &other.get(row), ctx.ids, &mut named)?,
             }
         }
         let texts: SmallVec<[Str; 4]> = named
@@ -108,20 +113,6 @@ impl<'p> Lookup<'p> {
             }
         }
         Ok((rows, values))
-    }
-}
-
-/// Returns the text of an id, which may be given as a number or a UUID.
-pub(super) fn id_text(value: &Value) -> Option<Str> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Uuid(uuid) => Some(Str::from(uuid.to_string())),
-        Value::Big(number) => Some(Str::from(number.to_string())),
-        other => match (other.as_i64(), other.as_f64()) {
-            (Some(int), _) => Some(Str::from(int.to_string())),
-            (None, Some(float)) => Some(Str::from(float.to_string())),
-            (None, None) => None,
-        },
     }
 }
 

@@ -1,7 +1,6 @@
 //! Writes that create and delete elements. A batch is written at once; its rows are yielded in their order, with the
 //! new element bound.
 
-use super::lookup::id_text;
 use super::{Boxed, Feed, Operator, Want, compute};
 use crate::view::{MetaOwner, NewEdge, NewVertex};
 use crate::{Batch, Column, Context, Error, Result};
@@ -10,7 +9,9 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
 use tidegraph_plan::{Expr, Op, PropertyAssignment, Slot};
-use tidegraph_types::{Big, Cardinality, Edge, Gui, PropertyRef, PropertyWrite, Str, Token, Value};
+use tidegraph_types::{
+    Big, Cardinality, Edge, ElementIds, Gui, PropertyRef, PropertyWrite, Str, Token, Value,
+};
 
 /// Tokens of the names that an operator writes; missing ones are added to the dictionary.
 #[derive(Default)]
@@ -146,12 +147,20 @@ impl Properties<'_> {
     }
 }
 
-fn chosen_id(place: &'static str, column: Option<&Arc<Column>>, row: usize) -> Result<Option<Str>> {
+fn chosen_id(
+    place: &'static str,
+    column: Option<&Arc<Column>>,
+    row: usize,
+    ids: ElementIds,
+) -> Result<Option<Str>> {
     let Some(value) = column.map(|column| column.get(row)).filter(|value| !value.is_null()) else {
         return Ok(None);
     };
-    match id_text(&value) {
+    match ids.text(&value) {
         Some(id) => Ok(Some(id)),
+        None if ids.have_types() => {
+            Err(Error::of_type(place, "a string, an integer or a UUID as id", &value))
+        }
         None => Err(Error::of_type(place, "a string as id", &value)),
     }
 }
@@ -230,7 +239,7 @@ impl<'p> Create<'p> {
                     Some((end(&own[1], row)?, end(&own[2], row)?))
                 }
             };
-            let id = chosen_id(place, id.first(), row)?;
+            let id = chosen_id(place, id.first(), row, ctx.ids)?;
             Ok(Draft { id, labels, ends, properties: self.properties.row(place, properties, row, ctx)? })
         };
         (0..batch.len).map(draft).collect()

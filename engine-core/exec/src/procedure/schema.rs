@@ -14,8 +14,8 @@ use tidegraph_apl::{
     VertexRows, VertexScan,
 };
 use tidegraph_types::{
-    Cardinality, Edge, EdgeData, Gui, GuiHasher, IndexDefinition, Map, PropertyData, Sid, Str, Temporal,
-    Token, Value, VertexData,
+    Cardinality, Edge, EdgeData, ElementIds, Gui, GuiHasher, IndexDefinition, Map, PropertyData, Sid, Str,
+    Temporal, Token, Value, VertexData,
 };
 
 /// Number of vertices of a label whose values are read.
@@ -161,6 +161,7 @@ pub(super) fn visualization(ctx: &Context<'_>) -> Result<Vec<Value>> {
         Value::VertexData(Arc::new(VertexData {
             gui: gui(label),
             id: label.clone(),
+            ids: ElementIds::Strings,
             labels: vec![label.clone()],
             properties: vec![text("name", label.clone().into())],
         }))
@@ -173,6 +174,7 @@ pub(super) fn visualization(ctx: &Context<'_>) -> Result<Vec<Value>> {
             edges.push(Value::EdgeData(Arc::new(EdgeData {
                 edge,
                 id: Str::from(format!("{from}-{name}-{to}")),
+                ids: ElementIds::Strings,
                 label: name.clone(),
                 source_id: from.clone(),
                 target_id: to.clone(),

@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tidegraph_apl::{EdgeRead, EdgeRows, Projection, PropertyCell, VertexRead, VertexRows};
 use tidegraph_plan::Slot;
-use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value};
+use tidegraph_types::{Edge, ElementIds, Gui, Sid, Str, Token, Value};
 
 /// Marks a row of the batch for which nothing was read.
 const NO_ROW: u32 = u32::MAX;
@@ -108,6 +108,11 @@ impl Drop for Elements<'_, '_> {
 }
 
 impl<'p, 'a> Elements<'p, 'a> {
+    /// Returns how the request reads the text of ids.
+    pub fn ids(&self) -> ElementIds {
+        self.ctx.ids
+    }
+
     /// Reads what expressions need of the elements in slots. `by_value`: what they use of others, if that is known.
     pub fn read(
         ctx: &'p Context<'a>,

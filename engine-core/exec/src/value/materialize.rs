@@ -155,6 +155,7 @@ impl Data {
                 let data = VertexData {
                     gui: *gui,
                     id: rows.ids.get(row).cloned().unwrap_or_default(),
+                    ids: ctx.ids,
                     labels: names.all(rows.labels_of(row)),
                     properties: properties(&rows, row, &mut names),
                 };
@@ -286,6 +287,7 @@ fn read_edges(
             let edge_data = EdgeData {
                 edge: *edge,
                 id: id.unwrap_or_else(|| generated_edge_id(edge.source, edge.sid)),
+                ids: ctx.ids,
                 label: names.one(edge.label),
                 source_id,
                 target_id,

@@ -45,9 +45,9 @@ pub(crate) fn call(
 ) -> Result<Value> {
     let id = || -> Result<Value> {
         let owner =
-            elements.with_owner(&property.owner, |record| Ok(record.id())).unwrap_or(Ok(Value::Null))?;
-        let owner = owner.as_str().unwrap_or_default();
-        Ok(Value::Int(property_id(owner, &property.key, &property.value, property.nth)))
+            elements.with_owner(&property.owner, |record| Ok(record.id_text())).unwrap_or(Ok(None))?;
+        let owner = owner.unwrap_or_default();
+        Ok(Value::Int(property_id(&owner, &property.key, &property.value, property.nth)))
     };
     let statement = |map: &mut Map| -> Result<()> {
         map.insert(Value::Symbol(Symbol::Id), id()?);

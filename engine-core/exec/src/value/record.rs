@@ -125,13 +125,18 @@ impl<'e> Record<'e> {
         own.map(|meta| (elements.name(meta.key), meta.value.clone())).collect()
     }
 
-    pub(super) fn id(&self) -> Value {
+    /// Returns the text of the id.
+    pub(super) fn id_text(&self) -> Option<Str> {
         match (self.id, self.handle) {
-            (Some(id), _) if !id.is_empty() => Value::String(id.clone()),
+            (Some(id), _) if !id.is_empty() => Some(id.clone()),
             // A deleted edge without a chosen id still has the id that is generated from its handle.
-            (_, Handle::Edge(edge)) => Value::String(generated_edge_id(edge.source, edge.sid)),
-            _ => Value::Null,
+            (_, Handle::Edge(edge)) => Some(generated_edge_id(edge.source, edge.sid)),
+            _ => None,
         }
+    }
+
+    fn id(&self, elements: &Elements<'_, '_>) -> Value {
+        self.id_text().map_or(Value::Null, |text| elements.ids().value(&text))
     }
 
     fn label(&self, elements: &Elements<'_, '_>) -> Str {
@@ -150,7 +155,7 @@ impl<'e> Record<'e> {
         args: &[Value],
     ) -> Result<Value> {
         Ok(match function {
-            Function::Id => self.id(),
+            Function::Id => self.id(elements),
             Function::Label => Value::String(self.label(elements)),
             Function::Labels => match self.handle {
                 Handle::Vertex(_, labels) => {
@@ -209,13 +214,15 @@ impl<'e> Record<'e> {
 
     /// Returns the element as TinkerPop writes it: `v[id]`, or `e[id][source-label->target]`.
     pub(super) fn text(&self, elements: &Elements<'_, '_>) -> Result<String> {
-        let id = self.id();
-        let id = id.as_str().unwrap_or_default();
+        let ids = elements.ids();
+        let id = self.id_text().unwrap_or_default();
+        let id = ids.shown(&id);
         match self.handle {
             Handle::Vertex(..) => Ok(format!("v[{id}]")),
             Handle::Edge(edge) => {
                 let ((source, _), (target, _)) =
                     (elements.end(edge, edge.source)?, elements.end(edge, edge.target)?);
+                let (source, target) = (ids.shown(&source), ids.shown(&target));
                 Ok(format!("e[{id}][{source}-{}->{target}]", elements.name(edge.label)))
             }
         }
@@ -245,7 +252,7 @@ impl<'e> Record<'e> {
     fn value_map(&self, elements: &Elements<'_, '_>, args: &[Value]) -> Value {
         let mut map = Map::new();
         if has_token(args, Symbol::Id) {
-            map.insert(Value::Symbol(Symbol::Id), self.id());
+            map.insert(Value::Symbol(Symbol::Id), self.id(elements));
         }
         if has_token(args, Symbol::Label) {
             map.insert(Value::Symbol(Symbol::Label), Value::String(self.label(elements)));
@@ -262,13 +269,13 @@ impl<'e> Record<'e> {
 
     fn element_map(&self, elements: &Elements<'_, '_>, keys: &[Value]) -> Result<Value> {
         let mut map = Map::with_capacity(4 + self.cells.len());
-        map.insert(Value::Symbol(Symbol::Id), self.id());
+        map.insert(Value::Symbol(Symbol::Id), self.id(elements));
         map.insert(Value::Symbol(Symbol::Label), Value::String(self.label(elements)));
         if let Handle::Edge(edge) = self.handle {
             for (symbol, gui) in [(Symbol::In, edge.target), (Symbol::Out, edge.source)] {
                 let (id, label) = elements.end(edge, gui)?;
                 let mut end = Map::with_capacity(2);
-                end.insert(Value::Symbol(Symbol::Id), Value::String(id));
+                end.insert(Value::Symbol(Symbol::Id), elements.ids().value(&id));
                 end.insert(Value::Symbol(Symbol::Label), Value::String(label));
                 map.insert(Value::Symbol(symbol), Value::map(end));
             }

@@ -228,6 +228,7 @@ mod tests {
                 shards: 1,
                 hash_bits: 64,
                 replication_factor: 1,
+                gremlin: Default::default(),
             },
             release: String::new(),
             begun_ms: 9_000,

@@ -218,6 +218,7 @@ mod tests {
                 shards: 1,
                 hash_bits: 64,
                 replication_factor: 2,
+                gremlin: Default::default(),
             },
             release: "0.1.0".into(),
             begun_ms: 1_764_000_000_000,

@@ -116,6 +116,20 @@ impl Target {
                 return Err(Error::Differs { object, found, expected }.into());
             }
         }
+        for (what, expected, found) in [
+            ("ids", there.gremlin.ids.to_string(), here.gremlin.ids.to_string()),
+            (
+                "default cardinality",
+                there.gremlin.default_cardinality.to_string(),
+                here.gremlin.default_cardinality.to_string(),
+            ),
+        ] {
+            if expected != found {
+                let object = backup.name.clone();
+                let (found, expected) = (format!("{what} {found}"), format!("{what} {expected}"));
+                return Err(Error::Differs { object, found, expected }.into());
+            }
+        }
         Ok(())
     }
 

@@ -93,6 +93,7 @@ mod tests {
             partitions: PartitionCount::new(2).unwrap(),
             shards: 1,
             replication_factor: 2,
+            gremlin: Default::default(),
             hash_bits: 64,
         })
         .unwrap();

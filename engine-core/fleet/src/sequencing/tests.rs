@@ -77,6 +77,7 @@ fn world() -> Arc<World> {
         shards: 1,
         hash_bits: 64,
         replication_factor: 1,
+        gremlin: Default::default(),
     };
     world.map.create_graph(&graph).unwrap();
     Arc::new(world)

@@ -44,8 +44,8 @@ use tidegraph_remote::{
 };
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{
-    Change, Changed, ChangesPage, ChangesRequest, CommitRequest, Epoch, ErrorCode, GuiHasher, LoadTurn,
-    PartitionCount, Token, Version,
+    Change, Changed, ChangesPage, ChangesRequest, CommitRequest, Epoch, ErrorCode, GremlinSettings,
+    GuiHasher, LoadTurn, PartitionCount, Token, Version,
 };
 
 /// Settings of a worker.
@@ -495,6 +495,10 @@ impl Backend for Worker {
 
     fn hasher(&self) -> GuiHasher {
         GuiHasher::with_bits(self.shared.graph.hash_bits)
+    }
+
+    fn gremlin(&self) -> GremlinSettings {
+        self.shared.graph.gremlin
     }
 
     fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, tidegraph_engine::Error> {

@@ -18,6 +18,7 @@ use support::{TestFleet, ask};
 use tidegraph_engine::plan::Procedures;
 use tidegraph_engine::{Database, Language, Options};
 use tidegraph_fleet::{NodeConfig, Worker};
+use tidegraph_types::GremlinSettings;
 
 /// Folder of the engine's scenarios.
 pub const SCENARIOS: &str = "../engine/tests/scenarios";
@@ -32,16 +33,25 @@ struct Graph {
 /// All graphs created so far. A graph that no test holds is reused.
 static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 
-/// Returns an empty graph that no other test holds.
-pub fn empty_graph() -> Arc<Database> {
-    graph_with(Procedures::default())
+/// TinkerPop's scenarios run on fleets with the default settings only: what other settings change is the work of a worker.
+pub const TYPED_SUITES: bool = false;
+
+/// Returns an empty graph with these settings that no other test holds.
+pub fn empty_graph(gremlin: GremlinSettings) -> Arc<Database> {
+    graph_of(gremlin, Procedures::default())
 }
 
 /// Returns an empty graph that no other test holds. Its queries may call these procedures.
 pub fn graph_with(procedures: Procedures) -> Arc<Database> {
+    graph_of(GremlinSettings::default(), procedures)
+}
+
+fn graph_of(gremlin: GremlinSettings, procedures: Procedures) -> Arc<Database> {
     // A test that panicked while it held the lock left the graphs unchanged.
     let mut graphs = GRAPHS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(graph) = graphs.iter_mut().find(|graph| Arc::strong_count(&graph.database) == 1) {
+    let is_free =
+        |graph: &&mut Graph| Arc::strong_count(&graph.database) == 1 && graph.fleet.graph.gremlin == gremlin;
+    if let Some(graph) = graphs.iter_mut().find(is_free) {
         if graph.procedures != procedures {
             let options = Options { procedures: procedures.clone(), ..Options::default() };
             graph.database = graph.fleet.database(options, &graph.worker);
@@ -51,7 +61,7 @@ pub fn graph_with(procedures: Procedures) -> Arc<Database> {
         return graph.database.clone();
     }
     let config = NodeConfig { beat: Duration::from_millis(500), ..NodeConfig::default() };
-    let fleet = TestFleet::start(4, 2, 2, 64, config);
+    let fleet = TestFleet::start_with(gremlin, 4, 2, 2, config);
     let (_, worker) = fleet.worker();
     let options = Options { procedures: procedures.clone(), ..Options::default() };
     let database = fleet.database(options, &worker);

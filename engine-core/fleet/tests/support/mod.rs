@@ -18,7 +18,7 @@ use tidegraph_log::testing::{SharedLog, SharedShard, SharedShards};
 use tidegraph_log::{Follower, LogBackend, LogStore, Position};
 use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
 use tidegraph_remote::{ClientConfig, RemoteCommits, RemoteNode, Security, Server, ServerConfig, Services};
-use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId, Sharding, Version};
+use tidegraph_types::{Epoch, GremlinSettings, PartitionCount, PartitionId, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
 /// Time limit of every wait: generous, because other programs may keep the machine busy.
@@ -121,7 +121,7 @@ pub struct TestFleet {
     /// Settings of sequencers that start after they were set.
     pub candidate: CandidateConfig,
     sequencer: Option<(Server, Arc<Candidate>)>,
-    graph: Graph,
+    pub graph: Graph,
 }
 
 impl TestFleet {
@@ -173,13 +173,40 @@ impl TestFleet {
         hash_bits: u32,
         config: NodeConfig,
     ) -> Self {
+        let partitions = PartitionCount::new(partitions).unwrap();
+        let gremlin = GremlinSettings::default();
         let graph = Graph {
             name: GRAPH.into(),
-            partitions: PartitionCount::new(partitions).unwrap(),
+            partitions,
             shards,
             hash_bits,
             replication_factor: replication,
+            gremlin,
         };
+        Self::started(graph, nodes, config)
+    }
+
+    /// Like [`TestFleet::start`], with a graph that has these settings.
+    pub fn start_with(
+        gremlin: GremlinSettings,
+        partitions: u16,
+        nodes: usize,
+        replication: u16,
+        config: NodeConfig,
+    ) -> Self {
+        let partitions = PartitionCount::new(partitions).unwrap();
+        let graph = Graph {
+            name: GRAPH.into(),
+            partitions,
+            shards: 1,
+            hash_bits: 64,
+            replication_factor: replication,
+            gremlin,
+        };
+        Self::started(graph, nodes, config)
+    }
+
+    fn started(graph: Graph, nodes: usize, config: NodeConfig) -> Self {
         let mut fleet = Self::without_graph(graph, config);
         fleet.map.create_graph(&fleet.graph).unwrap();
         fleet.start_processes(nodes);

@@ -55,6 +55,7 @@ impl World {
             shards: 1,
             hash_bits: 64,
             replication_factor: 1,
+            gremlin: Default::default(),
         };
         map.create_graph(&graph).unwrap();
         Self { kafka, dynamodb, log }

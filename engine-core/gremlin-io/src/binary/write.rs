@@ -4,7 +4,7 @@ use super::code;
 use crate::element::{self, VertexProperty};
 use std::io::{self, Write};
 use tidegraph_types::{
-    Big, BigInt, EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData,
+    Big, BigInt, EdgeData, ElementIds, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData,
 };
 
 /// The flag of a value that is there.
@@ -98,6 +98,11 @@ fn typed_text(text: &str, out: &mut impl Write) -> io::Result<()> {
     write_text(text, out)
 }
 
+/// Writes the id of an element with its type.
+fn write_id(ids: ElementIds, text: &Str, out: &mut impl Write) -> io::Result<()> {
+    write_value(&ids.value(text), false, out)
+}
+
 /// Writes a text without a type.
 pub(crate) fn write_text(text: &str, out: &mut impl Write) -> io::Result<()> {
     write_count(text.len(), out)?;
@@ -160,7 +165,7 @@ fn write_graph(graph: &Subgraph, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&[code::GRAPH, THERE])?;
     write_count(vertices.clone().count(), out)?;
     for data in vertices {
-        typed_text(&data.id, out)?;
+        write_id(data.ids, &data.id, out)?;
         write_text(&element::label(&data.labels), out)?;
         write_count(data.properties.iter().map(|of| of.values.len()).sum(), out)?;
         for VertexProperty { id, key, value, meta } in
@@ -176,11 +181,11 @@ fn write_graph(graph: &Subgraph, out: &mut impl Write) -> io::Result<()> {
     }
     write_count(edges.clone().count(), out)?;
     for data in edges {
-        typed_text(&data.id, out)?;
+        write_id(data.ids, &data.id, out)?;
         write_text(&data.label, out)?;
-        typed_text(&data.target_id, out)?;
+        write_id(data.ids, &data.target_id, out)?;
         out.write_all(&NULL)?;
-        typed_text(&data.source_id, out)?;
+        write_id(data.ids, &data.source_id, out)?;
         out.write_all(&NULL)?;
         out.write_all(&NULL)?;
         write_count(data.properties.len(), out)?;
@@ -226,7 +231,7 @@ fn write_vertex_property(
 
 fn write_vertex(data: &VertexData, properties: bool, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&[code::VERTEX, THERE])?;
-    typed_text(&data.id, out)?;
+    write_id(data.ids, &data.id, out)?;
     write_text(&element::label(&data.labels), out)?;
     if data.properties.is_empty() || !properties {
         return out.write_all(&NULL);
@@ -243,11 +248,11 @@ fn write_vertex(data: &VertexData, properties: bool, out: &mut impl Write) -> io
 
 fn write_edge(data: &EdgeData, properties: bool, out: &mut impl Write) -> io::Result<()> {
     let end = |id: &Str, labels: &[Str], out: &mut _| {
-        typed_text(id, out)?;
+        write_id(data.ids, id, out)?;
         write_text(&element::label(labels), out)
     };
     out.write_all(&[code::EDGE, THERE])?;
-    typed_text(&data.id, out)?;
+    write_id(data.ids, &data.id, out)?;
     write_text(&data.label, out)?;
     end(&data.target_id, &data.target_labels, out)?;
     end(&data.source_id, &data.source_labels, out)?;
@@ -280,12 +285,31 @@ mod tests {
         assert_eq!(bytes(&tree), expected);
     }
 
+    fn vertex(id: &str, ids: ElementIds) -> VertexData {
+        VertexData { gui: Gui(1), id: id.into(), ids, labels: vec!["P".into()], properties: vec![] }
+    }
+
+    #[test]
+    fn ids_have_the_type_that_the_graph_gives_them() {
+        let id = |text, ids| bytes(&Value::VertexData(vertex(text, ids).into()))[2..].to_vec();
+        let label = [0, 0, 0, 1, b'P', 0xFE, 0x01];
+        let after = |id: &[u8]| [id, &label].concat();
+        assert_eq!(id("1", ElementIds::Strings), after(&[0x03, 0, 0, 0, 0, 1, b'1']));
+        assert_eq!(id("1", ElementIds::Typed), after(&[0x01, 0, 0, 0, 0, 1]));
+        assert_eq!(id("1", ElementIds::Longs), after(&[0x02, 0, 0, 0, 0, 0, 0, 0, 0, 1]));
+        assert_eq!(id("string:1", ElementIds::Typed), after(&[0x03, 0, 0, 0, 0, 1, b'1']));
+        let uuid = "00112233-4455-6677-8899-aabbccddeeff";
+        let bytes: Vec<u8> = [0x0C, 0].into_iter().chain((0..16).map(|at| at * 0x11)).collect();
+        assert_eq!(id(uuid, ElementIds::Typed), after(&bytes));
+    }
+
     #[test]
     fn a_graph_has_elements_of_its_own_form() {
-        let vertex = VertexData { gui: Gui(1), id: "a".into(), labels: vec!["P".into()], properties: vec![] };
+        let vertex = vertex("a", ElementIds::Strings);
         let edge = EdgeData {
             edge: Edge { source: Gui(1), sid: Sid(1), label: Token(1), target: Gui(1) },
             id: "e".into(),
+            ids: ElementIds::Strings,
             label: "L".into(),
             source_id: "a".into(),
             target_id: "a".into(),

@@ -2,7 +2,9 @@
 
 use crate::element::{self, VertexProperty};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use tidegraph_types::{Big, EdgeData, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData};
+use tidegraph_types::{
+    Big, EdgeData, ElementIds, Map, Path, PropertyRef, Str, Subgraph, Symbol, Value, VertexData,
+};
 
 /// A version with types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -360,7 +362,7 @@ impl Serialize for TypedVertex<'_> {
         }
         let Self(data, form) = *self;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", data.id.as_str())?;
+        id_entry("id", data.ids, &data.id, Some(form), &mut map)?;
         map.serialize_entry("label", &element::label(&data.labels))?;
         if !data.properties.is_empty() && form.properties {
             map.serialize_entry("properties", &Properties(data, form))?;
@@ -384,7 +386,7 @@ impl Serialize for TypedEdge<'_> {
         }
         let Self(data, form) = *self;
         let mut map = serializer.serialize_map(None)?;
-        ends_of_edge(data, false, &mut map)?;
+        ends_of_edge(data, Some(form), &mut map)?;
         if !data.properties.is_empty() && form.properties {
             map.serialize_entry("properties", &Properties(data, form))?;
         }
@@ -409,17 +411,32 @@ impl Serialize for UntypedBranch<'_> {
     }
 }
 
-/// Writes what an edge has besides properties.
-fn ends_of_edge<M: SerializeMap>(data: &EdgeData, with_type: bool, map: &mut M) -> Result<(), M::Error> {
-    map.serialize_entry("id", data.id.as_str())?;
+/// Writes an entry with an id. Without a form, it has no type.
+fn id_entry<M: SerializeMap>(
+    key: &str,
+    ids: ElementIds,
+    text: &Str,
+    form: Option<Form>,
+    map: &mut M,
+) -> Result<(), M::Error> {
+    let value = &ids.value(text);
+    match form {
+        Some(form) => map.serialize_entry(key, &Typed(value, form)),
+        None => map.serialize_entry(key, &Untyped { value, properties: false }),
+    }
+}
+
+/// Writes what an edge has besides properties. Without a form, its ids have no types.
+fn ends_of_edge<M: SerializeMap>(data: &EdgeData, form: Option<Form>, map: &mut M) -> Result<(), M::Error> {
+    id_entry("id", data.ids, &data.id, form, map)?;
     map.serialize_entry("label", data.label.as_str())?;
-    if with_type {
+    if form.is_none() {
         map.serialize_entry("type", "edge")?;
     }
     map.serialize_entry("inVLabel", &element::label(&data.target_labels))?;
     map.serialize_entry("outVLabel", &element::label(&data.source_labels))?;
-    map.serialize_entry("inV", data.target_id.as_str())?;
-    map.serialize_entry("outV", data.source_id.as_str())
+    id_entry("inV", data.ids, &data.target_id, form, map)?;
+    id_entry("outV", data.ids, &data.source_id, form, map)
 }
 
 impl Serialize for Untyped<'_> {
@@ -482,7 +499,7 @@ impl Serialize for Untyped<'_> {
             Value::VertexData(data) => untyped_vertex(data, properties, serializer),
             Value::EdgeData(data) => {
                 let mut out = serializer.serialize_map(None)?;
-                ends_of_edge(data, true, &mut out)?;
+                ends_of_edge(data, None, &mut out)?;
                 if !data.properties.is_empty() && properties {
                     let all = data.properties.iter().map(|(key, value)| (key.as_str(), untyped(value)));
                     out.serialize_entry("properties", &Entries(all))?;
@@ -542,7 +559,7 @@ fn untyped_vertex<S: Serializer>(
         }
     }
     let mut out = serializer.serialize_map(None)?;
-    out.serialize_entry("id", data.id.as_str())?;
+    id_entry("id", data.ids, &data.id, None, &mut out)?;
     out.serialize_entry("label", &element::label(&data.labels))?;
     out.serialize_entry("type", "vertex")?;
     if !data.properties.is_empty() && properties {
@@ -557,8 +574,8 @@ fn text_key(key: &Value) -> String {
     match key {
         Value::String(text) => text.to_string(),
         Value::Symbol(symbol) => symbol.as_str().to_owned(),
-        Value::VertexData(data) => data.id.to_string(),
-        Value::EdgeData(data) => data.id.to_string(),
+        Value::VertexData(data) => data.ids.shown(&data.id).to_owned(),
+        Value::EdgeData(data) => data.ids.shown(&data.id).to_owned(),
         other => serde_json::to_string(&Untyped { value: other, properties: true }).unwrap_or_default(),
     }
 }
@@ -628,12 +645,39 @@ mod tests {
             values: vec!["ulm".into(), "ulm".into()].into(),
             meta: vec![(1, "from".into(), 1999.into()), (1, "kind".into(), "home".into())],
         };
-        let data =
-            VertexData { gui: Gui(1), id: "a".into(), labels: vec!["P".into()], properties: vec![place] };
+        let data = VertexData {
+            gui: Gui(1),
+            id: "a".into(),
+            ids: ElementIds::Strings,
+            labels: vec!["P".into()],
+            properties: vec![place],
+        };
         let vertex = Value::VertexData(data.into());
         let property =
             PropertyRef { owner: vertex.clone(), key: "place".into(), value: "ulm".into(), nth: 1 };
         (vertex, Value::Property(property.into()))
+    }
+
+    #[test]
+    fn ids_have_the_type_that_the_graph_gives_them() {
+        let (vertex, _) = annotated();
+        let Value::VertexData(data) = vertex else { unreachable!() };
+        let with = |id: &str, ids| VertexData { id: id.into(), ids, properties: vec![], ..(*data).clone() };
+        let both = |id, ids| {
+            let value = Value::VertexData(with(id, ids).into());
+            let untyped = serde_json::to_value(untyped(&value)).expect("json");
+            (
+                serde_json::to_value(Typed(&value, FORM)).expect("json")["@value"]["id"].clone(),
+                untyped["id"].clone(),
+            )
+        };
+        let tagged = |tag: &str, value: serde_json::Value| serde_json::json!({"@type": tag, "@value": value});
+        let uuid = "00112233-4455-6677-8899-aabbccddeeff";
+        assert_eq!(both("1", ElementIds::Strings), ("1".into(), "1".into()));
+        assert_eq!(both("1", ElementIds::Typed), (tagged("g:Int32", 1.into()), 1.into()));
+        assert_eq!(both("1", ElementIds::Longs), (tagged("g:Int64", 1.into()), 1.into()));
+        assert_eq!(both("string:1", ElementIds::Typed), ("1".into(), "1".into()));
+        assert_eq!(both(uuid, ElementIds::Typed), (tagged("g:UUID", uuid.into()), uuid.into()));
     }
 
     #[test]

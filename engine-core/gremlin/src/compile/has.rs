@@ -151,6 +151,7 @@ impl Compiler {
                 // Those of properties are numbers.
                 let id = match kind {
                     ObjectKind::Vertex | ObjectKind::Edge => id,
+                    _ if self.settings.ids.have_types() => id,
                     _ => call(Function::ToText, vec![id]),
                 };
                 match spread(operand) {

@@ -39,7 +39,12 @@ fn entries<'a, 't>(step: &Step<'t>, arg: &'a Arg<'t>) -> Result<Entries<'a, 't>>
     }
 }
 
-fn maps<'a, 't>(step: &'a Step<'t>, cursor: &mut Cursor<'a, 't>) -> Result<Maps<'a, 't>> {
+/// Returns the maps of a merge and its options. `default`: the cardinality of properties that name none.
+fn maps<'a, 't>(
+    step: &'a Step<'t>,
+    cursor: &mut Cursor<'a, 't>,
+    default: Cardinality,
+) -> Result<Maps<'a, 't>> {
     let search = match step.args.as_slice() {
         [map] => entries(step, map)?,
         [] => return Err(Fault::unsupported(step.at, format!("{}() of the current map", step.name))),
@@ -49,14 +54,14 @@ fn maps<'a, 't>(step: &'a Step<'t>, cursor: &mut Cursor<'a, 't>) -> Result<Maps<
         search,
         create: &[],
         update: &[],
-        update_cardinality: Cardinality::Set,
-        create_cardinality: Cardinality::Set,
+        update_cardinality: default,
+        create_cardinality: default,
         out: None,
         into: None,
     };
     for option in cursor.take_all(StepName::Option) {
         let cardinality = match option.args.get(2) {
-            None => Cardinality::Set,
+            None => default,
             Some(arg) => arg
                 .constant()
                 .and_then(|constant| constant.properties().cardinality)
@@ -190,7 +195,7 @@ impl Compiler {
         if is_computed(step, cursor) {
             return self.merge_computed(flow, cursor, step, dest);
         }
-        let maps = maps(step, cursor)?;
+        let maps = maps(step, cursor, self.settings.default_cardinality)?;
         self.refuse_contradiction(flow, step, &maps)?;
         let search = self.merge_written(flow, step, maps.search, maps.create_cardinality)?;
         let extra = self.merge_written(flow, step, maps.create, maps.create_cardinality)?;
@@ -268,7 +273,7 @@ impl Compiler {
         if is_computed(step, cursor) {
             return self.merge_computed(flow, cursor, step, dest);
         }
-        let maps = maps(step, cursor)?;
+        let maps = maps(step, cursor, self.settings.default_cardinality)?;
         self.refuse_contradiction(flow, step, &maps)?;
         let from = self.merge_end(flow, step, &maps, Direction::Out, maps.out)?;
         let to = self.merge_end(flow, step, &maps, Direction::In, maps.into)?;

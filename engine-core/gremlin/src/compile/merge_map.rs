@@ -71,13 +71,17 @@ fn lacks_end(step: &Step<'_>, cursor: &Cursor<'_, '_>) -> bool {
     })
 }
 
-fn given<'a, 't>(step: &'a Step<'t>, cursor: &mut Cursor<'a, 't>) -> Result<Given<'a, 't>> {
+/// Returns the arguments of a merge and its options. `cardinality`: that of properties that name none.
+fn given<'a, 't>(
+    step: &'a Step<'t>,
+    cursor: &mut Cursor<'a, 't>,
+    cardinality: Cardinality,
+) -> Result<Given<'a, 't>> {
     let search = match step.args.as_slice() {
         [] => None,
         [map] => Some(map),
         _ => return Err(wrong_arguments(step)),
     };
-    let cardinality = Cardinality::Set;
     let mut given = Given { search, create: None, update: None, cardinality, out: None, into: None };
     for option in cursor.take_all(StepName::Option) {
         match option.args.as_slice() {
@@ -107,7 +111,7 @@ impl Compiler {
         dest: Option<Slot>,
     ) -> Result<()> {
         let of_vertices = step.name == StepName::MergeV;
-        let given = given(step, cursor)?;
+        let given = given(step, cursor, self.settings.default_cardinality)?;
         let starts = flow.scope.cur.is_none();
         if starts {
             if given.search.is_none() {

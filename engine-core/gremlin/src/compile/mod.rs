@@ -49,10 +49,10 @@ mod typed;
 mod walk;
 mod write;
 
-use crate::Version;
 use crate::ast::{Arg, ArgKind, Request, SourceCall, Step, StepName, Terminal};
 use crate::fault::Fault;
 use crate::names::{End, Pop};
+use crate::{Dialect, Version};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
@@ -60,7 +60,7 @@ use tidegraph_plan::{
     AggregateKind, Collected, Column, Comparison, Expr, Function, Limits, Op, Operator, Plan, Procedures,
     Register, Slot, TemporalType,
 };
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{GremlinSettings, Str, Value};
 
 type Result<T> = std::result::Result<T, Fault>;
 
@@ -256,6 +256,8 @@ struct Held {
 struct Compiler {
     /// The version of Gremlin that the request speaks.
     version: Version,
+    /// The settings of the graph.
+    settings: GremlinSettings,
     /// The registry, which has the services that `call()` may name.
     procedures: Procedures,
     slots: u32,
@@ -294,14 +296,15 @@ struct Compiler {
 /// Translates the statements of a request. Each one runs when the one before it has ended; the last one answers.
 pub(crate) fn compile(
     statements: &[Request<'_>],
-    version: Version,
+    dialect: Dialect,
     procedures: &Procedures,
     limits: &Limits<'_>,
 ) -> Result<Plan> {
     // The number of steps bounds the rest.
     limits.spend(usize::MAX)?;
     let mut compiler = Compiler {
-        version,
+        version: dialect.version,
+        settings: dialect.settings,
         procedures: procedures.clone(),
         slots: 0,
         path: None,

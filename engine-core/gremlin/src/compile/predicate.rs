@@ -17,7 +17,7 @@ use tidegraph_types::{Str, Value};
 pub(super) enum Operands {
     /// Values.
     Value,
-    /// Ids. They are strings, so that a number stands for its text.
+    /// Ids. If they are strings, a number stands for its text.
     Id,
     /// Labels in `where()`: their objects, in the order in which the predicate names them.
     Labels(VecDeque<Expr>),
@@ -190,6 +190,7 @@ impl Compiler {
             (operands, [Arg { kind: ArgKind::Variable(name), .. }]) => {
                 let all = Expr::Parameter((*name).into());
                 let all = match operands {
+                    Operands::Id if self.settings.ids.have_types() => call(Function::Unfold, vec![all]),
                     Operands::Id => {
                         let variable = self.fresh();
                         Expr::Comprehension {
@@ -241,6 +242,16 @@ impl Compiler {
                     _ => arg,
                 };
                 match literal(id) {
+                    Some(value) if self.settings.ids.have_types() => match self.settings.ids.text(&value) {
+                        None if !value.is_null() => {
+                            let found = id.describe();
+                            let message =
+                                format!("expected an id: a string, an integer or a UUID, found {found}");
+                            Err(Fault::syntax(id.at, message))
+                        }
+                        _ => Ok(Expr::Literal(value)),
+                    },
+                    None if self.settings.ids.have_types() => self.expr(id),
                     Some(value) => Ok(Expr::Literal(match (&value, value.as_i64()) {
                         (_, Some(int)) => Value::String(Str::from(int.to_string())),
                         (Value::Uuid(uuid), None) => Value::String(Str::from(uuid.to_string())),

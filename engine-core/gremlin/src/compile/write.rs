@@ -205,7 +205,7 @@ impl Compiler {
                 element: Expr::Slot(element),
                 map,
                 replace: false,
-                cardinality: Cardinality::Set,
+                cardinality: self.settings.default_cardinality,
             });
         }
         for assignment in written.maybe {
@@ -223,7 +223,7 @@ impl Compiler {
         let given =
             step.args.first().and_then(Arg::constant).and_then(|constant| constant.properties().cardinality);
         let args = &step.args[usize::from(given.is_some())..];
-        let default = given.unwrap_or(Cardinality::Set);
+        let default = given.unwrap_or(self.settings.default_cardinality);
         match args {
             [key, value, meta @ ..] if args.len().is_multiple_of(2) => {
                 let meta = self.meta_properties(flow, step, meta)?;

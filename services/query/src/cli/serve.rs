@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::loads::Allowed;
 use tidegraph_engine::{Database, GremlinVersion, Options};
+use tidegraph_types::{Cardinality, ElementIds};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -154,6 +155,14 @@ pub struct Serve {
     /// Number of partitions of a new graph, a power of two.
     #[arg(long, default_value_t = Options::default().partitions)]
     partitions: u16,
+    /// Types of ids in Gremlin, of a new graph: strings (as in Neptune), typed (strings, integers and UUIDs), or longs (the
+    /// same, and every integer is a Long). A graph keeps the setting with which it was made.
+    #[arg(long, env = "TIDEGRAPH_IDS")]
+    ids: Option<ElementIds>,
+    /// Cardinality of vertex properties that Gremlin writes without one, of a new graph: set (as in Neptune), single (as in
+    /// TinkerGraph and JanusGraph) or list. A graph keeps the setting with which it was made.
+    #[arg(long, env = "TIDEGRAPH_DEFAULT_CARDINALITY")]
+    default_cardinality: Option<Cardinality>,
     /// Bytes of log after which the next checkpoint is written. If the last checkpoint
     /// wrote more bytes than that, because changes were spread over the whole graph,
     /// the next one waits for as many bytes of log as the last one wrote.
@@ -180,6 +189,8 @@ impl Serve {
             memory_budget_bytes: self.memory_budget.map(MemorySize::bytes).transpose()?,
             spill_dir: self.spill_dir.clone(),
             partitions: self.partitions,
+            ids: self.ids,
+            default_cardinality: self.default_cardinality,
             checkpoint_log_bytes: self.checkpoint_log_bytes,
             ..Options::default()
         };

@@ -197,6 +197,7 @@ mod tests {
         let data = VertexData {
             gui: Gui(1),
             id: "v1".into(),
+            ids: tidegraph_types::ElementIds::Strings,
             labels: vec!["A".into(), "B".into()],
             properties: vec![property("x", vec![1.into()]), property("y", vec!["a".into(), "b".into()])],
         };

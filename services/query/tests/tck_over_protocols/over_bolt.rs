@@ -198,6 +198,7 @@ fn node(gui: &Value, labels: &Value, all: &Value, id: &Value) -> Value {
         VertexData {
             gui: Gui(number(gui)),
             id: text(id),
+            ids: tidegraph_types::ElementIds::Strings,
             labels: labels.as_slice().unwrap().iter().map(text).collect(),
             properties: properties.collect(),
         }
@@ -217,6 +218,7 @@ fn relationship(sid: &Value, label: &Value, all: &Value, id: &Value, ends: Ends)
         EdgeData {
             edge: Edge { sid: Sid(number(sid)), source, target, label: Token(0) },
             id: text(id),
+            ids: tidegraph_types::ElementIds::Strings,
             label: text(label),
             source_id,
             target_id,

@@ -110,6 +110,7 @@ fn vertex(members: &Object<String, Json>) -> Value {
         VertexData {
             gui: Gui(0),
             id: text(members, "~id"),
+            ids: tidegraph_types::ElementIds::Strings,
             labels: labels.iter().map(|label| label.as_str().unwrap().into()).collect(),
             properties: properties.collect(),
         }
@@ -122,6 +123,7 @@ fn edge(members: &Object<String, Json>) -> Value {
         EdgeData {
             edge: Edge { sid: Sid(0), source: Gui(0), target: Gui(0), label: Token(0) },
             id: text(members, "~id"),
+            ids: tidegraph_types::ElementIds::Strings,
             label: text(members, "~type"),
             source_id: text(members, "~start"),
             target_id: text(members, "~end"),

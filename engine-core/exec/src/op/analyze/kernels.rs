@@ -74,12 +74,13 @@ pub(super) fn page_rank(
     for _ in 0..=rounds {
         let share = if energy > 0.0 { energy / count as f64 } else { 0.0 };
         let mut change = 0.0;
-        energy = 0.0;
         sent.fill(0.0);
         for (vertex, known) in ranks.iter_mut().enumerate() {
             let ends = edges.of(vertex);
             account.ctx.spend(1 + ends.len())?;
             let rank = arrived[vertex] + share;
+            // Each vertex takes its share, as in TinkerPop, whose sums have the same last digits then.
+            energy -= share;
             change += (rank - *known).abs();
             *known = rank;
             energy += (1.0 - damping) * rank;
