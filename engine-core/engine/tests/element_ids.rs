@@ -1,5 +1,5 @@
-//! Settings that are fixed when a graph is made: types of ids, and the default cardinality. What they mean for steps is in
-//! `scenarios/gremlin_typed`.
+//! Settings that are fixed when a graph is made: types of ids (IDS-2), and the default cardinality. What they mean for
+//! steps is in `scenarios/gremlin_typed`.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
