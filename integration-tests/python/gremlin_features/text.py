@@ -12,7 +12,7 @@ from decimal import Decimal
 from gremlin_python.process import strategies
 from gremlin_python.process import traversal as words
 from gremlin_python.process.graph_traversal import GraphTraversal, GraphTraversalSource, __
-from gremlin_python.statics import SingleByte, bigint, long, short
+from gremlin_python.statics import BigDecimal, SingleByte, bigint, long, short
 
 ENUMS = ("T", "Scope", "Order", "Column", "Pop", "Cardinality", "Operator", "Direction", "Merge", "Pick", "Barrier", "DT", "GType", "N")
 PREDICATES = {
@@ -85,7 +85,8 @@ def number(text):
     suffix = text[-1].lower() if text[-1].isalpha() else ""
     digits = text[:-1] if suffix else text
     if suffix == "m":
-        return Decimal(digits)
+        scale = -Decimal(digits).as_tuple().exponent
+        return BigDecimal(scale, int(Decimal(digits).scaleb(scale)))
     if suffix in ("f", "d") or re.search(r"[.eE]", digits):
         return float(digits)
     value = int(digits)

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from decimal import Decimal
 
 from gremlin_python.process.traversal import Direction, Merge, T
-from gremlin_python.statics import SingleByte, long, short
+from gremlin_python.statics import BigDecimal, SingleByte, long, short
 from gremlin_python.structure.graph import Edge, Path, Property, Vertex, VertexProperty
 
 NUMBERS = {"b": SingleByte, "s": short, "i": int, "l": long, "n": long, "f": float, "d": float, "m": float}
@@ -140,6 +140,8 @@ def same(expected, actual):
         return isinstance(actual, (list, tuple)) and same_list(expected, list(actual))
     if isinstance(expected, datetime):
         return isinstance(actual, datetime) and instant(expected) == instant(actual)
+    if isinstance(actual, BigDecimal):
+        actual = actual.value
     if isinstance(expected, (int, float, Decimal)):
         if isinstance(expected, float) and expected != expected:
             return actual != actual

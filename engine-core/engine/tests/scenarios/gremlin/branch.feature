@@ -277,9 +277,4 @@ Feature: steps that branch
       | result |
       | a |
       | d[4].l |
-      | d[3].l |
-      | d[3].l |
-      | d[3].l |
-      | d[3].l |
-      | d[3].l |
-      | d[3].l |
+      | d[18].l |
