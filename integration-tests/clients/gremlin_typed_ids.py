@@ -19,7 +19,7 @@ from gremlin_python.process.traversal import Direction, P, T
 from gremlin_python.statics import long
 
 URL = f"ws://{sys.argv[1]}/gremlin"
-FAR = 2**40
+FAR = long(2**40)
 
 
 def refused(work, text):
