@@ -289,9 +289,7 @@ impl World {
         let is_exact = self.result.iter().any(|value| matches!(value, Value::Big(_)));
         let is_older = self.version == Some(GremlinVersion::V3_7);
         let expected = expected.map(|value| match value {
-            Ok(Value::Big(number)) if is_older && !is_exact => {
-                Ok(Value::Double(number.to_f64()))
-            }
+            Ok(Value::Big(number)) if is_older && !is_exact => Ok(Value::Double(number.to_f64())),
             value => value.map_err(Outcome::Failed),
         });
         expected.collect()
