@@ -13,9 +13,9 @@
 import { Duration } from "aws-cdk-lib";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
-import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
+import type * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { retry } from "./retry.ts";
+import { invocation } from "./invocation.ts";
 
 /** Maximum number of concurrent moves of one plan. */
 export const MOVES = 32;
@@ -60,17 +60,7 @@ export class Moves {
     payload: Record<string, unknown>,
     resultPath: string,
   ): tasks.LambdaInvoke {
-    const task = new tasks.LambdaInvoke(this.scope, id, {
-      comment,
-      lambdaFunction: this.props.function,
-      payload: sfn.TaskInput.fromObject(payload),
-      payloadResponseOnly: true,
-      resultPath,
-      retryOnServiceExceptions: false,
-      taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
-    });
-    retry(task);
-    return task;
+    return invocation(this.scope, id, { function: this.props.function, comment, payload, resultPath });
   }
 
   /** Returns the whole chain, from taking the lease to the end. */

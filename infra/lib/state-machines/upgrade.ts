@@ -18,7 +18,8 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { patiently, retry } from "./retry.ts";
+import { invocation } from "./invocation.ts";
+import { patiently } from "./retry.ts";
 
 /** Settings of the machine. */
 export interface UpgradeMachineProps {
@@ -470,17 +471,7 @@ class Upgrade {
     payload: Record<string, unknown>,
     resultPath: string,
   ): tasks.LambdaInvoke {
-    const task = new tasks.LambdaInvoke(this.scope, id, {
-      comment,
-      lambdaFunction: this.props.function,
-      payload: sfn.TaskInput.fromObject(payload),
-      payloadResponseOnly: true,
-      resultPath,
-      retryOnServiceExceptions: false,
-      taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
-    });
-    retry(task);
-    return task;
+    return invocation(this.scope, id, { function: this.props.function, comment, payload, resultPath });
   }
 
   private guard<T extends sfn.TaskStateBase>(state: T): T {
