@@ -8,11 +8,12 @@
  * `--json FILE` writes the report.
  */
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs, promisify, stripVTControlCharacters } from "node:util";
+import { bulkLoad } from "../../scripts/lib/cluster/bulk-load.mjs";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
 import { Load } from "../../scripts/lib/cluster/load.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
@@ -198,34 +199,11 @@ async function isWhole(name) {
   }
 }
 
-/** Runs a bulk load, so that there is data to move. */
-async function bulkLoad() {
-  const files = join(home, "files");
-  mkdirSync(files);
-  const lines = Array.from({ length: vertices }, (_, n) => `b-${n},Bulk,${n}\n`).join("");
-  writeFileSync(join(files, "vertices.csv"), `~id,~label,n:Int(single)\n${lines}`);
-  const taken = await fetch(`${cluster.endpoint}/loader`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ source: `file://${files}`, format: "csv", mode: "NEW", failOnError: "TRUE" }),
-  });
-  const { payload } = /** @type {any} */ (await taken.json());
-  for (const end = Date.now() + 300_000; Date.now() < end; await sleep(200)) {
-    const told = /** @type {any} */ (
-      await (await fetch(`${cluster.endpoint}/loader/${payload.loadId}`)).json()
-    );
-    const { status } = told.payload.overallStatus;
-    if (/COMPLETED/.test(status)) return;
-    if (/FAILED/.test(status)) throw new Error(`the load failed: ${JSON.stringify(told.payload)}`);
-  }
-  throw new Error("the load is not over after 300 s");
-}
-
 const begun = performance.now();
 try {
   await cluster.start();
   await new Load(cluster.endpoint).ask("CREATE INDEX txns FOR (n:Tx) ON (n.txn)");
-  await bulkLoad();
+  await bulkLoad(cluster.endpoint, join(home, "files"), vertices);
 
   let victim = "";
   await under("a storage node is killed, and healed", async () => {

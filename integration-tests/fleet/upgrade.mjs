@@ -11,11 +11,12 @@
  * writes. `--rows N` loads N vertices first.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { bulkLoad } from "../../scripts/lib/cluster/bulk-load.mjs";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
 import { Load } from "../../scripts/lib/cluster/load.mjs";
 import { execute, rebalanceFunction } from "../../scripts/lib/lambda/steps.mjs";
@@ -97,26 +98,6 @@ async function endMachine(name, isLast) {
   await fill();
 }
 
-/** Loads files, so that the log has a record with segments of the previous release. */
-async function bulkLoad() {
-  const files = join(home, "files");
-  mkdirSync(files);
-  const lines = Array.from({ length: vertices }, (_, n) => `b-${n},Bulk,${n}\n`).join("");
-  writeFileSync(join(files, "vertices.csv"), `~id,~label,n:Int(single)\n${lines}`);
-  const taken = await fetch(`${cluster.endpoint}/loader`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ source: `file://${files}`, format: "csv", mode: "NEW", failOnError: "TRUE" }),
-  });
-  const { payload } = /** @type {{ payload: { loadId: string } }} */ (await taken.json());
-  await until("that the load is complete", async () => {
-    const answer = await fetch(`${cluster.endpoint}/loader/${payload.loadId}`);
-    const { payload: told } = /** @type {any} */ (await answer.json());
-    assert.doesNotMatch(told.overallStatus.status, /FAILED/, JSON.stringify(told));
-    return /COMPLETED/.test(told.overallStatus.status);
-  });
-}
-
 /**
  * Runs an execution of the machine.
  *
@@ -169,7 +150,8 @@ try {
   await cluster.start();
   load.endpoint = cluster.endpoint;
   await load.ask("CREATE INDEX txns FOR (n:Tx) ON (n.txn)");
-  await bulkLoad();
+  // The log then has a record with segments of the previous release.
+  await bulkLoad(cluster.endpoint, join(home, "files"), vertices);
   steps = await rebalanceFunction(rebalanceBinary, join(home, "rebalance.log"), {
     TIDEGRAPH_GRAPH: cluster.graph,
     TIDEGRAPH_DYNAMODB_ENDPOINT: `http://127.0.0.1:${cluster.dynamodbPort}`,

@@ -1,6 +1,6 @@
 //! Each release reads what the release before it wrote, and `contracts/releases.json` says what each line of releases
-//! writes. Whoever gives a format a new version and drops the reader of the old one, or forgets its golden file, learns
-//! it here.
+//! writes. These tests fail if a format gets a new version, and the reader of the old version or the golden file is
+//! missing.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 #![allow(clippy::unwrap_used)]
