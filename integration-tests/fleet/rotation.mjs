@@ -35,11 +35,19 @@ process.on("exit", () => cluster.processes.kill());
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
   process.on(signal, () => process.exit(130));
 
-/** @param {string} endpoint @param {string} query */
-async function ask(endpoint, query) {
+/** The newest version that a worker has answered with: another worker may be some milliseconds behind it. */
+let newest = 0n;
+
+/** Lets whoever answers wait for the newest version. */
+const bookmark = () => ({ "Tidegraph-Version": String(newest) });
+
+/** @param {string} endpoint @param {string} query @param {Record<string, string>} [headers] */
+async function ask(endpoint, query, headers = {}) {
   const body = new URLSearchParams({ query });
   const signal = AbortSignal.timeout(ANSWER_MS);
-  const response = await fetch(`${endpoint}/openCypher`, { method: "POST", body, signal });
+  const response = await fetch(`${endpoint}/openCypher`, { method: "POST", headers, body, signal });
+  const version = BigInt(response.headers.get("tidegraph-version") ?? 0);
+  if (version > newest) newest = version;
   return { status: response.status, body: await response.json() };
 }
 
@@ -86,7 +94,7 @@ async function restart(number) {
 /** Starts a worker, which begins with the newest secret. @param {string} name */
 async function addWorker(name) {
   const endpoint = await cluster.startWorker(name, 0);
-  const answer = await ask(endpoint, "MATCH (s:Start) RETURN count(s) AS n");
+  const answer = await ask(endpoint, "MATCH (s:Start) RETURN count(s) AS n", bookmark());
   assert.deepEqual(answer, { status: 200, body: { results: [{ n: 100 }] } }, name);
   endpoints.push(endpoint);
 }
@@ -110,7 +118,9 @@ async function askFunctions() {
   await one.start();
   for (const [number, each] of functions.entries()) {
     const query = { query: "MATCH (s:Start) RETURN count(s) AS n" };
-    const { status, body } = await each.invoke(restEvent("GET", "/openCypher", { query }));
+    const { status, body } = await each.invoke(
+      restEvent("GET", "/openCypher", { query, headers: bookmark() }),
+    );
     assert.deepEqual(
       [status, JSON.parse(body.toString())],
       [200, { results: [{ n: 100 }] }],
@@ -155,7 +165,7 @@ try {
   assert.deepEqual(failed, []);
   assert.ok(answered.reads > 100 && answered.writes > 30, JSON.stringify(answered));
   const [endpoint = ""] = endpoints;
-  const count = await ask(endpoint, "MATCH (m:Made) RETURN count(m) AS n");
+  const count = await ask(endpoint, "MATCH (m:Made) RETURN count(m) AS n", bookmark());
   assert.deepEqual(count.body, { results: [{ n: answered.writes }] });
 
   // Who has only the first secret is refused now.

@@ -291,49 +291,6 @@ impl Expansion {
     }
 }
 
-/// Vertices that pass a scan, with values of some property keys: aligned columns.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct ScannedValues {
-    /// The vertices.
-    pub vertices: Vec<Gui>,
-    /// One column for each key of the request, in that order: the value of each vertex, null if it has none, a set if it
-    /// has several, in their order and with repetitions. A list is one value, which is a list.
-    pub columns: Vec<Vec<Value>>,
-}
-
-impl ScannedValues {
-    /// Empties all columns, keeps their memory, and makes one column for each key.
-    pub fn begin(&mut self, keys: usize) {
-        self.vertices.clear();
-        self.columns.iter_mut().for_each(Vec::clear);
-        self.columns.resize_with(keys, Vec::new);
-    }
-
-    /// Appends another answer with the same keys.
-    pub fn extend(&mut self, more: Self) {
-        self.vertices.extend(more.vertices);
-        for (column, more) in self.columns.iter_mut().zip(more.columns) {
-            column.extend(more);
-        }
-    }
-
-    /// Appends the values of rows that were read with exactly these keys.
-    pub fn append(&mut self, vertices: &[Gui], rows: &VertexRows, keys: &[Token]) {
-        for (column, key) in self.columns.iter_mut().zip(keys) {
-            column.extend((0..vertices.len()).map(|row| {
-                let cells = rows.cells_of(row).iter().filter(|cell| cell.key == *key);
-                let values: Vec<Value> = cells.map(|cell| cell.value.clone()).collect();
-                match values.len() {
-                    0 => Value::Null,
-                    1 => values.into_iter().next().unwrap_or_default(),
-                    _ => Value::Set(std::sync::Arc::new(values)),
-                }
-            }));
-        }
-        self.vertices.extend_from_slice(vertices);
-    }
-}
-
 /// Where edges with some ids may be: zero or more places for each id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EdgeCandidates {

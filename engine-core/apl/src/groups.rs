@@ -138,7 +138,7 @@ impl Groups {
         let item_columns: Vec<usize> =
             grouping.items.iter().map(|item| item.key().map_or(usize::MAX, column)).collect();
         let value = |column: usize, row: usize| {
-            found.columns.get(column).and_then(|values| values.get(row)).cloned().unwrap_or_default()
+            found.columns.get(column).and_then(|values| values.get(row)).unwrap_or_default()
         };
         let (mut keys, mut cells) = (Vec::new(), Vec::new());
         for (row, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0) {

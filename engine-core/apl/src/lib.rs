@@ -44,6 +44,7 @@ pub mod fallback;
 mod groups;
 mod request;
 mod sample;
+mod scanned;
 #[cfg(feature = "searches")]
 pub mod searches;
 #[cfg(feature = "testing")]
@@ -52,7 +53,7 @@ mod top;
 
 pub use answer::{
     CellMeta, DegreeStatistics, EdgeCandidates, EdgeRows, EdgeRun, EdgeRuns, Expansion, ExpansionRow,
-    KeyStatistics, LookedUp, PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows,
+    KeyStatistics, LookedUp, PropertyCell, SetKey, SetStatistics, Statistics, VertexRows,
     value_of,
 };
 pub use ends::EndCounts;
@@ -63,6 +64,7 @@ pub use request::{
     ScanCursor, Test, Traffic, VertexRead, VertexScan,
 };
 pub use sample::{Draw, Reservoir, Sample};
+pub use scanned::{ScannedColumn, ScannedValues};
 pub use top::{Best, TopEdges, TopVertices};
 
 use std::ops::Range;

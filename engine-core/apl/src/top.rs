@@ -135,7 +135,7 @@ impl TopVertices {
             .iter()
             .filter_map(|(key, descending)| Some((keys.iter().position(|k| k == key)?, *descending)))
             .collect();
-        let columns = &found.columns;
+        let columns: Vec<_> = found.columns.iter().map(|column| column.values()).collect();
         let compare = |a: &usize, b: &usize| {
             let by_key = places.iter().map(|(column, descending)| {
                 let (a, b) = (listed(&columns[*column][*a]), listed(&columns[*column][*b]));
@@ -149,7 +149,7 @@ impl TopVertices {
         rows.truncate(self.count as usize);
         found.vertices = rows.iter().map(|row| found.vertices[*row]).collect();
         for column in &mut found.columns {
-            *column = rows.iter().map(|row| std::mem::take(&mut column[*row])).collect();
+            *column = column.gather(&rows);
         }
     }
 }
@@ -179,12 +179,12 @@ mod tests {
         let long = |numbers: [i64; 4]| numbers.map(Value::Long).to_vec();
         let mut found = ScannedValues {
             vertices: (0..4).map(tidegraph_types::Gui).collect(),
-            columns: vec![long([1, 2, 2, 1]), long([5, 6, 7, 4])],
+            columns: vec![long([1, 2, 2, 1]).into(), long([5, 6, 7, 4]).into()],
         };
         let top = TopVertices { order: vec![(Token(1), true), (Token(2), false)], count: 3 };
         top.select(&[Token(1), Token(2)], &mut found);
         assert_eq!(found.vertices, [1, 2, 3].map(tidegraph_types::Gui));
-        assert_eq!(found.columns[1], [6, 7, 4].map(Value::Long));
+        assert_eq!(*found.columns[1].values(), [6, 7, 4].map(Value::Long));
     }
 
     #[test]

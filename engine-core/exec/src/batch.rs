@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegraph_plan::Slot;
-use tidegraph_types::{Edge, Gui, Value};
+use tidegraph_types::{Edge, Gui, Integers, Value};
 
 /// Rows of a full batch.
 pub const BATCH_ROWS: usize = 1024;
@@ -23,6 +23,8 @@ pub enum Column {
     Vertices(Vec<Gui>),
     /// Handles of edges, one in every row.
     Edges(Vec<Edge>),
+    /// Integers of the same width, one in every row.
+    Integers(Integers),
     /// Any values.
     Values(Vec<Value>),
     /// The same value for this many rows.
@@ -50,6 +52,7 @@ impl Column {
         match self {
             Self::Vertices(v) => v.len(),
             Self::Edges(v) => v.len(),
+            Self::Integers(v) => v.values.len(),
             Self::Values(v) => v.len(),
             Self::Constant(_, len) => *len,
         }
@@ -67,6 +70,7 @@ impl Column {
         match self {
             Self::Vertices(v) => v.get(row).map_or(Value::Unbound, |gui| Value::Vertex(*gui)),
             Self::Edges(v) => v.get(row).map_or(Value::Unbound, |edge| Value::Edge(*edge)),
+            Self::Integers(v) => v.get(row).unwrap_or(Value::Unbound),
             Self::Values(v) => v.get(row).cloned().unwrap_or(Value::Unbound),
             Self::Constant(v, len) if row < *len => v.clone(),
             Self::Constant(..) => Value::Unbound,
@@ -78,7 +82,7 @@ impl Column {
     pub fn vertex(&self, row: usize) -> Option<Gui> {
         match self {
             Self::Vertices(v) => v.get(row).copied(),
-            Self::Edges(_) => None,
+            Self::Edges(_) | Self::Integers(_) => None,
             Self::Values(v) => v.get(row).and_then(Value::as_vertex),
             Self::Constant(v, len) => v.as_vertex().filter(|_| row < *len),
         }
@@ -89,7 +93,7 @@ impl Column {
     pub fn edge(&self, row: usize) -> Option<Edge> {
         match self {
             Self::Edges(v) => v.get(row).copied(),
-            Self::Vertices(_) => None,
+            Self::Vertices(_) | Self::Integers(_) => None,
             Self::Values(v) => v.get(row).and_then(Value::as_edge),
             Self::Constant(v, len) => v.as_edge().filter(|_| row < *len),
         }
@@ -99,7 +103,7 @@ impl Column {
     #[must_use]
     pub fn is_null(&self, row: usize) -> bool {
         match self {
-            Self::Vertices(_) | Self::Edges(_) => false,
+            Self::Vertices(_) | Self::Edges(_) | Self::Integers(_) => false,
             Self::Values(v) => v.get(row).is_none_or(Value::is_null),
             Self::Constant(v, _) => v.is_null(),
         }
@@ -111,6 +115,10 @@ impl Column {
         match self {
             Self::Vertices(v) => Self::Vertices(rows.iter().map(|r| v[*r as usize]).collect()),
             Self::Edges(v) => Self::Edges(rows.iter().map(|r| v[*r as usize]).collect()),
+            Self::Integers(Integers { width, values }) => {
+                let values = rows.iter().map(|r| values[*r as usize]).collect();
+                Self::Integers(Integers { width: *width, values })
+            }
             Self::Values(v) => Self::Values(rows.iter().map(|r| v[*r as usize].clone()).collect()),
             Self::Constant(v, _) => Self::Constant(v.clone(), rows.len()),
         }
@@ -122,6 +130,7 @@ impl Column {
         let own = match self {
             Self::Vertices(v) => v.len() * size_of::<Gui>(),
             Self::Edges(v) => v.len() * size_of::<Edge>(),
+            Self::Integers(v) => v.values.len() * size_of::<i64>(),
             Self::Values(v) => v.len() * size_of::<Value>(),
             Self::Constant(..) => size_of::<Value>(),
         };
@@ -133,7 +142,7 @@ impl Column {
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         match self {
-            Self::Vertices(_) | Self::Edges(_) => 0,
+            Self::Vertices(_) | Self::Edges(_) | Self::Integers(_) => 0,
             Self::Constant(v, _) => v.heap_bytes(),
             Self::Values(values) => unshared(values).map(Value::heap_bytes).sum(),
         }
@@ -143,8 +152,8 @@ impl Column {
     pub(crate) fn largest_value_bytes(&self) -> usize {
         match self {
             Self::Values(values) => unshared(values).map(Value::heap_bytes).max().unwrap_or(0),
-            // Handles are small, and a constant is not compared.
-            Self::Vertices(_) | Self::Edges(_) | Self::Constant(..) => 0,
+            // Handles and integers are small, and a constant is not compared.
+            Self::Vertices(_) | Self::Edges(_) | Self::Integers(_) | Self::Constant(..) => 0,
         }
     }
 }
@@ -292,6 +301,9 @@ fn concat_slot(batches: &[Batch], slot: Slot, len: usize) -> Option<Arc<Column>>
     if let Some(edges) = edges {
         return Some(Arc::new(Column::Edges(edges.into_iter().flatten().copied().collect())));
     }
+    if let Some(integers) = concat_integers(&parts, len) {
+        return Some(Arc::new(Column::Integers(integers)));
+    }
     let mut values = Vec::with_capacity(len);
     for (part, batch) in parts.iter().zip(batches) {
         match part {
@@ -302,9 +314,23 @@ fn concat_slot(batches: &[Batch], slot: Slot, len: usize) -> Option<Arc<Column>>
     Some(Arc::new(Column::Values(values)))
 }
 
+/// Joins columns of integers of one width; `None` if one of them holds other values.
+fn concat_integers(parts: &[Option<&Column>], len: usize) -> Option<Integers> {
+    let Some(Some(Column::Integers(Integers { width, .. }))) = parts.first() else { return None };
+    let mut values = Vec::with_capacity(len);
+    for part in parts {
+        match part {
+            Some(Column::Integers(part)) if part.width == *width => values.extend_from_slice(&part.values),
+            _ => return None,
+        }
+    }
+    Some(Integers { width: *width, values })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegraph_types::Width;
 
     #[test]
     fn gather_repeats_and_drops_rows() {
@@ -319,6 +345,24 @@ mod tests {
         assert_eq!(gathered.value(Slot(2), 0), Value::Unbound);
         assert_eq!(gathered.origin_of(2), 4);
         assert!(batch.gather_slots(&[0], &[Slot(1)]).column(Slot(0)).is_none());
+    }
+
+    #[test]
+    fn integers_are_gathered_and_joined_as_integers_of_their_width() {
+        let of = |width, values: &[i64]| {
+            let mut batch = Batch::unbound(values.len(), 1);
+            batch.set(Slot(0), Column::Integers(Integers { width, values: values.to_vec() }));
+            batch
+        };
+        let long = of(Width::Long, &[1, i64::MIN, 3]);
+        assert!(matches!(&**long.column(Slot(0)).unwrap(), column if column.bytes() == 24));
+        let joined = Batch::concat(vec![long.gather(&[2, 1]), long.clone()]);
+        assert!(matches!(&**joined.column(Slot(0)).unwrap(), Column::Integers(found) if found.values.len() == 5));
+        assert!(matches!(joined.value(Slot(0), 1), Value::Long(i64::MIN)));
+        let mixed = Batch::concat(vec![long, of(Width::Int, &[-7]), Batch::unbound(1, 1)]);
+        assert!(matches!(mixed.value(Slot(0), 0), Value::Long(1)));
+        assert!(matches!(mixed.value(Slot(0), 3), Value::Int(-7)));
+        assert_eq!(mixed.value(Slot(0), 4), Value::Unbound);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod error;
 pub mod footprint;
 pub mod format;
 pub mod ids;
+pub mod integers;
 pub mod mutation;
 pub mod order;
 pub mod point;
@@ -44,6 +45,7 @@ pub use format::{Formats, UnknownFormat};
 pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };
+pub use integers::{Integers, Width};
 pub use mutation::{
     CommitRequest, IndexDefinition, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation,
     PropertyWrite,

@@ -280,7 +280,7 @@ impl Both<'_> {
                     cursor = apl.scan_values(at, &scan, &keys, from, &mut out)?;
                 }
                 let values =
-                    |row: usize| out.columns.iter().map(|column| column[row].clone()).collect::<Vec<_>>();
+                    |row: usize| out.columns.iter().map(|column| column.get(row)).collect::<Vec<_>>();
                 let mut rows: Vec<_> =
                     out.vertices.iter().enumerate().map(|(row, gui)| (*gui, values(row))).collect();
                 rows.sort_by_key(|(gui, _)| *gui);

@@ -3,6 +3,8 @@
 //! Without keys there is one group for each origin, with rows or without. Rows that are only counted are not made: a
 //! `count(*)` directly above an expand adds up degrees, and above a scan storage counts.
 
+mod by_integer;
+
 use super::buffer::Pieces;
 use super::distinct_values::DistinctValues;
 use super::expand::Frontier;
@@ -14,10 +16,11 @@ use crate::batch::BATCH_ROWS;
 use crate::spill::{Arrivals, KeyOrder, Sorted, Sorter};
 use crate::value::Accumulator;
 use crate::{Batch, Column, Context, Error, Result};
+use by_integer::{ByInteger, IntegerKeys};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tidegraph_plan::{AggregateItem, Expr, Op, Slot};
+use tidegraph_plan::{AggregateItem, AggregateKind, Expr, Op, Slot};
 use tidegraph_types::Value;
 
 pub(super) type Keys = SmallVec<[Value; 2]>;
@@ -125,7 +128,7 @@ fn bytes_of(keys: &Keys, items: usize) -> usize {
 pub(super) struct Groups {
     pub(super) groups: Vec<Group>,
     index: FxHashMap<(u32, Keys), usize>,
-    whole: FxHashMap<i64, usize>,
+    by_integer: ByInteger,
     charged: usize,
 }
 
@@ -171,8 +174,8 @@ pub(super) struct Aggregate<'p> {
     pub(super) groups: Vec<Group>,
     /// Groups by origin and keys.
     pub(super) index: FxHashMap<(u32, Keys), usize>,
-    /// Groups by a single integer key, if all rows have one origin: saves making keys.
-    whole: FxHashMap<i64, usize>,
+    /// The same by a single integer key, if all rows have one origin: saves making keys.
+    by_integer: ByInteger,
     origins: usize,
     pub(super) slots: usize,
     pub(super) charged: usize,
@@ -210,7 +213,7 @@ impl<'p> Aggregate<'p> {
             items,
             groups: vec![],
             index: FxHashMap::default(),
-            whole: FxHashMap::default(),
+            by_integer: ByInteger::default(),
             origins: 1,
             slots: 0,
             charged: 0,
@@ -294,32 +297,32 @@ impl<'p> Aggregate<'p> {
         }
         let mut over = vec![];
         let mut values: SmallVec<[Value; 2]> = SmallVec::new();
-        let only = match (keys, &batch.origin) {
-            ([column], None) => match &**column {
-                Column::Values(values) => Some(values),
-                _ => None,
-            },
-            _ => None,
-        };
+        let integers = IntegerKeys::of(keys, batch);
+        let only_counts =
+            self.items.iter().all(|item| item.kind == AggregateKind::CountRows && !item.weighted);
         for row in 0..batch.len {
-            // Equal integers of any width are the same key.
-            let whole = only.and_then(|values| values[row].as_i64());
-            let group = match whole.and_then(|whole| self.whole.get(&whole)) {
-                Some(group) => *group,
+            let integer = integers.as_ref().and_then(|integers| integers.get(row));
+            let group = match integer.and_then(|integer| self.by_integer.get(integer)) {
+                Some(group) => group,
                 None => {
                     let row_keys = keys.iter().map(|column| column.get(row)).collect();
                     let Some(group) = self.group(batch.origin_of(row), row_keys, ctx)? else {
                         over.push(row as u32);
                         continue;
                     };
-                    if let Some(whole) = whole {
-                        self.whole.insert(whole, group);
+                    if let Some(integer) = integer {
+                        self.by_integer.insert(integer, group);
                     }
                     group
                 }
             };
+            let accumulators = &mut self.groups[group].accumulators;
+            if only_counts {
+                accumulators.iter_mut().for_each(|accumulator| accumulator.add_count(1));
+                continue;
+            }
             let mut rest = args;
-            for (item, accumulator) in self.items.iter().zip(&mut self.groups[group].accumulators) {
+            for (item, accumulator) in self.items.iter().zip(accumulators) {
                 let (own, after) = rest.split_at(item.args.len());
                 values.clear();
                 values.extend(own.iter().map(|column| column.get(row)));
@@ -459,14 +462,14 @@ impl<'p> Aggregate<'p> {
         Groups {
             groups: std::mem::take(&mut self.groups),
             index: std::mem::take(&mut self.index),
-            whole: std::mem::take(&mut self.whole),
+            by_integer: std::mem::take(&mut self.by_integer),
             charged: std::mem::take(&mut self.charged),
         }
     }
 
     /// Puts groups back that were taken.
-    pub(super) fn put_groups(&mut self, Groups { groups, index, whole, charged }: Groups) {
-        (self.groups, self.index, self.whole, self.charged) = (groups, index, whole, charged);
+    pub(super) fn put_groups(&mut self, Groups { groups, index, by_integer, charged }: Groups) {
+        (self.groups, self.index, self.by_integer, self.charged) = (groups, index, by_integer, charged);
     }
 
     /// Drops all groups.
@@ -510,7 +513,7 @@ impl<'p> Aggregate<'p> {
             return Ok(Pieces::default());
         }
         self.index.clear();
-        self.whole.clear();
+        self.by_integer.clear();
         let mut groups = std::mem::take(&mut self.groups);
         if self.keys.is_empty() {
             if let [group] = &mut groups[..] {
@@ -568,7 +571,7 @@ impl Operator for Aggregate<'_> {
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         self.groups.clear();
         self.index.clear();
-        self.whole.clear();
+        self.by_integer.clear();
         ctx.memory.release(std::mem::take(&mut self.charged));
         if let Some(mut pieces) = self.pieces.take() {
             pieces.clear(ctx);

@@ -8,7 +8,7 @@ use crate::batch::BATCH_ROWS;
 use crate::view::ScanState;
 use crate::{Batch, Column, Context, Result};
 use std::sync::Arc;
-use tidegraph_apl::ScannedValues;
+use tidegraph_apl::{ScannedColumn, ScannedValues};
 use tidegraph_plan::{ScanColumn, ScanFilter, Slot, TopVertices};
 use tidegraph_types::{Str, Token, Value};
 
@@ -84,9 +84,12 @@ impl<'p> ScanValues<'p> {
         let mut columns = found.columns.into_iter();
         for (ScanColumn { slot, each, .. }, token) in self.columns.iter().zip(&self.tokens) {
             let column = token.and_then(|_| columns.next());
-            let column = column.map(|mut column| {
-                column.iter_mut().for_each(|value| of_scan(value, *each));
-                Column::Values(column)
+            let column = column.map(|column| match column {
+                ScannedColumn::Integers(integers) => Column::Integers(integers),
+                ScannedColumn::Values(mut values) => {
+                    values.iter_mut().for_each(|value| of_scan(value, *each));
+                    Column::Values(values)
+                }
             });
             out.set(*slot, column.unwrap_or(Column::Constant(Value::Null, len)));
         }

@@ -41,6 +41,7 @@ impl KeyOrder {
     pub(crate) fn compare(self, a: &Column, at: usize, b: &Column, other: usize) -> Ordering {
         let ordering = match (a, b) {
             (Column::Values(a), Column::Values(b)) => self.order_of(&a[at], &b[other]),
+            (Column::Integers(a), Column::Integers(b)) => a.values[at].cmp(&b.values[other]),
             (Column::Vertices(a), Column::Vertices(b)) => a[at].cmp(&b[other]),
             (Column::Edges(a), Column::Edges(b)) => a[at].sid.cmp(&b[other].sid),
             (a, b) => self.order_of(&a.get(at), &b.get(other)),

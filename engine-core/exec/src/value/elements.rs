@@ -151,6 +151,7 @@ impl<'p, 'a> Elements<'p, 'a> {
                     data.edges = self.read_edges(need, &[edge], RowMap::First)?;
                 }
             }
+            Column::Integers(_) => {}
             Column::Values(values) => {
                 let (guis, map) = listed(values, Value::as_vertex);
                 if !guis.is_empty() {

@@ -14,8 +14,8 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use tidegraph_apl::{Projection, ScannedValues};
-use tidegraph_types::{Gui, Token, Value, Version};
+use tidegraph_apl::{Projection, ScannedColumn, ScannedValues};
+use tidegraph_types::{Gui, Token, Value, Version, Width};
 
 /// Keys to read, and buffers that are reused for each page.
 pub(crate) struct Project<'r> {
@@ -91,7 +91,9 @@ impl<'r> Project<'r> {
         let mut words = self.words.chunks_exact(self.rows.len());
         for (column, source) in out.columns.iter_mut().zip(&sources) {
             match source {
-                Source::Nowhere | Source::Overflow => column.resize(begun + self.rows.len(), Value::Null),
+                Source::Nowhere | Source::Overflow => {
+                    column.values_mut().resize(begun + self.rows.len(), Value::Null);
+                }
                 Source::Column(_, kind) => {
                     let Some(words) = words.next() else { continue };
                     append(*kind, words, any_alone.then_some(&self.alone[..]), column);
@@ -124,7 +126,7 @@ impl<'r> Project<'r> {
             let owner = RowOwner::Vertex(out.vertices[begun + index]);
             let mut counts: SmallVec<[usize; 8]> = SmallVec::from_elem(0, self.keys.len());
             for column in &mut out.columns {
-                column[begun + index] = Value::Null;
+                column.values_mut()[begun + index] = Value::Null;
             }
             // STO-1: the row was reused meanwhile, so its version was reclaimed and the answer is discarded.
             let Ok(Some(found)) = read_in(page, || begin, owner, usize::from(*row), at, want) else {
@@ -133,7 +135,7 @@ impl<'r> Project<'r> {
             found.for_each(want, |key, _, value| {
                 let columns = self.keys.iter().zip(&mut out.columns).zip(&mut counts);
                 for ((_, column), count) in columns.filter(|((other, _), _)| **other == key) {
-                    add(&mut column[begun + index], *count, value.clone());
+                    add(&mut column.values_mut()[begun + index], *count, value.clone());
                     *count += 1;
                 }
             });
@@ -154,12 +156,28 @@ fn source(page: Page<'_>, key: Token) -> Source {
 }
 
 /// Appends the values of cells; null for rows that are read by themselves.
-fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut Vec<Value>) {
+fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut ScannedColumn) {
+    let width = match kind {
+        ColumnType::Long => Some(Width::Long),
+        ColumnType::Int => Some(Width::Int),
+        _ => None,
+    };
+    // The most frequent case: no value is made.
+    if let (None, Some(width)) = (alone, width)
+        && let Some(integers) = out.integers_mut(width)
+    {
+        match width {
+            Width::Long => integers.extend(words.iter().map(|words| words[0] as i64)),
+            Width::Int => integers.extend(words.iter().map(|words| i64::from(words[0] as i32))),
+        }
+        return;
+    }
+    let out = out.values_mut();
     // SAFETY: the words are of a column of this type. They were loaded before the check that found no undo record, so
     // they are the row's current ones, and what they point to lives while the caller's guard is pinned.
     let value = |words: &Words| unsafe { Value::from(decode(kind, *words)) };
     match (alone, kind) {
-        // The most frequent case, without a branch for each value.
+        // Without a branch for each value.
         (None, ColumnType::Long) => out.extend(words.iter().map(|words| Value::Long(words[0] as i64))),
         (None, ColumnType::Int) => out.extend(words.iter().map(|words| Value::Int(words[0] as i32))),
         (None, ColumnType::Double) => {

@@ -249,7 +249,7 @@ fn scan_values(store: &Store, graph: &Graph, version: Version, scan: &VertexScan
                     [one] => one.clone(),
                     several => Value::Set(several.to_vec().into()),
                 };
-                assert_eq!(column[row], expected, "{key} of {gui} at {version}");
+                assert_eq!(column.get(row), Some(expected), "{key} of {gui} at {version}");
             }
         }
         match next {

@@ -159,8 +159,8 @@ fn answers() -> Vec<(&'static str, AnyAnswer)> {
     let scanned = ScannedValues {
         vertices: vec![Gui(1), Gui(2)],
         columns: vec![
-            vec![Value::Null, Value::Long(3)],
-            vec![Value::string("x"), Value::Set(vec![Value::Long(1), Value::string("y")].into())],
+            vec![Value::Null, Value::Long(3)].into(),
+            vec![Value::string("x"), Value::Set(vec![Value::Long(1), Value::string("y")].into())].into(),
         ],
     };
     let statistics = Statistics {
@@ -198,7 +198,7 @@ fn answers() -> Vec<(&'static str, AnyAnswer)> {
         vec![vec![Value::Null, Value::string("x")]],
         vec![vec![Value::Long(3), Value::Long(300)], vec![Value::Double(0.5), Value::Null]],
     );
-    let first = ScannedValues { vertices: vec![Gui(3)], columns: vec![vec![Value::Long(4)]] };
+    let first = ScannedValues { vertices: vec![Gui(3)], columns: vec![vec![Value::Long(4)].into()] };
     let ends = EndCounts::of_columns(vec![Gui(1), Gui(u64::MAX)], vec![300, 2], vec![0, 1]);
     let neighbours = Expansion { row: vec![0, 0], neighbour: vec![Gui(1), Gui(2)], ..Expansion::default() };
     vec![

@@ -251,8 +251,8 @@ fn any_scanned_values() -> impl Strategy<Value = ScannedValues> {
     vec(row).prop_map(|rows| ScannedValues {
         vertices: rows.iter().map(|row| row.0).collect(),
         columns: vec![
-            rows.iter().map(|row| row.1.clone()).collect(),
-            rows.iter().map(|row| row.2.clone()).collect(),
+            rows.iter().map(|row| row.1.clone()).collect::<Vec<_>>().into(),
+            rows.iter().map(|row| row.2.clone()).collect::<Vec<_>>().into(),
         ],
     })
 }
