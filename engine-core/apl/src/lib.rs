@@ -53,8 +53,7 @@ mod top;
 
 pub use answer::{
     CellMeta, DegreeStatistics, EdgeCandidates, EdgeRows, EdgeRun, EdgeRuns, Expansion, ExpansionRow,
-    KeyStatistics, LookedUp, PropertyCell, SetKey, SetStatistics, Statistics, VertexRows,
-    value_of,
+    KeyStatistics, LookedUp, PropertyCell, SetKey, SetStatistics, Statistics, VertexRows, value_of,
 };
 pub use ends::EndCounts;
 pub use error::Error;

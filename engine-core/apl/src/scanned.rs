@@ -99,6 +99,14 @@ impl ScannedColumn {
         }
     }
 
+    /// Keeps the first rows.
+    pub fn truncate(&mut self, rows: usize) {
+        match self {
+            Self::Values(values) => values.truncate(rows),
+            Self::Integers(integers) => integers.values.truncate(rows),
+        }
+    }
+
     /// Appends the rows of another column.
     pub fn extend(&mut self, more: Self) {
         match more {

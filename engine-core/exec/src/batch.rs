@@ -357,7 +357,9 @@ mod tests {
         let long = of(Width::Long, &[1, i64::MIN, 3]);
         assert!(matches!(&**long.column(Slot(0)).unwrap(), column if column.bytes() == 24));
         let joined = Batch::concat(vec![long.gather(&[2, 1]), long.clone()]);
-        assert!(matches!(&**joined.column(Slot(0)).unwrap(), Column::Integers(found) if found.values.len() == 5));
+        assert!(
+            matches!(&**joined.column(Slot(0)).unwrap(), Column::Integers(found) if found.values.len() == 5)
+        );
         assert!(matches!(joined.value(Slot(0), 1), Value::Long(i64::MIN)));
         let mixed = Batch::concat(vec![long, of(Width::Int, &[-7]), Batch::unbound(1, 1)]);
         assert!(matches!(mixed.value(Slot(0), 0), Value::Long(1)));

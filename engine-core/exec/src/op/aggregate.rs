@@ -300,6 +300,12 @@ impl<'p> Aggregate<'p> {
         let integers = IntegerKeys::of(keys, batch);
         let only_counts =
             self.items.iter().all(|item| item.kind == AggregateKind::CountRows && !item.weighted);
+        // Rows of each group in this batch, unless there are many groups.
+        let mut rows = if only_counts && self.groups.len() <= BATCH_ROWS {
+            vec![0_u64; self.groups.len() + batch.len]
+        } else {
+            vec![]
+        };
         for row in 0..batch.len {
             let integer = integers.as_ref().and_then(|integers| integers.get(row));
             let group = match integer.and_then(|integer| self.by_integer.get(integer)) {
@@ -316,11 +322,11 @@ impl<'p> Aggregate<'p> {
                     group
                 }
             };
-            let accumulators = &mut self.groups[group].accumulators;
-            if only_counts {
-                accumulators.iter_mut().for_each(|accumulator| accumulator.add_count(1));
+            if let Some(rows) = rows.get_mut(group) {
+                *rows += 1;
                 continue;
             }
+            let accumulators = &mut self.groups[group].accumulators;
             let mut rest = args;
             for (item, accumulator) in self.items.iter().zip(accumulators) {
                 let (own, after) = rest.split_at(item.args.len());
@@ -329,6 +335,9 @@ impl<'p> Aggregate<'p> {
                 accumulator.add(&values, ctx)?;
                 rest = after;
             }
+        }
+        for (group, rows) in self.groups.iter_mut().zip(rows).filter(|(_, rows)| *rows > 0) {
+            group.accumulators.iter_mut().for_each(|accumulator| accumulator.add_count(rows));
         }
         match &mut self.overflow {
             Some(overflow) => overflow.push(keys, args.iter().map(Some), &over, ctx),

@@ -6,7 +6,7 @@
 //! What must never happen: an address in a cell followed before the undo records were checked.
 
 use super::column::{ColumnType, Words, decode};
-use super::page::Page;
+use super::page::{Cells, Page};
 use super::page_table::PageTable;
 use super::read::{RowOwner, RowRequest, read_in};
 use super::scan::Scan;
@@ -79,6 +79,9 @@ impl<'r> Project<'r> {
         let owner = |row: &u16| Gui(owners[usize::from(*row)].load(Ordering::Relaxed));
         out.vertices.extend(self.rows.iter().map(owner));
         let sources: Vec<Source> = self.keys.iter().map(|key| source(page, *key)).collect();
+        if self.integers(page, &sources, begun, out) {
+            return next;
+        }
         self.words.clear();
         for source in &sources {
             if let Source::Column(at, _) = source {
@@ -104,6 +107,38 @@ impl<'r> Project<'r> {
             self.read_alone(page, table.begin(number), at, begun, out);
         }
         next
+    }
+
+    /// Appends the values of all columns if they are integers and no row has versions, as in most pages of a graph that was
+    /// loaded: no value is made. Returns whether it did.
+    fn integers(&self, page: Page<'_>, sources: &[Source], begun: usize, out: &mut ScannedValues) -> bool {
+        let mut fits = page.undo().is_none();
+        for (column, source) in out.columns.iter_mut().zip(sources) {
+            if !fits {
+                break;
+            }
+            let Source::Column(at, kind) = source else {
+                fits = false;
+                break;
+            };
+            let integers = width_of(*kind).and_then(|width| column.integers_mut(width));
+            let rows = self.rows.iter().map(|row| usize::from(*row));
+            match (integers, page.column(*at)) {
+                (Some(out), Cells::Longs(cells)) => {
+                    out.extend(rows.map(|row| cells[row].load(Ordering::Relaxed) as i64));
+                }
+                (Some(out), Cells::Ints(cells)) => {
+                    out.extend(rows.map(|row| i64::from(cells[row].load(Ordering::Relaxed) as i32)));
+                }
+                _ => fits = false,
+            }
+        }
+        fence(Ordering::Acquire);
+        fits = fits && page.undo().is_none();
+        if !fits {
+            out.columns.iter_mut().for_each(|column| column.truncate(begun));
+        }
+        fits
     }
 
     /// Finds the rows that must be read by themselves; returns whether there are any.
@@ -155,15 +190,18 @@ fn source(page: Page<'_>, key: Token) -> Source {
     }
 }
 
-/// Appends the values of cells; null for rows that are read by themselves.
-fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut ScannedColumn) {
-    let width = match kind {
+/// Returns the width of the integers of a column; `None` for other values.
+fn width_of(kind: ColumnType) -> Option<Width> {
+    match kind {
         ColumnType::Long => Some(Width::Long),
         ColumnType::Int => Some(Width::Int),
         _ => None,
-    };
-    // The most frequent case: no value is made.
-    if let (None, Some(width)) = (alone, width)
+    }
+}
+
+/// Appends the values of cells; null for rows that are read by themselves.
+fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut ScannedColumn) {
+    if let (None, Some(width)) = (alone, width_of(kind))
         && let Some(integers) = out.integers_mut(width)
     {
         match width {

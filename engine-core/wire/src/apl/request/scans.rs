@@ -10,7 +10,8 @@ use super::{Allowance, Request};
 use crate::{Error, proto};
 use std::sync::Arc;
 use tidegraph_apl::{
-    Apl, At, EdgeRun, EdgeRuns, EdgeScan, Error as AplError, Reservoir, ScanCursor, ScannedValues, VertexScan,
+    Apl, At, EdgeRun, EdgeRuns, EdgeScan, Error as AplError, Reservoir, ScanCursor, ScannedColumn,
+    ScannedValues, VertexScan,
 };
 use tidegraph_types::{Gui, Sid, Token, Value};
 
@@ -110,7 +111,11 @@ impl Request for ScanValues {
     ) -> Result<Self::AnswerMessage, Error> {
         Ok(proto::ScannedValues {
             guis: guis_to(&found.vertices),
-            columns: found.columns.iter().map(|column| column_to(&column.values())).collect::<Result<_, _>>()?,
+            columns: found
+                .columns
+                .iter()
+                .map(|column| column_to(&column.values()))
+                .collect::<Result<_, _>>()?,
             next: next.map(scan_cursor_to),
         })
     }
@@ -118,7 +123,7 @@ impl Request for ScanValues {
     fn decode_answer(m: Self::AnswerMessage) -> Result<(ScannedValues, Option<ScanCursor>), Error> {
         let vertices = guis_from(&m.guis, "ScannedValues", "guis")?;
         let rows = vertices.len();
-        let columns = m.columns.into_iter().map(|column| Ok(column_from(column, rows)?.into()));
+        let columns = m.columns.into_iter().map(|column| column_from(column, rows).map(ScannedColumn::from));
         let columns = columns.collect::<Result<_, _>>()?;
         Ok((ScannedValues { vertices, columns }, next_from(m.next)?))
     }
