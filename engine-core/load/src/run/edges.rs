@@ -64,11 +64,17 @@ pub(super) struct LookedUp {
 }
 
 impl LookedUp {
-    pub(super) fn of(row: &EdgeRow, met: &Met) -> Self {
-        Self {
-            ends: [&row.from, &row.to].map(|id| met.get(id)),
-            id: row.id.as_ref().map(|id| EdgeHashes::of(id, met.hasher)),
-        }
+    /// Looks the ends of some rows up. All ids are hashed first: nothing stands between the steps into the table, which is
+    /// larger than the caches, so the processor takes many at a time.
+    pub(super) fn of_rows<'r>(rows: impl Iterator<Item = &'r EdgeRow> + Clone, met: &Met) -> Vec<Self> {
+        let hashes: Vec<_> = rows.clone().map(|row| [met.hashes(&row.from), met.hashes(&row.to)]).collect();
+        let ends: Vec<_> = rows
+            .clone()
+            .zip(hashes)
+            .map(|(row, [from, to])| [met.find(&row.from, from), met.find(&row.to, to)])
+            .collect();
+        let id = |row: &EdgeRow| row.id.as_ref().map(|id| EdgeHashes::of(id, met.hasher));
+        rows.zip(ends).map(|(row, ends)| Self { ends, id: id(row) }).collect()
     }
 }
 
@@ -88,7 +94,7 @@ impl Load<'_> {
         mut looked_up: Vec<LookedUp>,
     ) -> Result<(), Stop> {
         if looked_up.is_empty() {
-            looked_up.extend(rows.iter().map(|row| LookedUp::of(row, self.ids.met())));
+            looked_up = LookedUp::of_rows(rows.iter(), self.ids.met());
         }
         let ids = rows.iter().zip(&looked_up).flat_map(|(row, looked_up)| {
             let unknown = |(id, gui): (_, Option<Gui>)| gui.is_none().then_some(id);
@@ -135,13 +141,14 @@ impl Load<'_> {
     pub(super) fn resolved_edges(&mut self, file: usize, rows: Vec<Resolved>) -> Result<(), Stop> {
         let existing = self.find_edges(rows.iter().filter_map(|r| Some(&r.id.as_ref()?.text)))?;
         let rules = self.rules(file);
+        // All at once, for the same reason as in `LookedUp::of_rows`.
+        let met: Vec<EdgeId> = rows
+            .iter()
+            .map(|row| row.id.as_ref().map_or(EdgeId::New, |id| self.ids.meet_edge(id.hashes)))
+            .collect();
         let mut in_graph = Vec::new();
-        for row in rows {
+        for (row, known) in rows.into_iter().zip(met) {
             let repeated = rules.duplicates(1 + row.properties.len() as u64);
-            let known = match &row.id {
-                None => EdgeId::New,
-                Some(id) => self.ids.meet_edge(id.hashes),
-            };
             if known != EdgeId::New {
                 self.files.reports[file].counts.total_duplicates += repeated;
                 if known == EdgeId::Unsure || !rules.first_edge_row_wins() {

@@ -116,9 +116,6 @@ impl Feed<'_> {
             match item {
                 Some(Ok(row)) => {
                     bytes += row_bytes(&row);
-                    if let (Some(met), Row::Edge(row)) = (&self.met, &row) {
-                        batch.looked_up.push(LookedUp::of(row, met));
-                    }
                     batch.rows.push(row);
                 }
                 Some(Err(Problem::Row(rejected))) => batch.rejected.push(rejected),
@@ -130,6 +127,13 @@ impl Feed<'_> {
             }
             let full = batch.rows.len() + batch.rejected.len() >= BATCH_ROWS || bytes >= BATCH_BYTES;
             if full || batch.end {
+                if let Some(met) = &self.met {
+                    let edges = batch.rows.iter().filter_map(|row| match row {
+                        Row::Edge(row) => Some(row),
+                        Row::Vertex(_) => None,
+                    });
+                    batch.looked_up = LookedUp::of_rows(edges, met);
+                }
                 batch.names.extend_from_slice(&reader.names()[named..]);
                 named = reader.names().len();
                 bytes = 0;

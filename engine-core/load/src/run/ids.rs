@@ -34,9 +34,19 @@ pub(super) struct Met {
 impl Met {
     /// Returns the GUI of a vertex that the load has met.
     pub fn get(&self, id: &str) -> Option<Gui> {
-        let plain = self.hasher.gui(id);
+        self.find(id, self.hashes(id))
+    }
+
+    /// Returns the GUI of an id unless another one has it, and the second hash of the id.
+    pub fn hashes(&self, id: &str) -> (Gui, u64) {
+        (self.hasher.gui(id), check_of(id))
+    }
+
+    /// Returns the GUI of a vertex that the load has met, given the hashes of its id.
+    #[inline]
+    pub fn find(&self, id: &str, (plain, check): (Gui, u64)) -> Option<Gui> {
         match self.seen.get(&plain.0) {
-            Some(check) if *check == check_of(id) => Some(plain),
+            Some(known) if *known == check => Some(plain),
             _ if self.moved.is_empty() => None,
             _ => self.moved.get(id).copied(),
         }
