@@ -60,6 +60,26 @@ export async function connected(endpoint, withinMs) {
   }
 }
 
+/**
+ * Waits until a worker knows a sequencer. A new fleet has none for some moments; a write waits for it, but not for as long
+ * as a busy machine may take.
+ *
+ * @param {string} endpoint
+ * @param {number} withinMs
+ */
+export async function writable(endpoint, withinMs) {
+  const end = Date.now() + withinMs;
+  for (;;) {
+    const answer = await fetch(`${endpoint}/status`, { signal: AbortSignal.timeout(POLL_MS) }).catch(
+      (error) => new Response(String(error), { status: 503 }),
+    );
+    const body = await answer.text();
+    if (answer.ok && JSON.parse(body).status === "healthy") return;
+    if (Date.now() > end) throw new Error(`${endpoint} has no sequencer after ${withinMs} ms: ${body}`);
+    await sleep(50);
+  }
+}
+
 export class Processes {
   /** @param {string} dir where their output goes */
   constructor(dir) {
