@@ -71,6 +71,32 @@ async function untilCheckpointed() {
   }
 }
 
+/**
+ * Copies a folder of checkpoints. Nodes remove older ones by themselves: it is copied again until none came or went
+ * meanwhile.
+ *
+ * @param {string} from
+ * @param {string} to
+ */
+async function copy(from, to) {
+  const end = Date.now() + PATIENCE_MS;
+  const listed = () => readdirSync(from, { recursive: true }).map(String).sort().join();
+  for (;;) {
+    let problem = "files came or went";
+    try {
+      const before = listed();
+      cpSync(from, to, { recursive: true });
+      if (listed() === before) return;
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOENT") throw error;
+      problem = String(error);
+    }
+    rmSync(to, { recursive: true, force: true });
+    if (Date.now() > end) throw new Error(`${from} cannot be copied: ${problem}`);
+    await sleep(100);
+  }
+}
+
 const names = Array.from({ length: NODES }, (_, number) => `node-${number}`);
 
 /** Ends everything that uses the log, and starts a broker that has lost it. */
@@ -132,7 +158,7 @@ try {
   assert.ok(again > before);
   const latest = [await ask(everything), await ask(edges)];
   const [one, kept] = [join(home, "objects", "checkpoints", "p00000"), join(home, "kept")];
-  cpSync(one, kept, { recursive: true });
+  await copy(one, kept);
   for (let number = 0; number < TORN; number += 1) await ask(`CREATE (:Torn {n: ${number}})`);
   const newest = await untilCheckpointed();
   assert.ok(newest >= again + TORN);
