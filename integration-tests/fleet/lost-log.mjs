@@ -44,10 +44,20 @@ async function ask(query) {
   return JSON.parse(text).results;
 }
 
-/** Returns the version in the name of the newest manifest of each partition. */
+/** Returns the paths below a folder; none if a folder in it, or itself, went or is not there yet. @param {string} folder */
+function paths(folder) {
+  try {
+    return readdirSync(folder, { recursive: true });
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOENT") throw error;
+    return [];
+  }
+}
+
+/** Returns the version in the name of the newest manifest of each partition that has one. */
 function checkpointed() {
   const versions = new Map();
-  for (const path of readdirSync(join(home, "objects", "checkpoints"), { recursive: true })) {
+  for (const path of paths(join(home, "objects", "checkpoints"))) {
     const found = /^(p\d+)\/.*manifest-(\d+)-\d+$/.exec(String(path));
     if (!found) continue;
     const [, partition, version] = found;
