@@ -72,7 +72,7 @@ test("a client with TLS gets HTTP/2 if it offers it", async (t) => {
 });
 
 test("at the end of the service a client is told, and its query is answered", async (t) => {
-  const server = await Server.start(t);
+  const server = await Server.start(t, { args: ["--grace-ms", "100000"] });
   const session = client(t, server.endpoint);
   const other = client(t, server.endpoint);
   /** Starts a query that runs until its time is over, and returns while it runs: with more time if that was over before. */
