@@ -269,7 +269,11 @@ mod tests {
         folder.rename(OsStr::new("new"), OsStr::new("link")).unwrap();
         assert_eq!(folder.entry(OsStr::new("new")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(std::fs::read_to_string(root.join("in/link")).unwrap(), "x");
-        assert_eq!(std::fs::read_to_string(root.join("secret")).unwrap(), "secret", "what the link led to is left");
+        assert_eq!(
+            std::fs::read_to_string(root.join("secret")).unwrap(),
+            "secret",
+            "what the link led to is left"
+        );
         folder.remove(OsStr::new("link")).unwrap();
         assert_eq!(folder.entry(OsStr::new("link")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
