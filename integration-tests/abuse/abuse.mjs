@@ -24,7 +24,7 @@ const SPILL_MIB = 1_024;
 const VERTICES = 20_000;
 const BATCH = 500;
 const IDLE_MS = 3_000;
-const SETTLE_MS = 30_000;
+const SETTLE_MS = 120_000;
 const FLAGS = [
   ...["--query-timeout-ms", "3000", "--query-memory-bytes", String(256 << 20)],
   ...["--query-memory-total", `${BUDGET_MIB}MiB`, "--query-spill-total", `${SPILL_MIB}MiB`],

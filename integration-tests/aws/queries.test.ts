@@ -104,7 +104,7 @@ test("an answer of some megabytes is whole", async () => {
 test("boto3's neptunedata client and gremlin-python, by tidegraph-neptune", async () => {
   const args = [script("neptunedata_signed.py"), api, REGION];
   const env = { ...process.env, PYTHONPATH: variable("TIDEGRAPH_NEPTUNE_PACKAGE") };
-  const { stdout } = await promisify(execFile)(python(), args, { timeout: 120_000, env });
+  const { stdout } = await promisify(execFile)(python(), args, { timeout: 300_000, env });
   assert.match(stdout, /as it expects/);
 });
 

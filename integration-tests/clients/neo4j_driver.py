@@ -317,7 +317,9 @@ def main():
             assert driver.get_server_info().protocol_version == (5, 8)
             values(driver)
             temporal_values(driver)
-    with GraphDatabase.driver(f"bolt://{ADDRESS}", auth=AUTH, **TLS) as driver:
+    # Threads that conflict try again for as long as a busy machine takes.
+    patient = {"max_transaction_retry_time": 600}
+    with GraphDatabase.driver(f"bolt://{ADDRESS}", auth=AUTH, **patient, **TLS) as driver:
         for check in (elements, errors, transactions, commands, retries, rows, sessions):
             check(driver)
     if PASSWORD:

@@ -44,10 +44,20 @@ async function ask(query) {
   return JSON.parse(text).results;
 }
 
-/** Returns the version in the name of the newest manifest of each partition. */
+/** Returns the paths below a folder; none if a folder in it, or itself, went or is not there yet. @param {string} folder */
+function paths(folder) {
+  try {
+    return readdirSync(folder, { recursive: true });
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOENT") throw error;
+    return [];
+  }
+}
+
+/** Returns the version in the name of the newest manifest of each partition that has one. */
 function checkpointed() {
   const versions = new Map();
-  for (const path of readdirSync(join(home, "objects", "checkpoints"), { recursive: true })) {
+  for (const path of paths(join(home, "objects", "checkpoints"))) {
     const found = /^(p\d+)\/.*manifest-(\d+)-\d+$/.exec(String(path));
     if (!found) continue;
     const [, partition, version] = found;
@@ -67,6 +77,32 @@ async function untilCheckpointed() {
     if (versions.size === PARTITIONS && [...versions.values()].every((version) => version >= newest))
       return Math.min(...versions.values());
     if (Date.now() > end) throw new Error(`not checkpointed at ${newest}: ${[...versions]}`);
+    await sleep(100);
+  }
+}
+
+/**
+ * Copies a folder of checkpoints. Nodes remove older ones by themselves: it is copied again until none came or went
+ * meanwhile.
+ *
+ * @param {string} from
+ * @param {string} to
+ */
+async function copy(from, to) {
+  const end = Date.now() + PATIENCE_MS;
+  const listed = () => readdirSync(from, { recursive: true }).map(String).sort().join();
+  for (;;) {
+    let problem = "files came or went";
+    try {
+      const before = listed();
+      cpSync(from, to, { recursive: true });
+      if (listed() === before) return;
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOENT") throw error;
+      problem = String(error);
+    }
+    rmSync(to, { recursive: true, force: true });
+    if (Date.now() > end) throw new Error(`${from} cannot be copied: ${problem}`);
     await sleep(100);
   }
 }
@@ -132,7 +168,7 @@ try {
   assert.ok(again > before);
   const latest = [await ask(everything), await ask(edges)];
   const [one, kept] = [join(home, "objects", "checkpoints", "p00000"), join(home, "kept")];
-  cpSync(one, kept, { recursive: true });
+  await copy(one, kept);
   for (let number = 0; number < TORN; number += 1) await ask(`CREATE (:Torn {n: ${number}})`);
   const newest = await untilCheckpointed();
   assert.ok(newest >= again + TORN);

@@ -20,6 +20,9 @@ import { buildFleet } from "../../scripts/lib/programs.mjs";
 
 const PARTITIONS = 16;
 const REPLICAS = 2 * PARTITIONS;
+const PATIENCE_MS = 120_000;
+/** Time without a heartbeat after which `heal` takes a node for lost: longer than a busy machine holds one up. */
+const SILENCE_MS = "10000";
 const execute = promisify(execFile);
 const { values } = parseArgs({
   options: {
@@ -118,11 +121,46 @@ async function held(name) {
 
 /** @param {string} name @param {string} state */
 async function until(name, state) {
-  for (const end = Date.now() + 120_000; Date.now() < end; await sleep(200)) {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(200)) {
     const { nodes } = await cluster.map();
     if (nodes.some((/** @type {any} */ node) => node.id === name && node.state === state)) return;
   }
-  throw new Error(`node ${name} is not ${state} after 120 s`);
+  throw new Error(`node ${name} is not ${state} after ${PATIENCE_MS} ms`);
+}
+
+/** Returns the process that may move replicas at the moment, or "" if there is none. */
+async function mover() {
+  const Key = { graph: { S: cluster.graph }, item: { S: "lease#rebalancer" } };
+  const scope = "AKIDEXAMPLE/20260101/eu-west-3/dynamodb/aws4_request";
+  const answer = await fetch(`http://127.0.0.1:${cluster.dynamodbPort}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/x-amz-json-1.0",
+      "x-amz-target": "DynamoDB_20120810.GetItem",
+      // DynamoDB Local does not verify it.
+      authorization: `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0`,
+    },
+    body: JSON.stringify({ TableName: "tidegraph-map", Key, ConsistentRead: true }),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`the lease of rebalancing: ${answer.status} ${text}`);
+  return JSON.parse(text).Item?.holder?.S ?? "";
+}
+
+/**
+ * Waits for a condition that a command brings about. Fails if the command ends first.
+ *
+ * @param {string} what
+ * @param {import("node:child_process").ChildProcess} command
+ * @param {() => Promise<boolean>} isSo
+ */
+async function broughtAbout(what, command, isSo) {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(100)) {
+    const hasEnded = command.exitCode !== null || command.signalCode !== null;
+    if (await isSo()) return;
+    if (hasEnded) throw new Error(`the command ended before ${what}`);
+  }
+  throw new Error(`not within ${PATIENCE_MS} ms: ${what}`);
 }
 
 /** Returns the node with the sequencer's lease: the one that last reported taking over. */
@@ -211,7 +249,7 @@ try {
     const lost = await held(victim);
     const killed = performance.now();
     cluster.processes.signal(victim, "SIGKILL");
-    const healed = await done(["heal", "--silence-ms", "5000"]);
+    const healed = await done(["heal", "--silence-ms", SILENCE_MS]);
     const wholeMs = Math.round(performance.now() - killed);
     expect(healed.restored === lost, `heal restored ${healed.restored} replicas, the node had ${lost}`);
     await isWhole("heal");
@@ -258,16 +296,23 @@ try {
     const name = follower();
     const lost = await held(name);
     cluster.processes.signal(name, "SIGKILL");
-    const first = execFile(workerBinary, ["fleet", "heal", "--silence-ms", "3000", ...cluster.mapFlags()]);
+    // It watches heartbeats for so long that the second command comes meanwhile, also on a busy machine.
+    const flags = ["--silence-ms", "20000", "--look-ms", "300"];
+    const first = execFile(workerBinary, ["fleet", "heal", ...flags, ...cluster.mapFlags()]);
+    let said = "";
+    first.stdout?.on("data", (chunk) => {
+      said += chunk;
+    });
     // Two commands at once: the second learns of the first.
-    await sleep(1_500);
+    await broughtAbout("it had the lease", first, async () => (await mover()) !== "");
     const second = await fleet(["heal", "--silence-ms", "0"]).then(
       () => "it went on",
       (error) => String(error.stderr),
     );
     expect(/tidegraph-fleet-[0-9a-f]+ is rebalancing this graph/.test(second), `two heals: ${second}`);
+    await broughtAbout("it moved replicas", first, async () => said.includes(" moves left"));
     first.kill("SIGKILL");
-    const healed = await done(["heal", "--silence-ms", "3000"]);
+    const healed = await done(["heal", "--silence-ms", SILENCE_MS]);
     await isWhole("heal");
     return { had: lost, ...healed };
   });

@@ -27,7 +27,7 @@ def signed(session, url):
 
 
 def neptunedata(session):
-    config = Config(retries={"total_max_attempts": 1}, read_timeout=60)
+    config = Config(retries={"total_max_attempts": 1}, read_timeout=300)
     return session.client("neptunedata", endpoint_url=f"http://{HOST}", config=config)
 
 

@@ -22,7 +22,7 @@ def main():
     neptune = session.client(
         "neptunedata",
         endpoint_url=endpoint,
-        config=Config(retries={"total_max_attempts": 1}, read_timeout=60),
+        config=Config(retries={"total_max_attempts": 1}, read_timeout=300),
     )
     tidegraph_neptune.attach(neptune, endpoint, region=region)
     neptune.meta.events.register("before-send.neptunedata", check_signature)

@@ -13,7 +13,7 @@ import termios
 import time
 
 PROMPTS = ("tidegraph> ", "         > ")
-LONGEST_S = 120
+LONGEST_S = 600
 SIZE = struct.pack("HHHH", 40, 120, 0, 0)
 
 

@@ -25,7 +25,7 @@ HOST = f"127.0.0.1:{PORT}"
 ENDPOINT = f"http://{HOST}"
 WRITER = ("AKIDWRITER", "a-secret-of-the-writer", None)
 READER = ("AKIDREADER", "a-secret-of-the-reader", "a-session-token")
-CONFIG = Config(retries={"total_max_attempts": 1}, read_timeout=60, inject_host_prefix=False)
+CONFIG = Config(retries={"total_max_attempts": 1}, read_timeout=300, inject_host_prefix=False)
 HTTP = urllib3.PoolManager()
 
 

@@ -14,7 +14,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-LONGEST_S = 60
+LONGEST_S = 300
 
 
 def send(endpoint, region, asked):

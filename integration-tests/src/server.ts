@@ -32,6 +32,16 @@ export function binary(): string {
  */
 const POLL_MS = 5_000;
 
+/**
+ * Whether a server takes requests, by its answer to a request for its status. A worker answers 503 until it knows its
+ * graph, and has no sequencer for some moments in a new fleet. With a token, the server refuses such a request.
+ */
+function isReady(answer: Response, status: string): boolean {
+  if (answer.status === 503 && answer.headers.has("retry-after")) return false;
+  if (answer.status !== 200 || shared() === undefined) return true;
+  return JSON.parse(status).status === "healthy";
+}
+
 /** How a process ended. */
 export interface Exit {
   readonly code: number | null;
@@ -117,10 +127,8 @@ export class Server {
     for (;;) {
       const signal = AbortSignal.timeout(POLL_MS);
       const answer = await fetch(`${this.endpoint}/status`, { signal }).catch(() => undefined);
-      await answer?.body?.cancel();
-      // Any other answer will do: with a token, the server refuses a status request.
-      const waits = answer?.status === 503 && answer.headers.has("retry-after");
-      if (answer !== undefined && !waits) return;
+      const status = await answer?.text().catch(() => undefined);
+      if (answer !== undefined && status !== undefined && isReady(answer, status)) return;
       if (ended) throw new Error(`the server ended before it answered:\n${this.output}`);
       if (Date.now() > deadline) throw new Error(`the server does not answer:\n${this.output}`);
       await sleep(20);

@@ -6,29 +6,16 @@
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { archiveName, CHECKSUMS } from "../../scripts/lib/archives.mjs";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { program } from "../../scripts/lib/programs.mjs";
 import { root } from "../../scripts/lib/run.mjs";
 
 const READY_TIMEOUT_MS = 900_000;
-const STOP_TIMEOUT_MS = 30_000;
-
-/** @returns {Promise<number>} */
-function freePort() {
-  return new Promise((done, fail) => {
-    const server = createServer();
-    server.on("error", fail);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      server.close(() => done(port));
-    });
-  });
-}
+const STOP_TIMEOUT_MS = 120_000;
 
 /**
  * @param {string} url

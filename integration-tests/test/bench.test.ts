@@ -12,7 +12,8 @@ test("bench writes what was measured as JSON", async (t) => {
   const home = await mkdtemp(join(tmpdir(), "tidegraph-bench-test-"));
   t.after(() => rm(home, { recursive: true, force: true }));
   const file = join(home, "bench.json");
-  const ended = await runBinary(["http", "--quick", "--round-ms", "100", "--json", file], { program: bench });
+  const limit = { program: bench, timeoutMs: 600_000 };
+  const ended = await runBinary(["http", "--quick", "--round-ms", "100", "--json", file], limit);
   assert.equal(ended.code, 0, ended.stderr);
   const report = JSON.parse(await readFile(file, "utf8"));
   assert.equal(report.name, "http");

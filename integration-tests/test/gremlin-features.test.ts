@@ -40,7 +40,7 @@ async function run(t: TestContext, program: string, version: string, features: s
       output += chunk;
     });
   }
-  const [code] = await once(child, "exit");
+  const [code] = await once(child, "close");
   t.diagnostic(output);
   assert.equal(code, 0, output);
 }

@@ -18,6 +18,6 @@ test("boto3's neptunedata client", async (t) => {
   child.stderr.on("data", (chunk) => {
     output += chunk;
   });
-  const code = await new Promise((done) => child.on("exit", done));
+  const code = await new Promise((done) => child.on("close", done));
   assert.equal(code, 0, output);
 });

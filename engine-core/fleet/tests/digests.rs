@@ -8,7 +8,7 @@ mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
-use support::{TestFleet, ask, patient, rows};
+use support::{PATIENCE, TestFleet, ask, patient, rows};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::{Backend, Database, Explain, Options, Parameters, Query, Transaction};
 use tidegraph_fleet::{NodeConfig, Worker};
@@ -121,10 +121,12 @@ const QUERIES: [(&str, &str); 72] = [
     ("MATCH (p:Person) RETURN count(*)", ROWS),
 ];
 
-/// Starts a worker that asks for statistics each time. Otherwise those of a half made graph could order the patterns.
+/// Starts a worker that asks for statistics each time. Otherwise those of a half made graph could order the patterns. No
+/// answer is so slow that a second replica is asked: the tests count messages.
 fn informed_worker(fleet: &TestFleet) -> (Arc<Database>, Arc<Worker>) {
     let mut config = patient();
     config.fleet.statistics_age = Duration::ZERO;
+    config.fleet.hedge_after = PATIENCE;
     fleet.worker_with(config, fleet.clock.clone())
 }
 

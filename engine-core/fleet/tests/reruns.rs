@@ -166,7 +166,7 @@ fn a_version_that_a_request_asks_for_is_waited_for() {
     // This version does not exist.
     let newest = second.status().version;
     let far =
-        Query { at_least: Some(Version(newest + 1_000)), timeout: Some(Duration::from_millis(200)), ..reads };
+        Query { at_least: Some(Version(newest + 1_000)), timeout: Some(Duration::from_secs(2)), ..reads };
     let refused = second.query(&far).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
     assert!(refused.to_string().contains(&format!("version {}", newest + 1_000)), "{refused}");

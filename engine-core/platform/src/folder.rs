@@ -122,6 +122,16 @@ impl Folder {
         Ok(self.opened(name, flags, Mode::from_raw_mode(0o644))?.into())
     }
 
+    /// Gives a file, or a link, of this folder another name in it, in one step. What was under that name is gone: of a
+    /// link the link, not what it led to.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn rename(&self, name: &OsStr, new_name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.descriptor, name, &self.descriptor, new_name)?)
+    }
+
     /// Removes a file, or a link, from this folder.
     ///
     /// # Errors
@@ -256,9 +266,16 @@ mod tests {
         }
         assert!(!root.join("nothing").exists());
         folder.create_new(OsStr::new("new")).unwrap().write_all(b"x").unwrap();
-        assert_eq!(std::fs::read_to_string(root.join("in/new")).unwrap(), "x");
-        folder.remove(OsStr::new("new")).unwrap();
+        folder.rename(OsStr::new("new"), OsStr::new("link")).unwrap();
         assert_eq!(folder.entry(OsStr::new("new")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(std::fs::read_to_string(root.join("in/link")).unwrap(), "x");
+        assert_eq!(
+            std::fs::read_to_string(root.join("secret")).unwrap(),
+            "secret",
+            "what the link led to is left"
+        );
+        folder.remove(OsStr::new("link")).unwrap();
+        assert_eq!(folder.entry(OsStr::new("link")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -189,43 +189,62 @@ fn a_long_transaction_is_refused_when_its_keys_are_forgotten() {
     sequencer.commit(request(sequencer.version(), &[1], &[(1, 2)])).unwrap();
 }
 
-/// Counts appends, and takes as long as a slow disk for each.
-struct SlowLog(MemoryLog, Arc<AtomicU64>);
+/// Appends as a slow disk does: `takes` returns when one is over.
+struct SlowLog<F> {
+    log: MemoryLog,
+    takes: F,
+}
 
-impl LogStore for SlowLog {
+impl<F: Fn() + Send> LogStore for SlowLog<F> {
     fn append(&mut self, records: &[Record]) -> Result<(), tidegraph_log::Error> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        RealClock::new().sleep(Duration::from_millis(2));
-        self.0.append(records)
+        (self.takes)();
+        self.log.append(records)
     }
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, tidegraph_log::Error> {
-        self.0.read_from(version)
+        self.log.read_from(version)
     }
     fn trim(&mut self, below: Version) -> Result<(), tidegraph_log::Error> {
-        self.0.trim(below)
+        self.log.trim(below)
     }
     fn tail(&self) -> Option<Tail> {
-        self.0.tail()
+        self.log.tail()
     }
     fn first(&self) -> Option<Version> {
-        self.0.first()
+        self.log.first()
     }
     fn bytes(&self) -> u64 {
-        self.0.bytes()
+        self.log.bytes()
     }
 }
 
 #[test]
 fn many_writers_share_appends() {
-    let appends = Arc::new(AtomicU64::new(0));
-    let (sequencer, _) = start(SlowLog(MemoryLog::default(), appends.clone()));
+    /// Appends so far, threads that still write, and those whose commit is under way.
+    #[derive(Default)]
+    struct Counts([AtomicU64; 3]);
+    let counts = Arc::<Counts>::default();
+    let seen = counts.clone();
+    // An append is over when every writer waits for one: however busy the machine is, they all came meanwhile.
+    let takes = move || {
+        let Counts([appends, writers, waiting]) = &*seen;
+        appends.fetch_add(1, Ordering::Relaxed);
+        while waiting.load(Ordering::Acquire) < writers.load(Ordering::Acquire) {
+            RealClock::new().sleep(Duration::from_micros(50));
+        }
+    };
+    let (sequencer, _) = start(SlowLog { log: MemoryLog::default(), takes });
+    let Counts([appends, writers, waiting]) = &*counts;
+    writers.store(16, Ordering::Release);
     std::thread::scope(|scope| {
         for thread in 0..16 {
             let sequencer = &sequencer;
             scope.spawn(move || {
                 for n in 0..20 {
+                    waiting.fetch_add(1, Ordering::AcqRel);
                     sequencer.commit(request(Version(0), &[], &[(thread, n)])).unwrap();
+                    waiting.fetch_sub(1, Ordering::AcqRel);
                 }
+                writers.fetch_sub(1, Ordering::AcqRel);
             });
         }
     });
@@ -458,7 +477,8 @@ fn a_log_that_does_not_fit_the_graph_is_not_written_to() {
 
 #[test]
 fn shutdown_finishes_what_is_queued() {
-    let (sequencer, numbers) = start(SlowLog(MemoryLog::default(), Arc::default()));
+    let takes = || RealClock::new().sleep(Duration::from_millis(2));
+    let (sequencer, numbers) = start(SlowLog { log: MemoryLog::default(), takes });
     let acknowledged = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..8 {

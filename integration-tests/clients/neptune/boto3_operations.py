@@ -27,7 +27,7 @@ TRIES = {"CancelLoaderJob": 100}
 
 def client(endpoint, service):
     # Analytics has the graph in the host's name, which a service on this machine has not.
-    config = Config(retries={"total_max_attempts": 1}, read_timeout=120, inject_host_prefix=False)
+    config = Config(retries={"total_max_attempts": 1}, read_timeout=300, inject_host_prefix=False)
     return boto3.client(service, endpoint_url=endpoint, region_name=environment(), config=config)
 
 
@@ -45,7 +45,7 @@ class Slow:
             Slow.newest.join()
         Slow.newest = threading.Thread(target=self.ignore, args=(run,))
         Slow.newest.start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not (ids := [query.get("queryId") or query.get("id") for query in listed()["queries"]]):
             assert time.monotonic() < deadline, "the query is not listed"
             time.sleep(0.02)
@@ -239,7 +239,7 @@ def load_library(neptune, source):
     """Loads the graph that the other scripts ask about."""
     load = {"source": source, "format": "csv", "s3BucketRegion": environment(), "iamRoleArn": ROLE}
     load_id = neptune.start_loader_job(**load)["payload"]["loadId"]
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while True:
         status = neptune.get_loader_job_status(loadId=load_id)["payload"]["overallStatus"]["status"]
         if status == "LOAD_COMPLETED":

@@ -83,7 +83,7 @@ def administration(checks, client, source):
     load_id = answered(
         checks.step("`%load`", lambda: client.load(source, "csv", role, failOnError="TRUE", parallelism="HIGH"))
     ).json()["payload"]["loadId"]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         status = answered(client.load_status(load_id, details=True)).json()["payload"]["overallStatus"]["status"]
         if status == "LOAD_COMPLETED":

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { dynamodbClasspath } from "../dynamodb.mjs";
 import { kafkaClasspath } from "../kafka.mjs";
 import { certificates } from "./certificates.mjs";
-import { connected, freePort, Processes } from "./processes.mjs";
+import { connected, freePort, Processes, writable } from "./processes.mjs";
 
 const START_MS = 180_000;
 const execute = promisify(execFile);
@@ -84,14 +84,14 @@ export class Cluster {
     await this.startProcesses();
   }
 
-  /** Starts the nodes of a graph, places its partitions, and starts a worker. */
+  /** Starts the nodes of a graph, places its partitions, and starts a worker, which knows a sequencer in the end. */
   async startProcesses() {
     const { nodes, port } = this.options;
     const names = Array.from({ length: nodes }, (_, number) => `node-${number}`);
     for (const number of names.keys()) this.startNode(number);
     await Promise.all(names.map((name) => this.processes.said(name, "listens on", START_MS)));
     await this.admin(["place", ...this.mapFlags(), "--nodes", String(nodes), "--timeout-s", "120"]);
-    await this.startWorker("worker", port);
+    await writable(await this.startWorker("worker", port), START_MS);
   }
 
   mapFlags() {

@@ -10,6 +10,8 @@ const WRITE =
   "CREATE (a:Tx {txn: $txn, part: 1}), (b:Tx {txn: $txn, part: 2}), (c:Tx {txn: $txn, part: 3}), " +
   "(a)-[:STEP {txn: $txn}]->(b), (b)-[:STEP {txn: $txn}]->(c)";
 const READ = "MATCH (a:Tx {txn: $txn})-[:STEP]->(b) RETURN count(b) AS n";
+/** Longest wait for an answer. */
+const ANSWER_MS = 60_000;
 
 export class Load {
   /** @param {string} endpoint */
@@ -19,6 +21,12 @@ export class Load {
     this.next = 1;
     /** @type {Set<number>} */
     this.acknowledged = new Set();
+    /**
+     * For acknowledged transactions, the endpoint that wrote it and the version. At another endpoint a read has to ask for
+     * the version: another worker may be behind for some milliseconds.
+     * @type {Map<number, { endpoint: string, version: string }>}
+     */
+    this.written = new Map();
     /**
      * Numbers of transactions without an acknowledgement, because of an error or a missing answer; they may be in the
      * graph.
@@ -44,15 +52,25 @@ export class Load {
    * @param {Record<string, unknown>} parameters
    */
   async ask(query, parameters = {}) {
-    const answer = await fetch(`${this.endpoint}/openCypher`, {
+    return (await this.answer(this.endpoint, query, parameters)).rows;
+  }
+
+  /**
+   * @param {string} endpoint
+   * @param {string} query
+   * @param {Record<string, unknown>} parameters
+   * @param {string} [version] the oldest version that the query may read
+   */
+  async answer(endpoint, query, parameters, version) {
+    const answer = await fetch(`${endpoint}/openCypher`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", ...(version && { "tidegraph-version": version }) },
       body: JSON.stringify({ query, parameters }),
-      signal: AbortSignal.timeout(60_000),
+      signal: AbortSignal.timeout(ANSWER_MS),
     });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${answer.status} ${text}`);
-    return JSON.parse(text).results;
+    return { rows: JSON.parse(text).results, version: answer.headers.get("tidegraph-version") ?? "" };
   }
 
   /**
@@ -70,8 +88,10 @@ export class Load {
       this.next += 1;
       this.open.add(txn);
       const begin = performance.now();
+      const { endpoint } = this;
       try {
-        await this.ask(WRITE, { txn });
+        const { version } = await this.answer(endpoint, WRITE, { txn });
+        this.written.set(txn, { endpoint, version });
         this.acknowledged.add(txn);
         this.open.delete(txn);
         this.writes.push({ at: begin, ms: performance.now() - begin });
@@ -91,8 +111,12 @@ export class Load {
       }
       const txn = [...this.acknowledged][Math.floor(Math.random() * known)] ?? 1;
       const begin = performance.now();
+      const { endpoint } = this;
+      const by = this.written.get(txn);
+      const atLeast = by && by.endpoint !== endpoint ? by.version : undefined;
       try {
-        const [row] = await this.ask(READ, { txn });
+        const { rows } = await this.answer(endpoint, READ, { txn }, atLeast);
+        const [row] = rows;
         if (row.n !== 2) this.wrong.push(`transaction ${txn} has ${row.n} of 2 steps`);
         this.reads.push({ at: begin, ms: performance.now() - begin });
       } catch (error) {

@@ -41,23 +41,59 @@ export async function freePort() {
 const POLL_MS = 5_000;
 
 /**
+ * Asks a worker for its status, and again until an answer will do.
+ *
+ * @param {string} endpoint
+ * @param {string} what What the worker has then.
+ * @param {number} withinMs
+ * @param {(answer: Response, body: string) => boolean} willDo
+ */
+async function untilAnswered(endpoint, what, withinMs, willDo) {
+  const end = Date.now() + withinMs;
+  for (;;) {
+    let said;
+    try {
+      // Without a limit, `fetch` of Node.js 20 may never end if the first connection of the process is closed at once.
+      const answer = await fetch(`${endpoint}/status`, { signal: AbortSignal.timeout(POLL_MS) });
+      said = await answer.text();
+      if (willDo(answer, said)) return;
+    } catch (error) {
+      said = String(error);
+    }
+    if (Date.now() > end) throw new Error(`${endpoint} has no ${what} after ${withinMs} ms: ${said}`);
+    await sleep(50);
+  }
+}
+
+/**
  * Waits until a worker has connected to its fleet. Before that it answers every request with 503 and `Retry-After`.
  *
  * @param {string} endpoint
  * @param {number} withinMs
  */
 export async function connected(endpoint, withinMs) {
-  const end = Date.now() + withinMs;
-  for (;;) {
-    // Without a limit, `fetch` of Node.js 20 may never end if the first connection of the process is closed at once.
-    const answer = await fetch(`${endpoint}/status`, { signal: AbortSignal.timeout(POLL_MS) }).catch(
-      (error) => new Response(String(error), { status: 503, headers: { "retry-after": "0" } }),
-    );
-    const body = await answer.text();
-    if (answer.status !== 503 || !answer.headers.has("retry-after")) return;
-    if (Date.now() > end) throw new Error(`${endpoint} has no graph after ${withinMs} ms: ${body}`);
-    await sleep(50);
-  }
+  await untilAnswered(
+    endpoint,
+    "graph",
+    withinMs,
+    ({ status, headers }) => status !== 503 || !headers.has("retry-after"),
+  );
+}
+
+/**
+ * Waits until a worker knows a sequencer. A new fleet has none for some moments; a write waits for it, but not for as long
+ * as a busy machine may take.
+ *
+ * @param {string} endpoint
+ * @param {number} withinMs
+ */
+export async function writable(endpoint, withinMs) {
+  await untilAnswered(
+    endpoint,
+    "sequencer",
+    withinMs,
+    ({ ok }, body) => ok && JSON.parse(body).status === "healthy",
+  );
 }
 
 export class Processes {

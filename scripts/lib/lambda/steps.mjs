@@ -50,7 +50,7 @@ async function perform(fn, event) {
  * @returns {Promise<{ verified: any, moves: number }>} the result of the verification, and the number of moves in the
  * first plan
  */
-export async function execute(fn, { holder, goal, drain, withinMs = 120_000 }) {
+export async function execute(fn, { holder, goal, drain, withinMs = 300_000 }) {
   const node = drain ? { drain } : {};
   if (drain) await perform(fn, { step: "drain", node: drain });
   const acquired = await perform(fn, { step: "acquire", holder });

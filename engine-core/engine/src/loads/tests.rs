@@ -189,6 +189,7 @@ fn the_drop_folder_is_left_by_no_link() {
         std::os::unix::fs::symlink(target, dropped.join(name)).expect("a link");
     };
     link("../../outside/report.json", "a-report/_REPORT.json");
+    link("../../outside/report.json", "d-plain/_REPORT.json.part");
     link("../../outside/v.csv", "b-file/w.csv");
     link("../outside", "c-folder");
     for folder in ["a-report", "b-file", "c-folder", "d-plain"] {

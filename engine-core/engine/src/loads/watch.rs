@@ -1,7 +1,7 @@
 //! The drop folder: each folder in it is one load, which begins when the folder contains `_SUCCESS`.
 //!
-//! The report on the load is written into the folder as `_REPORT.json`. A folder with a report or a job is not loaded
-//! again.
+//! The report on the load is written into the folder and then named `_REPORT.json`. A folder with a report or a job is
+//! not loaded again.
 //!
 //! Must never: follow a link in the drop folder, or write a report anywhere but into a new file of the dropped folder.
 
@@ -16,6 +16,8 @@ use tidegraph_platform::folder::{EntryKind, Folder};
 
 const COMPLETE: &str = "_SUCCESS";
 const REPORT: &str = "_REPORT.json";
+/// Name of the report while it is written: nobody takes a part of it for the report, also after the process was killed.
+const UNFINISHED_REPORT: &str = "_REPORT.json.part";
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Polls the drop folder until the database closes. Its loads may read what is allowed.
@@ -97,13 +99,12 @@ fn report(shared: &Shared, job: &Job) -> String {
     format!("{report:#}\n")
 }
 
+/// Writes the report and then gives it its name. A link under the name of the unfinished one is removed, not followed.
 fn write_report(folder: &Folder, text: &str) -> io::Result<()> {
-    let name = OsStr::new(REPORT);
-    let mut file = folder.create_new(name)?;
-    if let Err(error) = file.write_all(text.as_bytes()) {
-        // The next look writes it again, as a whole.
-        folder.remove(name)?;
-        return Err(error);
+    let unfinished = OsStr::new(UNFINISHED_REPORT);
+    if has(folder, UNFINISHED_REPORT)? {
+        folder.remove(unfinished)?;
     }
-    Ok(())
+    folder.create_new(unfinished)?.write_all(text.as_bytes())?;
+    folder.rename(unfinished, OsStr::new(REPORT))
 }

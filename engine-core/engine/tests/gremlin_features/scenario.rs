@@ -22,7 +22,7 @@ pub enum Outcome {
 }
 
 /// Time limit of one traversal. TinkerPop's take milliseconds.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// State that the steps of a scenario have set so far.
 #[derive(Default)]

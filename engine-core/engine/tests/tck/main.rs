@@ -18,7 +18,7 @@ pub const SCENARIOS: &str = "tests/scenarios";
 /// Creates a graph for a scenario, whose queries may call these procedures.
 #[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
 pub fn graph_with(procedures: Procedures) -> Arc<Database> {
-    let query_timeout = std::time::Duration::from_secs(20);
+    let query_timeout = std::time::Duration::from_secs(120);
     let options = Options { partitions: 2, query_timeout, procedures, ..Options::default() };
     Database::open(options).expect("an empty graph")
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tidegraph_engine::{Answer, InlineLimits, PendingAnswer, Reservation};
 use tidegraph_types::CommitRequest;
 
-/// The resources of a query that runs on a thread which serves other connections too.
+/// The resources of a query that runs on a thread which serves other connections too, by default.
 pub const INLINE: InlineLimits = InlineLimits {
     time: Duration::from_micros(500),
     // 256 KiB for operators, and 1 KiB for each row.
@@ -65,7 +65,8 @@ impl Admission {
         if self.running.contains(&request.id) {
             return Attempt::NotInline;
         }
-        let attempt = || match self.database.query_inline(&request.query(self, None, memory), INLINE) {
+        let query = request.query(self, None, memory);
+        let attempt = || match self.database.query_inline(&query, self.limits.inline) {
             None => Attempt::NotInline,
             Some(Err(error)) => Attempt::Finished(Err(error.into())),
             Some(Ok(PendingAnswer { answer, commit })) => {

@@ -5,7 +5,7 @@
 //! shares one `Admission` and turns answers and errors into its own form: nothing here knows a protocol.
 //!
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
-//! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose
+//! first tried on the thread that read it, within [`Limits::inline`]. The engine gives up a try that takes longer, or whose
 //! text it has not planned yet; while all slots are taken, it is tried up to three times. Such a query enters the list, waits for a slot, and runs on a thread of the blocking
 //! pool, whose priority is below that of the threads that read sockets. Callers take turns at the slots (`slots`), so
 //! that none keeps out the others. An inline write is committed without a thread that waits for it.
@@ -15,7 +15,7 @@
 //! its client is gone. So clients that do not read cannot make the service hold more than its budget for all queries
 //! ([`MemoryPool`]).
 //!
-//! What must never happen: a try that holds up the other connections of its thread for longer than `INLINE` allows; a
+//! What must never happen: a try that holds up the other connections of its thread for longer than its limits allow; a
 //! query that keeps running although its caller has gone.
 
 mod held;
@@ -48,8 +48,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stream::{Borrowed, End, Feed, lend};
 use tidegraph_engine::{
-    Answer, Counters, Database, Explain, GremlinVersion, Head, Language, MemoryPool, Parameters,
-    PoolExhausted, Principal, Query, Reservation,
+    Answer, Counters, Database, Explain, GremlinVersion, Head, InlineLimits, Language, MemoryPool,
+    Parameters, PoolExhausted, Principal, Query, Reservation,
 };
 use tidegraph_platform::memory::machine_bytes;
 use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
@@ -69,6 +69,8 @@ pub struct Limits {
     pub queued_queries: usize,
     /// Memory of all queries and of all answers that are not sent yet, in bytes.
     pub memory_total_bytes: u64,
+    /// What a query may use on the thread that read it.
+    pub inline: InlineLimits,
 }
 
 impl Default for Limits {
@@ -78,6 +80,7 @@ impl Default for Limits {
             concurrent_queries: 64,
             queued_queries: 4_096,
             memory_total_bytes: machine_bytes().map_or(MEMORY_OF_UNKNOWN_MACHINE_BYTES, |all| all / 4),
+            inline: INLINE,
         }
     }
 }
@@ -325,7 +328,7 @@ impl Admission {
         &self.memory
     }
 
-    /// Returns the waiting and running queries. Queries that end within [`INLINE`] are not among them.
+    /// Returns the waiting and running queries. Queries that end within [`Limits::inline`] are not among them.
     #[must_use]
     pub fn running(&self) -> Vec<RunningQuery> {
         self.running.all()

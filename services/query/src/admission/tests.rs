@@ -231,7 +231,9 @@ async fn a_query_whose_caller_has_gone_leaves_list_and_queue() {
 
 #[tokio::test]
 async fn a_known_text_needs_no_slot_unless_its_answer_is_long() {
-    let admission = admission(Limits { concurrent_queries: 1, ..Limits::default() });
+    // A busy machine does not take the time of the try away.
+    let inline = InlineLimits { time: Duration::from_secs(60), ..INLINE };
+    let admission = admission(Limits { concurrent_queries: 1, inline, ..Limits::default() });
     for _ in 0..2 {
         admission.run(request("one", "RETURN 1 AS one"), write).await.unwrap();
     }
@@ -248,6 +250,8 @@ async fn a_known_text_needs_no_slot_unless_its_answer_is_long() {
 
 #[tokio::test]
 async fn a_short_query_that_lost_its_time_is_tried_again_before_it_waits_for_a_slot() {
+    // So long that a quick try ends in time on a busy machine, too.
+    let inline = InlineLimits { time: Duration::from_millis(500), ..INLINE };
     // Calls so far, and the call from which on it is quick again.
     let calls = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let told = calls.clone();
@@ -256,13 +260,14 @@ async fn a_short_query_that_lost_its_time_is_tried_again_before_it_waits_for_a_s
         let [count, quick_from] = &*told;
         let number = count.fetch_add(1, Ordering::Relaxed);
         if number < quick_from.load(Ordering::Relaxed) {
-            RealClock::new().sleep(4 * INLINE.time);
+            RealClock::new().sleep(inline.time);
         }
         rows.add(vec![Value::from(1_i64)])
     });
     let procedures = Procedures::default().with(procedure).unwrap();
     let database = Database::open(Options { procedures, ..Options::default() }).unwrap();
-    let admission = Admission::new(database, Limits { concurrent_queries: 1, ..Limits::default() });
+    let limits = Limits { concurrent_queries: 1, inline, ..Limits::default() };
+    let admission = Admission::new(database, limits);
     let text = "CALL sometimes.slow() YIELD n RETURN n";
     admission.run(request("plans it", text), write).await.unwrap();
     let [count, quick_from] = &*calls;

@@ -33,7 +33,7 @@ const OWN: &str = "../../engine-core/engine/tests/scenarios/opencypher";
 /// Scenarios that fail in the engine, and so over each protocol.
 const EXPECTED: &str = include_str!("../../../../engine-core/engine/tests/tck/expected_failures.txt");
 
-const QUERY_TIMEOUT: Duration = Duration::from_secs(20);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
 const MEMORY_TOTAL_BYTES: u64 = 256 << 20;
 
 /// Runs the engine's own scenarios, and the kit if there is one, against services to which `connect` connects.
