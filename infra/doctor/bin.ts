@@ -3,7 +3,8 @@
 import root from "../../package.json" with { type: "json" };
 import { HELP, readArguments } from "./arguments.ts";
 import { UsageError } from "./deployment.ts";
-import { look, policy } from "./doctor.ts";
+import { look } from "./doctor.ts";
+import { policy } from "./policy.ts";
 import { asText } from "./report.ts";
 
 const FAILURES = 1;

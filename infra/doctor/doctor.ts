@@ -147,12 +147,3 @@ function refused(error: unknown, profile?: string): unknown {
   if (REFUSED.test(name)) return new UsageError(`AWS does not accept the credentials: ${name}: ${message}`);
   return new UsageError(`AWS cannot be reached: ${error.message}`);
 }
-
-/** Returns the policy that all checks need. They only read, and AWS knows no resources for most of these actions. */
-export function policy(): object {
-  const actions = [...new Set(CHECKS.flatMap((check) => check.actions))].toSorted();
-  return {
-    Version: "2012-10-17",
-    Statement: [{ Sid: "TidegraphDoctor", Effect: "Allow", Action: actions, Resource: "*" }],
-  };
-}

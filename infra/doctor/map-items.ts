@@ -129,8 +129,8 @@ async function query(
 export function applied(text: string): Map<number, number> {
   const versions = new Map<number, number>();
   for (const part of text.split(";").filter(Boolean)) {
-    const [version = "", ranges = ""] = part.split(":");
-    for (const range of ranges.split(",")) {
+    const [, version, ranges = ""] = /^(\d+):(\d[\d,-]*)$/.exec(part) ?? [];
+    for (const range of ranges.split(",").filter(Boolean)) {
       const [first = NaN, last = first] = range.split("-").map(Number);
       for (let partition = first; partition <= last && last < 65_536; partition += 1)
         versions.set(partition, Number(version));

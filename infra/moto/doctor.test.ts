@@ -24,8 +24,9 @@ import * as sns from "@aws-sdk/client-sns";
 import { Stack } from "aws-cdk-lib";
 import { Certificate } from "aws-cdk-lib/aws-certificatemanager";
 import { CHECKS } from "../doctor/checks/index.ts";
-import { look, policy, type Report } from "../doctor/doctor.ts";
+import { look, type Report } from "../doctor/doctor.ts";
 import type { Result } from "../doctor/finding.ts";
+import { policy } from "../doctor/policy.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { packDoctor } from "../package/pack.ts";
 import { example, testApp } from "../test/support.ts";
@@ -346,14 +347,23 @@ test("the policy is enough, and what is missing of it is named", async () => {
     region: REGION,
     credentials: CREDENTIALS,
   });
-  const whole = policy() as { Statement: [{ Action: string[] }] };
   const UserName = "operator";
   await client.send(new iam.CreateUserCommand({ UserName }));
-  const allow = async (actions: readonly string[]): Promise<void> => {
-    // moto takes the prefix of CloudWatch's actions from its signatures.
-    const Action = actions.flatMap((one) => [one, one.replace(/^cloudwatch:/, "monitoring:")]);
-    const [statement] = whole.Statement;
-    const PolicyDocument = JSON.stringify({ ...whole, Statement: [{ ...statement, Action }] });
+  const allow = async (missing: readonly string[]): Promise<void> => {
+    const { Version, Statement } = policy();
+    const adapted = Statement.map(({ Action, Resource: _, ...rest }) => ({
+      ...rest,
+      // moto takes the prefix of CloudWatch's actions from its signatures, and asks for no resource.
+      Action: Action.filter((one) => !missing.includes(one)).flatMap((one) => [
+        one,
+        one.replace(/^cloudwatch:/, "monitoring:"),
+      ]),
+      Resource: "*",
+    }));
+    const PolicyDocument = JSON.stringify({
+      Version,
+      Statement: adapted.filter(({ Action }) => Action.length > 0),
+    });
     const named = { UserName, PolicyName: "doctor", PolicyDocument };
     await client.send(new iam.PutUserPolicyCommand(named));
   };
@@ -362,7 +372,7 @@ test("the policy is enough, and what is missing of it is named", async () => {
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: AccessKeyId, AWS_SECRET_ACCESS_KEY: SecretAccessKey });
   account.secret = SecretAccessKey;
   try {
-    await allow(whole.Statement[0].Action);
+    await allow([]);
     await enforced(true);
     const all = await examine();
     says(all, "caller.identity", "ok", /user\/operator/);
@@ -372,7 +382,7 @@ test("the policy is enough, and what is missing of it is named", async () => {
     );
     await enforced(false);
     const missing = ["dynamodb:Query", "autoscaling:DescribeAutoScalingGroups", "s3:GetBucketVersioning"];
-    await allow(whole.Statement[0].Action.filter((one) => !missing.includes(one)));
+    await allow(missing);
     account.situation.denied = new Set(["servicequotas:GetServiceQuota", "kafka:DescribeTopic"]);
     account.situation.status.code = 403;
     const message = "User: x is not authorized to perform: execute-api:Invoke on resource: y";

@@ -166,7 +166,7 @@ const events: Check = {
 
 const checkpoints: Check = {
   id: "checkpoints.age",
-  actions: ["dynamodb:Query", "s3:ListBucket"],
+  actions: ["dynamodb:Query", "kms:Decrypt", "s3:ListBucket"],
   async look(context) {
     const Bucket = context.deployment.one("AWS::S3::Bucket", "BucketsData")?.id;
     if (Bucket === undefined) return absent("none of the stacks has the data bucket");

@@ -5,7 +5,8 @@ import { absent, type Check, type Finding, failed, ok, some, unknown, warning } 
 import { type Item, type MapItems, readItems, readMap } from "../map-items.ts";
 import { groupOf } from "./nodes.ts";
 
-const QUERY = "dynamodb:Query";
+/** The key of the deployment encrypts the table. */
+const QUERY = ["dynamodb:Query", "kms:Decrypt"];
 const NONE = absent("none of the stacks has the table of the map");
 /** States of replicas that answer reads. */
 const SERVES = new Set(["serving", "leaving"]);
@@ -72,7 +73,7 @@ const recovery: Check = {
 
 const graph: Check = {
   id: "map.graph",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const name = tableOf(context);
     const { graph } = context.deployment;
@@ -96,7 +97,7 @@ const graph: Check = {
 
 const nodes: Check = {
   id: "map.nodes",
-  actions: [QUERY, "autoscaling:DescribeAutoScalingGroups"],
+  actions: [...QUERY, "autoscaling:DescribeAutoScalingGroups"],
   async look(context) {
     const map = await mapOf(context);
     if (isFinding(map)) return map;
@@ -136,7 +137,7 @@ async function twoLooks(context: Context): Promise<readonly [MapItems, MapItems]
 
 const beats: Check = {
   id: "map.beats",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const looks = await twoLooks(context);
     if ("status" in looks) return looks;
@@ -167,7 +168,7 @@ const beats: Check = {
 
 const lease: Check = {
   id: "map.lease",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const looks = await twoLooks(context);
     if ("status" in looks) return looks;
@@ -187,7 +188,7 @@ const lease: Check = {
 
 const replicas: Check = {
   id: "map.replicas",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
     if (isFinding(map)) return map;
@@ -223,7 +224,7 @@ const replicas: Check = {
 
 const stuck: Check = {
   id: "map.stuck",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
     if (isFinding(map)) return map;

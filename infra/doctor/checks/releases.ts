@@ -4,7 +4,8 @@ import { type Check, failed, ok, some, unknown, warning } from "../finding.ts";
 import type { Node } from "../map-items.ts";
 import { isFinding, mapOf } from "./map.ts";
 
-const QUERY = "dynamodb:Query";
+/** The key of the deployment encrypts the table. */
+const QUERY = ["dynamodb:Query", "kms:Decrypt"];
 
 /** Returns the line of a release: `0.2` of `0.2.1`. */
 const lineOf = (release: string): string => release.split(".").slice(0, 2).join(".");
@@ -37,7 +38,7 @@ function formatsOf(line: string): string {
 
 const nodes: Check = {
   id: "release.nodes",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
     if (isFinding(map)) return map;
@@ -61,7 +62,7 @@ const nodes: Check = {
 
 const command: Check = {
   id: "release.command",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
     if (isFinding(map)) return map;
@@ -82,7 +83,7 @@ const command: Check = {
 
 const upgrade: Check = {
   id: "release.upgrade",
-  actions: [QUERY],
+  actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
     if (isFinding(map)) return map;
