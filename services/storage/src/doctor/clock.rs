@@ -52,7 +52,8 @@ fn output(program: &str, arguments: &[&str]) -> io::Result<Result<String, String
         return Ok(Ok(text(&ended.stdout)));
     }
     let said = format!("{} {}", text(&ended.stderr), text(&ended.stdout));
-    Ok(Err(said.trim().to_owned()))
+    // One line, however many the program wrote.
+    Ok(Err(said.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
 /// Judges the line of `chronyc -c tracking`: the source is its second field, the difference of the clock its fifth, and
