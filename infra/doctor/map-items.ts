@@ -30,6 +30,11 @@ export class MapItems {
     for (const item of items) this.#items.set(item.item, item);
   }
 
+  /** All items that were read. */
+  get all(): Item[] {
+    return [...this.#items.values()];
+  }
+
   get graph(): Item | undefined {
     return this.#items.get("map#graph");
   }

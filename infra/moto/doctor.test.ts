@@ -288,6 +288,13 @@ test("a fleet that does not serve as it should", async () => {
   says(mixed, "release.command", "warning", /this command is 0\.1\.0/);
   map.stop();
   await map.serve(machines, RELEASE);
+  await map.spoil({ ...checkpoint(7, 1), prefix: "", size: 3 });
+  await map.spoil({ item: "note", text: "somebody was here" });
+  const spoiled = await examine(areas);
+  says(spoiled, "map.items", "failed", /checkpoint#00007: .*additional properties \(size\)/);
+  says(spoiled, "map.items", "failed", /note: no item of the map has such a name/);
+  await map.remove("note");
+  await map.put(checkpoint(7, VERSION));
   const upgrade = { serial: 4, release: RELEASE, holder: "run-2", capacity: 3, launched: true, reason: "" };
   await map.put({ item: "upgrade", ...upgrade, state: "running" });
   says(await examine(areas), "release.upgrade", "warning", /running in run-2/);

@@ -2,25 +2,17 @@
  * The partition map of a fleet that serves, as items of its table: nodes that send heartbeats, a sequencer that renews
  * its lease, replicas and checkpoints. Each item is checked against its schema before it is written.
  */
-import { BatchWriteItemCommand, type DynamoDBClient, PutItemCommand } from "@aws-sdk/client-dynamodb";
+import {
+  BatchWriteItemCommand,
+  DeleteItemCommand,
+  type DynamoDBClient,
+  PutItemCommand,
+} from "@aws-sdk/client-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { loadSchemas } from "../../contracts/src/validate.ts";
+import { wrongWith } from "../doctor/map-schemas.ts";
 
-const SCHEMAS = loadSchemas({ strict: true });
 const PARTITIONS = 8;
 export const VERSION = 4711;
-
-/** The schema of an item by the beginning of its name. */
-const KINDS: readonly (readonly [prefix: string, schema: string])[] = [
-  ["map#graph", "map-graph"],
-  ["map#node#", "map-node"],
-  ["map#part#", "map-partition"],
-  ["beat#", "map-beat"],
-  ["checkpoint#", "map-checkpoint"],
-  ["lease#", "map-lease"],
-  ["release#", "map-release"],
-  ["upgrade", "map-upgrade"],
-];
 
 type Item = { readonly item: string } & Readonly<Record<string, unknown>>;
 
@@ -45,6 +37,18 @@ export class FleetMap {
   async put(item: Item): Promise<void> {
     const Item = marshall(this.#checked(item));
     await this.#client.send(new PutItemCommand({ TableName: this.#table, Item }));
+  }
+
+  /** Writes an item as it is. */
+  async spoil(item: Item): Promise<void> {
+    const Item = marshall({ graph: this.#graph, ...item });
+    await this.#client.send(new PutItemCommand({ TableName: this.#table, Item }));
+  }
+
+  /** Removes an item. */
+  async remove(item: string): Promise<void> {
+    const Key = marshall({ graph: this.#graph, item });
+    await this.#client.send(new DeleteItemCommand({ TableName: this.#table, Key }));
   }
 
   /** Writes the map of nodes that all serve, each partition with two replicas. */
@@ -95,11 +99,8 @@ export class FleetMap {
 
   #checked(item: Item): object {
     const whole = { graph: this.#graph, ...item };
-    const [, schema] = KINDS.find(([prefix]) => item.item.startsWith(prefix)) ?? [];
-    if (schema === undefined) throw new Error(`the map has no item ${item.item}`);
-    const check = SCHEMAS.getSchema(`${schema}.schema.json`);
-    if (check === undefined) throw new Error(`there is no schema ${schema}`);
-    if (!check(whole)) throw new Error(`${item.item}: ${JSON.stringify(check.errors)}`);
+    const wrong = wrongWith(whole);
+    if (wrong !== undefined) throw new Error(wrong);
     return whole;
   }
 }

@@ -36,7 +36,7 @@ test("docs/doctor.md has a line for each check, and none for another", () => {
 test("the pages and sections that remedies name exist", () => {
   const folder = join(ROOT, "infra", "doctor", "checks");
   const named = readdirSync(folder).flatMap((name) => [
-    ...readFileSync(join(folder, name), "utf8").matchAll(/docs\/([a-z-]+)\.md(?:#([a-z0-9-]+))?/g),
+    ...readFileSync(join(folder, name), "utf8").matchAll(/docs\/([a-z-]+)\.md(?:#([a-z0-9_-]+))?/g),
   ]);
   assert.ok(named.length > 10);
   for (const [whole, page = "", anchor] of named) {

@@ -3,6 +3,7 @@ import { DescribeContinuousBackupsCommand, DescribeTableCommand } from "@aws-sdk
 import type { Context } from "../context.ts";
 import { absent, type Check, type Finding, failed, ok, some, unknown, warning } from "../finding.ts";
 import { type Item, type MapItems, readItems, readMap } from "../map-items.ts";
+import { wrongWith } from "../map-schemas.ts";
 import { groupOf } from "./nodes.ts";
 
 /** The key of the deployment encrypts the table. */
@@ -92,6 +93,22 @@ const graph: Check = {
       `${graph}: ${partitions} partitions, ${shards} shards, ${replicationFactor} replicas, epoch ${changedAt}`,
       name,
     );
+  },
+};
+
+const items: Check = {
+  id: "map.items",
+  actions: QUERY,
+  async look(context) {
+    const map = await mapOf(context);
+    if (isFinding(map)) return map;
+    const all = map.all;
+    const wrong = all.flatMap((item) => wrongWith(item) ?? []);
+    if (wrong.length === 0) return ok(`all ${all.length} are as their schemas say`);
+    return failed(some(wrong, 3), {
+      wanted: "items that nodes of this release read: none starts with another one",
+      remedy: "docs/runbook.md#refused-map_item; if the nodes are of a newer release, see release.command",
+    });
   },
 };
 
@@ -242,4 +259,4 @@ const stuck: Check = {
   },
 };
 
-export const MAP: readonly Check[] = [table, recovery, graph, nodes, beats, lease, replicas, stuck];
+export const MAP: readonly Check[] = [table, recovery, graph, items, nodes, beats, lease, replicas, stuck];
