@@ -7,7 +7,7 @@
  * - `tidegraph_neptune-VERSION-py3-none-any.whl`: the package `tidegraph-neptune` for Neptune's clients in Python.
  * - `container/`: the Dockerfile of the service of one process, and the files that it copies.
  * - `tidegraph-VERSION.cdx.json`: the bill of materials of the Rust programs (CycloneDX), and
- *   `tidegraph-functions-VERSION.cdx.json` for the functions in TypeScript.
+ *   `tidegraph-functions-VERSION.cdx.json` for the functions, constructs and the doctor in TypeScript.
  * - `SHA256SUMS`: the checksums of all of them.
  *
  * The programs come from `npm run bundle`, which runs first unless `--bundle` names a folder that it made.
@@ -118,8 +118,8 @@ async function billsOfMaterials() {
     "cyclonedx",
     "--omit",
     "dev",
-    "--workspace",
-    "services/ingest/control",
+    // Functions, and the constructs with the functions and the command that the package bundles.
+    ...["services/ingest/control", "infra"].flatMap((workspace) => ["--workspace", workspace]),
   ];
   writeFileSync(
     join(out, `tidegraph-functions-${version}.cdx.json`),

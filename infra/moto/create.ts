@@ -22,11 +22,11 @@ export const REGION = "eu-west-1";
 export const ACCOUNT = "123456789012";
 
 // biome-ignore lint/suspicious/noExplicitAny: properties of templates have no types
-type Properties = any;
+export type Properties = any;
 type Json = Record<string, unknown>;
 
 /** The values of `Ref` and `Fn::GetAtt` for a created resource. */
-interface Made {
+export interface Made {
   readonly ref: string;
   readonly attributes?: Readonly<Record<string, string>>;
 }
@@ -69,9 +69,13 @@ export class Clients {
   }
 }
 
+/** Creates a resource with its properties, in which references are resolved. */
+export type Maker = (clients: Clients, properties: Properties, id: string) => Promise<Made>;
+
 export class Creation {
   readonly #clients: Clients;
   readonly #templates: Readonly<Record<string, Template>>;
+  readonly #makers: Readonly<Record<string, Maker>>;
   /**
    * Created resources by stack and logical id. They are promises, since several resources may refer to the same one
    * concurrently.
@@ -80,9 +84,20 @@ export class Creation {
   /** The types that were left out. */
   readonly leftOut = new Set<string>();
 
-  constructor(clients: Clients, templates: Readonly<Record<string, Template>>) {
+  /** @param further makers of types that are left out otherwise */
+  constructor(
+    clients: Clients,
+    templates: Readonly<Record<string, Template>>,
+    further: Readonly<Record<string, Maker>> = {},
+  ) {
     this.#clients = clients;
     this.#templates = templates;
+    this.#makers = { ...MAKERS, ...further };
+  }
+
+  /** Creates a resource, unless it exists or is left out, and returns the value of `Ref`. */
+  async physical(stack: string, id: string): Promise<string> {
+    return (await this.#resource(stack, id)).ref;
   }
 
   /** Creates all resources of a type in a stack, unless they exist, and returns the value of `Ref` for each. */
@@ -201,7 +216,7 @@ export class Creation {
   async #make(stack: string, id: string): Promise<Made> {
     const resource = this.#template(stack).Resources[id];
     if (resource === undefined) throw new Error(`${stack} has no ${id}`);
-    const make = MAKERS[resource.Type];
+    const make = this.#makers[resource.Type];
     if (make === undefined) {
       this.leftOut.add(resource.Type);
       return { ref: id };
@@ -228,9 +243,7 @@ function got<T>(value: T | undefined, what: string): T {
 }
 
 /** Functions that create resources, by CloudFormation type. */
-const MAKERS: Readonly<
-  Record<string, (clients: Clients, properties: Properties, id: string) => Promise<Made>>
-> = {
+const MAKERS: Readonly<Record<string, Maker>> = {
   "AWS::EC2::VPC": async (clients, { CidrBlock, InstanceTenancy, EnableDnsSupport, EnableDnsHostnames }) => {
     const made = await clients.ec2.send(new ec2.CreateVpcCommand({ CidrBlock, InstanceTenancy }));
     const VpcId = got(made.Vpc?.VpcId, "VPC");

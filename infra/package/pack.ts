@@ -3,10 +3,10 @@
  * writes `tidegraph-cdk-VERSION.tgz` into the folder.
  *
  * It has the constructs as JavaScript with types, the files of machines and workers, and the functions in TypeScript,
- * bundled. It has no programs: the prop `bundle` names a folder with those of a release.
+ * bundled. The command `tidegraph-doctor` is one file. It has no programs: the prop `bundle` names a folder with those of a release.
  */
 import { execFileSync } from "node:child_process";
-import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
 import { temporaryFolder } from "../lib/temporary.ts";
@@ -37,6 +37,7 @@ export async function pack(folder: string): Promise<string> {
       logLevel: "warning",
     });
   }
+  await packDoctor(join(home, "doctor", "tidegraph-doctor.cjs"));
   for (const files of ["node", "worker"]) cpSync(join(INFRA, files), join(home, files), { recursive: true });
   copyFileSync(join(ROOT, "LICENSE"), join(home, "LICENSE"));
   copyFileSync(join(INFRA, "package", "README.md"), join(home, "README.md"));
@@ -45,6 +46,21 @@ export async function pack(folder: string): Promise<string> {
   const packed = ["pack", "--silent", "--pack-destination", resolve(folder)];
   const name = execFileSync("npm", packed, { cwd: home, encoding: "utf8" }).trim().split("\n").at(-1) ?? "";
   return join(resolve(folder), name);
+}
+
+/** Bundles the command `tidegraph-doctor` into one file, with AWS's clients, so that it needs nothing but Node. */
+export async function packDoctor(outfile: string): Promise<void> {
+  await build({
+    target: BUNDLING.target,
+    minify: BUNDLING.minify,
+    entryPoints: [join(INFRA, "doctor", "bin.ts")],
+    outfile,
+    bundle: true,
+    format: "cjs",
+    platform: "node",
+    logLevel: "warning",
+  });
+  chmodSync(outfile, 0o755);
 }
 
 /** Returns the manifest. What the constructs import comes from the app, so that there is one of it. */
@@ -62,7 +78,8 @@ function manifest(): object {
     engines,
     exports: { ".": { types: "./lib/index.d.ts", default: "./lib/index.js" } },
     types: "./lib/index.d.ts",
-    files: ["functions", "lib", "node", "worker"],
+    bin: { "tidegraph-doctor": "doctor/tidegraph-doctor.cjs" },
+    files: ["doctor", "functions", "lib", "node", "worker"],
     peerDependencies: Object.fromEntries(peers),
   };
 }

@@ -82,6 +82,10 @@ test("an app outside of the repository uses the package, with its types, and mak
       "index.js.map",
     ]);
   }
+  // The command needs nothing that the package does not have.
+  const { version, bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+  const doctor = execFileSync(join(installed, bin["tidegraph-doctor"]), ["--version"], { encoding: "utf8" });
+  assert.equal(doctor, `tidegraph-doctor ${version}\n`);
   const { state, service } = example();
   for (const [name, template] of Object.entries({ State: state, Service: service })) {
     const { Resources } = JSON.parse(readFileSync(join(out, `${name}.template.json`), "utf8"));

@@ -3,7 +3,7 @@
  * (`infra/node/`), and the scripts are those that user data writes. Kafka and DynamoDB Local are real, and moto's Secrets
  * Manager has the secret of the fleet. The test starts a worker as its container does, which answers 503 until there is a
  * graph. It creates the graph, which the function that moves replicas places. Clients of Neptune ask a worker with access
- * keys as they are. A node is lost and replaced, and its replicas are restored; one node is added, and one is drained.
+ * keys as they are. `tidegraph-node doctor` looks at machines. A node is lost and replaced, and its replicas are restored; one node is added, and one is drained.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -60,6 +60,8 @@ function fleetEnvironment() {
 
 /** @type {(() => Promise<void>)[]} */
 const stops = [];
+/** The variables of each machine. @type {Map<string, Record<string, string>>} */
+const machines = new Map();
 
 /**
  * Starts a machine: the unit's commands before the daemon, then the daemon.
@@ -82,12 +84,56 @@ async function startMachine(name, zone) {
     TIDEGRAPH_RUN: run,
     TIDEGRAPH_NODE_PROGRAM: nodeBinary,
   };
+  machines.set(name, environment);
   const here = { program: nodeBinary, run, environment };
   const [program = "", ...flags] = words(commandOf(unit, "ExecStartPre", " init "), here);
   await execute(program, flags, { env: { ...process.env, ...environment } });
   const [daemon = "", ...how] = words(commandOf(unit, "ExecStart", " serve "), here);
   cluster.processes.start(name, daemon, how, environment);
   await cluster.processes.said(name, "listens on", PATIENCE_MS);
+}
+
+/**
+ * Runs `tidegraph-node doctor` on a machine, and returns its exit code and what each check says. Disk and clock are those
+ * of the machine that runs this test.
+ *
+ * @param {string} name
+ */
+async function doctor(name) {
+  const environment = machines.get(name) ?? {};
+  const metrics = ["--metrics", `127.0.0.1:${environment.METRICS_PORT}`];
+  const flags = ["doctor", "--json", "--data", join(home, name, "spill"), ...metrics];
+  const ended = await execute(nodeBinary, flags, { env: { ...process.env, ...environment } }).then(
+    ({ stdout }) => ({ code: 0, stdout }),
+    ({ code, stdout }) => ({ code, stdout }),
+  );
+  /** @type {{ checks: { id: string, status: string, seen: string, remedy?: string }[] }} */
+  const { checks } = JSON.parse(ended.stdout);
+  return { code: ended.code, of: new Map(checks.map((check) => [check.id, check])), checks };
+}
+
+/** Checks what the doctor says of a machine that serves, and of one whose daemon was killed. */
+async function doctors() {
+  const well = await doctor("i-1");
+  const said = JSON.stringify(well.checks, null, 1);
+  assert.equal(well.of.get("machine.daemon")?.status, "ok", said);
+  assert.equal(well.of.get("machine.member")?.status, "ok", said);
+  assert.match(
+    well.of.get("machine.member")?.seen ?? "",
+    /^i-1 is up in the map of default, with \d+ replicas$/,
+  );
+  assert.match(well.of.get("machine.files")?.seen ?? "", /^process \d+ may open \d+ files, \d+ are open$/);
+  assert.match(well.of.get("machine.disk")?.seen ?? "", /of [0-9.]+ GiB are free$/);
+  const failures = well.checks.filter(({ status }) => status === "failed");
+  assert.equal(well.code, failures.length === 0 ? 0 : 1, said);
+  const dead = await doctor("i-2");
+  assert.equal(dead.code, 1);
+  for (const id of ["machine.daemon", "machine.member"]) {
+    assert.equal(dead.of.get(id)?.status, "failed", id);
+    assert.match(dead.of.get(id)?.remedy ?? "", /tidegraph-node/);
+  }
+  assert.equal(dead.of.get("machine.files")?.status, "unknown");
+  await assert.rejects(execute(nodeBinary, ["doctor", "--metrics", "nowhere"]), { code: 2 });
 }
 
 /** Returns the map as the daemon prints it. */
@@ -247,6 +293,7 @@ try {
   cluster.processes.signal("i-2", "SIGKILL");
   const count = "MATCH (p:Person) RETURN count(p) AS n";
   assert.deepEqual(await ask(endpoint, count, CLIENT), write, "reads go on");
+  await doctors();
   await startMachine("i-3", "c");
   await until("that the lost node is gone and its successor up", (now) => {
     const up = nodesThatAre("up")(now);

@@ -8,7 +8,13 @@ import { buildEverything, crates, noteCratesPassed, RUST_INPUTS, runTests } from
 import { cypherShell, drivers } from "./clients.mjs";
 import { kits } from "./kits.mjs";
 import { program } from "./programs.mjs";
-import { neptuneClients, neptunePackage, pythonWithClients, pythonWithGremlin38 } from "./python.mjs";
+import {
+  neptuneClients,
+  neptunePackage,
+  pythonWithClients,
+  pythonWithGremlin38,
+  pythonWithPolicies,
+} from "./python.mjs";
 import { installNodeModules, root } from "./run.mjs";
 import { Services } from "./services.mjs";
 
@@ -97,8 +103,21 @@ export const PARTS = [
   {
     name: "infra",
     title: "templates for AWS",
-    inputs: ["infra", "contracts", "services/ingest/control", "package-lock.json"],
+    // Pages, and checks of a machine, that tests compare with the code.
+    inputs: [
+      ...["infra", "contracts", "services/ingest/control", "package-lock.json", "package.json"],
+      ...["docs", "services/storage/src/doctor"],
+    ],
     act: npm("infra", "test"),
+  },
+  {
+    name: "infra",
+    title: "IAM policies of the templates",
+    inputs: ["infra", "contracts", "package-lock.json"],
+    act: async (run) =>
+      run("npm", ["run", "policies", "--silent", "--workspace", "infra"], {
+        env: await pythonWithPolicies(),
+      }),
   },
   {
     name: "infra",
@@ -193,7 +212,7 @@ export const PARTS = [
   },
   {
     name: "moto",
-    title: "brokers, machines and workers of the templates in moto",
+    title: "brokers, machines and workers of the templates in moto, and the doctor",
     waits: true,
     inputs: [
       "infra",
@@ -201,6 +220,7 @@ export const PARTS = [
       "services/ingest/control",
       "integration-tests/python",
       "package-lock.json",
+      "package.json",
     ],
     act: async (run) => {
       const env = { TIDEGRAPH_PYTHON: await pythonWithClients() };
@@ -220,6 +240,7 @@ export async function prepare() {
     neptuneClients(),
     neptunePackage(),
     pythonWithGremlin38(),
+    pythonWithPolicies(),
     cypherShell(),
     drivers(),
     kits(),

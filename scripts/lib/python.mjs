@@ -74,6 +74,16 @@ export async function neptunePackage() {
   return { TIDEGRAPH_NEPTUNE_PACKAGE: join(folder, "installed") };
 }
 
+/**
+ * Makes the Python that checks IAM policies.
+ *
+ * @returns {Promise<Record<string, string>>} The variable that tells the tests where it is.
+ */
+export async function pythonWithPolicies() {
+  const list = join(root, "infra", "policies", "requirements.txt");
+  return { TIDEGRAPH_PYTHON_POLICIES: await pythonWith(list) };
+}
+
 /** Checks the types of `tidegraph-neptune`. */
 export async function checkNeptuneTypes() {
   const python = await pythonWith(join(neptune, "requirements-build.txt"));

@@ -2,12 +2,13 @@
 //!
 //! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer. `init` creates a
 //! graph (table, log, map), `place` distributes its partitions, `map` prints the map, `restart-log` starts a new log from
-//! checkpoints, `backup` copies a graph to another place and `restore` makes a graph of such a copy, and `log-latency`
-//! measures the log.
+//! checkpoints, `backup` copies a graph to another place and `restore` makes a graph of such a copy, `doctor` looks at the machine,
+//! and `log-latency` measures the log.
 
 mod admin;
 mod backup;
 mod connect;
+mod doctor;
 mod latency;
 mod restart_log;
 mod serve;
@@ -46,6 +47,9 @@ enum Command {
     Place(admin::Place),
     /// Prints the map as JSON.
     Map(admin::Map),
+    /// Looks at this machine and the daemon on it: disk, clock, metrics, files, heartbeats. Says what to do about what is
+    /// wrong, and fails then.
+    Doctor(Box<doctor::Doctor>),
     /// Measures how long the log's brokers take to acknowledge a message, and prints it as JSON.
     LogLatency(latency::LogLatency),
 }
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Restore(restore) => restore.run(),
         Command::Place(place) => place.run(),
         Command::Map(map) => map.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::LogLatency(latency) => latency.run(),
     };
     match result {

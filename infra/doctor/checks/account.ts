@@ -1,0 +1,130 @@
+/** Who asks, and what the account allows: identity, quotas, and the clock here. */
+import { DescribeInstanceTypesCommand } from "@aws-sdk/client-ec2";
+import { GetAccountSettingsCommand } from "@aws-sdk/client-lambda";
+import { GetAWSDefaultServiceQuotaCommand, GetServiceQuotaCommand } from "@aws-sdk/client-service-quotas";
+import { GetCallerIdentityCommand } from "@aws-sdk/client-sts";
+import type { Context } from "../context.ts";
+import { literal } from "../deployment.ts";
+import {
+  absent,
+  CallFailed,
+  type Check,
+  type Finding,
+  failed,
+  ok,
+  span,
+  unknown,
+  warning,
+} from "../finding.ts";
+import { groupOf, instanceTypes } from "./nodes.ts";
+
+/** The quota of processors of On-Demand machines whose families begin with A, C, D, H, I, M, R, T or Z. */
+const STANDARD_VCPUS = "L-1216C47A";
+/** The quota of functions at once. */
+const FUNCTIONS = "L-B99A9384";
+/** Functions that queries and moves should find beside a load. */
+const BESIDE_LOADS = 50;
+/** AWS refuses requests whose date differs by 5 minutes. */
+const REFUSED_MS = 300_000;
+const NOTICED_MS = 5_000;
+
+const identity: Check = {
+  id: "caller.identity",
+  actions: ["sts:GetCallerIdentity"],
+  async look({ clients, region }) {
+    const { Arn = "?", Account = "?" } = await clients.sts.send(new GetCallerIdentityCommand({}));
+    return ok(`${Arn}, account ${Account}, ${region}`);
+  },
+};
+
+const clock: Check = {
+  id: "clock.here",
+  actions: ["sts:GetCallerIdentity"],
+  async look({ clients }) {
+    await clients.sts.send(new GetCallerIdentityCommand({}));
+    return judged(clients.differences);
+  },
+};
+
+/** Judges the clock here by the answer whose date is the surest. */
+export function judged(differences: readonly { aheadMs: number; uncertainMs: number }[]): Finding {
+  const [surest] = differences.toSorted((a, b) => a.uncertainMs - b.uncertainMs);
+  if (surest === undefined) return unknown("no answer of AWS had a date");
+  const { aheadMs, uncertainMs } = surest;
+  const size = Math.max(0, Math.abs(aheadMs) - uncertainMs);
+  const seen = `${span(Math.abs(aheadMs))} ${aheadMs < 0 ? "behind" : "ahead of"} AWS, give or take ${span(uncertainMs)}`;
+  const rest = {
+    wanted: `less than ${NOTICED_MS / 1000} s: AWS refuses signatures that are ${REFUSED_MS / 60_000} minutes off`,
+    remedy: "synchronise the clock of this machine (chronyc makestep, or timedatectl set-ntp true)",
+  };
+  if (size >= REFUSED_MS) return failed(seen, rest);
+  return size >= NOTICED_MS ? warning(seen, rest) : ok(seen);
+}
+
+const vcpus: Check = {
+  id: "quota.vcpus",
+  actions: [
+    "autoscaling:DescribeAutoScalingGroups",
+    "ec2:DescribeInstanceTypes",
+    "servicequotas:GetServiceQuota",
+    "servicequotas:GetAWSDefaultServiceQuota",
+  ],
+  async look(context) {
+    const group = await groupOf(context);
+    if (group === undefined) return absent("the deployment has no group of machines");
+    const types = instanceTypes(context);
+    if (types.length === 0) return unknown("the template names no instance type");
+    const { InstanceTypes = [] } = await context.clients.ec2.send(
+      new DescribeInstanceTypesCommand({ InstanceTypes: types as never[] }),
+    );
+    const each = Math.max(...InstanceTypes.map(({ VCpuInfo }) => VCpuInfo?.DefaultVCpus ?? 0));
+    const quota = await standardVcpus(context);
+    const { MinSize = 0, MaxSize = 0 } = group;
+    const seen = `${quota} processors for ${MinSize} to ${MaxSize} machines with ${each} each (${types.join(", ")})`;
+    const most = MaxSize * each;
+    const rest = {
+      wanted: `at least ${most}: an upgrade and a replacement start machines before others end`,
+      remedy: `aws service-quotas request-service-quota-increase --service-code ec2 --quota-code ${STANDARD_VCPUS} --desired-value ${most}`,
+    };
+    if (quota < (MinSize + 1) * each) return failed(seen, rest);
+    return quota < most ? warning(seen, rest) : ok(seen);
+  },
+};
+
+async function standardVcpus({ clients }: Context): Promise<number> {
+  const asked = { ServiceCode: "ec2", QuotaCode: STANDARD_VCPUS };
+  const { Quota } = await clients.quotas.send(new GetServiceQuotaCommand(asked)).catch((error: unknown) => {
+    // A quota that was never changed.
+    if (!(error instanceof CallFailed && error.isMissing)) throw error;
+    return clients.quotas.send(new GetAWSDefaultServiceQuotaCommand(asked));
+  });
+  if (Quota?.Value === undefined) throw new Error(`AWS told no value of the quota ${STANDARD_VCPUS}`);
+  return Quota.Value;
+}
+
+const functions: Check = {
+  id: "quota.functions",
+  actions: ["lambda:GetAccountSettings"],
+  async look({ clients, deployment }) {
+    if (deployment.one("AWS::Lambda::Function", "QueryFunction") === undefined)
+      return absent("the deployment has no functions");
+    const { AccountLimit } = await clients.lambda.send(new GetAccountSettingsCommand({}));
+    const { ConcurrentExecutions: all = 0, UnreservedConcurrentExecutions: free = all } = AccountLimit ?? {};
+    const machine = deployment.one("AWS::StepFunctions::StateMachine", "IngestMachineStateMachine");
+    const [, atOnce = "0"] =
+      /"MaxConcurrency":(\d+)/.exec(literal(machine?.properties.DefinitionString)) ?? [];
+    const tasks = Number(atOnce);
+    const reserved = deployment
+      .all("AWS::Lambda::Function")
+      .reduce((sum, { properties }) => sum + Number(properties.ReservedConcurrentExecutions ?? 0), 0);
+    const seen = `${all} functions at once in the account, ${free} of them not reserved; a load takes ${tasks}, ${reserved} are reserved here`;
+    const rest = {
+      wanted: `at least ${tasks + BESIDE_LOADS} that are not reserved`,
+      remedy: `aws service-quotas request-service-quota-increase --service-code lambda --quota-code ${FUNCTIONS} --desired-value 1000, or set ingest.concurrency lower`,
+    };
+    if (free < tasks) return failed(seen, rest);
+    return free < tasks + BESIDE_LOADS ? warning(seen, rest) : ok(seen);
+  },
+};
+
+export const ACCOUNT: readonly Check[] = [identity, clock, vcpus, functions];

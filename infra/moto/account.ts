@@ -1,0 +1,320 @@
+/**
+ * An account in which the example is deployed: moto, and in front of it a server with the operations that moto does not
+ * have (stacks, quotas of EC2, limits of Lambda, topics and configurations of MSK) and the deployment's API. Their
+ * answers have the forms that AWS documents. Everything else reaches moto, with its IAM.
+ */
+import { createHash, createHmac } from "node:crypto";
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { ACCOUNT, type Creation, REGION } from "./create.ts";
+import { Moto } from "./server.ts";
+import type { Template } from "./templates.ts";
+
+/** What the test changes. */
+export interface Situation {
+  /** State and protection of the stacks. */
+  stackStatus: string;
+  protects: boolean;
+  quota: number;
+  functions: number;
+  topic: { partitions: number; copies: number; configs: string } | undefined;
+  brokerSettings: string;
+  clusterState: string;
+  /** Whether the drop bucket tells EventBridge, which moto's answer leaves out. */
+  eventBridge: boolean;
+  /** Workers that run, which moto never starts. */
+  workers: number;
+  /** The answer of `/status`. */
+  status: { code: number; body: unknown };
+  /** Actions that AWS refuses, of the operations that moto does not have. */
+  denied: Set<string>;
+  /** Seconds that AWS's clock is ahead of the one here. */
+  ahead: number;
+}
+
+/** The names of the deployed stacks, by those of the templates. */
+export const STACKS = { State: "tidegraph-state", Service: "tidegraph-service" } as const;
+
+interface Asked {
+  readonly service: string;
+  readonly operation: string;
+  readonly parameters: URLSearchParams;
+  readonly path: string;
+  /** Whether the service has JSON in requests and answers. */
+  readonly isJson: boolean;
+}
+
+/** An answer: its status, its type and its text. */
+type Answer = readonly [code: number, type: string, text: string];
+
+export class Account {
+  readonly situation: Situation;
+  readonly moto: Moto;
+  readonly #server: Server;
+  #templates: Readonly<Record<string, Template>> = {};
+  creation: Creation | undefined;
+  /** The caller's secret key, with which requests to the API are to be signed. */
+  secret = "test";
+  /** Requests to the API whose signature was wrong. */
+  readonly unsigned: string[] = [];
+
+  private constructor(moto: Moto, situation: Situation) {
+    this.moto = moto;
+    this.situation = situation;
+    this.#server = createServer((request, response) => {
+      this.#serve(request, response).catch((error: unknown) => {
+        response.statusCode = 500;
+        response.end(String(error));
+      });
+    });
+  }
+
+  static async start(situation: Situation): Promise<Account> {
+    const account = new Account(await Moto.start(), situation);
+    await new Promise<void>((done) => account.#server.listen(0, "127.0.0.1", done));
+    return account;
+  }
+
+  /** Has stacks of these templates. Their resources are made when somebody first asks for them. */
+  deploy(templates: Readonly<Record<string, Template>>, creation: Creation): void {
+    this.#templates = templates;
+    this.creation = creation;
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await this.moto.stop();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await read(request);
+    const asked = understood(request, body);
+    response.setHeader("date", new Date(Date.now() + this.situation.ahead * 1000).toUTCString());
+    const own = await this.#own(asked, request);
+    if (own !== undefined) {
+      const [code, type, text] = own;
+      response.writeHead(code, { "content-type": type });
+      response.end(text);
+      return;
+    }
+    const answer = await this.#pass(request, body);
+    const bytes = await read(answer);
+    const isMended = asked.service === "kafka" || asked.service === "ecs";
+    const text = isMended ? Buffer.from(this.#mended(bytes.toString())) : bytes;
+    for (const [name, value] of Object.entries(answer.headers)) {
+      if (!/^(connection|content-length|date|transfer-encoding)$/.test(name) && value !== undefined)
+        response.setHeader(name, value);
+    }
+    response.statusCode = answer.statusCode ?? 500;
+    response.end(asked.isJson ? denialAsJson(text) : text);
+  }
+
+  /** Passes a request on to moto as it is: it is signed for this server's address. */
+  #pass({ headers, method, url }: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
+    const { hostname, port } = new URL(this.moto.endpoint);
+    return new Promise((done, failed) => {
+      const passed = httpRequest({ hostname, port, path: url, method, headers }, done);
+      passed.on("error", failed);
+      passed.end(body);
+    });
+  }
+
+  /** moto leaves clusters in the state CREATING, writes times without a zone, and starts no tasks. */
+  #mended(text: string): string {
+    return text
+      .replace(/"creationTime": ?"([^"Z+]+)"/, '"creationTime": "$1Z"')
+      .replace(/"state": ?"CREATING"/, `"state": "${this.situation.clusterState}"`)
+      .replace(/"runningCount": ?\d+/, `"runningCount": ${this.situation.workers}`)
+      .replace(/"pendingCount": ?\d+/, '"pendingCount": 0');
+  }
+
+  async #own(asked: Asked, request: IncomingMessage): Promise<Answer | undefined> {
+    const { service, operation, path } = asked;
+    const { situation } = this;
+    const action = `${service}:${operation}`;
+    if (situation.denied.has(action)) return refused(asked);
+    switch (action) {
+      case "cloudformation:DescribeStacks":
+      case "cloudformation:ListStackResources":
+      case "cloudformation:GetTemplate":
+        return this.#ofStacks(asked);
+      case "servicequotas:GetServiceQuota":
+        return json({ Quota: { QuotaCode: "L-1216C47A", Value: situation.quota } });
+      case "lambda:GetAccountSettings": {
+        const { functions } = situation;
+        const limit = { ConcurrentExecutions: functions, UnreservedConcurrentExecutions: functions };
+        return json({ AccountLimit: limit });
+      }
+      case "kafka:DescribeTopic": {
+        if (situation.topic === undefined)
+          return json({ message: "no such topic" }, 404, "NotFoundException");
+        const { partitions, copies, configs } = situation.topic;
+        return json({
+          topicArn: `arn:aws:kafka:${REGION}:${ACCOUNT}:topic/x/y/z`,
+          topicName: path.split("/").at(-1),
+          partitionCount: partitions,
+          replicationFactor: copies,
+          configs: Buffer.from(configs).toString("base64"),
+          status: "ACTIVE",
+        });
+      }
+      case "kafka:DescribeConfigurationRevision":
+        return json({
+          arn: "arn:configuration",
+          revision: 1,
+          serverProperties: Buffer.from(situation.brokerSettings).toString("base64"),
+        });
+      case "s3:GetBucketNotification": {
+        const told = situation.eventBridge ? "<EventBridgeConfiguration/>" : "";
+        const namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
+        const text = `<NotificationConfiguration xmlns="${namespace}">${told}</NotificationConfiguration>`;
+        return [200, "application/xml", text];
+      }
+      case "execute-api:Invoke": {
+        if (!isSigned(request, this.secret)) {
+          this.unsigned.push(path);
+          return json({ message: "Missing Authentication Token" }, 403);
+        }
+        return json(situation.status.body, situation.status.code);
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  async #ofStacks({ operation, parameters }: Asked): Promise<Answer> {
+    const name = parameters.get("StackName") ?? "";
+    const [stack] = Object.entries(STACKS).find(([, deployed]) => deployed === name) ?? [];
+    if (stack === undefined) {
+      const message = `Stack with id ${name} does not exist`;
+      return [400, "text/xml", fault("ValidationError", message)];
+    }
+    const template = this.#templates[stack] as Template;
+    if (operation === "GetTemplate")
+      return xml(operation, `<TemplateBody>${escaped(JSON.stringify(template))}</TemplateBody>`);
+    if (operation === "DescribeStacks") return xml(operation, await this.#described(stack, name, template));
+    const members = await Promise.all(
+      Object.entries(template.Resources).map(async ([id, { Type }]) => {
+        const physical = await this.creation?.physical(stack, id);
+        return `<member><LogicalResourceId>${id}</LogicalResourceId><PhysicalResourceId>${escaped(physical ?? id)}</PhysicalResourceId><ResourceType>${Type}</ResourceType><ResourceStatus>CREATE_COMPLETE</ResourceStatus><LastUpdatedTimestamp>2026-01-01T00:00:00Z</LastUpdatedTimestamp></member>`;
+      }),
+    );
+    return xml(operation, `<StackResourceSummaries>${members.join("")}</StackResourceSummaries>`);
+  }
+
+  async #described(stack: string, name: string, { Outputs = {} }: Template): Promise<string> {
+    const outputs = await Promise.all(
+      Object.entries(Outputs)
+        .filter(([, { Export }]) => Export === undefined)
+        .map(async ([key, { Value }]) => {
+          const isApi = /Endpoint[0-9A-F]{8}$/.test(key) && !key.includes("Worker");
+          const value = isApi ? `${this.endpoint}/graph/` : await this.creation?.value(stack, Value);
+          return `<member><OutputKey>${key}</OutputKey><OutputValue>${escaped(String(value))}</OutputValue></member>`;
+        }),
+    );
+    const { stackStatus, protects } = this.situation;
+    return `<Stacks><member><StackName>${name}</StackName><StackId>arn:aws:cloudformation:${REGION}:${ACCOUNT}:stack/${name}/1</StackId><StackStatus>${stackStatus}</StackStatus><EnableTerminationProtection>${protects}</EnableTerminationProtection><CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>${outputs.join("")}</Outputs></member></Stacks>`;
+  }
+}
+
+async function read(request: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+/** Finds out which operation of which service is asked for. */
+function understood({ headers, url = "/", method }: IncomingMessage, body: Buffer): Asked {
+  const path = new URL(url, "http://localhost").pathname;
+  const [, service = ""] = /Credential=[^/]+\/\d+\/[^/]+\/([^/]+)\//.exec(headers.authorization ?? "") ?? [];
+  const parameters = new URLSearchParams(service === "cloudformation" ? body.toString() : "");
+  const target =
+    String(headers["x-amz-target"] ?? "")
+      .split(".")
+      .at(-1) ?? "";
+  const isJson = String(headers["content-type"]).startsWith("application/x-amz-json");
+  const asked = { service, parameters, path, isJson };
+  if (path.startsWith("/graph/")) return { ...asked, service: "execute-api", operation: "Invoke" };
+  if (service === "cloudformation") return { ...asked, operation: parameters.get("Action") ?? "" };
+  if (service === "servicequotas") return { ...asked, operation: target };
+  if (service === "lambda" && /\/account-settings\/?$/.test(path))
+    return { ...asked, operation: "GetAccountSettings" };
+  if (service === "s3" && method === "GET" && /[?&]notification\b/.test(url))
+    return { ...asked, operation: "GetBucketNotification" };
+  if (service === "kafka" && method === "GET" && path.includes("/topics/"))
+    return { ...asked, operation: "DescribeTopic" };
+  if (service === "kafka" && path.includes("/revisions/"))
+    return { ...asked, operation: "DescribeConfigurationRevision" };
+  return { ...asked, operation: "" };
+}
+
+/** moto refuses in XML, whatever the service speaks. */
+function denialAsJson(text: Buffer): Buffer | string {
+  const [, code, message] =
+    /^<\?xml[\s\S]*<Code>([^<]+)<\/Code>\s*<Message>([^<]+)<\/Message>/.exec(text.toString()) ?? [];
+  if (code === undefined) return text;
+  return JSON.stringify({ __type: `${code}Exception`, message });
+}
+
+const XML_NAMESPACE = "http://cloudformation.amazonaws.com/doc/2010-05-15/";
+
+function xml(operation: string, result: string): Answer {
+  const text = `<${operation}Response xmlns="${XML_NAMESPACE}"><${operation}Result>${result}</${operation}Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></${operation}Response>`;
+  return [200, "text/xml", text];
+}
+
+function fault(code: string, message: string): string {
+  return `<ErrorResponse xmlns="${XML_NAMESPACE}"><Error><Type>Sender</Type><Code>${code}</Code><Message>${escaped(message)}</Message></Error><RequestId>1</RequestId></ErrorResponse>`;
+}
+
+function json(body: unknown, code = 200, type?: string): Answer {
+  const text = JSON.stringify(type === undefined ? body : { ...(body as object), __type: type });
+  return [code, "application/json", text];
+}
+
+function refused({ service, operation }: Asked): Answer {
+  const message = `User: arn:aws:iam::${ACCOUNT}:user/someone is not authorized to perform: ${service}:${operation} because no identity-based policy allows the ${service}:${operation} action`;
+  if (service === "cloudformation") return [403, "text/xml", fault("AccessDenied", message)];
+  const name = service === "kafka" ? "ForbiddenException" : "AccessDeniedException";
+  return json({ message, Message: message, __type: name }, 403, name);
+}
+
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/**
+ * Whether a request for the API is signed with a secret key, by AWS's description of signature version 4: as API
+ * Gateway would check it.
+ */
+function isSigned({ headers, method, url = "/" }: IncomingMessage, secret: string): boolean {
+  const form =
+    /^AWS4-HMAC-SHA256 Credential=[^/]+\/(\d+)\/([^/]+)\/execute-api\/aws4_request, SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/;
+  const [, date = "", region = "", signed = "", signature] = form.exec(headers.authorization ?? "") ?? [];
+  if (signature === undefined || region !== REGION) return false;
+  const hex = (text: string) => createHash("sha256").update(text).digest("hex");
+  const mac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
+  const canonical = [
+    method,
+    url,
+    "",
+    ...signed.split(";").map((name) => `${name}:${headers[name]}`),
+    "",
+    signed,
+    headers["x-amz-content-sha256"] ?? hex(""),
+  ].join("\n");
+  const scope = `${date}/${region}/execute-api/aws4_request`;
+  const text = ["AWS4-HMAC-SHA256", headers["x-amz-date"], scope, hex(canonical)].join("\n");
+  const key = ["execute-api", "aws4_request"].reduce(mac, mac(mac(`AWS4${secret}`, date), region));
+  return mac(key, text).toString("hex") === signature;
+}

@@ -1,0 +1,117 @@
+/**
+ * The IAM policies of the templates, and the one that `tidegraph-doctor --policy` prints, are checked by parliament: unknown
+ * actions and conditions, resources that an action does not know, ways to more permissions, and the like. IAM Access
+ * Analyzer has similar checks, and needs an account. cdk-nag (`npm run synth`) looks at wildcards.
+ *
+ * `TIDEGRAPH_PYTHON_POLICIES` names a Python that has parliament; `npm test -- --infra` makes one.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { policy } from "../doctor/policy.ts";
+import { example, workerEndpoint } from "../test/support.ts";
+import { Concrete } from "./concrete.ts";
+
+interface Finding {
+  readonly policy: string;
+  readonly issue: string;
+  readonly detail: string;
+}
+
+/** Returns what parliament says of policies. */
+function findings(policies: Record<string, unknown>): Finding[] {
+  const { TIDEGRAPH_PYTHON_POLICIES: python } = process.env;
+  assert.ok(python, "TIDEGRAPH_PYTHON_POLICIES names no Python; `npm test -- --infra` makes one");
+  const check = join(import.meta.dirname, "check.py");
+  const input = JSON.stringify(policies);
+  return JSON.parse(execFileSync(python, ["-W", "ignore", check], { input, encoding: "utf8" }));
+}
+
+/**
+ * What parliament says and is right as it is: the issue, what its detail contains, and the reason. A test fails if one of
+ * them is no longer needed.
+ */
+const EXPLAINED: readonly (readonly [issue: string, detail: string, reason: string])[] = [
+  [
+    "PERMISSIONS_MANAGEMENT_ACTIONS",
+    "logs:putresourcepolicy",
+    "The log of a state machine: AWS says that its role needs this action, which knows no resource.",
+  ],
+  ["CREDENTIALS_EXPOSURE", "ecr:getauthorizationtoken", "ECS fetches the image of a task with it."],
+  [
+    "RESOURCE_MISMATCH",
+    "states:DescribeExecution",
+    "parliament's list has only executions of express machines; AWS has those of standard ones too.",
+  ],
+  [
+    "RESOURCE_MISMATCH",
+    "kafka:GetBootstrapBrokers",
+    "AWS's reference names no resource; AWS's own policies for Lambda and Firehose name the cluster.",
+  ],
+  ["UNKNOWN_ACTION", "kafka:DescribeTopic", "It is newer than parliament's list."],
+];
+
+const isExplained = ({ issue, detail }: Finding): boolean =>
+  EXPLAINED.some(([of, contains]) => of === issue && detail.includes(contains));
+
+test("parliament finds nothing in the policies that is not explained", () => {
+  const { certificate, accessKeys } = workerEndpoint();
+  const { state, service } = example({
+    backup: {},
+    workers: { certificate, accessKeys },
+    nodes: { sessionManager: true },
+  });
+  const policies = new Concrete([state, service]).policies();
+  assert.ok(Object.keys(policies).length > 25, "the templates have policies");
+  const found = findings({ ...policies, "tidegraph-doctor --policy": policy() });
+  assert.deepEqual(
+    found.filter((one) => !isExplained(one)),
+    [],
+  );
+  for (const [issue, contains] of EXPLAINED) {
+    assert.ok(
+      found.some((one) => one.issue === issue && one.detail.includes(contains)),
+      `${issue} ${contains} is no longer found: remove its explanation`,
+    );
+  }
+});
+
+test("no role may be passed on, or assumed, without its name", () => {
+  const { state, service } = example({ backup: {} });
+  const statements = Object.values(new Concrete([state, service]).policies()).flatMap(
+    (document) => (document as { Statement: { Action: string | string[]; Resource: unknown }[] }).Statement,
+  );
+  const passing = statements.filter(({ Action }) =>
+    [Action].flat().some((action) => /^(iam:PassRole|sts:AssumeRole|iam:\*|\*)$/.test(action)),
+  );
+  assert.ok(passing.length > 0);
+  for (const { Resource } of passing) {
+    for (const one of [Resource].flat()) assert.match(String(one), /^arn:aws:iam::\d+:role\/\w+$/);
+  }
+});
+
+test("what is wrong is found", () => {
+  const allow = (Action: string, Resource: string, Condition?: object) => ({
+    Version: "2012-10-17",
+    Statement: [{ Effect: "Allow", Action, Resource, ...(Condition && { Condition }) }],
+  });
+  const wrong = {
+    UNKNOWN_ACTION: allow("s3:GetObjekt", "*"),
+    UNKNOWN_PREFIX: allow("s4:GetObject", "*"),
+    RESOURCE_MISMATCH: allow("s3:GetObject", "arn:aws:s3:::bucket"),
+    INVALID_ARN: allow("s3:GetObject", "bucket/*"),
+    UNKNOWN_CONDITION_FOR_ACTION: allow("s3:GetObject", "arn:aws:s3:::bucket/*", {
+      StringEquals: { "dynamodb:LeadingKeys": "graph" },
+    }),
+    PRIVILEGE_ESCALATION: allow("iam:PutUserPolicy", "*"),
+    MALFORMED: { Version: "2012-10-17", Statement: [{ Effect: "Allow" }] },
+  };
+  const found = findings(wrong);
+  for (const issue of Object.keys(wrong)) {
+    assert.ok(
+      found.some((one) => one.policy === issue && one.issue === issue),
+      `${issue}: ${JSON.stringify(found.filter(({ policy }) => policy === issue))}`,
+    );
+  }
+});

@@ -1,0 +1,182 @@
+/** The pages that `tidegraph-doctor` names exist, docs/doctor.md has each check, and its smaller parts. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { judged } from "../doctor/checks/account.ts";
+import { section } from "../doctor/checks/alarms.ts";
+import { behindCheckpoints } from "../doctor/checks/buckets.ts";
+import { CHECKS } from "../doctor/checks/index.ts";
+import { together } from "../doctor/checks/releases.ts";
+import type { Report } from "../doctor/doctor.ts";
+import { CallFailed, explained, span } from "../doctor/finding.ts";
+import { applied, MapItems } from "../doctor/map-items.ts";
+import { policy } from "../doctor/policy.ts";
+import { asText } from "../doctor/report.ts";
+import { example, ofType } from "./support.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), "utf8");
+
+test("docs/doctor.md has a line for each check, and none for another", () => {
+  const told = [...read("docs", "doctor.md").matchAll(/^\| `([a-z]+\.[a-z]+)` \|/gm)].map(([, id]) => id);
+  // The machine's are those of `tidegraph-node doctor`.
+  const folder = join(ROOT, "services", "storage", "src", "doctor");
+  const machine = readdirSync(folder).flatMap((name) =>
+    [
+      ...readFileSync(join(folder, name), "utf8").matchAll(/^const [A-Z]+: &str = "(machine\.[a-z]+)";/gm),
+    ].map(([, id]) => id),
+  );
+  assert.ok(machine.length >= 6);
+  const checks = [...CHECKS.map(({ id }) => id), "caller.permissions", ...machine];
+  assert.deepEqual(told.toSorted(), checks.toSorted());
+  assert.equal(new Set(checks).size, checks.length, "identifiers are unique");
+});
+
+test("the pages and sections that remedies name exist", () => {
+  const folder = join(ROOT, "infra", "doctor", "checks");
+  const named = readdirSync(folder).flatMap((name) => [
+    ...readFileSync(join(folder, name), "utf8").matchAll(/docs\/([a-z-]+)\.md(?:#([a-z0-9_-]+))?/g),
+  ]);
+  assert.ok(named.length > 10);
+  for (const [whole, page = "", anchor] of named) {
+    assert.ok(existsSync(join(ROOT, "docs", `${page}.md`)), whole);
+    if (anchor === undefined) continue;
+    const headings = [...read("docs", `${page}.md`).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9 _-]/g, "")
+        .replaceAll(" ", "-"),
+    );
+    assert.ok(headings.includes(anchor), whole);
+  }
+});
+
+test("each alarm's section of the runbook is found by its logical id", () => {
+  const { service } = example({ backup: {} });
+  const sections = [...read("docs", "runbook.md").matchAll(/^## (.*)$/gm)].map(([, name = ""]) =>
+    name.replaceAll(/[^A-Za-z0-9]/g, ""),
+  );
+  for (const [id] of ofType(service, "AWS::CloudWatch::Alarm")) assert.ok(sections.includes(section(id)), id);
+});
+
+test("the clock is judged by the surest answer", () => {
+  const difference = (aheadMs: number, uncertainMs: number) => ({ aheadMs, uncertainMs });
+  assert.equal(judged([difference(90_000, 100_000), difference(300, 600)]).status, "ok");
+  assert.equal(judged([difference(-8_000, 600)]).status, "warning");
+  assert.equal(judged([difference(301_000, 600)]).status, "failed");
+  assert.equal(judged([]).status, "unknown");
+});
+
+test("versions that replicas have applied are read by partition", () => {
+  assert.deepEqual(
+    [...applied("4711:0-2,5;4709:3")],
+    [
+      [0, 4711],
+      [1, 4711],
+      [2, 4711],
+      [5, 4711],
+      [3, 4709],
+    ],
+  );
+  assert.deepEqual([...applied("")], []);
+  assert.deepEqual([...applied("7:0-99999999999;x")], [], "what cannot be is left out");
+});
+
+test("partitions behind their checkpoints come in the order of their distance", () => {
+  const beat = (id: string, versions: string) => [
+    { item: `map#node#${id}`, state: "up", zone: "z", generation: 1 },
+    { item: `beat#${id}`, counter: 1, applied: versions },
+  ];
+  const map = new MapItems([
+    ...beat("a", "50:0-3"),
+    ...beat("b", "90:1"),
+    ...beat("c", ""),
+    ...[0, 1, 2].map((number) => ({ item: `checkpoint#0000${number}`, version: 50 - number, prefix: "p" })),
+  ]);
+  assert.deepEqual(
+    behindCheckpoints(map).map(({ partition, behind, prefix }) => [partition, behind, prefix]),
+    [
+      [3, 50, undefined],
+      [1, 41, "p"],
+      [2, 2, "p"],
+    ],
+  );
+});
+
+test("lines of releases work together if one follows the other", () => {
+  assert.ok(together("0.1", "0.1"));
+  assert.ok(!together("0.1", "0.3"));
+});
+
+test("a refused call names the action that is missing, however the service says it", () => {
+  const refused = (action: string, name: string, message: string, status = 403) =>
+    explained(
+      new CallFailed(
+        action,
+        Object.assign(new Error(message), { name, $metadata: { httpStatusCode: status } }),
+      ),
+    );
+  const of = "User: x is not authorized to perform: kms:Decrypt on resource: y";
+  assert.equal(refused("dynamodb:Query", "AccessDeniedException", of).denied, "kms:Decrypt");
+  assert.equal(
+    refused("sns:ListSubscriptionsByTopic", "AuthorizationErrorException", "no").denied,
+    "sns:ListSubscriptionsByTopic",
+  );
+  assert.equal(
+    refused("ec2:DescribeInstanceTypes", "UnauthorizedOperation", "You are not").denied,
+    "ec2:DescribeInstanceTypes",
+  );
+  assert.equal(refused("kafka:DescribeTopic", "ForbiddenException", "no").denied, "kafka:DescribeTopic");
+  const other = refused("s3:ListBucket", "NoSuchBucket", "there is\nno bucket", 404);
+  assert.deepEqual([other.status, other.denied], ["unknown", undefined]);
+  assert.equal(other.seen, "s3:ListBucket failed: NoSuchBucket: there is no bucket");
+});
+
+test("the policy has no action that changes something", () => {
+  const actions = policy().Statement.flatMap(({ Action }) => Action);
+  const reads = /:(Describe|Get|List|Query$|Decrypt$|Invoke$|Connect$)/;
+  assert.deepEqual(
+    actions.filter((action) => !reads.test(action)),
+    [],
+  );
+  assert.ok(!actions.some((action) => /Secret(Value|String)|GetObject/.test(action)), "no data, no secrets");
+});
+
+test("the text has no control characters of names, and says what to do below what is wrong", () => {
+  const report: Report = {
+    release: "0.1.0",
+    region: "eu-west-1",
+    stacks: ["a"],
+    at: "",
+    counts: { ok: 1, warning: 0, failed: 1, unknown: 0, absent: 0 },
+    results: [
+      { id: "map.table", status: "ok", seen: "ACTIVE" },
+      {
+        id: "alarms.now",
+        status: "failed",
+        subject: "x",
+        seen: "on\u001b[2J\nnow",
+        wanted: "off",
+        remedy: "look",
+      },
+    ],
+  };
+  const lines = asText(report, false).split("\n");
+  assert.deepEqual(lines.slice(2, 6), [
+    "ok       map.table   ACTIVE",
+    "FAILED   alarms.now  x: on [2J now",
+    "                     wanted: off",
+    "                     do: look",
+  ]);
+  assert.match(lines.at(-2) ?? "", /^1 failure, 0 warnings, 0 could not be looked at, 1 ok$/);
+});
+
+test("durations are told in words", () => {
+  assert.deepEqual([4_000, 300_000, 7_200_000, 41 * 86_400_000].map(span), [
+    "4 s",
+    "5 min",
+    "2 h",
+    "41 days",
+  ]);
+});
