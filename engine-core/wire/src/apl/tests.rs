@@ -323,7 +323,8 @@ fn any_answer() -> impl Strategy<Value = AnyAnswer> {
         (any_scanned_values(), option::of(any_scan_cursor())).prop_map(AnyAnswer::TopVertices),
         (any_scanned_values(), any::<bool>(), option::of(any_scan_cursor())).prop_map(
             |(found, has_keys, next)| {
-                let mut items = found.columns;
+                let mut items: Vec<Vec<Value>> =
+                    found.columns.iter().map(|column| column.values().into_owned()).collect();
                 let keys = if has_keys { vec![items.remove(0)] } else { vec![] };
                 AnyAnswer::GroupVertices((Groups::of_columns(keys, items), next))
             }
