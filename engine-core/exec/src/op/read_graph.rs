@@ -203,21 +203,19 @@ impl<'p> ReadGraph<'p> {
         if !ids.is_empty() {
             ctx.view.resolve_vertices(&ids, None, &mut found)?;
         }
-        let ends = found.chunks_exact(2).zip(ids.chunks_exact(2)).zip(batch);
-        let end = |((guis, ids), (element, _)): ((&[Option<Gui>], &[Str]), &(FileElement, Vec<Str>))| {
-            match guis {
-                [Some(source), Some(target)] => Ok((*source, *target)),
-                _ => {
-                    let missing = usize::from(guis[0].is_some());
-                    let message = format!(
-                        "an edge begins or ends at the vertex {:?}, which is neither in the file nor in the graph",
-                        ids[missing]
-                    );
-                    Err(failed(ErrorCode::InvalidArgument, at_line(file, element.line, &message)))
-                }
-            }
-        };
-        ends.map(end).collect()
+        let mut ends = Vec::with_capacity(batch.len());
+        for ((guis, ids), (element, _)) in found.chunks_exact(2).zip(ids.chunks_exact(2)).zip(batch) {
+            let [Some(source), Some(target)] = guis else {
+                let missing = usize::from(guis[0].is_some());
+                let message = format!(
+                    "an edge begins or ends at the vertex {:?}, which is neither in the file nor in the graph",
+                    ids[missing]
+                );
+                return Err(failed(ErrorCode::InvalidArgument, at_line(file, element.line, &message)));
+            };
+            ends.push((*source, *target));
+        }
+        Ok(ends)
     }
 
     /// Returns the properties of a vertex, and those of its properties.
