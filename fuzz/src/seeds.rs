@@ -35,6 +35,7 @@ fn write_all(folder: &Path) -> Result<()> {
     write(folder, "opencypher", opencypher.into_iter().map(String::into_bytes))?;
     write(folder, "gremlin", gremlin.into_iter().map(String::into_bytes))?;
     write(folder, "csv", tables()?)?;
+    write(folder, "graph_file", graph_files())?;
     write(folder, "log", golden(|name| name.starts_with("log-") && name.ends_with(".bin"))?)?;
     write(folder, "segment", golden(|name| name.starts_with("segment-") && name.ends_with(".bin"))?)?;
     write(folder, "checkpoint", [checkpoint()?])?;
@@ -43,6 +44,26 @@ fn write_all(folder: &Path) -> Result<()> {
     let requests = requests()?;
     write(folder, "call", requests.iter().filter_map(|request| call_of(request)))?;
     write(folder, "apl", requests)
+}
+
+/// Returns files that hold graphs, behind the byte that chooses the format.
+fn graph_files() -> Vec<Vec<u8>> {
+    let graphson = concat!(
+        r#"{"id":{"@type":"g:Int32","@value":1},"label":"person","outE":{"knows":[{"id":7,"inV":2,"properties":"#,
+        r#"{"weight":{"@type":"g:Double","@value":0.5}}}]},"properties":{"name":[{"id":0,"value":"marko","#,
+        r#""properties":{"since":1997}}]}}"#,
+        "\n",
+        r#"{"id":2,"label":"person","inE":{"knows":[{"id":7,"outV":1}]}}"#,
+        "\n"
+    );
+    let graphml = concat!(
+        r#"<?xml version="1.0" ?><graphml><key id="labelV" for="node" attr.name="labelV" attr.type="string"/>"#,
+        r#"<key id="a" for="node" attr.name="age" attr.type="int"><default>3</default></key>"#,
+        r#"<graph id="G" edgedefault="directed"><node id="1"><data key="labelV">p&amp;q</data></node>"#,
+        r#"<node id="2"><data key="a">29</data><![CDATA[x]]></node><edge id="7" source="1" target="2"/></graph></graphml>"#
+    );
+    let of = |choice: u8, text: &str| [&[choice], text.as_bytes()].concat();
+    vec![of(0, graphson), of(1, graphson), of(2, graphml), of(3, graphml)]
 }
 
 fn write(folder: &Path, target: &str, inputs: impl IntoIterator<Item = Vec<u8>>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The files that `LOAD CSV` reads: those that the options allow, found as a bulk load finds its sources.
 
 use crate::Database;
-use tidegraph_exec::{CsvError, CsvFiles, CsvRecords, CsvStep, Interrupt};
+use tidegraph_exec::{CsvFiles, CsvRecords, CsvStep, FileError, Interrupt};
 use tidegraph_load::plain::{self, PlainReader, Step, Terminator};
 use tidegraph_load::source::Access;
 use tidegraph_types::{ErrorCode, Value};
@@ -12,10 +12,10 @@ impl CsvFiles for Database {
         url: &str,
         terminator: char,
         interrupt: &dyn Interrupt,
-    ) -> Result<Box<dyn CsvRecords>, CsvError> {
+    ) -> Result<Box<dyn CsvRecords>, FileError> {
         let Some(terminator) = Terminator::new(terminator) else {
             let message = format!("{terminator:?} cannot end fields");
-            return Err(CsvError::new(ErrorCode::InvalidArgument, message));
+            return Err(FileError::new(ErrorCode::InvalidArgument, message));
         };
         let cancelled = || interrupt.check().is_err();
         let access = Access { cancelled: &cancelled, ..Access::to(&self.options.load_from) };
@@ -35,7 +35,7 @@ impl CsvRecords for Records {
         &self.name
     }
 
-    fn step(&mut self, fields: &mut Vec<Value>) -> Result<CsvStep, CsvError> {
+    fn step(&mut self, fields: &mut Vec<Value>) -> Result<CsvStep, FileError> {
         Ok(match self.reader.step().map_err(of_load)? {
             Step::Record => {
                 fields.extend(self.reader.fields().map(|field| field.map_or(Value::Null, Value::from)));
@@ -51,8 +51,8 @@ impl CsvRecords for Records {
     }
 }
 
-fn of_load(error: tidegraph_load::Error) -> CsvError {
-    CsvError::new(error.code(), error)
+pub(crate) fn of_load(error: tidegraph_load::Error) -> FileError {
+    FileError::new(error.code(), error)
 }
 
 /// Returns what `file()` tells of an address, as Neo4j does: the path of a local file, and the last part of any other

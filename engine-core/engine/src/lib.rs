@@ -39,6 +39,7 @@ mod deadline;
 mod direct;
 mod error;
 mod explain;
+mod graph_files;
 mod helpers;
 mod instances;
 #[cfg(test)]

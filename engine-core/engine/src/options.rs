@@ -58,7 +58,7 @@ pub struct Options {
     /// ```
     #[serde(skip)]
     pub procedures: Procedures,
-    /// What `LOAD CSV` may read: nothing by default.
+    /// What `LOAD CSV` and Gremlin's `io()` may read: nothing by default.
     ///
     /// ```
     /// use tidegraph_engine::loads::Allowed;

@@ -650,6 +650,7 @@ impl Database {
         context.memory = Memory::drawing(limits.memory_bytes, query.memory.cloned());
         context.statistics = Some(self);
         context.csv_files = Some(self);
+        context.graph_files = Some(self);
         context.spill = self.spill.as_ref().map(|files| files as _);
         context.procedures = &self.options.procedures;
         context.deleted_is_error = query.language == Language::OpenCypher;

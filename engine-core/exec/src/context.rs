@@ -6,11 +6,11 @@
 //! What must never happen: this crate reads a clock or draws a random number itself, but for those that the seed of a plan
 //! repeats. The caller provides both, so that a simulation can control them.
 
+use crate::java_random::JavaRandom;
 use crate::registers::Registers;
 use crate::{Error, Reservation, Result, View};
 use jiff::Timestamp;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
@@ -250,6 +250,8 @@ pub struct Context<'a> {
     pub statistics: Option<&'a dyn StatisticsSource>,
     /// The CSV files that the request may read, if the caller has any.
     pub csv_files: Option<&'a dyn crate::CsvFiles>,
+    /// The files that hold graphs, which the request may read, if the caller has any.
+    pub graph_files: Option<&'a dyn crate::GraphFiles>,
     /// Files for rows beyond the memory of the request, if it may use any.
     pub spill: Option<&'a dyn crate::SpillFiles>,
     /// Threads that take a part of the work, if the request may have any.
@@ -268,8 +270,10 @@ pub struct Context<'a> {
     steps: Cell<usize>,
     /// The registers of the request.
     pub(crate) registers: Registers,
-    /// Repeats the numbers that the plan draws, if it has a seed.
-    seeded: Option<RefCell<ChaCha8Rng>>,
+    /// The seed of the plan; 0 without one.
+    seed: u64,
+    /// Java's generators of a plan with a seed, by the place of the step that draws.
+    generators: RefCell<FxHashMap<u32, JavaRandom>>,
 }
 
 /// Steps of work between two checks of the interrupt: well below a millisecond.
@@ -307,6 +311,7 @@ impl<'a> Context<'a> {
             deleted_is_error,
             statistics: None,
             csv_files: None,
+            graph_files: None,
             spill: None,
             helpers: None,
             procedures: Procedures::builtin(),
@@ -316,21 +321,26 @@ impl<'a> Context<'a> {
             ahead_bytes,
             steps,
             registers: Registers::default(),
-            seeded: None,
+            seed: 0,
+            generators: RefCell::default(),
         }
     }
 
-    /// Makes [`Context::draw`] and [`Context::draw_unit`] repeat the numbers of a seed. Ids of new vertices stay random.
+    /// Sets the seed of the numbers that [`Context::seeded`] draws.
     pub(crate) fn seed(&mut self, seed: u64) {
-        self.seeded = Some(RefCell::new(ChaCha8Rng::seed_from_u64(seed)));
+        self.seed = seed;
+    }
+
+    /// Draws from the generator of the step at a place of the text. As in TinkerPop, each step has one that begins with the
+    /// seed.
+    pub(crate) fn seeded<T>(&self, place: u32, draw: impl FnOnce(&mut JavaRandom) -> T) -> T {
+        let mut generators = self.generators.borrow_mut();
+        draw(generators.entry(place).or_insert_with(|| JavaRandom::new(self.seed)))
     }
 
     /// Returns 64 random bits for a function or a sample.
     pub(crate) fn draw(&self) -> u64 {
-        match &self.seeded {
-            Some(numbers) => numbers.borrow_mut().next_u64(),
-            None => self.entropy.random_u64(),
-        }
+        self.entropy.random_u64()
     }
 
     /// Returns a random number for a function, uniform in [0, 1).

@@ -3,10 +3,8 @@
 //! The caller decides which files a request may read and how their bytes become fields; the executor pulls records. So
 //! it knows neither disks nor object stores.
 
-use crate::{Interrupt, Result};
-use tidegraph_types::{ErrorCode, Value};
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use crate::{FileError, Interrupt, Result};
+use tidegraph_types::Value;
 
 /// The CSV files that a request may read.
 pub trait CsvFiles: Sync {
@@ -20,7 +18,7 @@ pub trait CsvFiles: Sync {
         url: &str,
         terminator: char,
         interrupt: &dyn Interrupt,
-    ) -> Result<Box<dyn CsvRecords>, CsvError>;
+    ) -> Result<Box<dyn CsvRecords>, FileError>;
 }
 
 /// The records of an open file.
@@ -34,7 +32,7 @@ pub trait CsvRecords: Send {
     /// # Errors
     ///
     /// What is wrong with the file, and on which line. The records cannot be read on then.
-    fn step(&mut self, fields: &mut Vec<Value>) -> Result<CsvStep, CsvError>;
+    fn step(&mut self, fields: &mut Vec<Value>) -> Result<CsvStep, FileError>;
 
     /// Returns the bytes of memory that the reader holds, which change with each step.
     fn held_bytes(&self) -> usize;
@@ -49,36 +47,4 @@ pub enum CsvStep {
     Pause,
     /// The file has no more records.
     End,
-}
-
-/// Why a file cannot be read.
-#[derive(Debug)]
-pub struct CsvError {
-    code: ErrorCode,
-    error: BoxError,
-}
-
-impl CsvError {
-    /// Makes an error with the message of another one.
-    pub fn new(code: ErrorCode, error: impl Into<BoxError>) -> Self {
-        Self { code, error: error.into() }
-    }
-
-    /// Returns the code that a client sees.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        self.code
-    }
-}
-
-impl std::fmt::Display for CsvError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for CsvError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
-    }
 }

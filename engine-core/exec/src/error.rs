@@ -112,7 +112,10 @@ pub enum Error {
     },
     /// A CSV file cannot be read.
     #[error("LOAD CSV: {0}")]
-    Csv(#[from] crate::CsvError),
+    Csv(#[from] crate::FileError),
+    /// A file that holds a graph cannot be read, or has an element that cannot be written.
+    #[error("io(): {0}")]
+    GraphFile(#[source] crate::FileError),
     /// Rows cannot be written to a temporary file, or read back.
     #[error(transparent)]
     Spill(#[from] crate::SpillError),
@@ -162,7 +165,7 @@ impl Error {
         match self {
             Self::Storage(e) => e.code(),
             Self::Value(e) => e.code(),
-            Self::Csv(e) => e.code(),
+            Self::Csv(e) | Self::GraphFile(e) => e.code(),
             Self::Spill(e) => e.code(),
             Self::Stopped(Stop::Cancelled) => ErrorCode::Cancelled,
             Self::Stopped(Stop::TimedOut { .. }) => ErrorCode::TimeLimitExceeded,

@@ -152,7 +152,7 @@ impl<'p, 'a> Execution<'p, 'a> {
             }
         }
         if !self.keeps_handles {
-            materialize(&mut rows, &self.ctx)?;
+            materialize(&mut rows, self.plan.references, &self.ctx)?;
         }
         self.rows_bytes += self.ctx.memory.used().saturating_sub(used);
         Ok(rows)

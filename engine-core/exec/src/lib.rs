@@ -17,6 +17,9 @@ pub mod context;
 pub mod csv;
 pub mod error;
 pub mod execution;
+pub mod file_error;
+pub mod graph_files;
+mod java_random;
 mod op;
 mod pool;
 mod procedure;
@@ -31,9 +34,11 @@ pub use context::{
     Context, Entropy, Helpers, Interrupt, Limits, Memory, NeverInterrupted, Parameters, StatisticsSource,
     Stop,
 };
-pub use csv::{CsvError, CsvFiles, CsvRecords, CsvStep};
+pub use csv::{CsvFiles, CsvRecords, CsvStep};
 pub use error::Error;
 pub use execution::{Execution, Summary};
+pub use file_error::FileError;
+pub use graph_files::{GraphElements, GraphFiles, GraphStep};
 pub use pool::{MemoryPool, PoolExhausted, Reservation, SMALL_BYTES};
 pub use profile::{Measure, Profile};
 pub use spill::{SpillError, SpillFile, SpillFiles};

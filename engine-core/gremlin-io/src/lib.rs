@@ -21,7 +21,7 @@ mod message;
 mod script;
 
 pub use argument::{Argument, Bytecode, ConstantOwner, Instruction, Predicate};
-pub use graphson::Untyped;
+pub use graphson::{Error as GraphSonError, Untyped, graphson_value};
 pub use message::{Correction, Form, Format, OpenResponse, Request, RequestError, Response, Shown};
 pub use script::{Options, Script, ScriptError};
 pub use tidegraph_types::Budget;

@@ -467,6 +467,14 @@ impl<'t> Parser<'t, '_> {
                 return found
                     .ok_or_else(|| Fault::syntax(at, format!("{owner} has no constant {}", shorten(name))));
             }
+            Members::Files => {
+                let text = match name {
+                    "graphml" | "graphson" | "gryo" => name.to_owned(),
+                    "reader" | "registry" | "writer" => format!("~tinkerpop.io.{name}"),
+                    _ => return Err(Fault::syntax(at, format!("{owner} has no constant {}", shorten(name)))),
+                };
+                return Ok(ArgKind::Text(text.into()));
+            }
             Members::Unsupported => return Ok(ArgKind::Other(format!("{owner}.{}", shorten(name)).into())),
             Members::Cardinalities | Members::CardinalityEnum if self.is_sign('(') => {
                 return self.cardinality(at, name);

@@ -155,7 +155,25 @@ fn not_supported_yet() {
             "pageRank() with this strategy",
             67,
         ),
-        ("g.io('a.xml').read()", "io()", 3),
+        ("g.io('a.kryo').read()", "the format gryo, which only Java reads", 6),
+        ("g.io('a.xml').with(IO.reader, IO.gryo).read()", "the format gryo, which only Java reads", 31),
+        ("g.io('a.xml').with(IO.registry, 'x').read()", "IO.registry, whose values are classes of Java", 20),
+        (
+            "g.io('a.xml').with(IO.reader, 'org.x.Reader').read()",
+            "the reader 'org.x.Reader', expected graphson or graphml",
+            31,
+        ),
+        ("g.io('a.xml').write()", "write() of io()", 15),
+        (
+            "g.withStrategies(new SubgraphStrategy(vertices: __.has('a'))).io('a.xml').read()",
+            "io() with this strategy",
+            63,
+        ),
+        (
+            "g.withStrategies(ReferenceElementStrategy).E().subgraph('a').cap('a')",
+            "subgraph() with ReferenceElementStrategy",
+            48,
+        ),
         ("g.V().property('a', 1, id, 2)", "id of a property", 24),
         ("g.V().has('a', 1e1301m)", "decimal number of more than 1,200 digits (1e1301m)", 16),
     ];

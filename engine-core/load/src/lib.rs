@@ -4,7 +4,8 @@
 //! Roles: [`source`] lists the files of a `file://` or `s3://` source. [`rows`] reads one file; [`header`] gives its
 //! columns their meaning, and a [`Dialect`] decides everything in which the CSV formats differ. [`run`] runs a whole
 //! load from the first file to the last segment and asks the graph through [`run::LoadTarget`]. [`segments`] writes and
-//! reads the segments in object storage. [`plain`] reads a file of any columns for a query (`LOAD CSV`). [`generate`] makes the graphs of the benchmarks.
+//! reads the segments in object storage. [`plain`] reads a file of any columns for a query (`LOAD CSV`), [`graph_file`] one that holds a graph
+//! (Gremlin's `io()`). [`generate`] makes the graphs of the benchmarks.
 //!
 //! Flow: a caller (the embedded engine, a load Lambda) opens a [`source::Source`], calls [`run::run`], and commits the
 //! segments of the outcome with one log record. So the load becomes visible at one version or not at all (LOAD-1).
@@ -17,6 +18,7 @@ mod decompress;
 mod dialect;
 mod error;
 pub mod generate;
+pub mod graph_file;
 pub mod header;
 mod options;
 pub mod plain;

@@ -2,9 +2,9 @@
 
 use crate::op::ScanTest;
 use crate::{
-    ApplyKind, Arithmetic, Arm, BindKind, Collected, Comparison, CountStep, Digest, DigestItem, EdgeStep,
-    Expr, Length, Op, Plan, PropertyAssignment, Quantifier, RepeatTest, ScanColumn, ScanFilter, Selection,
-    Shortest, Signature, Slot, SortKey,
+    ApplyKind, Arithmetic, Arm, BindKind, Collected, Comparison, CountStep, Digest, DigestItem, Drawn,
+    EdgeStep, Expr, Length, Op, Plan, PropertyAssignment, Quantifier, RepeatTest, ScanColumn, ScanFilter,
+    Selection, Shortest, Signature, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::temporal::Iso;
@@ -367,6 +367,10 @@ fn describe(op: &Op) -> String {
             }
             text
         }
+        Op::ReadGraph { url, format, .. } => {
+            let format = format.map(|format| format!(" as {format}")).unwrap_or_default();
+            format!("create what is in the file {url}{format}")
+        }
         Op::Aggregate { keys, items, .. } => {
             let keys = list(keys.iter().map(|(s, e)| format!("{s} = {e}")));
             let items = list(items.iter().map(|i| {
@@ -420,6 +424,10 @@ fn describe(op: &Op) -> String {
             text
         }
         Op::Tail { count, .. } => format!("tail {count}"),
+        Op::Draw { drawn: Drawn::Shuffled, place, .. } => format!("shuffle with the numbers of {place}"),
+        Op::Draw { drawn: Drawn::Sample { count, weight }, place, .. } => {
+            format!("sample {count} by {weight} with the numbers of {place}")
+        }
         Op::Eager { .. } => "eager".into(),
         Op::TimeLimit { millis, .. } => format!("for {millis} ms"),
         Op::Each { by, .. } if by.is_empty() => "each".into(),

@@ -301,10 +301,14 @@ pub enum Function {
     Euler,
     /// A random number, uniform in [0, 1), for each row.
     Rand,
+    /// Gremlin with a seed: arg the place of the step in the text. The next number of Java's generator of this step, uniform in
+    /// [0, 1).
+    SeededRand,
     /// Gremlin `sample()`: args weight, a number that is not negative. A random key. The rows with the `n` largest keys
     /// are a weighted sample.
     SampleKey,
-    /// Gremlin `sample(local, n)`: args list, set or map, n. At most `n` random items, in their order.
+    /// Gremlin `sample(local, n)`: args list, set or map, n, and with a seed the place of the step in the text. At most `n`
+    /// random items, in their order, or with a seed in the order of Java's picks.
     SampleLocal,
     Substring,
     Left,

@@ -17,6 +17,7 @@
 //! **Invariants.** Front ends evaluate nothing. Every operator is open to both languages.
 
 mod batches;
+mod digest;
 pub mod display;
 pub mod error;
 pub mod expr;
@@ -30,6 +31,7 @@ mod types;
 pub mod visit;
 
 pub use batches::{BatchedPlan, DEFAULT_BATCH_ROWS, DEFAULT_RETRY_S, OnError, ROWS_PARAMETER};
+pub use digest::{Digest, DigestItem, EdgeStep};
 pub use error::FrontEndError;
 pub use expr::{
     AggregateKind, Arithmetic, Between, Comparison, DateUnit, Expr, Function, ListFunction, Operator,
@@ -38,8 +40,8 @@ pub use expr::{
 pub use limits::{Limits, Stopped};
 pub use op::{
     AggregateItem, Algorithm, ApplyKind, Arm, BindKind, Branch, Collected, Column, CountChoices, CountStep,
-    Digest, DigestItem, EdgeStep, Op, PathPart, Plan, PropertyAssignment, Register, RepeatTest, ScanColumn,
-    ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
+    Drawn, Op, PathPart, Plan, PropertyAssignment, Register, RepeatTest, ScanColumn, ScanCondition,
+    ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{
     Length, MatchPattern, NamedPath, PatternBody, PatternEdge, PatternNode, Selection, Shortest,

@@ -1,11 +1,12 @@
 //! Operators: rows in, rows out.
 
+use crate::digest::Digest;
 use crate::pattern::{Selection, Shortest};
 use crate::{AggregateKind, Expr, Length, MatchPattern, Operator, Procedure};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_types::{Cardinality, Direction, Str};
+use tidegraph_types::{Cardinality, Direction, GraphFormat, Str};
 
 /// The number of a slot in a row. The slots of a plan, subplans included, are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,6 +79,8 @@ pub struct Plan {
     pub timeout: Option<Duration>,
     /// Seed of the random numbers of its functions and samples, if the text says so.
     pub seed: Option<u64>,
+    /// Whether elements of the answer have their ids and labels, but no properties.
+    pub references: bool,
 }
 
 /// A column of the answer.
@@ -190,6 +193,21 @@ pub enum ApplyKind {
     Anti,
     /// Runs the subplan for its effects on the graph and yields the outer rows.
     Discard,
+}
+
+/// What [`Op::Draw`] does with its rows.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Drawn {
+    /// Yields all of them, in the order that `Collections.shuffle` of Java makes.
+    Shuffled,
+    /// Yields at most `count` of them, in the order of the picks. A row is picked with a probability that its weight says, which
+    /// is a number that is not negative.
+    Sample {
+        /// The number of rows.
+        count: Expr,
+        /// The weight of a row.
+        weight: Expr,
+    },
 }
 
 /// The value that `Bind` binds for each outer row.
@@ -307,59 +325,6 @@ pub struct CountStep {
     pub then: Vec<CountStep>,
     /// Whether a vertex without any counts once (OPTIONAL MATCH).
     pub optional: bool,
-}
-
-/// The edges of one step from a vertex.
-#[derive(Clone, PartialEq, Debug)]
-pub struct EdgeStep {
-    /// The direction of the edges.
-    pub direction: Direction,
-    /// Labels of edges; empty: any label.
-    pub labels: Vec<Str>,
-    /// Whether a self-loop counts once (openCypher) or twice (Gremlin) in the direction `Both`.
-    pub loops_once: bool,
-}
-
-/// What storage makes of the vertices of an [`Op::DigestScan`].
-#[derive(Clone, PartialEq, Debug)]
-pub enum Digest {
-    /// Rows that are groups. Several may be the same group: what they hold is to be combined.
-    Groups {
-        /// The slots of the groups' keys, and the properties of the vertex that they are.
-        keys: Vec<(Slot, Str)>,
-        /// The slots of the results.
-        items: Vec<(Slot, DigestItem)>,
-        /// A vertex stands for a row for each choice of one edge of each step.
-        steps: Vec<EdgeStep>,
-        /// Whether the steps, which are two, must not choose the same edge.
-        distinct: bool,
-    },
-    /// A row for each vertex at the other ends of their edges. Several rows may have the same vertex.
-    Ends {
-        /// The edges.
-        step: EdgeStep,
-        /// The slot of the vertex at the other end.
-        to: Slot,
-        /// The slot of the number of edges that end there.
-        edges: Slot,
-        /// The slot of the number of those that begin there, too.
-        loops: Slot,
-    },
-}
-
-/// What is computed of a group of vertices. Vertices without the property are skipped.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum DigestItem {
-    /// The number of rows.
-    Rows,
-    /// The number of rows with the property.
-    Values(Str),
-    /// The sum of the property's values; null without any.
-    Sum(Str),
-    /// Their least value.
-    Min(Str),
-    /// Their greatest value.
-    Max(Str),
 }
 
 /// What an [`Op::Intersect`] counts.
@@ -670,6 +635,8 @@ pub enum Op {
     Slice { input: Box<Op>, skip: Option<Expr>, limit: Option<Expr> },
     /// The first `count` of the sorted rows. Unlike a slice of a sort, it starts again in each round of a repeat.
     Top { input: Box<Op>, keys: Vec<SortKey>, count: Expr },
+    /// Rows that are drawn with the numbers of Java's generator that the step at this place of the text has.
+    Draw { input: Box<Op>, drawn: Drawn, place: u32 },
     /// The last `count` rows.
     Tail { input: Box<Op>, count: Expr },
     /// The rows that come within a time from the first one on. After it, the operator reads no more rows.
@@ -775,6 +742,17 @@ pub enum Op {
     /// Adds or removes labels of a vertex.
     /// Each label is a string; a list stands for all its items.
     SetLabels { input: Box<Op>, element: Expr, add: Vec<Expr>, remove: Vec<Expr> },
+    /// Creates the vertices and edges of the file at an address, which must be a string, for each row.
+    ReadGraph {
+        /// The input.
+        input: Box<Op>,
+        /// The address.
+        url: Expr,
+        /// The format; `None`: the end of the address tells it.
+        format: Option<GraphFormat>,
+        /// The cardinality of vertex properties that have one value in the file. Those with several keep all of them.
+        cardinality: Cardinality,
+    },
     /// Deletes vertices, edges, paths, properties, or lists of them. `detach`: also deletes the edges of a vertex;
     /// otherwise a vertex that still has edges at the end of the request is an error. Null is skipped.
     Delete { input: Box<Op>, targets: Vec<Expr>, detach: bool },

@@ -1,6 +1,6 @@
 //! Traversal of plans: the inputs, subplans and expressions of each operator, so that passes stay short.
 
-use crate::op::ScanTest;
+use crate::op::{Drawn, ScanTest};
 use crate::passes::keep::{Live, needs_before};
 use crate::{BindKind, Expr, Op, PropertyAssignment, ScanFilter, Slot};
 use tidegraph_types::Str;
@@ -32,6 +32,7 @@ macro_rules! children {
             | Op::Sort { input, .. }
             | Op::Slice { input, .. }
             | Op::Top { input, .. }
+            | Op::Draw { input, .. }
             | Op::Tail { input, .. }
             | Op::Eager { input }
             | Op::TimeLimit { input, .. }
@@ -43,6 +44,7 @@ macro_rules! children {
             | Op::SetProperties { input, .. }
             | Op::SetPropertyMap { input, .. }
             | Op::SetLabels { input, .. }
+            | Op::ReadGraph { input, .. }
             | Op::Delete { input, .. } => vec![&$($mut)? **input],
             Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => {
                 vec![&$($mut)? **input, &$($mut)? **plan]
@@ -122,7 +124,7 @@ impl Op {
             Op::Let { bindings, .. } => bindings.iter().map(|(_, e)| e).collect(),
             Op::Unwind { list, .. } => vec![list],
             Op::CallProcedure { args, .. } => args.iter().collect(),
-            Op::LoadCsv { url, .. } => vec![url],
+            Op::LoadCsv { url, .. } | Op::ReadGraph { url, .. } => vec![url],
             Op::Aggregate { keys, items, .. } => {
                 keys.iter().map(|(_, e)| e).chain(items.iter().flat_map(|i| &i.args)).collect()
             }
@@ -132,6 +134,10 @@ impl Op {
             Op::Slice { skip, limit, .. } => skip.iter().chain(limit).collect(),
             Op::Top { keys, count, .. } => keys.iter().map(|k| &k.expr).chain([count]).collect(),
             Op::Tail { count, .. } => vec![count],
+            Op::Draw { drawn, .. } => match drawn {
+                Drawn::Shuffled => vec![],
+                Drawn::Sample { count, weight } => vec![count, weight],
+            },
             Op::Choose { branches, .. } => branches.iter().map(|b| &b.condition).collect(),
             Op::Repeat { times, .. } => times.iter().collect(),
             Op::CreateVertex { id, labels, properties, properties_from, .. } => id
@@ -184,7 +190,8 @@ impl Op {
     /// Whether this operator or one below it, subplans included, reads files.
     #[must_use]
     pub fn reads_files(&self) -> bool {
-        matches!(self, Op::LoadCsv { .. }) || self.children().into_iter().any(Op::reads_files)
+        matches!(self, Op::LoadCsv { .. } | Op::ReadGraph { .. })
+            || self.children().into_iter().any(Op::reads_files)
     }
 
     /// Whether this operator or one below it, subplans included, changes a register.
@@ -209,6 +216,7 @@ impl Op {
                 | Op::SetProperties { .. }
                 | Op::SetPropertyMap { .. }
                 | Op::SetLabels { .. }
+                | Op::ReadGraph { .. }
                 | Op::Delete { .. }
         )
     }
@@ -315,7 +323,7 @@ impl Op {
     /// Whether this operator or one below it, subplans included, draws random numbers, or reads or changes a register.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        matches!(self, Op::Collect { .. } | Op::TimeLimit { .. })
+        matches!(self, Op::Collect { .. } | Op::TimeLimit { .. } | Op::Draw { .. })
             || self.exprs().into_iter().any(Expr::is_random)
             || self.children().into_iter().any(Op::is_random)
     }
@@ -340,10 +348,11 @@ impl Expr {
     /// Whether the expression may have another value each time, though its slots have the same values.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        use crate::Function::{MakeUuid, Rand, RandomUuid, SampleKey, SampleLocal};
+        use crate::Function::{MakeUuid, Rand, RandomUuid, SampleKey, SampleLocal, SeededRand};
         matches!(
             self,
-            Expr::Call(MakeUuid | Rand | RandomUuid | SampleKey | SampleLocal, _) | Expr::Register(_)
+            Expr::Call(MakeUuid | Rand | RandomUuid | SampleKey | SampleLocal | SeededRand, _)
+                | Expr::Register(_)
         ) || self.children().into_iter().any(Expr::is_random)
     }
 }

@@ -23,6 +23,7 @@ pub mod element_ids;
 pub mod error;
 pub mod footprint;
 pub mod format;
+pub mod graph_file;
 pub mod ids;
 pub mod integers;
 pub mod mutation;
@@ -42,6 +43,7 @@ pub use element_ids::{ElementIds, GremlinSettings};
 pub use error::{ErrorCode, Kind};
 pub use footprint::{Footprint, LoadTurn};
 pub use format::{Formats, UnknownFormat};
+pub use graph_file::{Elements, FileElement, FileProperty, GraphFormat, NoFormat};
 pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };

@@ -1,10 +1,11 @@
 """Runs TinkerPop's Gherkin scenarios through gremlin-python, which sends bytecode over WebSocket.
 
-Usage: gremlin_features VERSION FEATURES GRATEFUL GRAPHS LIST NAME=ENDPOINT...
+Usage: gremlin_features VERSION FEATURES GRATEFUL GRAPHS LIST FILES NAME=ENDPOINT...
 
 VERSION is that of the scenarios: 3.7 or 3.8. GRAPHS is the folder with the graphs as traversals, GRATEFUL the file of one
-more. LIST has a line `name | reason` for each scenario that is known to fail. Each ENDPOINT is an empty graph, which gets
-the graph that its NAME stands for.
+more. LIST has a line `name | reason` for each scenario that is known to fail. FILES is the folder with the files that
+scenarios read. Each ENDPOINT is an empty graph, which gets the graph that its NAME stands for. A graph `NAME-of-tinkergraph`
+has settings of TinkerGraph, which the scenarios in `settings.txt` of GRAPHS presuppose.
 
 The service may refuse a scenario as not supported yet; gremlin-python may have no words for it. Any other failure that is
 not listed ends the run with an error, and so does a listed scenario that does not fail.
@@ -32,6 +33,10 @@ from values import Items, LeftOut, same, same_bag, value
 
 # gremlin-python warns of names that it will drop, such as `hasLabel`.
 warnings.simplefilter("ignore")
+
+
+# The end of the names of graphs that have settings of TinkerGraph.
+OF_TINKERGRAPH = "-of-tinkergraph"
 
 
 class Failed(Exception):
@@ -88,8 +93,8 @@ def grateful(service, file):
 class World:
     """What the steps of a scenario have set so far."""
 
-    def __init__(self, services, version):
-        self.services, self.bare_keys = services, version == "3.7"
+    def __init__(self, services, version, files):
+        self.services, self.bare_keys, self.files = services, version == "3.7", files
         self.service, self.parameters, self.side_effects = None, {}, []
         self.text, self.result, self.error = "", [], None
 
@@ -130,7 +135,8 @@ class World:
         elif match := re.match(r"using the (parameter|side effect) (\w+) ", text):
             self.define(match, text, quoted)
         elif text == "the traversal of":
-            self.text = docstring
+            # As TinkerPop's own runners do, the path of a file becomes that of this machine.
+            self.text = docstring.replace('io("data/', f'io("{self.files}/')
         elif text in ("iterated to list", "iterated next"):
             self.iterate(text == "iterated next")
         else:
@@ -199,9 +205,9 @@ class World:
             raise Failed(f"expected {expected}\n      found    {self.result}")
 
 
-def outcome(scenario, services, version):
+def outcome(scenario, services, version, files):
     """Returns how a scenario ends: passed, or why not."""
-    world = World(services, version)
+    world = World(services, version, files)
     try:
         for step in scenario["steps"]:
             world.step(step)
@@ -227,19 +233,25 @@ def expected_failures(file):
 
 
 def main():
-    version, features, grateful_file, graphs, known, *endpoints = sys.argv[1:]
+    version, features, grateful_file, graphs, known, files, *endpoints = sys.argv[1:]
     services = {name: Service(endpoint) for name, endpoint in (each.split("=", 1) for each in endpoints)}
     for name, service in services.items():
-        if name == "grateful":
+        graph = name.removesuffix(OF_TINKERGRAPH)
+        if graph == "grateful":
             grateful(service, grateful_file)
-        elif name != "empty":
-            service.run((File(graphs) / f"{name}.gremlin").read_text())
+        elif graph != "empty":
+            service.run((File(graphs) / f"{graph}.gremlin").read_text())
+    of_tinkergraph = {
+        name.removesuffix(OF_TINKERGRAPH): service for name, service in services.items() if name.endswith(OF_TINKERGRAPH)
+    }
+    presupposing = expected_failures(File(graphs) / "settings.txt")
     only, known = os.environ.get("GREMLIN_SCENARIO", ""), expected_failures(known)
     counts, why, wrong, listed = Counter(), {"refused": Counter(), "left out": Counter()}, [], 0
     for name, scenario in scenarios(features):
         if only not in name:
             continue
-        how, reason = outcome(scenario, services, version)
+        given = of_tinkergraph if name in presupposing else services
+        how, reason = outcome(scenario, given, version, files)
         is_known = known.pop(name, None) is not None
         counts[how] += 1
         if how in why:
@@ -250,7 +262,9 @@ def main():
             wrong.append(f"{name}\n      {reason}")
         elif is_known:
             wrong.append(f"{name}\n      is listed as a failure and does not fail")
+        presupposing.pop(name, None)
     if not only:
+        wrong += [f"{name}\n      needs settings and does not exist" for name in presupposing]
         wrong += [f"{name}\n      is listed as a failure and does not exist" for name in known]
     for service in services.values():
         service.close()

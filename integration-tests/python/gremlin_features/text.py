@@ -221,6 +221,9 @@ class Reader:
             return self.strategy(name)
         if name in ("P", "TextP") and self.accept("."):
             return self.predicate(self.name())
+        if name == "IO":
+            self.expect(".")
+            return getattr(words.IO, member(words.IO, self.name()))
         if name == "WithOptions":
             self.expect(".")
             return getattr(words.WithOptions, member(words.WithOptions, self.name()))

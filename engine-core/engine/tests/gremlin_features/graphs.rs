@@ -1,7 +1,10 @@
 //! The graphs that TinkerPop's scenarios name. The small ones are traversals in files; "grateful" is read from TinkerPop's file if it is available.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tempfile::TempDir;
+use tidegraph_engine::loads::Allowed;
 use tidegraph_engine::{Database, GremlinVersion, Language, Parameters, Query};
 use tidegraph_types::{GremlinSettings, Map, Value};
 
@@ -9,6 +12,39 @@ const CLASSIC: &str = include_str!("graphs/classic.gremlin");
 const MODERN: &str = include_str!("graphs/modern.gremlin");
 const CREW: &str = include_str!("graphs/crew.gremlin");
 const SINK: &str = include_str!("graphs/sink.gremlin");
+
+/// The files that scenarios read (`g.io("data/…")`), by the names that they have in TinkerPop's distribution, and where its kit has
+/// them.
+const FILES: [(&str, &str); 3] = [
+    ("tinkerpop-modern.json", "graphson/tinkerpop-modern-v3.json"),
+    ("tinkerpop-modern.xml", "graphml/tinkerpop-modern.xml"),
+    ("tinkerpop-modern.kryo", "gryo/tinkerpop-modern-v3.kryo"),
+];
+
+/// Returns the folder with the files that scenarios read; it is empty without a kit.
+pub fn data_folder() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    let made = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kit =
+            ["GREMLIN_FEATURES", "GREMLIN_3_8_FEATURES"].into_iter().find_map(|v| std::env::var(v).ok());
+        if let Some(features) = kit {
+            let files = Path::new(&features).join("../../structure/io");
+            for (name, from) in FILES {
+                let from = files.join(from);
+                let copied = std::fs::copy(&from, folder.path().join(name));
+                copied.unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+            }
+        }
+        folder
+    });
+    made.path()
+}
+
+/// Returns what graphs of scenarios may read.
+pub fn readable_files() -> Allowed {
+    Allowed::parse([data_folder().display().to_string()]).expect("a folder")
+}
 
 /// The graphs that scenarios only read. Each is built once.
 pub struct Graphs {

@@ -1,6 +1,6 @@
 //! Runs one scenario: builds its graph and parameters, runs its traversal, and checks the result.
 
-use super::graphs::Graphs;
+use super::graphs::{Graphs, data_folder};
 use super::notation::{literal, same, same_bag, show, tree, value};
 use gherkin::{Scenario, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,7 +115,9 @@ impl World {
                 None => self.parameters.push((name.to_owned(), value)),
             }
         } else if text == "the traversal of" {
-            let text = step.docstring.clone().unwrap_or_default();
+            // As TinkerPop's own runners do, the path of a file becomes that of this machine.
+            let folder = format!("io(\"{}/", data_folder().display());
+            let text = step.docstring.clone().unwrap_or_default().replace("io(\"data/", &folder);
             self.traversal = text.replacen('g', &format!("g{}", self.side_effects), 1);
         } else if text == "iterated to list" || text == "iterated next" {
             self.iterate(text == "iterated next")?;

@@ -2,7 +2,7 @@
 
 use super::{Boxed, Feed, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
-use crate::{Batch, Column, Context, CsvError, CsvRecords, CsvStep, Error, Result};
+use crate::{Batch, Column, Context, CsvRecords, CsvStep, Error, FileError, Result};
 use std::sync::Arc;
 use tidegraph_plan::{Expr, Op, Slot};
 use tidegraph_types::{ErrorCode, Map, Str, Value};
@@ -76,7 +76,7 @@ impl<'p> LoadCsv<'p> {
         };
         let Some(files) = ctx.csv_files else {
             let message = format!("{url}: files cannot be read here");
-            return Err(CsvError::new(ErrorCode::UnsupportedOperation, message).into());
+            return Err(FileError::new(ErrorCode::UnsupportedOperation, message).into());
         };
         let records = match files.open(url, self.terminator, ctx.interrupt) {
             Ok(records) => records,

@@ -26,6 +26,7 @@ mod count_edges;
 mod counted;
 mod digest;
 mod distinct_values;
+mod draw;
 mod expand;
 mod expand_into;
 mod first_rows;
@@ -45,6 +46,7 @@ mod path_search;
 mod procedure;
 mod quantified;
 mod reach;
+mod read_graph;
 mod repeat;
 mod row;
 mod same_inputs;
@@ -346,6 +348,7 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::ChoosePaths { input, .. } => {
             Box::new(choose_paths::ChoosePaths::new(build(input, measured)?, op)?)
         }
+        Op::Draw { input, drawn, place } => Box::new(draw::Draw::new(build(input, measured)?, drawn, *place)),
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input, measured)?, count)),
         Op::TimeLimit { input, millis } => Box::new(slice::TimeLimit::new(
             build(input, measured)?,
@@ -393,6 +396,7 @@ pub(crate) fn build(op: &Op, measured: bool) -> Result<Boxed<'_>> {
         Op::Delete { input, targets, detach } => {
             Box::new(write::Delete::new(build(input, measured)?, targets, *detach))
         }
+        Op::ReadGraph { input, .. } => Box::new(read_graph::ReadGraph::new(build(input, measured)?, op)?),
         Op::Merge { input, matching, create } => Box::new(merge::Merge::new(
             build(input, measured)?,
             build(matching, measured)?,

@@ -37,6 +37,12 @@ fn takes_null(function: Function) -> bool {
     )
 }
 
+/// Returns the place of a step in the text.
+fn place(name: &'static str, place: &Value) -> Result<u32> {
+    let number = place.as_i64().and_then(|place| u32::try_from(place).ok());
+    number.ok_or_else(|| Error::of_type(name, "the place of a step", place).into())
+}
+
 /// Calls a function of values. The number of arguments was checked when the expression was prepared.
 pub(crate) fn call(
     ctx: &Context<'_>,
@@ -159,6 +165,11 @@ pub(crate) fn call(
             Some(weight) if weight >= 0.0 => Value::Double(sample_key(weight, ctx.draw_unit())),
             _ => return Err(Error::of_type(name, "a number that is not negative", first).into()),
         },
+        F::SeededRand => Value::Double(ctx.seeded(place(name, first)?, |random| random.unit())),
+        F::SampleLocal if args.len() == 3 => {
+            let place = place(name, &args[2])?;
+            ctx.seeded(place, |random| local::seeded_sample(name, &args, random, &|steps| ctx.spend(steps)))?
+        }
         F::SampleLocal => local::sample(name, &args, || ctx.draw_unit())?,
         F::RandomUuid => Value::String(ctx.entropy.uuid()),
         F::MakeUuid => ctx.entropy.uuid().parse().map_or(Value::Null, Value::Uuid),

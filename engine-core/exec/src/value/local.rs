@@ -6,6 +6,7 @@
 use super::error::Error;
 use super::{big, operate, sorted_rows};
 use crate::Context;
+use crate::java_random::JavaRandom;
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -241,6 +242,42 @@ pub(crate) fn sample(
         Value::Map(map) if map.len() > wanted => {
             let mut take = chosen(map.len());
             Value::map(map.iter().filter(|_| take()).map(|(k, v)| (k.clone(), v.clone())).collect())
+        }
+        other => other.clone(),
+    })
+}
+
+/// Chooses a number of items of a collection as TinkerPop does with a seed: each pick is removed from those that are left.
+/// Calls `step` with steps of work.
+pub(crate) fn seeded_sample(
+    name: &'static str,
+    args: &[Value],
+    random: &mut JavaRandom,
+    step: &dyn Fn(usize) -> crate::Result<()>,
+) -> crate::Result<Value> {
+    let wanted = match args[1].as_i64().map(usize::try_from) {
+        Some(Ok(wanted)) => wanted,
+        _ => return Err(Error::of_type(name, "an integer that is not negative", &args[1]).into()),
+    };
+    let mut picks = |items: usize| -> crate::Result<Vec<usize>> {
+        let mut left: Vec<usize> = (0..items).collect();
+        let mut picks = Vec::with_capacity(wanted);
+        while picks.len() < wanted {
+            // A removal moves the items behind it.
+            step(1 + left.len() / 16)?;
+            let at = random.below(u32::try_from(left.len()).unwrap_or(i32::MAX as u32).min(i32::MAX as u32));
+            picks.push(left.remove(at as usize));
+        }
+        Ok(picks)
+    };
+    Ok(match &args[0] {
+        Value::List(items) | Value::Set(items) if items.len() > wanted => {
+            let items = Arc::new(picks(items.len())?.into_iter().map(|at| items[at].clone()).collect());
+            if matches!(args[0], Value::Set(_)) { Value::Set(items) } else { Value::List(items) }
+        }
+        Value::Map(map) if map.len() > wanted => {
+            let entries = picks(map.len())?.into_iter().filter_map(|at| map.get_index(at));
+            Value::map(entries.map(|(k, v)| (k.clone(), v.clone())).collect())
         }
         other => other.clone(),
     })

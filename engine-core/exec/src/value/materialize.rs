@@ -22,13 +22,13 @@ use tidegraph_types::{
 const CHUNK_ELEMENTS: usize = 16 * BATCH_ROWS;
 
 /// Replaces every handle in the rows by data, also inside lists, maps, paths and properties; unbound becomes null.
-/// Charges the data to the request's memory, and nothing for the rows themselves.
+/// Charges the data to the request's memory, and nothing for the rows themselves. `references`: elements get no properties.
 ///
 /// # Errors
 ///
 /// `Error::Storage` if storage does not answer, `Error::Memory` if the data exceeds the request's memory limit,
 /// `Error::Stopped` if the caller stops the request.
-pub fn materialize(rows: &mut [Vec<Value>], ctx: &Context<'_>) -> Result<()> {
+pub fn materialize(rows: &mut [Vec<Value>], references: bool, ctx: &Context<'_>) -> Result<()> {
     let width = rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut found = Found::default();
     for column in 0..width {
@@ -43,7 +43,8 @@ pub fn materialize(rows: &mut [Vec<Value>], ctx: &Context<'_>) -> Result<()> {
     if !found.any {
         return Ok(());
     }
-    let data = Data::read(found, ctx)?;
+    let properties = if references { Projection::None } else { Projection::All };
+    let data = Data::read(found, &properties, ctx)?;
     for column in 0..width {
         // Successive rows that share a list, map or path share what replaces it.
         let mut replaced: Option<Value> = None;
@@ -141,11 +142,16 @@ struct Data {
 }
 
 impl Data {
-    fn read(found: Found, ctx: &Context<'_>) -> Result<Self> {
+    fn read(found: Found, wanted: &Projection, ctx: &Context<'_>) -> Result<Self> {
         let mut names = Names { ctx, names: FxHashMap::default() };
         let mut vertices = FxHashMap::default();
         vertices.reserve(found.vertices.len());
-        let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
+        let read = VertexRead {
+            ids: true,
+            labels: true,
+            properties: wanted.clone(),
+            meta: *wanted == Projection::All,
+        };
         for chunk in found.vertices.chunks(CHUNK_ELEMENTS) {
             ctx.check()?;
             let mut rows = VertexRows::default();
@@ -164,7 +170,7 @@ impl Data {
             }
             ctx.memory.charge(bytes)?;
         }
-        let edges = read_edges(&found.edges, &vertices, &mut names)?;
+        let edges = read_edges(&found.edges, &vertices, wanted, &mut names)?;
         Ok(Self { vertices, edges })
     }
 
@@ -263,6 +269,7 @@ fn properties(rows: &VertexRows, row: usize, names: &mut Names<'_, '_>) -> Vec<P
 fn read_edges(
     edges: &[Edge],
     vertices: &FxHashMap<Gui, Arc<VertexData>>,
+    wanted: &Projection,
     names: &mut Names<'_, '_>,
 ) -> Result<FxHashMap<Sid, Arc<EdgeData>>> {
     let mut data = FxHashMap::default();
@@ -272,7 +279,7 @@ fn read_edges(
     for chunk in edges.chunks(CHUNK_ELEMENTS) {
         ctx.check()?;
         let mut rows = EdgeRows::default();
-        ctx.view.edges(&EdgeRead { ids: true, properties: Projection::All }, chunk, &mut rows)?;
+        ctx.view.edges(&EdgeRead { ids: true, properties: wanted.clone() }, chunk, &mut rows)?;
         read_ends(chunk, vertices, &mut ends, names)?;
         let end = |gui: Gui| match vertices.get(&gui) {
             Some(vertex) => (vertex.id.clone(), vertex.labels.clone()),

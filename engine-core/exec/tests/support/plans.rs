@@ -63,7 +63,7 @@ pub fn start() -> Op {
 pub fn plan(root: Op, answer: &[u32]) -> Plan {
     let columns =
         answer.iter().map(|slot| Column { name: format!("c{slot}").into(), slot: Slot(*slot) }).collect();
-    Plan { root, slots: 16, columns, timeout: None, seed: None }
+    Plan { root, slots: 16, columns, timeout: None, seed: None, references: false }
 }
 
 pub trait Chain: Sized {

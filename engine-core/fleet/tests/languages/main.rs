@@ -53,8 +53,7 @@ fn graph_of(gremlin: GremlinSettings, procedures: Procedures) -> Arc<Database> {
         |graph: &&mut Graph| Arc::strong_count(&graph.database) == 1 && graph.fleet.graph.gremlin == gremlin;
     if let Some(graph) = graphs.iter_mut().find(is_free) {
         if graph.procedures != procedures {
-            let options = Options { procedures: procedures.clone(), ..Options::default() };
-            graph.database = graph.fleet.database(options, &graph.worker);
+            graph.database = graph.fleet.database(options(&procedures), &graph.worker);
             graph.procedures = procedures;
         }
         ask(&graph.database, Language::OpenCypher, "MATCH (n) DETACH DELETE n").unwrap();
@@ -63,8 +62,12 @@ fn graph_of(gremlin: GremlinSettings, procedures: Procedures) -> Arc<Database> {
     let config = NodeConfig { beat: Duration::from_millis(500), ..NodeConfig::default() };
     let fleet = TestFleet::start_with(gremlin, 4, 2, 2, config);
     let (_, worker) = fleet.worker();
-    let options = Options { procedures: procedures.clone(), ..Options::default() };
-    let database = fleet.database(options, &worker);
+    let database = fleet.database(options(&procedures), &worker);
     graphs.push(Graph { database: database.clone(), procedures, worker, fleet });
     database
+}
+
+fn options(procedures: &Procedures) -> Options {
+    let load_from = gremlin_features::readable_files();
+    Options { procedures: procedures.clone(), load_from, ..Options::default() }
 }

@@ -3,7 +3,7 @@
 mod read;
 mod write;
 
-pub use read::Error;
+pub use read::{Error, graphson_value};
 pub(crate) use read::{Object, argument};
 pub use write::Untyped;
 pub(crate) use write::{Item, Nothing, Version, typed};

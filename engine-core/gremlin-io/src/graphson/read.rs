@@ -60,6 +60,32 @@ pub(crate) fn argument(json: &Json) -> Result<Argument, Error> {
     }))
 }
 
+/// Reads a value of a file in GraphSON, with or without a type.
+///
+/// # Errors
+///
+/// The type that is not known, or the value that does not fit its type. An element, and a part of a traversal, is no
+/// value.
+pub fn graphson_value(json: &Json) -> Result<Value, Error> {
+    let argument = argument(json)?;
+    if let Some(what) = part(&argument) {
+        return Err(Error::Unsupported(what.to_owned()));
+    }
+    argument.to_value().map_err(|what| Error::Unsupported(what.to_owned()))
+}
+
+/// Names the first element in an argument, whose id would otherwise stand for it.
+fn part(argument: &Argument) -> Option<&'static str> {
+    match argument {
+        Argument::Element(_) => Some("g:Vertex"),
+        Argument::Edge(_) => Some("g:Edge"),
+        Argument::Binding(..) => Some("g:Binding"),
+        Argument::List(items) | Argument::Set(items) => items.iter().find_map(part),
+        Argument::Map(entries) => entries.iter().find_map(|(key, value)| part(key).or_else(|| part(value))),
+        _ => None,
+    }
+}
+
 fn items(all: &[Json]) -> Result<Vec<Argument>, Error> {
     all.iter().map(argument).collect()
 }

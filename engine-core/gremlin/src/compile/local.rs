@@ -6,7 +6,7 @@ use crate::compile::by::{self, By, Order};
 use crate::compile::property::collect_map;
 use crate::fault::Fault;
 use crate::names::Local;
-use tidegraph_plan::{BindKind, Expr, Function, Op, Slot, SortKey, TotalOrder};
+use tidegraph_plan::{BindKind, Drawn, Expr, Function, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::Value;
 
 impl Compiler {
@@ -80,10 +80,15 @@ impl Compiler {
             Local::Sample => {
                 let count = self.sample_size(one_argument()?)?;
                 let out = self.or_fresh(dest);
-                flow.bind(out, call(Function::SampleLocal, vec![Expr::Slot(cur), count]));
+                let place = self.place_of_draw(step).map(|place| Expr::literal(i64::from(place)));
+                let args = [Expr::Slot(cur), count].into_iter().chain(place).collect();
+                flow.bind(out, call(Function::SampleLocal, args));
                 flow.set_current(out, kind);
             }
-            Local::Order => self.order_local(flow, cursor, cur, dest)?,
+            Local::Order => {
+                let place = self.place_of_draw(step);
+                self.order_local(flow, cursor, cur, place, dest)?;
+            }
         }
         Ok(())
     }
@@ -124,6 +129,7 @@ impl Compiler {
         flow: &mut Flow,
         cursor: &mut Cursor<'_, '_>,
         cur: Slot,
+        place: Option<u32>,
         dest: Option<Slot>,
     ) -> Result<()> {
         let steps = cursor.take_all(StepName::By);
@@ -195,7 +201,11 @@ impl Compiler {
                 }
             }
         }
-        child.wrap(|input| Op::Sort { input, keys: sort });
+        let shuffles = keys.last().is_some_and(|(_, order)| *order == Some(Order::Shuffle));
+        match place.filter(|_| shuffles) {
+            Some(place) => child.wrap(|input| Op::Draw { input, drawn: Drawn::Shuffled, place }),
+            None => child.wrap(|input| Op::Sort { input, keys: sort }),
+        }
         let bind = if of_map {
             let all = self.fresh();
             let entry = |function| call(function, vec![Expr::Slot(item)]);

@@ -137,7 +137,7 @@ fn contradiction(maps: &Maps<'_, '_>) -> Contradiction {
         let Some((_, looked_for)) = maps.search.iter().find(|(k, _)| same_key(k, key)) else { continue };
         match (super::literal(looked_for), super::literal(value)) {
             (Some(a), Some(b)) if a == b => {}
-            _ if looked_for.kind == value.kind => {}
+            _ if of_end(&looked_for.kind) == of_end(&value.kind) => {}
             _ => match (known(looked_for), known(value)) {
                 (Some(a @ Expr::Parameter(_)), Some(b)) | (Some(a), Some(b @ Expr::Parameter(_))) => {
                     let equal = Expr::compare(Comparison::Equal, a, b);
@@ -148,6 +148,14 @@ fn contradiction(maps: &Maps<'_, '_>) -> Contradiction {
         }
     }
     if differ.is_empty() { Contradiction::None } else { Contradiction::If(Expr::Or(differ)) }
+}
+
+/// Returns the id of a vertex at the end of an edge, for which a map may have the id or the vertex.
+fn of_end<'a, 't>(end: &'a ArgKind<'t>) -> &'a ArgKind<'t> {
+    match end {
+        ArgKind::Vertex(id) => &id.kind,
+        _ => end,
+    }
 }
 
 /// Returns a value that the request knows before it runs.

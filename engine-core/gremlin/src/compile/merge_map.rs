@@ -325,13 +325,33 @@ impl Compiler {
         let of_entry = |function| call(function, vec![Expr::Slot(entry)]);
         let before = call(Function::MapGet, vec![Expr::Slot(search.map), of_entry(Function::MapKeys)]);
         let same = Expr::compare(Comparison::Equal, before.clone(), of_entry(Function::MapValues));
+        let is = |end| {
+            let key = of_entry(Function::MapKeys);
+            Expr::compare(Comparison::Equal, key, Expr::Literal(Value::Symbol(end)))
+        };
+        let ids = [before.clone(), of_entry(Function::MapValues)].map(|end| self.id_of_end(end));
+        let [one, other] = ids;
+        let same_id = call(
+            Function::Coalesce,
+            vec![Expr::compare(Comparison::Equal, one, other), Expr::literal(false)],
+        );
+        let same_end = Expr::And(vec![Expr::Or(vec![is(Symbol::Out), is(Symbol::In)]), same_id]);
         let contradicts = Expr::Quantified {
             quantifier: Quantifier::Any,
             variable: entry,
             list: Box::new(call(Function::Unfold, vec![Expr::Slot(extra.map)])),
-            predicate: Box::new(Expr::And(vec![not(is_null(before)), not(same)])),
+            predicate: Box::new(Expr::And(vec![not(is_null(before)), not(same), not(same_end)])),
         };
         raise_if(create, contradicts, OVERRIDES.into());
+    }
+
+    /// Returns the id of an end of an edge, for which a map may have the id or the vertex.
+    fn id_of_end(&self, end: Expr) -> Expr {
+        let is_element = call(Function::TypeOf(GremlinType::Element), vec![end.clone()]);
+        let id = call(Function::Id, vec![end.clone()]);
+        let id = Expr::Case { branches: vec![(is_element, id)], otherwise: Box::new(end) };
+        // Without types, a number stands for its text.
+        if self.settings.ids.have_types() { id } else { call(Function::AsText, vec![id]) }
     }
 
     /// Returns the vertex that a map describes, or that a variable names by its id.

@@ -21,8 +21,10 @@
 mod analyze;
 mod branch;
 mod by;
+mod element_id;
 mod filter;
 mod has;
+mod io;
 mod lists;
 mod local;
 mod matching;
@@ -287,6 +289,8 @@ struct Compiler {
     timeout: Option<Duration>,
     /// The seed of a `SeedStrategy`.
     seed: Option<u64>,
+    /// Whether elements of the answer have no properties.
+    references: bool,
     /// What the statement finds out before its first row.
     held: Vec<Held>,
     /// The first step that runs an algorithm, with its place.
@@ -321,6 +325,7 @@ pub(crate) fn compile(
         productive_by: None,
         timeout: None,
         seed: None,
+        references: false,
         held: vec![],
         analyzed: None,
     };
@@ -334,7 +339,8 @@ pub(crate) fn compile(
         (root, columns) = compiler.statement(root, statement)?;
         compiler.check_analyzed(&root, index + 1 == statements.len())?;
     }
-    Ok(Plan { root, slots: compiler.slots, columns, timeout: compiler.timeout, seed: compiler.seed })
+    let Compiler { slots, timeout, seed, references, .. } = compiler;
+    Ok(Plan { root, slots, columns, timeout, seed, references })
 }
 
 /// Options of `g.with()` that do not change the answer.
@@ -367,6 +373,7 @@ impl Compiler {
         let rewritten = strategies.apply(&statement.steps)?;
         self.productive_by = strategies.productive_by;
         self.seed = self.seed.or(strategies.seed);
+        self.references = strategies.references;
         let steps = rewritten.as_deref().unwrap_or(&statement.steps);
         let mut needs_path = false;
         self.survey(steps, &mut needs_path);

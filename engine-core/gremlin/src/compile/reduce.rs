@@ -10,8 +10,8 @@ use crate::compile::step::is_local;
 use crate::fault::Fault;
 use crate::names::Reduction;
 use tidegraph_plan::{
-    AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Slot,
-    SortKey, TotalOrder,
+    AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, Drawn, Expr, Function, Op,
+    Slot, SortKey, TotalOrder,
 };
 use tidegraph_types::Value;
 
@@ -127,6 +127,8 @@ impl Compiler {
         }
         let cur = flow.cur(step)?;
         let mut keys = vec![];
+        // As in TinkerPop, the last order says whether all of them shuffle.
+        let mut shuffles = false;
         for by_step in cursor.take_all(StepName::By) {
             let (by, order) = match by_step.args.as_slice() {
                 [arg] if by::order(arg).is_some() => (By::Identity, by::order(arg)),
@@ -134,7 +136,8 @@ impl Compiler {
                 args => (self.by(by_step, args)?, Some(Order::Ascending)),
             };
             let Some(order) = order else { return Err(wrong_arguments(by_step)) };
-            if order == Order::Shuffle {
+            shuffles = order == Order::Shuffle;
+            if shuffles {
                 keys.push(SortKey {
                     expr: call(Function::Rand, vec![]),
                     order: TotalOrder::Gremlin,
@@ -155,7 +158,10 @@ impl Compiler {
         if keys.is_empty() {
             keys.push(SortKey { expr: Expr::Slot(cur), order: TotalOrder::Gremlin, descending: false });
         }
-        flow.wrap(|input| Op::Sort { input, keys });
+        match self.place_of_draw(step).filter(|_| shuffles) {
+            Some(place) => flow.wrap(|input| Op::Draw { input, drawn: Drawn::Shuffled, place }),
+            None => flow.wrap(|input| Op::Sort { input, keys }),
+        }
         Ok(())
     }
 
@@ -181,6 +187,12 @@ impl Compiler {
                 Expr::Slot(slot)
             }
         };
+        if let Some(place) = self.place_of_draw(step) {
+            flow.scope.single |= matches!(&count, Expr::Literal(n) if n.as_i64().is_some_and(|n| n <= 1));
+            let drawn = Drawn::Sample { count, weight };
+            flow.wrap(|input| Op::Draw { input, drawn, place });
+            return Ok(());
+        }
         let expr = call(Function::SampleKey, vec![weight]);
         let keys = vec![SortKey { expr, order: TotalOrder::Gremlin, descending: true }];
         flow.scope.single |= matches!(&count, Expr::Literal(n) if n.as_i64().is_some_and(|n| n <= 1));

@@ -173,8 +173,12 @@ impl Compiler {
             StepName::ConnectedComponent | StepName::PageRank | StepName::PeerPressure => {
                 self.analyze(flow, cursor, step, index)
             }
+            StepName::Io => self.io(flow, cursor, step, index),
+            StepName::Read | StepName::Write => {
+                Err(Fault::syntax(step.at, format!("{}() without io()", step.name)))
+            }
             // Not supported yet.
-            StepName::Discard | StepName::Io | StepName::Profile | StepName::Read | StepName::Write => {
+            StepName::Discard | StepName::Profile => {
                 Err(Fault::unsupported(step.at, format!("{}()", step.name)))
             }
         }
@@ -230,7 +234,19 @@ impl Compiler {
             [arg @ Arg { kind: ArgKind::Value(value), .. }] if value.as_f64().is_some() => self.expr(arg)?,
             _ => return Err(wrong_arguments(step)),
         };
-        Ok(Expr::compare(Comparison::Less, call(Function::Rand, vec![]), chance))
+        // With a seed the numbers are those of Java, and so is the comparison.
+        Ok(match self.place_of_draw(step) {
+            Some(place) => {
+                let drawn = call(Function::SeededRand, vec![Expr::literal(i64::from(place))]);
+                Expr::compare(Comparison::LessOrEqual, drawn, chance)
+            }
+            None => Expr::compare(Comparison::Less, call(Function::Rand, vec![]), chance),
+        })
+    }
+
+    /// Returns the place of a step that draws random numbers, which are its own, if the request has a seed.
+    pub(super) fn place_of_draw(&self, step: &Step<'_>) -> Option<u32> {
+        self.seed.map(|_| u32::try_from(step.at).unwrap_or(u32::MAX))
     }
 
     fn constant(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {

@@ -6,7 +6,7 @@
 //!
 //! **Invariant.** With a `SubgraphStrategy` or a `PartitionStrategy`, no step comes to an element that was not tested.
 
-use super::{Result, wrong_arguments};
+use super::{Result, element_id, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Predicate, SourceCall, Step, StepName};
 use crate::compile::step::moves;
 use crate::fault::Fault;
@@ -45,17 +45,18 @@ const WITHOUT_EFFECT: &[&str] = &[
 const WITH_EFFECT: &[&str] = &[
     "ConnectiveStrategy",
     "EdgeLabelVerificationStrategy",
+    "ElementIdStrategy",
     "OptionsStrategy",
     "PartitionStrategy",
     "ProductiveByStrategy",
     "ReadOnlyStrategy",
+    "ReferenceElementStrategy",
     "ReservedKeysVerificationStrategy",
     "SeedStrategy",
     "SubgraphStrategy",
 ];
 /// Strategies that `withoutStrategies` may name, although none of them is ever applied.
-const NEVER_APPLIED: &[&str] =
-    &["ElementIdStrategy", "EventStrategy", "ReferenceElementStrategy", "SackStrategy", "SideEffectStrategy"];
+const NEVER_APPLIED: &[&str] = &["EventStrategy", "SackStrategy", "SideEffectStrategy"];
 /// The strategy that runs a traversal on a computer for the whole graph. Every traversal may have the steps of computers.
 const COMPUTER: &str = "VertexProgramStrategy";
 /// Largest number of steps of a statement, with those that strategies add.
@@ -84,6 +85,10 @@ pub(super) struct Strategies<'t> {
     pub(super) productive_by: Option<Vec<Str>>,
     /// The seed of random numbers.
     pub(super) seed: Option<u64>,
+    /// Whether elements of the answer have no properties.
+    pub(super) references: bool,
+    /// The property that stands for the id of elements.
+    id_key: Option<Str>,
     /// Whether `and()` and `or()` between steps have no operands, because no strategy takes the steps beside them for such.
     without_infix: bool,
     steps: usize,
@@ -131,6 +136,8 @@ impl<'t> Strategies<'t> {
             "ConnectiveStrategy" => self.without_infix = true,
             "OptionsStrategy" => {}
             "SeedStrategy" => self.seed = None,
+            "ReferenceElementStrategy" => self.references = false,
+            "ElementIdStrategy" => self.id_key = None,
             "ProductiveByStrategy" => self.productive_by = None,
             "EdgeLabelVerificationStrategy" => self.edge_labels = false,
             "ReservedKeysVerificationStrategy" => self.reserved_keys.clear(),
@@ -163,6 +170,7 @@ impl<'t> Strategies<'t> {
             "EdgeLabelVerificationStrategy" => &["throwException", "logWarning"],
             "ProductiveByStrategy" => &["productiveKeys"],
             "SeedStrategy" => &["seed"],
+            "ElementIdStrategy" => &["idPropertyKey"],
             "ReservedKeysVerificationStrategy" => &["throwException", "logWarning", "keys"],
             _ => &[],
         };
@@ -176,6 +184,12 @@ impl<'t> Strategies<'t> {
         match name {
             "ReadOnlyStrategy" => self.read_only = true,
             "ConnectiveStrategy" => self.without_infix = false,
+            "ReferenceElementStrategy" => self.references = true,
+            "ElementIdStrategy" => match setting("idPropertyKey") {
+                None => self.id_key = Some(element_id::DEFAULT_KEY.into()),
+                Some(Arg { kind: ArgKind::Text(key), .. }) => self.id_key = Some(key.clone()),
+                Some(_) => return Err(wrong("idPropertyKey", "a key")),
+            },
             "SeedStrategy" => match setting("seed").map(|seed| &seed.kind) {
                 Some(ArgKind::Value(value)) if value.as_i64().is_some() => {
                     self.seed = value.as_i64().map(i64::cast_unsigned);
@@ -256,6 +270,9 @@ impl<'t> Strategies<'t> {
     pub(super) fn apply(&mut self, steps: &[Step<'t>]) -> Result<Option<Vec<Step<'t>>>> {
         self.verify(steps)?;
         let mut rewritten = self.without_infix.then(|| without_infix(steps));
+        if let Some(key) = &self.id_key {
+            rewritten = Some(element_id::rewritten(rewritten.as_deref().unwrap_or(steps), key));
+        }
         for seen in std::mem::take(&mut self.seen) {
             let before = rewritten.as_deref().unwrap_or(steps);
             rewritten = Some(self.rewrite(&seen, before)?);
@@ -274,6 +291,7 @@ impl<'t> Strategies<'t> {
                     | StepName::MergeE
                     | StepName::Property
                     | StepName::Drop
+                    | StepName::Read
             );
             if self.read_only && writes {
                 let message = format!(
@@ -295,6 +313,9 @@ impl<'t> Strategies<'t> {
                 let message =
                     format!("{}() without a label, which EdgeLabelVerificationStrategy requires", step.name);
                 return Err(Fault::syntax(step.at, message));
+            }
+            if self.references && step.name == StepName::Subgraph {
+                return Err(Fault::unsupported(step.at, "subgraph() with ReferenceElementStrategy"));
             }
             if let (StepName::Property, Some(key)) = (step.name, step.args.iter().find_map(Arg::text))
                 && self.reserved_keys.contains(key)
@@ -395,6 +416,7 @@ impl<'t> Strategies<'t> {
                 StepName::Call
                 | StepName::ConnectedComponent
                 | StepName::Element
+                | StepName::Io
                 | StepName::PageRank
                 | StepName::PeerPressure
                 | StepName::ShortestPath

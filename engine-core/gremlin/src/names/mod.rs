@@ -160,10 +160,12 @@ mod owner {
         Options,
         /// Types.
         Types,
+        /// Names of files' formats and of options of `io()`, which are strings.
+        Files,
         /// Constants that the compiler has no use for.
         Unsupported,
     }
-    use Members::{Cardinalities, CardinalityEnum, Constants, Options, Types, Unsupported};
+    use Members::{Cardinalities, CardinalityEnum, Constants, Files, Options, Types, Unsupported};
 
     super::words! {
         /// Enums whose name may precede their constants.
@@ -175,7 +177,7 @@ mod owner {
             Dt = "DT" => Constants,
             Direction = "Direction" => Constants,
             GType = "GType" => Types,
-            Io = "IO" => Unsupported,
+            Io = "IO" => Files,
             Merge = "Merge" => Constants,
             N = "N" => Types,
             Operator = "Operator" => Constants,

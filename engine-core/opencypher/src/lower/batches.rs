@@ -159,7 +159,7 @@ fn rest<'a>(
     let (root, columns) = lowering.clauses(op, clauses)?;
     let columns = columns.unwrap_or_default();
     let columns = columns.into_iter().map(|c| Column { name: c.name.into(), slot: c.slot }).collect();
-    Ok(Plan { root, slots: lowering.slots, columns, timeout: None, seed: None })
+    Ok(Plan { root, slots: lowering.slots, columns, timeout: None, seed: None, references: false })
 }
 
 /// Lowers a query over rows from the parameter, which have these columns.
@@ -205,7 +205,7 @@ impl<'a> Lowering<'a> {
             root = self.op(Op::Let { input: Box::new(root), bindings: vec![(slot, Expr::literal(true))] })?;
             columns.push(Column { name: Str::default(), slot });
         }
-        Ok(Plan { root, slots: self.slots, columns, timeout: None, seed: None })
+        Ok(Plan { root, slots: self.slots, columns, timeout: None, seed: None, references: false })
     }
 
     /// Lowers a number of `IN TRANSACTIONS`: a literal that `is_valid`, or a parameter.

@@ -59,7 +59,7 @@ pub(crate) fn lower(query: &Query, procedures: &Procedures, limits: &Limits<'_>)
     let (root, columns) = lowering.query(query, Role::Query, None)?;
     let columns = columns.unwrap_or_default();
     let columns = columns.into_iter().map(|c| Column { name: c.name.into(), slot: c.slot }).collect();
-    Ok(Plan { root, slots: lowering.slots, columns, timeout: query.timeout, seed: None })
+    Ok(Plan { root, slots: lowering.slots, columns, timeout: query.timeout, seed: None, references: false })
 }
 
 /// A variable in scope.

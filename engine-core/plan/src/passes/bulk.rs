@@ -608,7 +608,7 @@ mod tests {
 
     fn text(root: Op, answer: u32) -> String {
         let columns = vec![Column { name: "r".into(), slot: Slot(answer) }];
-        let mut plan = Plan { root, slots: 10, columns, timeout: None, seed: None };
+        let mut plan = Plan { root, slots: 10, columns, timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     }

@@ -155,7 +155,7 @@ mod tests {
 
     fn optimized(root: Op, slots: u32) -> String {
         let columns = vec![Column { name: "x".into(), slot: Slot(1) }];
-        let mut plan = Plan { root, slots, columns, timeout: None, seed: None };
+        let mut plan = Plan { root, slots, columns, timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     }

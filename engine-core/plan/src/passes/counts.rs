@@ -432,7 +432,7 @@ mod tests {
         let keys = keys.iter().map(|key| (Slot(*key), Expr::Slot(Slot(*key)))).collect();
         let root = Op::Aggregate { input: Box::new(input), keys, items: vec![item] };
         let columns = vec![Column { name: "n".into(), slot: Slot(9) }];
-        let mut plan = Plan { root, slots: 10, columns, timeout: None, seed: None };
+        let mut plan = Plan { root, slots: 10, columns, timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     }
@@ -516,7 +516,8 @@ mod tests {
                 Some(predicate) => Op::Filter { input: Box::new(all), predicate },
                 None => all,
             };
-            let mut plan = Plan { root, slots: 8, columns: vec![], timeout: None, seed: None };
+            let mut plan =
+                Plan { root, slots: 8, columns: vec![], timeout: None, seed: None, references: false };
             crate::passes::cycles::run(&mut plan);
             plan.root
         };

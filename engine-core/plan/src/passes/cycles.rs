@@ -104,7 +104,8 @@ mod tests {
     use tidegraph_types::Direction;
 
     fn rewritten(root: Op) -> String {
-        let mut plan = Plan { root, slots: 20, columns: vec![], timeout: None, seed: None };
+        let mut plan =
+            Plan { root, slots: 20, columns: vec![], timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     }

@@ -239,7 +239,7 @@ mod tests {
 
     fn text(root: Op, answer: bool) -> String {
         let columns = if answer { vec![Column { name: "x".into(), slot: Slot(0) }] } else { vec![] };
-        let mut plan = Plan { root, slots: 4, columns, timeout: None, seed: None };
+        let mut plan = Plan { root, slots: 4, columns, timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     }

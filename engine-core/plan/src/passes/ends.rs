@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn text(root: Op) -> String {
-        let mut plan = Plan { root, slots: 4, columns: vec![], timeout: None, seed: None };
+        let mut plan = Plan { root, slots: 4, columns: vec![], timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     }

@@ -107,7 +107,7 @@ mod tests {
         let groups = Op::Keep { input: Box::new(groups), slots: vec![Slot(0), Slot(2)] };
         let root = Op::Let { input: Box::new(groups), bindings };
         let columns = vec![Column { name: "x".into(), slot: Slot(answer) }];
-        let mut plan = Plan { root, slots: 5, columns, timeout: None, seed: None };
+        let mut plan = Plan { root, slots: 5, columns, timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     }

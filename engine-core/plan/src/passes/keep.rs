@@ -335,6 +335,7 @@ mod tests {
             ],
             timeout: None,
             seed: None,
+            references: false,
         };
         run(&mut plan);
         assert_eq!(
@@ -363,6 +364,7 @@ mod tests {
             columns: vec![Column { name: "r".into(), slot: Slot(3) }],
             timeout: None,
             seed: None,
+            references: false,
         };
         run(&mut plan);
         // The body reads $2 in every round, so the expand inside it must keep the slot.

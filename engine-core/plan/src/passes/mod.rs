@@ -166,6 +166,7 @@ const PASSES: [Pass; 11] = [
 ///     columns: vec![Column { name: "n.name".into(), slot: Slot(1) }],
 ///     timeout: None,
 ///     seed: None,
+///     references: false,
 /// };
 /// let (statistics, limits) = (Statistics::default(), Limits::none());
 /// let knowledge =

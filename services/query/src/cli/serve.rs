@@ -60,7 +60,7 @@ pub struct Listen {
     /// Requests of pages of other sites are refused.
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<PageOrigin>,
-    /// Place that loads and LOAD CSV may read: a folder, `s3://BUCKET` or `s3://BUCKET/PREFIX`, with all below it. The flag can be
+    /// Place that loads, LOAD CSV and io() may read: a folder, `s3://BUCKET` or `s3://BUCKET/PREFIX`, with all below it. The flag can be
     /// given several times. Without it, they read only what is in the drop folder.
     #[arg(long, value_name = "PLACE")]
     load_from: Vec<String>,

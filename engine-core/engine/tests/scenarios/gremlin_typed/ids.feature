@@ -634,3 +634,18 @@ Feature: ids with types, and single properties
     Then the result should be ordered
       | result |
       | d[2].i |
+
+  Scenario: an end of a new edge is named by its vertex and by its id
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("p").property(id, 1).addV("p").property(id, 2)
+      """
+    And the traversal of
+      """
+      g.withSideEffect("c", [(Direction.OUT): Vertex(1, "p"), "k": 1]).
+        mergeE([(T.label): "e", (Direction.OUT): 1, (Direction.IN): 2]).option(Merge.onCreate, __.select("c"))
+      """
+    When iterated to list
+    Then the result should have a count of 1
+    And the graph should return 1 for count of "g.V(1).outE(\"e\").has(\"k\", 1)"

@@ -270,7 +270,7 @@ fn properties_of_vertices_have_properties() {
     });
     assert_eq!(graph.take_calls(), 1, "the vertices that own the properties are read at once");
     let mut rows = vec![vec![v(2), bonn(3), statement(bonn(1), "from", 1)]];
-    with_context(&graph, |ctx| materialize(&mut rows, ctx).expect("materialises"));
+    with_context(&graph, |ctx| materialize(&mut rows, false, ctx).expect("materialises"));
     let Value::VertexData(data) = &rows[0][0] else { panic!("no vertex data") };
     assert_eq!(data.properties[0].meta, [(1, "from".into(), 2.into()), (1, "kind".into(), "home".into())]);
     assert_eq!(data.properties[0].meta_of(0).count(), 0);
@@ -410,7 +410,7 @@ fn handles_become_data_wherever_they_are() {
         vec![nested, keyed, path([v(1), edge, v(2)], &[]), statement(v(3), "tag", "x")],
         vec![entry(v(1), v(99)), Value::Null, set([v(1)]), v(1)],
     ];
-    with_context(&graph, |ctx| materialize(&mut rows, ctx).expect("materialises"));
+    with_context(&graph, |ctx| materialize(&mut rows, false, ctx).expect("materialises"));
     assert_eq!(graph.take_calls(), 2, "one for vertices, one for edges: the ends are among the vertices");
 
     let vertex = |value: &Value| match value {
@@ -451,7 +451,7 @@ fn an_edge_alone_reads_its_ends_without_properties() {
     let (graph, knows) = sample();
     let gone = Edge { sid: Sid(255), ..knows };
     let mut rows = vec![vec![Value::Edge(knows), Value::Edge(gone)]];
-    with_context(&graph, |ctx| materialize(&mut rows, ctx).expect("materialises"));
+    with_context(&graph, |ctx| materialize(&mut rows, false, ctx).expect("materialises"));
     assert_eq!(graph.take_calls(), 2);
     let Value::EdgeData(data) = &rows[0][1] else { panic!("no edge data") };
     assert_eq!(data.id, "0000000000000001-ff");

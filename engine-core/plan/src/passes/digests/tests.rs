@@ -32,7 +32,7 @@ fn aggregate(input: Op, keys: &[Expr], kind: AggregateKind, args: Vec<Expr>) -> 
     let keys = keys.iter().map(|key| (Slot(8), key.clone())).collect();
     let root = Op::Aggregate { input: Box::new(input), keys, items: vec![one] };
     let columns = vec![Column { name: "n".into(), slot: Slot(9) }];
-    let mut plan = Plan { root, slots: 20, columns, timeout: None, seed: None };
+    let mut plan = Plan { root, slots: 20, columns, timeout: None, seed: None, references: false };
     run(&mut plan);
     plan.to_string()
 }
@@ -95,8 +95,14 @@ fn distinct_rows_are_groups() {
             root = Op::Slice { input: Box::new(root), skip: None, limit: Some(Expr::literal(3_i64)) };
         }
         let column = |slot: &u32| Column { name: "c".into(), slot: Slot(*slot) };
-        let mut plan =
-            Plan { root, slots: 20, columns: used.iter().map(column).collect(), timeout: None, seed: None };
+        let mut plan = Plan {
+            root,
+            slots: 20,
+            columns: used.iter().map(column).collect(),
+            timeout: None,
+            seed: None,
+            references: false,
+        };
         run(&mut plan);
         plan.to_string()
     };
@@ -198,7 +204,8 @@ fn one_edge_is_as_good_as_its_number() {
     let joined = |plan, kind| {
         let input = Box::new(scan(labelled(), &[]));
         let root = Op::Apply { input, plan: Box::new(plan), kind };
-        let mut plan = Plan { root, slots: 20, columns: vec![], timeout: None, seed: None };
+        let mut plan =
+            Plan { root, slots: 20, columns: vec![], timeout: None, seed: None, references: false };
         run(&mut plan);
         plan.to_string()
     };

@@ -45,6 +45,7 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
         columns: vec![Column { name: "x".into(), slot: Slot(0) }],
         timeout: None,
         seed: None,
+        references: false,
     };
     optimize(
         plan,
@@ -183,6 +184,7 @@ fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
             columns: vec![Column { name: "x".into(), slot: Slot(0) }],
             timeout: None,
             seed: None,
+            references: false,
         };
         let (statistics, catalog) = (Statistics::default(), Names(&["Person", "City", "KNOWS"]));
         let instances = Degrees(degrees);

@@ -113,7 +113,7 @@ fn listed() -> Op {
 }
 
 fn estimated(root: Op) -> f64 {
-    let plan = Plan { root, slots: 9, columns: vec![], timeout: None, seed: None };
+    let plan = Plan { root, slots: 9, columns: vec![], timeout: None, seed: None, references: false };
     with_knowledge(|knowledge| EstimatedRows::of(&plan, knowledge).get(&plan.root).unwrap())
 }
 
