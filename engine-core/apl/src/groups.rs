@@ -342,7 +342,7 @@ mod tests {
     fn equal_keys_of_other_types_are_other_groups() {
         let found = |keys: &[Value]| ScannedValues {
             vertices: vec![tidegraph_types::Gui(0); keys.len()],
-            columns: vec![keys.to_vec()],
+            columns: vec![keys.to_vec().into()],
         };
         let grouping = Grouping { keys: vec![KEY], items: vec![GroupItem::Rows], weight: Weight::default() };
         let mut groups = Groups::default();

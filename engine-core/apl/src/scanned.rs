@@ -36,6 +36,12 @@ impl From<Vec<Value>> for ScannedColumn {
     }
 }
 
+impl FromIterator<Value> for ScannedColumn {
+    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
+        Self::Values(values.into_iter().collect())
+    }
+}
+
 impl PartialEq for ScannedColumn {
     fn eq(&self, other: &Self) -> bool {
         self.values() == other.values()
