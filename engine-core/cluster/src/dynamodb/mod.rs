@@ -29,6 +29,7 @@ use crate::{
     PartitionMap, Upgrade,
 };
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, Get, Put, ReturnConsumedCapacity, TransactGetItem, TransactWriteItem,
 };
@@ -303,17 +304,21 @@ impl DynamoMap {
                 Ok(true)
             }
             Err(error) => match error.as_service_error() {
-                Some(service) if service.is_transaction_in_progress_exception() => Ok(false),
-                Some(service) if was_faster(service) => Ok(false),
+                Some(service) if may_be_repeated(service) => Ok(false),
                 _ => Err(failed(operation, error)),
             },
         }
     }
 }
 
-/// Whether a transaction was refused because another one committed first.
-fn was_faster(error: &aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError) -> bool {
-    use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError::TransactionCanceledException;
+/// Whether a refused transaction is to be made again from what is in the table then: another one committed first, or an
+/// earlier attempt of the same one arrived, whose end is not known. DynamoDB Local tells some of these attempts as
+/// transactions with another content.
+fn may_be_repeated(error: &TransactWriteItemsError) -> bool {
+    use TransactWriteItemsError::TransactionCanceledException;
+    if error.is_transaction_in_progress_exception() || error.is_idempotent_parameter_mismatch_exception() {
+        return true;
+    }
     let TransactionCanceledException(cancelled) = error else { return false };
     let reasons = cancelled.cancellation_reasons().iter().filter_map(CancellationReason::code);
     reasons.into_iter().any(|code| matches!(code, "ConditionalCheckFailed" | "TransactionConflict"))

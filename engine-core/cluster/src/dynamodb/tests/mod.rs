@@ -102,6 +102,27 @@ fn an_item_edited_to_nonsense_is_refused_by_name() {
 }
 
 #[test]
+fn a_transaction_is_made_again_if_another_one_or_an_earlier_attempt_of_it_was_faster() {
+    use aws_sdk_dynamodb::types::error as refusals;
+    let cancelled = |code: &str| {
+        let reason = CancellationReason::builder().code(code).build();
+        let cancelled = refusals::TransactionCanceledException::builder().cancellation_reasons(reason);
+        TransactWriteItemsError::TransactionCanceledException(cancelled.build())
+    };
+    let unknown = refusals::IdempotentParameterMismatchException::builder().build();
+    let under_way = refusals::TransactionInProgressException::builder().build();
+    for (refusal, repeated) in [
+        (cancelled("ConditionalCheckFailed"), true),
+        (cancelled("TransactionConflict"), true),
+        (cancelled("ValidationError"), false),
+        (TransactWriteItemsError::TransactionInProgressException(under_way), true),
+        (TransactWriteItemsError::IdempotentParameterMismatchException(unknown), true),
+    ] {
+        assert_eq!(may_be_repeated(&refusal), repeated, "{refusal:?}");
+    }
+}
+
+#[test]
 fn a_table_that_does_not_answer_is_an_error_in_time() {
     let server = Server::start();
     let store = open(&patient(&server));
