@@ -156,7 +156,7 @@ mod tests {
         let (wakes, polled) = (Arc::new(Wakes::default()), AtomicUsize::new(0));
         let place = Connections::new(Limits::default()).open();
         let (_sender, stopped) = watch::channel(false);
-        let mut drive = pin!(drive(wakes_itself(20, &polled), &place.progress(), stopped));
+        let mut drive = pin!(drive(wakes_itself(20, &polled), place.progress(), stopped));
         let waker = Waker::from(wakes.clone());
         let mut context = Context::from_waker(&waker);
         let seen = || (polled.load(Ordering::Relaxed), wakes.0.load(Ordering::Relaxed));
@@ -178,7 +178,7 @@ mod tests {
         let connection = async {
             let _ = receiver.await;
         };
-        let mut drive = pin!(drive(connection, &place.progress(), stopped));
+        let mut drive = pin!(drive(connection, place.progress(), stopped));
         let waker = Waker::from(wakes.clone());
         let mut context = Context::from_waker(&waker);
         assert!(drive.as_mut().poll(&mut context).is_pending());
