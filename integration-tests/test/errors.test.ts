@@ -57,8 +57,11 @@ test("bad requests", async (t) => {
     );
     assert.match(message, /not supported yet/);
     assert.match(message, /neptune\.algo\.pageRank at 1:6$/);
-    const step = await refusal(await inGremlin("g.io('a.json').read()"), "UnsupportedOperationException");
-    assert.match(step, /not supported yet: io\(\) at 1:3$/);
+    const step = await refusal(await inGremlin("g.io('/a.json').write()"), "UnsupportedOperationException");
+    assert.match(step, /not supported yet: write\(\) of io\(\) at 1:17$/);
+    // A file is named by its address.
+    const place = await refusal(await inGremlin("g.io('a.json').read()"), "BadRequestException");
+    assert.match(place, /^io\(\): source a\.json: it is no address of a file/);
   });
 
   await t.test("a wrong type names the value and the place", async () => {
