@@ -10,7 +10,7 @@ import { asText } from "./report.ts";
 const FAILURES = 1;
 const MISTAKE = 2;
 
-// The package brings the SDK along, so that whoever runs this cannot heed the SDK's advice about the next one.
+// The SDK advises a newer Node. It is bundled with this program, so an operator cannot act on the advice.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
 run(process.argv.slice(2)).then((code) => {
   process.exitCode = code;

@@ -38,7 +38,7 @@ for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
 /** The newest version that a worker has answered with: another worker may be some milliseconds behind it. */
 let newest = 0n;
 
-/** Lets whoever answers wait for the newest version. */
+/** A header with which a worker or function waits for the newest version before it answers. */
 const bookmark = () => ({ "Tidegraph-Version": String(newest) });
 
 /** @param {string} endpoint @param {string} query @param {Record<string, string>} [headers] */

@@ -112,15 +112,14 @@ impl<'r> Project<'r> {
     /// Appends the values of all columns if they are integers and no row has versions, as in most pages of a graph that was
     /// loaded: no value is made. Returns whether it did.
     fn integers(&self, page: Page<'_>, sources: &[Source], begun: usize, out: &mut ScannedValues) -> bool {
-        let mut fits = page.undo().is_none();
+        let is_integer =
+            |source: &Source| matches!(source, Source::Column(_, kind) if width_of(*kind).is_some());
+        if page.undo().is_some() || !sources.iter().all(is_integer) {
+            return false;
+        }
+        let mut fits = true;
         for (column, source) in out.columns.iter_mut().zip(sources) {
-            if !fits {
-                break;
-            }
-            let Source::Column(at, kind) = source else {
-                fits = false;
-                break;
-            };
+            let Source::Column(at, kind) = source else { continue };
             let integers = width_of(*kind).and_then(|width| column.integers_mut(width));
             let rows = self.rows.iter().map(|row| usize::from(*row));
             match (integers, page.column(*at)) {
