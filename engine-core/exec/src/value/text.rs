@@ -77,7 +77,8 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
                 return split_at_any(name, subject, delimiters);
             }
             let delimiter = text(name, &args[1])?;
-            let parts = if delimiter.is_empty() {
+            // A text that is the delimiter has an empty part on each side of it, as in Neo4j.
+            let parts = if delimiter.is_empty() && !subject.is_empty() {
                 subject.chars().map(|c| Value::string(c.to_string())).collect()
             } else {
                 subject.split(delimiter).map(Value::from).collect()
@@ -102,6 +103,9 @@ fn split_at_any(name: &'static str, subject: &str, delimiters: &[Value]) -> Resu
         return Err(Error::argument(name, "takes a list of delimiters of at most 1,000 bytes", &bytes));
     }
     if delimiters.iter().any(|one| one.is_empty()) {
+        if subject.is_empty() {
+            return Ok(Value::list(vec![Value::from(""), Value::from("")]));
+        }
         return Ok(Value::list(subject.chars().map(|c| Value::string(c.to_string())).collect()));
     }
     let mut parts = vec![];
