@@ -282,6 +282,12 @@ impl Sequencer {
         queued.into_iter().map(answer).collect()
     }
 
+    /// Returns the number of requests that wait for the next group.
+    #[cfg(test)]
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.lock().waiting.len()
+    }
+
     /// Looks up a request that read at version `since` or later: returns the version of its commit, or `None` if it was
     /// committed neither by an earlier sequencer nor by this one from the requests before this call (TXN-4).
     ///

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_log::{Body, FileLog, FileLogOptions, LogStore, MemoryLog, Record, Records, Tail};
 use tidegraph_platform::{Clock, FaultyDisk, Random, RealClock, SeededRandom};
@@ -219,38 +219,36 @@ impl<F: Fn() + Send> LogStore for SlowLog<F> {
 
 #[test]
 fn many_writers_share_appends() {
-    /// Appends so far, threads that still write, and those whose commit is under way.
-    #[derive(Default)]
-    struct Counts([AtomicU64; 3]);
-    let counts = Arc::<Counts>::default();
-    let seen = counts.clone();
-    // An append is over when every writer waits for one: however busy the machine is, they all came meanwhile.
+    let (appends, is_held) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (count, held) = (appends.clone(), is_held.clone());
     let takes = move || {
-        let Counts([appends, writers, waiting]) = &*seen;
-        appends.fetch_add(1, Ordering::Relaxed);
-        while waiting.load(Ordering::Acquire) < writers.load(Ordering::Acquire) {
-            RealClock::new().sleep(Duration::from_micros(50));
-        }
+        count.fetch_add(1, Ordering::AcqRel);
+        wait_until(|| !held.load(Ordering::Acquire));
     };
     let (sequencer, _) = start(SlowLog { log: MemoryLog::default(), takes });
-    let Counts([appends, writers, waiting]) = &*counts;
-    writers.store(16, Ordering::Release);
+    let before = appends.load(Ordering::Acquire);
+    is_held.store(true, Ordering::Release);
     std::thread::scope(|scope| {
-        for thread in 0..16 {
+        let write = |key| {
             let sequencer = &sequencer;
-            scope.spawn(move || {
-                for n in 0..20 {
-                    waiting.fetch_add(1, Ordering::AcqRel);
-                    sequencer.commit(request(Version(0), &[], &[(thread, n)])).unwrap();
-                    waiting.fetch_sub(1, Ordering::AcqRel);
-                }
-                writers.fetch_sub(1, Ordering::AcqRel);
-            });
-        }
+            scope.spawn(move || sequencer.commit(request(Version(0), &[], &[(key, 1)])).unwrap());
+        };
+        write(0);
+        // The first append is under way and has taken only the first commit.
+        wait_until(|| appends.load(Ordering::Acquire) == before + 1);
+        (1..32).for_each(write);
+        wait_until(|| sequencer.queued() == 31);
+        is_held.store(false, Ordering::Release);
     });
-    assert_eq!(sequencer.version(), Version(1 + 16 * 20));
-    let appends = appends.load(Ordering::Relaxed);
-    assert!(appends < 16 * 20 / 3, "{appends} appends for 320 commits");
+    assert_eq!(sequencer.version(), Version(1 + 32));
+    assert_eq!(appends.load(Ordering::Acquire), before + 2, "the 31 commits that waited are one append");
+}
+
+/// Waits until `holds` returns true.
+fn wait_until(holds: impl Fn() -> bool) {
+    while !holds() {
+        RealClock::new().sleep(Duration::from_micros(50));
+    }
 }
 
 /// Returns the state after replaying the whole log.
