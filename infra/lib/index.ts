@@ -10,6 +10,7 @@ export type { RebalanceProps } from "./constructs/rebalance.ts";
 export { GraphService, type GraphServiceProps, type GremlinProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";
 export type { NodesProps } from "./constructs/storage-nodes.ts";
+export type { TracesProps } from "./constructs/traces.ts";
 export type { UpgradeProps } from "./constructs/upgrade.ts";
 export type { WorkersDomain, WorkersProps } from "./constructs/workers.ts";
 export { ServiceStack } from "./stacks/service-stack.ts";

@@ -38,7 +38,8 @@ export async function pack(folder: string): Promise<string> {
     });
   }
   await packDoctor(join(home, "doctor", "tidegraph-doctor.cjs"));
-  for (const files of ["node", "worker"]) cpSync(join(INFRA, files), join(home, files), { recursive: true });
+  for (const files of ["agent", "node", "worker"])
+    cpSync(join(INFRA, files), join(home, files), { recursive: true });
   copyFileSync(join(ROOT, "LICENSE"), join(home, "LICENSE"));
   copyFileSync(join(INFRA, "package", "README.md"), join(home, "README.md"));
   writeFileSync(join(home, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
@@ -79,7 +80,7 @@ function manifest(): object {
     exports: { ".": { types: "./lib/index.d.ts", default: "./lib/index.js" } },
     types: "./lib/index.d.ts",
     bin: { "tidegraph-doctor": "doctor/tidegraph-doctor.cjs" },
-    files: ["doctor", "functions", "lib", "node", "worker"],
+    files: ["agent", "doctor", "functions", "lib", "node", "worker"],
     peerDependencies: Object.fromEntries(peers),
   };
 }

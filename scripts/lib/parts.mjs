@@ -183,6 +183,13 @@ export const PARTS = [
   },
   {
     name: "fleet",
+    title: "traces from the caller to the nodes",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet", "integration-tests/python"],
+    act: acceptance("fleet/traces.mjs"),
+  },
+  {
+    name: "fleet",
     title: "a log that the brokers lost",
     waits: true,
     inputs: [...PROCESSES, "integration-tests/fleet"],

@@ -119,6 +119,7 @@ impl Database {
         deadline: &Deadline<'_>,
         optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Result<Plan, Stopped>,
     ) -> Result<Arc<CachedPlan>, Error> {
+        let _span = tracing::debug_span!("plan").entered();
         let cached = Arc::new(self.planned_with(query, deadline, Learning::default(), optimize)?);
         self.cache(query, cached.clone());
         Ok(cached)

@@ -3,7 +3,7 @@
 //! Roles: the engine uses [`Clock`], [`Random`] and [`Disk`]; [`RealClock`], [`RealRandom`] and [`RealDisk`] implement
 //! them with the machine. [`folder`] reaches files of users without following links. [`Objects`] is a blocking
 //! interface of the `object_store` crate, which has its own backends. [`spawn`] starts threads. [`metric`] has the
-//! names of all metrics.
+//! names of all metrics; [`traces`] says which span a message belongs to.
 //!
 //! With the feature `testing` there are doubles for tests and simulations: `ManualClock`, `SeededRandom`, `FaultyDisk`.
 //!
@@ -24,6 +24,7 @@ mod secret;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 mod thread;
+pub mod traces;
 
 pub use bucket::{check_bucket, check_region};
 pub use chain::{Chain, chain};

@@ -66,6 +66,28 @@ fn is_commit(call: &Call) -> bool {
     )
 }
 
+/// Returns the name of a call in traces.
+fn call_name(call: &Call) -> &'static str {
+    match call {
+        Call::Apl(_) => "apl",
+        Call::Commit(_) => "commit",
+        Call::Outcome(_) => "outcome",
+        Call::Intern(_) => "intern",
+        Call::Allocate(_) => "allocate",
+        Call::Newest(_) => "newest",
+        Call::Tokens(_) => "tokens",
+        Call::Status(_) => "status",
+        Call::WatchLoad(_) => "watch-load",
+        Call::EndLoad(_) => "end-load",
+        Call::CommitLoad(_) => "commit-load",
+        Call::SettleLoad(_) => "settle-load",
+        Call::Pin(_) => "pin",
+        Call::LoadChanges(_) => "load-changes",
+        Call::LoadTurn(_) => "load-turn",
+        Call::Changes(_) => "changes",
+    }
+}
+
 /// Returns the maximum number of unanswered calls of a connection, and how many of them may wait for the log. Both
 /// sides derive it from the limit in the welcome. The other places stay free for reads, which never wait for commits.
 fn places(in_flight: u32) -> (usize, usize) {

@@ -6,6 +6,7 @@
  * - `logs`: nodes and workers write their logs and metrics.
  * - `secretsmanager`: nodes, workers and functions fetch the secret of the fleet.
  * - `ssm`, `ssmmessages`: people open a shell on a machine. They exist only if that is allowed.
+ * - `xray`: agents send traces. It exists only if there are traces.
  * - `ecr.api`, `ecr.dkr`: Fargate pulls images. They exist only if there are workers or backups.
  *
  * Lambda delivers the logs of functions by another path.
@@ -24,6 +25,8 @@ export interface EndpointsProps {
   readonly tasks: boolean;
   /** Whether people may open a shell on the machines. */
   readonly sessionManager: boolean;
+  /** Whether processes send traces. */
+  readonly traces: boolean;
   /** Further buckets from which files are loaded. */
   readonly loadFrom: readonly IBucket[];
   /** The bucket that backups are written to. */
@@ -63,6 +66,7 @@ export class Endpoints extends Construct {
             ["SsmMessages", service.SSM_MESSAGES],
           ] as const)
         : []),
+      ...(props.traces ? ([["Traces", service.XRAY]] as const) : []),
       ...(props.tasks
         ? ([
             ["Ecr", service.ECR],

@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { METRICS } from "./metrics.ts";
+import { TRACES_OF_AGENT, type TracesProps, traceVariables } from "./traces.ts";
 
 /** The port at which nodes serve each other, workers and functions. */
 export const FLEET_PORT = 7600;
@@ -60,6 +61,8 @@ export interface NodeSetup {
   readonly metricsLogGroup: string;
   /** The value of the metrics' dimension. */
   readonly deployment: string;
+  /** Traces of the daemon; by default none. */
+  readonly traces?: TracesProps | undefined;
 }
 
 /** Returns the commands that set up a machine with Amazon Linux 2023. */
@@ -101,6 +104,7 @@ function environment(setup: NodeSetup): string {
     ...setup.gremlin,
     ...(setup.awaitsRestore && { TIDEGRAPH_AWAIT_RESTORE: "true" }),
     TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
+    ...(setup.traces && traceVariables(setup.traces)),
     FLEET_PORT,
     METRICS_PORT,
     PARTITIONS: setup.partitions,
@@ -140,6 +144,7 @@ function agent(setup: NodeSetup, home: string): string {
   }));
   const settings = {
     agent: { region: setup.region, run_as_user: "cwagent" },
+    ...(setup.traces && { traces: TRACES_OF_AGENT }),
     logs: {
       logs_collected: {
         files: {

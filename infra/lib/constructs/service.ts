@@ -37,6 +37,7 @@ import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
 import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
+import type { TracesProps } from "./traces.ts";
 import { Upgrade, type UpgradeProps } from "./upgrade.ts";
 import { Watch } from "./watch.ts";
 import { Workers, type WorkersProps } from "./workers.ts";
@@ -161,6 +162,12 @@ export interface GraphServiceProps {
    */
   readonly streams?: boolean;
   /**
+   * Traces of requests to AWS X-Ray, from workers to nodes (docs/traces.md).
+   *
+   * @default none
+   */
+  readonly traces?: TracesProps;
+  /**
    * Time between two rotations of the secret that the processes show each other, in whole days; `false` for none.
    *
    * @default 30 days
@@ -235,6 +242,7 @@ export class GraphService extends Construct {
       gremlin: gremlinVariables(props.gremlin ?? {}),
       brokers,
       restoreFrom: props.restoreFrom,
+      traces: props.traces,
     });
     this.rebalance = new Rebalance(this, "Rebalance", {
       ...props.rebalance,
@@ -264,6 +272,7 @@ export class GraphService extends Construct {
         secrets: this.secrets,
         loadFrom,
         streams,
+        traces: props.traces,
       });
     }
     if (props.backup) {
@@ -274,6 +283,7 @@ export class GraphService extends Construct {
         state,
         tasks: this.workers !== undefined || this.backup !== undefined,
         sessionManager: props.nodes?.sessionManager ?? false,
+        traces: props.traces !== undefined,
         loadFrom,
         backups: this.backup?.bucket,
         restoreFrom: props.restoreFrom,

@@ -26,6 +26,7 @@ import { readSecret, statement, useKey, useObjects } from "../statement.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
 import type { GraphState } from "./state.ts";
 import { Teardown } from "./teardown.ts";
+import { sendTraces, type TracesProps } from "./traces.ts";
 
 /** Settings of storage nodes. */
 export interface NodesProps {
@@ -77,6 +78,8 @@ interface Parts extends NodesProps {
   readonly retention: logs.RetentionDays;
   /** The bucket of backups that the graph is restored from, if it is. */
   readonly restoreFrom: IBucket | undefined;
+  /** Traces of nodes; `undefined` for none. */
+  readonly traces: TracesProps | undefined;
 }
 
 /**
@@ -217,6 +220,7 @@ export class StorageNodes extends Construct {
       logGroup: groups[0].logGroupName,
       metricsLogGroup: groups[1].logGroupName,
       deployment: state.name,
+      traces: props.traces,
     });
     const volume = ec2.BlockDeviceVolume.ebs(16, {
       encrypted: true,
@@ -263,6 +267,7 @@ export class StorageNodes extends Construct {
         groups.map((group) => group.logGroupArn),
       ),
     );
+    if (props.traces) sendTraces(role);
     if (props.sessionManager) {
       // What the agent, which Amazon Linux has, needs for sessions. Its actions know no resources.
       const agent = [

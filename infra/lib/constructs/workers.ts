@@ -28,6 +28,7 @@ import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
 import type { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
+import { addAgent, type TracesProps, traceVariables } from "./traces.ts";
 
 /** A name in a hosted zone. */
 export interface WorkersDomain {
@@ -102,6 +103,8 @@ interface Parts extends WorkersProps {
   readonly retention: logs.RetentionDays;
   /** Whether records of the log say what they change. */
   readonly streams: boolean;
+  /** Traces of workers; `undefined` for none. */
+  readonly traces: TracesProps | undefined;
 }
 
 /** The port of the service, the same as Neptune's. */
@@ -308,11 +311,13 @@ export class Workers extends Construct {
       secrets: accessKeys
         ? { ACCESS_KEYS: ecs.Secret.fromSecretsManager(accessKeys) }
         : { CLIENT_TOKEN: ecs.Secret.fromSecretsManager(secrets.client) },
+      ...(props.traces && { environment: traceVariables(props.traces) }),
       portMappings: [{ containerPort: WORKER_PORT }],
       logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "worker" }),
       stopTimeout: Duration.seconds(60),
       ulimits: [{ name: ecs.UlimitName.NOFILE, softLimit: 65_536, hardLimit: 65_536 }],
     });
+    if (props.traces) addAgent(task, props.traces, logGroup);
     return task;
   }
 

@@ -46,13 +46,6 @@ pub fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
 
-/// Writes logs to standard error, which Lambda writes to the function's log group. `TIDEGRAPH_LOG` says which.
-pub fn write_logs() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_ansi(false).with_env_filter(filter).with_writer(std::io::stderr).init();
-}
-
 /// Runs a program to its end and returns its exit code. An error is logged with its causes.
 #[must_use]
 pub fn exit_code(program: &str, ended: anyhow::Result<()>) -> ExitCode {
@@ -70,15 +63,15 @@ pub fn exit_code(program: &str, ended: anyhow::Result<()>) -> ExitCode {
 ///
 /// `start` makes the function that answers one event. That function may block.
 pub fn main<F, A>(
-    program: &str,
+    program: &'static str,
     start: impl FnOnce(&mut dyn Iterator<Item = (String, String)>) -> anyhow::Result<F>,
 ) -> ExitCode
 where
     F: Fn(Value) -> Result<A, Failure> + Send + Sync + 'static,
     A: Serialize + Send + 'static,
 {
-    write_logs();
-    exit_code(program, start(&mut variables()).and_then(answer_events))
+    let telemetry = tidegraph_telemetry::start(program);
+    exit_code(program, telemetry.and_then(|_telemetry| start(&mut variables()).and_then(answer_events)))
 }
 
 fn answer_events<F, A>(answer: F) -> anyhow::Result<()>

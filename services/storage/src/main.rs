@@ -55,11 +55,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt().with_ansi(ansi).with_env_filter(filter).with_writer(std::io::stderr).init();
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let result = tidegraph_telemetry::start("tidegraph-node").and_then(|_telemetry| match command {
         Command::Serve(serve) => serve.run(),
         Command::Init(init) => init.run(),
         Command::RestartLog(restart) => restart.run(),
@@ -71,7 +68,7 @@ fn main() -> ExitCode {
         Command::Map(map) => map.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::LogLatency(latency) => latency.run(),
-    };
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

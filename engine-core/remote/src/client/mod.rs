@@ -14,9 +14,9 @@ pub(crate) use connection::Ticket;
 pub(crate) use mailbox::Mailbox;
 pub use network::{Answer, Network};
 
-use crate::Error;
 use crate::link::SHORTEST_LIMIT;
 use crate::security::Security;
+use crate::{Error, call_name};
 use connection::Connection;
 use mailbox::Reply;
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tidegraph_platform::{Clock, Random};
+use tidegraph_platform::{Clock, Random, traces};
 use tidegraph_types::{RequestId, Version};
 use tidegraph_wire::{Message, proto};
 
@@ -248,7 +248,14 @@ impl RemoteNode {
     /// error that the node answered.
     pub fn ask(&self, call: proto::call::Kind, at_most: Duration) -> Result<proto::reply::Kind, Error> {
         let remaining_us = u64::try_from(at_most.as_micros()).unwrap_or(u64::MAX).max(1);
-        let call = proto::Call { remaining_us, kind: Some(call) };
+        // Only for somebody's request: what the process asks by itself belongs to no trace.
+        let span = match traces::current() {
+            of if of.is_none() => of,
+            of => {
+                tracing::debug_span!(parent: of, "message", otel.kind = "client", peer = self.address, call = call_name(&call))
+            }
+        };
+        let call = proto::Call { remaining_us, traceparent: traces::context(&span), kind: Some(call) };
         let mailbox = Mailbox::new(self.network.clone());
         let _ticket = self.start(&call, &mailbox, 0, at_most)?;
         let (deadline, mut replies) = (self.clock.now() + at_most, Vec::new());
@@ -280,7 +287,8 @@ impl RemoteNode {
         at_most: Duration,
     ) -> Result<Ticket, Error> {
         let remaining_us = u64::try_from(at_most.as_micros()).unwrap_or(u64::MAX).max(1);
-        let call = proto::Call { remaining_us, kind: Some(proto::call::Kind::Status(proto::StatusCall {})) };
+        let kind = Some(proto::call::Kind::Status(proto::StatusCall {}));
+        let call = proto::Call { remaining_us, traceparent: String::new(), kind };
         self.start(&call, mailbox, tag, at_most)
     }
 

@@ -19,10 +19,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
+use tidegraph_platform::traces;
 use tidegraph_types::{PartitionId, Version};
 use tidegraph_wire::Message;
 use tidegraph_wire::apl::{AnyAnswer, AnyRequest, Request};
 use tidegraph_wire::proto::{self, call, reply};
+use tracing::Span;
 
 /// How often a sleeping caller checks whether it was cancelled.
 const CANCEL_CHECK: Duration = Duration::from_millis(10);
@@ -89,6 +91,8 @@ struct NodeRequest {
     ticket: Option<Ticket>,
     pin: Pin,
     sent: Duration,
+    /// Ends with the answer.
+    span: Span,
 }
 
 pub(super) struct Gather<'q> {
@@ -253,6 +257,15 @@ impl<'q> Gather<'q> {
         Ok(())
     }
 
+    /// Returns the span of a message to a node, for the first messages of a query.
+    fn span(&self, node: &RemoteNode, partitions: usize) -> Span {
+        let query = &self.query.span;
+        if query.is_none() || self.query.requests.load(Ordering::Relaxed) >= traces::MOST_MESSAGES {
+            return Span::none();
+        }
+        tracing::debug_span!(parent: query, "message", otel.kind = "client", peer = node.address(), call = "apl", partitions)
+    }
+
     fn send_to(&mut self, node: Arc<RemoteNode>, parts: Vec<usize>) -> Result<(), AplError> {
         let calls = parts.iter().map(|number| {
             let part = &self.parts[*number];
@@ -261,7 +274,12 @@ impl<'q> Gather<'q> {
             proto::PartitionCall { partition: part.partition.0.into(), request, store }
         });
         let kind = call::Kind::Apl(proto::PartitionsCall { parts: calls.collect() });
-        let call = proto::Call { remaining_us: self.query.remaining_us(), kind: Some(kind) };
+        let span = self.span(&node, parts.len());
+        let call = proto::Call {
+            remaining_us: self.query.remaining_us(),
+            traceparent: traces::context(&span),
+            kind: Some(kind),
+        };
         let tag = self.node_requests.len() as u32;
         let timeout = self.query.remaining(Duration::from_secs(1));
         let sent = self.shared.clock.now();
@@ -279,7 +297,7 @@ impl<'q> Gather<'q> {
                 for part in &parts {
                     self.parts[*part].pending += 1;
                 }
-                self.node_requests.push(NodeRequest { parts, ticket: Some(ticket), pin, sent });
+                self.node_requests.push(NodeRequest { parts, ticket: Some(ticket), pin, sent, span });
                 Ok(())
             }
             Err(error) => self.failed(&parts, &error),
@@ -290,7 +308,7 @@ impl<'q> Gather<'q> {
     fn accept(&mut self, number: usize, content: Result<bytes::Bytes, Error>) -> Result<(), AplError> {
         let now = self.shared.clock.now();
         let Some(request) = self.node_requests.get_mut(number) else { return Ok(()) };
-        request.ticket = None;
+        (request.ticket, request.span) = (None, Span::none());
         let answered_bytes = content.as_ref().map_or(0, bytes::Bytes::len);
         self.query.bytes.fetch_add(answered_bytes as u64, Ordering::Relaxed);
         let (parts, took) = (std::mem::take(&mut request.parts), now.saturating_sub(request.sent));
@@ -328,7 +346,7 @@ impl<'q> Gather<'q> {
         for request in &mut self.node_requests {
             if request.ticket.is_some() && request.parts.iter().all(|part| self.parts[*part].answer.is_some())
             {
-                request.ticket = None;
+                (request.ticket, request.span) = (None, Span::none());
             }
         }
     }

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Error, Statistics, Traffic};
-use tidegraph_platform::{Clock, Random};
+use tidegraph_platform::{Clock, Random, traces};
 use tidegraph_types::{Gui, GuiHasher, PartitionCount, PartitionId, Version};
 use tidegraph_wire::apl::{AnyRequest, Request};
 
@@ -173,6 +173,7 @@ impl FleetClient {
             pins: Mutex::default(),
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            span: traces::current(),
         }
     }
 
@@ -263,6 +264,8 @@ pub struct FleetApl {
     requests: AtomicU64,
     /// Bytes of these messages and of their answers.
     bytes: AtomicU64,
+    /// The span of the query, which messages belong to.
+    span: tracing::Span,
 }
 
 impl std::fmt::Debug for FleetApl {

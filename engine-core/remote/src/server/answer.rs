@@ -4,11 +4,11 @@
 //! themselves: see `tidegraph_wire::apl`.
 
 use crate::services::{CommitOutcome, Committed, Earlier, LoadRequest, LoadStep, Node, Services};
-use crate::{Error, is_commit};
+use crate::{Error, call_name, is_commit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
-use tidegraph_platform::Clock;
+use tidegraph_platform::{Clock, traces};
 use tidegraph_types::{
     CommitRequest, Footprint, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex, PartitionId,
     RequestId, Str, Token, Version,
@@ -16,6 +16,7 @@ use tidegraph_types::{
 use tidegraph_wire::Message;
 use tidegraph_wire::apl::{Allowance, AnyAnswer, AnyRequest};
 use tidegraph_wire::proto::{self, call, reply};
+use tracing::Span;
 
 /// Rows of a frontier between two checks for cancellation.
 const PIECE: usize = 8192;
@@ -111,6 +112,7 @@ pub(super) fn answer(
     context: &RequestContext<'_>,
     wait: Option<Duration>,
 ) -> Option<proto::Reply> {
+    let _span = span(&call).entered();
     let kind = match call.kind {
         Some(call::Kind::Apl(apl)) => match &services.node {
             Some(node) => partitions(node.as_ref(), apl, context, wait)?,
@@ -121,6 +123,16 @@ pub(super) fn answer(
     };
     let kind = kind.unwrap_or_else(|error| reply::Kind::Failure(error.to_failure()));
     Some(proto::Reply { kind: Some(kind) })
+}
+
+/// Returns the span of a call, below that of its sender; none if the sender records none.
+fn span(call: &proto::Call) -> Span {
+    let (Some(kind), true) = (&call.kind, !call.traceparent.is_empty() && traces::is_on()) else {
+        return Span::none();
+    };
+    let span = tracing::debug_span!(parent: None, "answer", otel.kind = "server", call = call_name(kind));
+    traces::adopt(&span, |field| (field == "traceparent").then(|| call.traceparent.clone()));
+    span
 }
 
 fn partitions(

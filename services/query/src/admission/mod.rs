@@ -464,8 +464,10 @@ impl Admission {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         let (mut feed, parts) = stream::pipe(writer, self.clone(), slot, cancel_on_drop, record.take());
         let admission = self.clone();
+        let span = tidegraph_platform::traces::current();
         tokio::task::spawn_blocking(move || {
             priority::lower();
+            let _span = span.entered();
             // What the query holds is given back before its client learns of the end.
             let end = admission.run_into(&mut feed, request, listed, &cancel, memory, within.as_mut());
             if let Some(borrowed) = within.filter(|_| end.is_ok()) {
@@ -730,9 +732,10 @@ fn written(
 async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let work = || {
+    let span = tidegraph_platform::traces::current();
+    let work = move || {
         priority::lower();
-        work()
+        span.in_scope(work)
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::defect(error)))
 }

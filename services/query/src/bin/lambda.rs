@@ -14,8 +14,8 @@ fn set_up_allocator() {
 }
 
 fn main() -> ExitCode {
-    tidegraph_function::write_logs();
-    let ended =
-        Configuration::read(tidegraph_function::variables()).map_err(anyhow::Error::from).and_then(run);
+    let configured = || Configuration::read(tidegraph_function::variables()).map_err(anyhow::Error::from);
+    let telemetry = tidegraph_telemetry::start("tidegraph-lambda");
+    let ended = telemetry.and_then(|_telemetry| configured().and_then(run));
     tidegraph_function::exit_code("tidegraph-lambda", ended)
 }

@@ -61,10 +61,7 @@ impl Tidegraph {
     ///
     /// The reason why the command failed, for standard error.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
-            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-        let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        tracing_subscriber::fmt().with_ansi(ansi).with_env_filter(filter).with_writer(std::io::stderr).init();
+        let _telemetry = tidegraph_telemetry::start("tidegraph")?;
         match self.command {
             Command::Serve(command) => command.run(),
             #[cfg(feature = "fleet")]

@@ -27,6 +27,7 @@ mod statistics;
 mod status;
 mod stream;
 mod system;
+mod traced;
 
 pub use absent::without_graph;
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
@@ -162,6 +163,7 @@ impl Service {
                 post(loader::submit).get(loader::list_or_status).delete(loader::cancel_by_query),
             )
             .route("/loader/{id}", get(loader::status).delete(loader::cancel))
+            .route_layer(middleware::from_fn(traced::follow))
             .route_layer(middleware::from_fn(metrics::count))
             .fallback(absent::unknown_path)
             .method_not_allowed_fallback(absent::wrong_method)

@@ -5,7 +5,7 @@ use crate::http::{Failure, Service, TimeLeft, Whole};
 use axum::Router;
 use axum::body::Body;
 use axum::http::uri::{PathAndQuery, Uri};
-use axum::http::{Method, Request, Response};
+use axum::http::{HeaderValue, Method, Request, Response};
 use axum::response::IntoResponse;
 use lambda_http::RequestExt;
 use lambda_http::request::RequestContext;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Principal, Roles};
 use tidegraph_fleet::Worker;
-use tidegraph_platform::Objects;
+use tidegraph_platform::{Objects, traces};
 use tidegraph_types::ErrorCode;
 use tokio::sync::Mutex;
 
@@ -73,10 +73,15 @@ impl Shell {
 
     /// Answers a request. Failures become answers too.
     pub async fn answer(&self, request: lambda_http::Request) -> Response<Body> {
-        match self.routed(request).await {
+        let response = match self.routed(request).await {
             Ok(response) => response,
             Err(failure) => failure.into_response(),
+        };
+        if self.configuration.responses == Responses::Buffer {
+            // Lambda freezes the process after the answer.
+            send_spans().await;
         }
+        response
     }
 
     async fn routed(&self, request: lambda_http::Request) -> Result<Response<Body>, Failure> {
@@ -94,6 +99,8 @@ impl Shell {
             Failure::new(ErrorCode::Unavailable, format!("the fleet cannot be reached: {reason:#}"))
         })?;
         if !new {
+            // Those of a streamed answer, which ended after it began.
+            tokio::spawn(send_spans());
             let worker = connected.worker.clone();
             // Without a sequencer the function reads at the last known version, as every worker does.
             let looked = tokio::task::spawn_blocking(move || worker.refresh_version()).await;
@@ -151,6 +158,15 @@ impl EndsAt {
     }
 }
 
+/// Sends the spans that have ended, if this process records traces.
+async fn send_spans() {
+    if traces::is_on()
+        && let Err(error) = tokio::task::spawn_blocking(traces::flush).await
+    {
+        tracing::warn!(%error, "spans were not sent");
+    }
+}
+
 /// Converts a request for the router: removes the stage and the base path, and adds deadline and principal.
 fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<Body>, Failure> {
     let bad = |reason: String| Failure::new(ErrorCode::BadRequest, reason);
@@ -168,8 +184,13 @@ fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<B
         None => path.to_owned(),
     };
     let path: PathAndQuery = path.parse().map_err(|error| bad(format!("{path:?} is not a path: {error}")))?;
+    // Lambda's own span of this call, where X-Ray is on; API Gateway's is above it.
+    let lambda_span = request.lambda_context_ref().and_then(|context| context.xray_trace_id.clone());
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(path);
+    if let Some(Ok(span)) = lambda_span.map(HeaderValue::try_from) {
+        parts.headers.insert("x-amzn-trace-id", span);
+    }
     let mut request = Request::from_parts(parts, Body::from(body.to_vec()));
     request.extensions_mut().insert(principal);
     if let Some(ends) = ends {
