@@ -563,7 +563,7 @@ impl Database {
         catalog: &dyn Catalog,
         rows: &mut Rows<'_>,
     ) -> Result<PendingAnswer, Error> {
-        let _span = tracing::debug_span!("execute", version = snapshot.at.version.0).entered();
+        let _span = tracing::debug_span!("execute", version = snapshot.at.version.0.cast_signed()).entered();
         let on_trial = planned.learning.trial().filter(|_| limits.spills);
         let (before, trial) = on_trial
             .map(|(before, time)| (before, Trial::until(self.clock.now().saturating_add(time))))

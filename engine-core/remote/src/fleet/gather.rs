@@ -263,7 +263,7 @@ impl<'q> Gather<'q> {
         if query.is_none() || self.query.requests.load(Ordering::Relaxed) >= traces::MOST_MESSAGES {
             return Span::none();
         }
-        tracing::debug_span!(parent: query, "message", otel.kind = "client", peer = node.address(), call = "apl", partitions)
+        tracing::debug_span!(parent: query, "message", otel.kind = "client", peer = node.address(), call = "apl", partitions = partitions as i64)
     }
 
     fn send_to(&mut self, node: Arc<RemoteNode>, parts: Vec<usize>) -> Result<(), AplError> {

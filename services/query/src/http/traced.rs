@@ -28,7 +28,7 @@ pub(super) async fn follow(request: Request, next: Next) -> Response {
     let headers = request.headers();
     traces::adopt(&span, |name| headers.get(name)?.to_str().ok().map(str::to_owned));
     let answer = next.run(request).instrument(span.clone()).await;
-    span.record("http.response.status_code", answer.status().as_u16());
+    span.record("http.response.status_code", i64::from(answer.status().as_u16()));
     if answer.status().is_server_error() {
         span.record("otel.status_code", "ERROR");
     }
