@@ -54,7 +54,7 @@ export class QueryApi extends Construct {
     const throttlingRateLimit = whole("query.requestsPerSecond", props.requestsPerSecond ?? 500, 1);
     const throttlingBurstLimit = whole("query.burst", props.burst ?? 1000, 1);
     const access = processLog(this, "Access", state, "access", props.retention);
-    const integration = new api.LambdaIntegration(query.function, {
+    const integration = new api.LambdaIntegration(query.live, {
       responseTransferMode: api.ResponseTransferMode.STREAM,
       timeout: query.timeout,
       allowTestInvoke: false,

@@ -1,9 +1,12 @@
 /**
  * The query function: `tidegraph-lambda` (docs/lambda.md), in the VPC of the nodes. It reads the map and sends requests
  * to nodes and the sequencer. From S3 it reads only the status of loads, and it never connects to the log.
+ *
+ * Callers invoke the alias `live`. A deployment publishes a new version of the function and leaves the alias where it is;
+ * the machine `upgrade` moves it, after nodes and workers (ADR 0042).
  */
 import { Duration } from "aws-cdk-lib";
-import type * as lambda from "aws-cdk-lib/aws-lambda";
+import * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
@@ -76,6 +79,10 @@ const MOST_SECONDS = 290;
 
 export class QueryFunction extends Construct {
   readonly function: lambda.Function;
+  /** The function as it is deployed. It may differ from what callers have. */
+  readonly version: lambda.IVersion;
+  /** What callers invoke. */
+  readonly live: lambda.Alias;
   readonly timeout: Duration;
 
   constructor(scope: Construct, id: string, props: Parts) {
@@ -110,6 +117,8 @@ export class QueryFunction extends Construct {
       },
     });
     this.function = fn;
+    this.version = fn.currentVersion;
+    this.live = this.makeAlias();
     const { data } = state.buckets;
     // For all names: S3 answers "not found" only to principals that may list the bucket.
     role.addToPolicy(statement("ListJobs", ["s3:ListBucket"], [data.bucketArn]));
@@ -121,5 +130,19 @@ export class QueryFunction extends Construct {
       "/jobs/*",
       "What became of loads, by ids that are made while it runs.",
     );
+  }
+
+  /**
+   * Makes the alias. Its version is a text that never changes, so that no deployment moves it again: `1` is the first
+   * version of a function, which the first deployment publishes. AWS numbers them upwards and never gives a number twice.
+   */
+  private makeAlias(): lambda.Alias {
+    const first = lambda.Version.fromVersionAttributes(this, "First", {
+      lambda: this.function,
+      version: "1",
+    });
+    const alias = new lambda.Alias(this, "Live", { aliasName: "live", version: first });
+    alias.node.addDependency(this.version);
+    return alias;
   }
 }

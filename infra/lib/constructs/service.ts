@@ -298,6 +298,7 @@ export class GraphService extends Construct {
       nodes: this.nodes,
       rebalance: this.rebalance,
       workers: this.workers,
+      query: this.query,
       watch: this.watch,
       retention,
     });
