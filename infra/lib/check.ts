@@ -52,6 +52,14 @@ export function powerOfTwo(prop: string, value: number, most: number): number {
   return value;
 }
 
+/**
+ * Refuses `true` where `false` means none and everything else are settings. Python and other languages have no type of
+ * `false` alone.
+ */
+export function onlyFalse(prop: string, value: unknown, settings: string): void {
+  if (value === true) throw new InvalidProp(prop, value, `${settings}, or false for none`);
+}
+
 /** Checks a text against a regular expression. */
 export function text(prop: string, value: string, form: RegExp, expected: string): string {
   if (!Token.isUnresolved(value) && !form.test(value)) throw new InvalidProp(prop, value, expected);

@@ -105,7 +105,7 @@ test("nodes", () => {
   for (const instanceType of ["i4g.large", "i8g.16xlarge", "im4gn.xlarge", "r8gd.4xlarge"]) {
     service({ nodes: { instanceType } });
   }
-  const fallback = (fallbackInstanceTypes: readonly string[]) => () =>
+  const fallback = (fallbackInstanceTypes: string[]) => () =>
     service({ nodes: { instanceType: "i8g.xlarge", fallbackInstanceTypes } });
   const first = "nodes.fallbackInstanceTypes[0]";
   refused(fallback(["m7g.large"]), first, "m7g.large", "NVMe");
@@ -161,6 +161,10 @@ test("rotations of the secret", () => {
     refused(() => service({ secretRotation: every }), "secretRotation", "whole days, from 1 to 1000");
   }
   service({ secretRotation: Duration.days(7) });
+  // From Python, whose types allow it.
+  const always = true as unknown as false;
+  refused(() => service({ secretRotation: always }), "secretRotation", "true", "a duration, or false");
+  refused(() => service({ workers: always }), "workers", "true", "settings of workers, or false");
 });
 
 test("files that expire", () => {

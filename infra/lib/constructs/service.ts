@@ -22,7 +22,7 @@ import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
-import { InvalidProp, powerOfTwo, text, whole } from "../check.ts";
+import { InvalidProp, onlyFalse, powerOfTwo, text, whole } from "../check.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
@@ -152,7 +152,7 @@ export interface GraphServiceProps {
    *
    * @default none
    */
-  readonly loadFrom?: readonly IBucket[];
+  readonly loadFrom?: IBucket[];
   /**
    * Whether the graph has a change stream: records of the log say what they change, which makes them two to three times
    * as long.
@@ -404,6 +404,8 @@ function gremlinVariables({ ids, defaultCardinality }: GremlinProps): Record<str
 
 /** Checks props that depend on each other. */
 function checked(props: GraphServiceProps): { partitions: number; shards: number; replication: number } {
+  onlyFalse("secretRotation", props.secretRotation, "a duration");
+  onlyFalse("workers", props.workers, "settings of workers");
   const partitions = powerOfTwo("partitions", props.partitions ?? 64, 32_768);
   const shards = whole("shards", props.shards ?? 1, 1);
   if (shards > partitions) throw new InvalidProp("shards", shards, `at most partitions, ${partitions}`);

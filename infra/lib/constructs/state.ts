@@ -17,7 +17,7 @@ import { text, wholeDays } from "../check.ts";
 import { setFlags } from "../flags.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
-import type { GraphLog } from "./graph-log.ts";
+import type { IGraphLog } from "./graph-log.ts";
 import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
@@ -72,7 +72,7 @@ export class GraphState extends Construct {
   readonly network: Network;
   readonly buckets: Buckets;
   readonly map: MapTable;
-  readonly log: GraphLog;
+  readonly log: IGraphLog;
   /** Eight digits that no other stack has, not even one that is created again under the same name. */
   private readonly unique: string;
   /** Age at which dropped files are deleted, if they are. */
