@@ -66,6 +66,15 @@ export function text(prop: string, value: string, form: RegExp, expected: string
   return value;
 }
 
+/** Checks for a DNS name, and that it is in its zone, if there is one. */
+export function dnsName(prop: string, name: string, zone?: string): string {
+  const form = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/;
+  text(prop, name, form, "a name in lower case such as graph.example.com");
+  if (zone === undefined || Token.isUnresolved(name) || Token.isUnresolved(zone)) return name;
+  if (name !== zone && !name.endsWith(`.${zone}`)) throw new InvalidProp(prop, name, `in the zone ${zone}`);
+  return name;
+}
+
 /**
  * Families of Graviton instances with local NVMe. Types without it have nowhere to spill data that does not fit into
  * memory.

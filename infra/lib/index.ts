@@ -13,7 +13,7 @@ export type { LogClusterProps } from "./constructs/log-cluster.ts";
 export { MapTable } from "./constructs/map-table.ts";
 export { Network, type NetworkProps } from "./constructs/network.ts";
 export { QueryApi } from "./constructs/query-api.ts";
-export { QueryFunction, type QueryProps } from "./constructs/query-function.ts";
+export { type QueryDomain, QueryFunction, type QueryProps } from "./constructs/query-function.ts";
 export { Rebalance, type RebalanceProps } from "./constructs/rebalance.ts";
 export { Secrets } from "./constructs/secrets.ts";
 export { GraphService, type GraphServiceProps, type GremlinProps } from "./constructs/service.ts";

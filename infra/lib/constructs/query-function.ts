@@ -6,8 +6,11 @@
  * the machine `upgrade` moves it, after nodes and workers (ADR 0042).
  */
 import { Duration } from "aws-cdk-lib";
+import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
+import type { IVpcEndpoint } from "aws-cdk-lib/aws-ec2";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
+import type { IHostedZone } from "aws-cdk-lib/aws-route53";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
@@ -16,6 +19,20 @@ import { explainBelow } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import type { GraphState } from "./state.ts";
+
+/** A name of the API. */
+export interface QueryDomain {
+  /** The whole name, such as `graph.example.com`. */
+  readonly name: string;
+  /** A certificate for the name, in the same region. */
+  readonly certificate: ICertificate;
+  /**
+   * The hosted zone in which a record for the API is made.
+   *
+   * @default none: somebody makes the record
+   */
+  readonly zone?: IHostedZone;
+}
 
 /** Settings of queries through the API. */
 export interface QueryProps {
@@ -62,6 +79,30 @@ export interface QueryProps {
    * @default "info"
    */
   readonly log?: string;
+  /**
+   * A name of the API. Paths begin there without `/graph`, as with Neptune: `https://graph.example.com/openCypher`.
+   *
+   * @default API Gateway's own name
+   */
+  readonly domain?: QueryDomain;
+  /**
+   * The ARN of a regional web ACL (AWS WAF) for the API.
+   *
+   * @default none
+   */
+  readonly webAcl?: string;
+  /**
+   * Whether only the VPC reaches the API: clients with the security group `api.clients`, or those of `vpcEndpoint`.
+   *
+   * @default false: the internet reaches it, and every request has to be signed
+   */
+  readonly privateAccess?: boolean;
+  /**
+   * The VPC's endpoint of `execute-api`, for `privateAccess`.
+   *
+   * @default a new one in the subnets of the deployment
+   */
+  readonly vpcEndpoint?: IVpcEndpoint;
 }
 
 /** Settings and resources that the function needs. */
