@@ -12,6 +12,7 @@ export { Ingest, type IngestProps } from "./constructs/ingest.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
 export { MapTable } from "./constructs/map-table.ts";
 export { Network, type NetworkProps } from "./constructs/network.ts";
+export type { ObjectivesProps } from "./constructs/objectives.ts";
 export { QueryApi } from "./constructs/query-api.ts";
 export { type QueryDomain, QueryFunction, type QueryProps } from "./constructs/query-function.ts";
 export { Rebalance, type RebalanceProps } from "./constructs/rebalance.ts";

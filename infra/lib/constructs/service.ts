@@ -30,6 +30,7 @@ import { Backup, type BackupProps } from "./backup.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
 import { FLEET_PORT } from "./node-setup.ts";
+import { Objectives, type ObjectivesProps } from "./objectives.ts";
 import { QueryApi } from "./query-api.ts";
 import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
@@ -167,6 +168,12 @@ export interface GraphServiceProps {
    */
   readonly secretRotation?: Duration | false;
   /**
+   * Objectives of the API, with alarms when they are about to be missed.
+   *
+   * @default none
+   */
+  readonly objectives?: ObjectivesProps;
+  /**
    * The topic that receives alarms.
    *
    * @default a new topic, to which somebody has to subscribe
@@ -292,6 +299,10 @@ export class GraphService extends Construct {
       backup: this.backup,
       topic: props.alarms,
     });
+    if (props.objectives) {
+      const stage = this.api.api.deploymentStage;
+      new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });
+    }
     this.upgrade = new Upgrade(this, "Upgrade", {
       ...props.upgrade,
       state,
