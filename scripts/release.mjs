@@ -4,6 +4,7 @@
  * - `tidegraph-VERSION-linux-ARCH.tar.gz`: the programs, the licence and the README. `npm start` uses the archive if it
  *   finds it.
  * - `tidegraph-cdk-VERSION.tgz`: the package `@tidegraph/cdk`, whose prop `bundle` takes the unpacked archive for arm64.
+ * - `tidegraph_cdk-VERSION-py3-none-any.whl`: the same for CDK apps in Python.
  * - `tidegraph_neptune-VERSION-py3-none-any.whl`: the package `tidegraph-neptune` for Neptune's clients in Python.
  * - `container/`: the Dockerfile of the service of one process, and the files that it copies.
  * - `tidegraph-VERSION.cdx.json`: the bill of materials of the Rust programs (CycloneDX), and
@@ -29,7 +30,7 @@ import { delimiter, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { archiveName, CHECKSUMS } from "./lib/archives.mjs";
 import { cargoTool } from "./lib/cargo.mjs";
-import { neptuneWheel } from "./lib/python.mjs";
+import { neptuneWheel, pythonWithCdk } from "./lib/python.mjs";
 import { installNodeModules, root, run } from "./lib/run.mjs";
 
 const CYCLONEDX_VERSION = "0.5.9";
@@ -56,6 +57,9 @@ packPrograms();
 defineContainer();
 await installNodeModules();
 await run("npm", ["run", "pack", "--silent", "--workspace", "infra", "--", out]);
+await run("npm", ["run", "pack:python", "--silent", "--workspace", "infra", "--", out], {
+  env: await pythonWithCdk(),
+});
 await neptuneWheel(out);
 await billsOfMaterials();
 const sums = writeChecksums();

@@ -52,10 +52,27 @@ export function powerOfTwo(prop: string, value: number, most: number): number {
   return value;
 }
 
+/**
+ * Refuses `true` where `false` means none and everything else are settings. Python and other languages have no type of
+ * `false` alone.
+ */
+export function onlyFalse(prop: string, value: unknown, settings: string): void {
+  if (value === true) throw new InvalidProp(prop, value, `${settings}, or false for none`);
+}
+
 /** Checks a text against a regular expression. */
 export function text(prop: string, value: string, form: RegExp, expected: string): string {
   if (!Token.isUnresolved(value) && !form.test(value)) throw new InvalidProp(prop, value, expected);
   return value;
+}
+
+/** Checks for a DNS name, and that it is in its zone, if there is one. */
+export function dnsName(prop: string, name: string, zone?: string): string {
+  const form = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/;
+  text(prop, name, form, "a name in lower case such as graph.example.com");
+  if (zone === undefined || Token.isUnresolved(name) || Token.isUnresolved(zone)) return name;
+  if (name !== zone && !name.endsWith(`.${zone}`)) throw new InvalidProp(prop, name, `in the zone ${zone}`);
+  return name;
 }
 
 /**

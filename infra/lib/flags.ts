@@ -14,6 +14,9 @@ export const FLAGS: Readonly<Record<string, boolean>> = {
   "@aws-cdk/aws-ecs:removeDefaultDeploymentAlarm": true,
   "@aws-cdk/aws-ecs:reduceEc2FargateCloudWatchPermissions": true,
   "@aws-cdk/aws-autoscaling:generateLaunchTemplateInsteadOfLaunchConfig": true,
+  // A change that no version of a function keeps, such as a reserved concurrency, makes no new version: AWS would refuse it.
+  "@aws-cdk/aws-lambda:recognizeVersionProps": true,
+  "@aws-cdk/aws-lambda:recognizeLayerVersion": true,
   "@aws-cdk/customresources:installLatestAwsSdkDefault": false,
   "@aws-cdk/aws-apigateway:disableCloudWatchRole": true,
 };

@@ -1,17 +1,30 @@
-/** The public interface for other CDK apps. */
+/**
+ * The public interface for other CDK apps. `GraphState` and `GraphService` make the other constructs: apps read these, and
+ * make none of their own.
+ */
 export { InvalidProp } from "./check.ts";
-export type { BackupProps } from "./constructs/backup.ts";
+export { Backup, type BackupProps } from "./constructs/backup.ts";
+export { Buckets } from "./constructs/buckets.ts";
+export { Endpoints } from "./constructs/endpoints.ts";
 export type { GivenLogProps } from "./constructs/given-log.ts";
-export type { IngestProps } from "./constructs/ingest.ts";
+export type { IGraphLog, LogAlarm } from "./constructs/graph-log.ts";
+export { Ingest, type IngestProps } from "./constructs/ingest.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
-export type { NetworkProps } from "./constructs/network.ts";
-export type { QueryProps } from "./constructs/query-function.ts";
-export type { RebalanceProps } from "./constructs/rebalance.ts";
+export { MapTable } from "./constructs/map-table.ts";
+export { Network, type NetworkProps } from "./constructs/network.ts";
+export type { ObjectivesProps } from "./constructs/objectives.ts";
+export { QueryApi } from "./constructs/query-api.ts";
+export { type QueryDomain, QueryFunction, type QueryProps } from "./constructs/query-function.ts";
+export { Rebalance, type RebalanceProps } from "./constructs/rebalance.ts";
+export { Secrets } from "./constructs/secrets.ts";
 export { GraphService, type GraphServiceProps, type GremlinProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";
-export type { NodesProps } from "./constructs/storage-nodes.ts";
+export { type NodesProps, StorageNodes } from "./constructs/storage-nodes.ts";
+export { Teardown } from "./constructs/teardown.ts";
 export type { TracesProps } from "./constructs/traces.ts";
-export type { UpgradeProps } from "./constructs/upgrade.ts";
-export type { WorkersDomain, WorkersProps } from "./constructs/workers.ts";
-export { ServiceStack } from "./stacks/service-stack.ts";
-export { StateStack } from "./stacks/state-stack.ts";
+export { Upgrade, type UpgradeProps } from "./constructs/upgrade.ts";
+export { Watch } from "./constructs/watch.ts";
+export { Workers, type WorkersDomain, type WorkersProps } from "./constructs/workers.ts";
+export { ServiceStack, type ServiceStackProps } from "./stacks/service-stack.ts";
+export { StateStack, type StateStackProps } from "./stacks/state-stack.ts";
+export { Join } from "./state-machines/join.ts";

@@ -1,11 +1,13 @@
 /**
  * Runs the definition of the machine that upgrades in LocalStack's Step Functions. LocalStack has no Auto Scaling and no
  * deployments of ECS, so the answers of what the machine calls are given here (`SFN_MOCK_CONFIG`); the states, choices,
- * retries, catches and paths between them are executed as they are. Only waits are shorter: a second each.
+ * retries, catches and paths between them are executed as they are. Only waits are shorter: a second each. The query
+ * function, its versions and its alias are LocalStack's own.
  *
  * `integration-tests/fleet/upgrade.mjs` performs the same steps with real daemons and the real function.
  */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +19,9 @@ import { type Definition, definitions, UPGRADE } from "../draw/draw.ts";
 import { example } from "../test/support.ts";
 
 const NAME = "example-upgrade";
+/** The query function, with the versions 1 and 2, and its alias. */
+const FUNCTION = "example-query";
+const ALIAS = ["--function-name", FUNCTION, "--name", "live"];
 const MACHINE = `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:${NAME}`;
 const EXECUTION = `arn:aws:states:${REGION}:${ACCOUNT}:execution:${NAME}`;
 /** Time limit of an execution, on a busy machine. */
@@ -78,10 +83,14 @@ const usual: Case = {
   "Replace the workers": [answer({ Service: { TaskDefinition: "example-workers:2" } })],
   "Look at the alarms meanwhile": [quiet],
   "Look at the workers": [workers("COMPLETED")],
+  // The API has the version of this deployment already.
+  "Look at the query function": [answer({ FunctionVersion: "2" })],
   Finish: [answer({ state: "finished" })],
   Stop: [answer({ state: "stopped" })],
 };
 
+/** What happens once the workers are replaced; the query function is LocalStack's. */
+const { "Look at the query function": _, ...ofFunction } = usual;
 const refused = error("Refused", "cannot upgrade to 0.2.0: node i-1: 0.2.0 follows 0.1, not 0.0.9");
 const cases = {
   whole: {
@@ -132,6 +141,8 @@ const cases = {
     Next: [next("drain", "i-1"), next("end", "i-1"), next("done")],
     "End the machine": [error("AutoScaling.AutoScalingException", "it is being terminated")],
   },
+  function: { ...ofFunction, Next: [next("done")], "Look at the alarms at last": [quiet] },
+  worse: { ...ofFunction, Next: [next("done")], "Look at the alarms at last": [loud] },
   lost: { ...usual, Next: [error("NotOurs", "another execution has it")] },
 } satisfies Record<string, Case>;
 
@@ -168,6 +179,8 @@ function definition(): Definition {
     .replaceAll("<AWS::Partition>", "aws")
     .replaceAll("<AWS::Region>", REGION)
     .replaceAll("<AWS::AccountId>", ACCOUNT)
+    .replaceAll(/<ServiceQueryFunctionCurrentVersion[^>]*>/g, "2")
+    .replaceAll(/<ServiceQueryFunction[^>]*>/g, FUNCTION)
     .replaceAll(/<ServiceRebalanceFunction[^>]*>/g, `arn:aws:lambda:${REGION}:${ACCOUNT}:function:steps`)
     .replaceAll(/<ServiceRebalanceDrain[^>]*>/g, `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:drain`);
   const parsed: Definition = JSON.parse(text);
@@ -184,7 +197,8 @@ process.on("exit", () => stack.kill());
 
 before(async () => {
   writeFileSync(file, JSON.stringify(replies()));
-  await stack.start(["stepfunctions"]);
+  await stack.start(["stepfunctions", "lambda"]);
+  await makeFunction();
   const role = `arn:aws:iam::${ACCOUNT}:role/any`;
   const args = ["--name", NAME, "--definition", JSON.stringify(definition()), "--role-arn", role];
   await stack.aws(["stepfunctions", "create-state-machine", ...args]);
@@ -195,6 +209,33 @@ after(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
+/** Makes the query function with two versions. Nothing invokes it. */
+async function makeFunction(): Promise<void> {
+  const zip = join(home, "function.zip");
+  for (const version of ["1", "2"]) {
+    writeFileSync(join(home, "bootstrap"), `version ${version}\n`);
+    execFileSync("python3", ["-m", "zipfile", "-c", zip, "bootstrap"], { cwd: home });
+    const code = ["--function-name", FUNCTION, "--zip-file", `fileb://${zip}`, "--publish"];
+    const role = ["--role", `arn:aws:iam::${ACCOUNT}:role/any`];
+    const create = ["create-function", "--runtime", "provided.al2023", "--handler", "bootstrap", ...role];
+    const made = await stack.aws([
+      "lambda",
+      ...(version === "1" ? create : ["update-function-code"]),
+      ...code,
+    ]);
+    assert.equal(made.Version, version);
+    const wait = version === "1" ? "function-active-v2" : "function-updated-v2";
+    await stack.aws(["lambda", "wait", wait, "--function-name", FUNCTION]);
+  }
+  await stack.aws(["lambda", "create-alias", ...ALIAS, "--function-version", "1"]);
+}
+
+/** Returns the version of the alias, and the weights of another one. */
+async function live(): Promise<[version: string, weights: Record<string, number>]> {
+  const { FunctionVersion, RoutingConfig } = await stack.aws(["lambda", "get-alias", ...ALIAS]);
+  return [FunctionVersion, RoutingConfig?.AdditionalVersionWeights ?? {}];
+}
+
 /** What an execution did. */
 interface Run {
   readonly status: string;
@@ -202,6 +243,8 @@ interface Run {
   readonly cause?: string;
   /** The states that it entered. */
   readonly states: string[];
+  /** What services answered, as text. */
+  readonly answers: string[];
 }
 
 /** Runs a case to its end. */
@@ -222,17 +265,22 @@ async function run(name: keyof typeof cases): Promise<Run> {
     const { status, error, cause } = await stack.aws(["stepfunctions", "describe-execution", ...arn]);
     if (status === "RUNNING" && Date.now() < end) continue;
     const { events } = await stack.aws(["stepfunctions", "get-execution-history", ...arn]);
-    const entered = (events as { stateEnteredEventDetails?: { name: string } }[]).flatMap(
-      ({ stateEnteredEventDetails: entered }) => (entered ? [entered.name] : []),
-    );
-    return { status, error, cause, states: entered };
+    const all: {
+      stateEnteredEventDetails?: { name: string };
+      taskSucceededEventDetails?: { output: string };
+    }[] = events;
+    return {
+      ...{ status, error, cause },
+      states: all.flatMap(({ stateEnteredEventDetails: entered }) => (entered ? [entered.name] : [])),
+      answers: all.flatMap(({ taskSucceededEventDetails: task }) => (task ? [task.output] : [])),
+    };
   }
 }
 
 /** Returns the calls of the execution that change something. */
 const changes = ({ states }: Run): string[] =>
   states.filter((name) =>
-    /^(Start a machine|Drain the node|End the machine|Replace the workers|Finish|Stop|Let the canary serve)$/.test(
+    /^(Give the new function .*|Take the queries back|Let the new function answer|Start a machine|Drain the node|End the machine|Replace the workers|Finish|Stop|Let the canary serve)$/.test(
       name,
     ),
   );
@@ -291,6 +339,30 @@ test("workers that fail stop it; a machine that is gone does not", async () => {
   assert.equal(ended.status, "SUCCEEDED", `${ended.error} ${ended.cause}`);
   const lost = await run("lost");
   assert.deepEqual([lost.status, lost.error, changes(lost)], ["FAILED", "NotOurs", ["Stop"]]);
+});
+
+test("the new function gets a tenth of the queries, and all of them if no alarm goes off", async () => {
+  assert.deepEqual(await live(), ["1", {}]);
+  const worse = await run("worse");
+  assert.deepEqual([worse.status, worse.error], ["FAILED", "UpgradeStopped"], worse.cause);
+  assert.equal(worse.cause, 'alarms are on: ["ApiErrors","NodesAway"]');
+  const shared = ["Give the new function a tenth", "Let the new function answer"];
+  assert.deepEqual(changes(worse), ["Replace the workers", ...shared, "Take the queries back", "Stop"]);
+  // What Lambda answered in between.
+  assert.ok(
+    worse.answers.some((text) => /"AdditionalVersionWeights":\{"2":0\.1\}/.test(text.replaceAll(/\s/g, ""))),
+    worse.answers.join("\n"),
+  );
+  assert.deepEqual(await live(), ["1", {}]);
+  const upgraded = await run("function");
+  assert.equal(upgraded.status, "SUCCEEDED", `${upgraded.error} ${upgraded.cause}`);
+  assert.deepEqual(changes(upgraded), [
+    "Replace the workers",
+    ...shared,
+    "Give the new function all queries",
+    "Finish",
+  ]);
+  assert.deepEqual(await live(), ["2", {}]);
 });
 
 test("the replies of the function are valid under the contract", () => {

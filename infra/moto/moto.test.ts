@@ -218,12 +218,16 @@ test("the balancer forwards TCP to the workers' port in each zone", async () => 
   const { TargetGroups = [] } = await clients.elb.send(
     new elb.DescribeTargetGroupsCommand({ TargetGroupArns: [TargetGroupArn] }),
   );
-  const { TargetGroupAttributes, ...targets } = await said(
+  const { TargetGroupAttributes, Tags, ...targets } = await said(
     "Service",
     "AWS::ElasticLoadBalancingV2::TargetGroup",
   );
   for (const [name, value] of Object.entries(targets))
     assert.deepEqual(TargetGroups[0]?.[name as keyof elb.TargetGroup], value, name);
+  const { TagDescriptions = [] } = await clients.elb.send(
+    new elb.DescribeTagsCommand({ ResourceArns: [TargetGroupArn] }),
+  );
+  assert.deepEqual(TagDescriptions[0]?.Tags, Tags);
   const { Attributes = [] } = await clients.elb.send(
     new elb.DescribeTargetGroupAttributesCommand({ TargetGroupArn }),
   );

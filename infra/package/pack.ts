@@ -14,6 +14,8 @@ import { BUNDLING, SOURCES } from "../lib/typescript-function.ts";
 
 const INFRA = join(import.meta.dirname, "..");
 const ROOT = join(INFRA, "..");
+/** Folders with files of machines and images. */
+const FILES = ["agent", "backup", "node", "worker"];
 
 /** Makes the package in a folder, and returns the path of its archive. */
 export async function pack(folder: string): Promise<string> {
@@ -23,6 +25,18 @@ export async function pack(folder: string): Promise<string> {
     cwd: ROOT,
     stdio: ["ignore", "inherit", "inherit"],
   });
+  await packFiles(home);
+  await packDoctor(join(home, "doctor", "tidegraph-doctor.cjs"));
+  copyFileSync(join(INFRA, "package", "README.md"), join(home, "README.md"));
+  writeFileSync(join(home, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
+  mkdirSync(folder, { recursive: true });
+  const packed = ["pack", "--silent", "--pack-destination", resolve(folder)];
+  const name = execFileSync("npm", packed, { cwd: home, encoding: "utf8" }).trim().split("\n").at(-1) ?? "";
+  return join(resolve(folder), name);
+}
+
+/** Writes what the constructs read beside their code: the functions, bundled, and the files of machines and images. */
+export async function packFiles(home: string): Promise<void> {
   for (const [name, source] of Object.entries(SOURCES)) {
     await build({
       target: BUNDLING.target,
@@ -37,16 +51,8 @@ export async function pack(folder: string): Promise<string> {
       logLevel: "warning",
     });
   }
-  await packDoctor(join(home, "doctor", "tidegraph-doctor.cjs"));
-  for (const files of ["agent", "node", "worker"])
-    cpSync(join(INFRA, files), join(home, files), { recursive: true });
+  for (const files of FILES) cpSync(join(INFRA, files), join(home, files), { recursive: true });
   copyFileSync(join(ROOT, "LICENSE"), join(home, "LICENSE"));
-  copyFileSync(join(INFRA, "package", "README.md"), join(home, "README.md"));
-  writeFileSync(join(home, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
-  mkdirSync(folder, { recursive: true });
-  const packed = ["pack", "--silent", "--pack-destination", resolve(folder)];
-  const name = execFileSync("npm", packed, { cwd: home, encoding: "utf8" }).trim().split("\n").at(-1) ?? "";
-  return join(resolve(folder), name);
 }
 
 /** Bundles the command `tidegraph-doctor` into one file, with AWS's clients, so that it needs nothing but Node. */
@@ -80,7 +86,7 @@ function manifest(): object {
     exports: { ".": { types: "./lib/index.d.ts", default: "./lib/index.js" } },
     types: "./lib/index.d.ts",
     bin: { "tidegraph-doctor": "doctor/tidegraph-doctor.cjs" },
-    files: ["agent", "doctor", "functions", "lib", "node", "worker"],
+    files: ["doctor", "functions", "lib", ...FILES],
     peerDependencies: Object.fromEntries(peers),
   };
 }

@@ -11,7 +11,7 @@ import { FLAGS } from "../lib/flags.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { SOURCES } from "../lib/typescript-function.ts";
 import { pack } from "../package/pack.ts";
-import { example, placeholders, type Resource } from "./support.ts";
+import { comparable, example, placeholders } from "./support.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
@@ -21,7 +21,7 @@ import { App, Stack } from "aws-cdk-lib";
 const app = new App({ outdir: process.argv[2], analyticsReporting: false });
 const workers: WorkersProps = { count: 2 };
 const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
-const service: Stack = new ServiceStack(app, "Service", { state, bundle: process.argv[3] ?? "", workers });
+const service: Stack = new ServiceStack(app, "Service", { state, bundle: process.argv[3] ?? "", workers, backup: {} });
 try {
   new GraphService(new Stack(app, "Other"), "Service", { state, bundle: process.argv[3] ?? "", partitions: 3 });
 } catch (error) {
@@ -31,12 +31,6 @@ try {
 }
 app.synth();
 `;
-
-/** Returns a template's resources, without the names of assets, which contain a hash of their content. */
-function comparable(resources: Record<string, Resource>): Record<string, unknown> {
-  const text = JSON.stringify(resources, (key, value) => (key === "Metadata" ? undefined : value));
-  return JSON.parse(text.replaceAll(/[0-9a-f]{64}/g, "HASH"));
-}
 
 test("the constructs set the feature flags of this app for apps that have others", () => {
   const { context } = JSON.parse(readFileSync(join(ROOT, "infra", "cdk.json"), "utf8"));
@@ -86,7 +80,7 @@ test("an app outside of the repository uses the package, with its types, and mak
   const { version, bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   const doctor = execFileSync(join(installed, bin["tidegraph-doctor"]), ["--version"], { encoding: "utf8" });
   assert.equal(doctor, `tidegraph-doctor ${version}\n`);
-  const { state, service } = example();
+  const { state, service } = example({ backup: {} });
   for (const [name, template] of Object.entries({ State: state, Service: service })) {
     const { Resources } = JSON.parse(readFileSync(join(out, `${name}.template.json`), "utf8"));
     delete Resources.CDKMetadata;

@@ -9,7 +9,7 @@ import { InvalidProp } from "../lib/check.ts";
 import { GraphService, type GraphServiceProps } from "../lib/constructs/service.ts";
 import { GraphState, type GraphStateProps } from "../lib/constructs/state.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
-import { placeholders, testApp, workerEndpoint } from "./support.ts";
+import { example, named, placeholders, testApp, workerEndpoint } from "./support.ts";
 
 /** Expects that a prop is refused, with these words in the message. */
 function refused(what: () => unknown, prop: string, ...words: string[]): void {
@@ -105,7 +105,7 @@ test("nodes", () => {
   for (const instanceType of ["i4g.large", "i8g.16xlarge", "im4gn.xlarge", "r8gd.4xlarge"]) {
     service({ nodes: { instanceType } });
   }
-  const fallback = (fallbackInstanceTypes: readonly string[]) => () =>
+  const fallback = (fallbackInstanceTypes: string[]) => () =>
     service({ nodes: { instanceType: "i8g.xlarge", fallbackInstanceTypes } });
   const first = "nodes.fallbackInstanceTypes[0]";
   refused(fallback(["m7g.large"]), first, "m7g.large", "NVMe");
@@ -130,6 +130,22 @@ test("queries", () => {
   for (const timeoutSeconds of [0, 291, 300, 900])
     refused(() => service({ query: { timeoutSeconds } }), "query.timeoutSeconds", "from 1 to 290");
   service({ query: { timeoutSeconds: 290 } });
+  const { certificate, zone } = workerEndpoint();
+  const named =
+    (name: string, more: object = {}) =>
+    () =>
+      service({ query: { domain: { name, certificate, zone }, ...more } });
+  refused(named("Graph.example.com"), "query.domain.name", "such as graph.example.com");
+  refused(named("graph.example.org"), "query.domain.name", "in the zone example.com");
+  refused(
+    named("graph.example.com", { privateAccess: true }),
+    "query.domain.name",
+    "without query.privateAccess",
+  );
+  for (const webAcl of ["", "graph", "arn:aws:wafv2:us-east-1:111122223333:global/webacl/graph/1"])
+    refused(() => service({ query: { webAcl } }), "query.webAcl", JSON.stringify(webAcl), "regional web ACL");
+  const vpcEndpoint = { vpcEndpointId: "vpce-1" } as ec2.IVpcEndpoint;
+  refused(() => service({ query: { vpcEndpoint } }), "query.vpcEndpoint", "query.privateAccess");
   // The type cast stands for a value from the command line.
   const architecture = "amd64" as "x86_64";
   refused(() => service({ query: { architecture } }), "query.architecture", "amd64", "arm64 or x86_64");
@@ -161,6 +177,41 @@ test("rotations of the secret", () => {
     refused(() => service({ secretRotation: every }), "secretRotation", "whole days, from 1 to 1000");
   }
   service({ secretRotation: Duration.days(7) });
+  // From Python, whose types allow it.
+  const always = true as unknown as false;
+  refused(() => service({ secretRotation: always }), "secretRotation", "true", "a duration, or false");
+  refused(() => service({ workers: always }), "workers", "true", "settings of workers, or false");
+});
+
+test("moves of replicas", () => {
+  for (const moves of [0, -1, 33, 1.5])
+    refused(() => service({ rebalance: { moves } }), "rebalance.moves", "to 32");
+  for (const restoresPerNode of [0, 9])
+    refused(
+      () => service({ rebalance: { moves: 8, restoresPerNode } }),
+      "rebalance.restoresPerNode",
+      String(restoresPerNode),
+      "from 1 to 8",
+    );
+  const { service: template } = example({ rebalance: { moves: 8, restoresPerNode: 4 } });
+  const { Properties } = named(template, "AWS::Lambda::Function", "ServiceRebalance");
+  const { TIDEGRAPH_MOVES, TIDEGRAPH_RESTORES_PER_NODE } = Properties.Environment.Variables;
+  assert.deepEqual([TIDEGRAPH_MOVES, TIDEGRAPH_RESTORES_PER_NODE], ["8", "4"]);
+});
+
+test("accounts that drop files", () => {
+  for (const account of ["", "12345678901", "1234567890123", "arn:aws:iam::123456789012:root"])
+    refused(() => state({ dropFrom: ["123456789012", account] }), "dropFrom[1]", "twelve digits");
+});
+
+test("one node for development", () => {
+  const small = { network: { zones: 2 } };
+  const made = service(
+    { nodes: { count: 1, instanceType: "i4g.large" }, replication: 1, workers: false },
+    small,
+  );
+  assert.equal(made.nodes.count, 1);
+  refused(() => service({ nodes: { count: 1 } }, small), "replication", "at most nodes.count, 1");
 });
 
 test("files that expire", () => {

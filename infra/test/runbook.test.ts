@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Duration } from "aws-cdk-lib";
 import { example, ofType } from "./support.ts";
 
 const RUNBOOK = readFileSync(join(import.meta.dirname, "..", "..", "docs", "runbook.md"), "utf8");
@@ -19,11 +20,11 @@ function sections(): Map<string, string> {
 }
 
 test("each alarm has a section", () => {
-  const { service } = example({ backup: {} });
+  const { service } = example({ backup: {}, objectives: { latency: Duration.seconds(2) } });
   const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) =>
-    // Each broker has an alarm of its own.
+    // Each broker has an alarm of its own, and each window of an objective.
     id
-      .replace(/^ServiceWatch/, "")
+      .replace(/^Service(Watch|Objectives)/, "")
       .replace(/[0-9A-F]{8}$/, "")
       .replace(/\d+$/, ""),
   );

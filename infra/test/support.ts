@@ -124,6 +124,12 @@ export function hasFlag(source: string, flag: string): boolean {
   return new RegExp(`#\\[arg\\(long\\b[^\n]*\\)\\]\\s*(pub )?${field}: `).test(source);
 }
 
+/** Returns a template's resources, without the names of assets, which contain a hash of their content. */
+export function comparable(resources: Record<string, Resource>): Record<string, unknown> {
+  const text = JSON.stringify(resources, (key, value) => (key === "Metadata" ? undefined : value));
+  return JSON.parse(text.replaceAll(/[0-9a-f]{64}/g, "HASH"));
+}
+
 /** What a deployment with a name for its workers takes from elsewhere. */
 export function workerEndpoint() {
   const stack = new Stack(testApp(), "Elsewhere");

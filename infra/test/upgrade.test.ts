@@ -34,7 +34,7 @@ function path(from: string, ...to: string[]): void {
 
 test("every state is reachable, and has a successor or is an end", () => check("upgrade", definition));
 
-test("a machine is launched, a node drained and ended, and workers come last", () => {
+test("a machine is launched, a node drained and ended, then come workers, and the query function last", () => {
   path("Count from zero", "Look at the group's size", "Begin", "Ours?", "Look at the alarms", "An alarm?");
   path(
     "An alarm?",
@@ -56,11 +56,26 @@ test("a machine is launched, a node drained and ended, and workers come last", (
     "Look at the alarms meanwhile",
   );
   path("Look at the alarms meanwhile", "An alarm meanwhile?", "Look at the workers");
-  path("Look at the workers", "Are the workers replaced?", "Finish", "Upgraded");
-  // Without workers, the upgrade is finished with the nodes.
+  path(
+    "Look at the workers",
+    "Are the workers replaced?",
+    "Look at the query function",
+    "Is the function upgraded?",
+    "Give the new function a tenth",
+    "Let the new function answer",
+    "Look at the alarms at last",
+    "An alarm at last?",
+    "Give the new function all queries",
+    "Finish",
+    "Upgraded",
+  );
+  path("Is the function upgraded?", "Finish");
+  // Without workers, the query function follows the nodes.
   const without = definitions(example({ workers: false }).service, UPGRADE).get("upgrade") as Definition;
   check("without workers", without);
-  const done = without.States["What next?"]?.Choices?.find(({ Next }) => Next === "Finish");
+  const done = without.States["What next?"]?.Choices?.find(
+    ({ Next }) => Next === "Look at the query function",
+  );
   assert.ok(done, JSON.stringify(without.States["What next?"]));
 });
 
@@ -78,6 +93,9 @@ test("the canary serves before its predecessor ends, and an alarm stops the upgr
   const { upgrade: soaked } = { upgrade: example({ upgrade: { soak: Duration.minutes(30) } }).service };
   const longer = definitions(soaked, UPGRADE).get("upgrade")?.States["Let the canary serve"];
   assert.equal(longer?.Seconds, 1800);
+  // An alarm that goes off while both functions answer gives the queries back first.
+  path("An alarm at last?", "Take the queries back", "An alarm is on");
+  assert.equal(all.get("Let the new function answer")?.Seconds, 600);
   const asked = all.get("Look at the alarms")?.Parameters as { AlarmNames: unknown[]; StateValue: string };
   assert.equal(asked.StateValue, "ALARM");
   const names = asked.AlarmNames.map(flat);
@@ -190,6 +208,8 @@ test("the machine may do what it does, with this group, these workers and its ow
     assert.match(group, /autoScalingGroup:\*:autoScalingGroupName\/example-nodes$/);
   }
   assert.match(on("ecs:UpdateService").join(), /^<ServiceWorkersService/);
+  for (const action of ["GetAlias", "UpdateAlias"])
+    assert.match(on(`lambda:${action}`).join(), /^<ServiceQueryFunction[0-9A-F]{8}\.Arn>$/);
   assert.ok(on("states:DescribeExecution").some((arn) => arn.endsWith(":execution:example-upgrade:*")));
   assert.ok(on("states:StartExecution").some((arn) => arn.endsWith(":stateMachine:example-upgrade")));
   assert.ok(on("states:StartExecution").some((arn) => arn.startsWith("<ServiceRebalanceDrain")));
@@ -208,6 +228,49 @@ test("a deployment alone replaces no worker, and keeps the definition that worke
   assert.ok(DependsOn?.includes(id), String(DependsOn));
   const replaced = all.get("Replace the workers")?.Parameters as Record<string, unknown>;
   assert.deepEqual([replaced.TaskDefinition, replaced.ForceNewDeployment], ["example-workers", true]);
+});
+
+test("a deployment alone gives callers no other function, and keeps the version that they have", () => {
+  const of = (template: typeof service) => {
+    const [[version = "", { Properties, DeletionPolicy }] = ["", { Properties: {} }]] = ofType(
+      template,
+      "AWS::Lambda::Version",
+      1,
+    );
+    const [[id = "", alias] = []] = ofType(template, "AWS::Lambda::Alias", 1);
+    assert.match(flat(Properties.FunctionName), /^<ServiceQueryFunction/);
+    assert.equal(DeletionPolicy, "RetainExceptOnCreate");
+    assert.ok(alias?.DependsOn?.includes(version), String(alias?.DependsOn));
+    return { version, id, alias: alias?.Properties };
+  };
+  const before = of(service);
+  assert.equal(before.alias.FunctionVersion, "1");
+  // CloudFormation changes an alias whose properties differ.
+  const after = of(example({ query: { memoryMib: 3008 } }).service);
+  assert.notEqual(after.version, before.version);
+  assert.deepEqual([after.id, after.alias], [before.id, before.alias]);
+  // A version that is like the one before is refused by AWS.
+  assert.equal(of(example({ query: { concurrency: 10 } }).service).version, before.version);
+  // The API invokes the alias, and may invoke nothing else.
+  const live = `<${before.id}>`;
+  for (const [id, { Properties: method }] of ofType(service, "AWS::ApiGateway::Method", 2))
+    assert.ok(flat(method.Integration.Uri).includes(`:path/2021-11-15/functions/${live}/`), id);
+  const allowed = ofType(service, "AWS::Lambda::Permission").filter(
+    ([, { Properties: permission }]) => permission.Principal === "apigateway.amazonaws.com",
+  );
+  for (const [id, { Properties: permission }] of allowed)
+    assert.equal(flat(permission.FunctionName), live, id);
+  assert.equal(allowed.length, 2);
+  // The machine gives callers the version of this deployment.
+  const whole = all.get("Give the new function all queries")?.Parameters as Record<string, unknown>;
+  const some = all.get("Give the new function a tenth")?.Parameters as Record<string, Record<string, string>>;
+  assert.deepEqual(
+    [whole.FunctionVersion, whole.RoutingConfig, some["FunctionVersion.$"]],
+    [`<${before.version}.Version>`, { AdditionalVersionWeights: {} }, "$.query.version"],
+  );
+  const look = all.get("Look at the query function") as { ResultSelector?: Record<string, unknown> };
+  assert.equal(look.ResultSelector?.weights, `{"<${before.version}.Version>": 0.1}`);
+  assert.equal(some.RoutingConfig?.["AdditionalVersionWeights.$"], "States.StringToJson($.query.weights)");
 });
 
 test("impossible settings are refused", () => {

@@ -133,7 +133,7 @@ export class LocalStack {
   }
 
   /**
-   * Runs AWS's own command line, which comes with LocalStack, and returns its output.
+   * Runs AWS's own command line, which comes with LocalStack, and returns its output; `wait` has none.
    *
    * @param {readonly string[]} args
    */
@@ -141,7 +141,7 @@ export class LocalStack {
     const program = join(dirname(await localStackPython()), "aws");
     const env = { ...process.env, ...this.environment };
     const { stdout } = await execute(program, [...args, "--output", "json"], { env, maxBuffer: 64 << 20 });
-    return JSON.parse(stdout);
+    return JSON.parse(stdout || "{}");
   }
 
   /**

@@ -11,6 +11,7 @@ import { program } from "./programs.mjs";
 import {
   neptuneClients,
   neptunePackage,
+  pythonWithCdk,
   pythonWithClients,
   pythonWithGremlin38,
   pythonWithPolicies,
@@ -118,6 +119,20 @@ export const PARTS = [
       run("npm", ["run", "policies", "--silent", "--workspace", "infra"], {
         env: await pythonWithPolicies(),
       }),
+  },
+  {
+    name: "infra",
+    title: "the constructs in Python",
+    inputs: [
+      "infra",
+      "services/ingest/control",
+      "contracts",
+      "package-lock.json",
+      "package.json",
+      "Cargo.toml",
+    ],
+    act: async (run) =>
+      run("npm", ["run", "python", "--silent", "--workspace", "infra"], { env: await pythonWithCdk() }),
   },
   {
     name: "infra",

@@ -84,6 +84,16 @@ export async function pythonWithPolicies() {
   return { TIDEGRAPH_PYTHON_POLICIES: await pythonWith(list) };
 }
 
+/**
+ * Makes the Python with the CDK, which also builds the wheel of `tidegraph-cdk`.
+ *
+ * @returns {Promise<Record<string, string>>} The variable that tells the tests where it is.
+ */
+export async function pythonWithCdk() {
+  const list = join(root, "infra", "package", "python", "requirements.txt");
+  return { TIDEGRAPH_PYTHON_CDK: await pythonWith(list) };
+}
+
 /** Checks the types of `tidegraph-neptune`. */
 export async function checkNeptuneTypes() {
   const python = await pythonWith(join(neptune, "requirements-build.txt"));

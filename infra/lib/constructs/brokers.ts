@@ -5,6 +5,7 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { AwsCustomResource, AwsCustomResourcePolicy, PhysicalResourceId } from "aws-cdk-lib/custom-resources";
 import { Construct } from "constructs";
+import { PROVIDER } from "../cost-tag.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
@@ -41,7 +42,7 @@ export class Brokers extends Construct {
   /** Explains the findings about CDK's function for custom resources. CDK creates it once, at the top of the stack. */
   static explainProvider(stack: Construct): void {
     for (const child of stack.node.children) {
-      if (!child.node.id.startsWith("AWS679f53fac002430cb0da5b7982bd2287")) continue;
+      if (!child.node.id.startsWith(PROVIDER)) continue;
       explain(
         child,
         "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",

@@ -3,7 +3,7 @@
  * and the sequencer, as a worker does. The query function is one; the function that loads dropped files is another.
  * This file has their common parts: the variables by which they find the fleet, and their permissions.
  */
-import type { Duration } from "aws-cdk-lib";
+import { type Duration, RemovalPolicy } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
@@ -86,6 +86,8 @@ export function fleetFunction(scope: Construct, props: FleetFunctionProps): Flee
     securityGroups: [securityGroup],
     role,
     logGroup,
+    // Callers have the version before until an upgrade gives them the new one.
+    currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE },
     environmentEncryption: Key.fromKeyArn(scope, "Key", state.key.keyArn),
     environment: {
       TIDEGRAPH_GRAPH: state.graph,

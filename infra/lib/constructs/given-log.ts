@@ -10,7 +10,7 @@ import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
 import type { Construct } from "constructs";
 import { InvalidProp, text, whole } from "../check.ts";
-import type { GraphLog, LogAlarm } from "./graph-log.ts";
+import type { IGraphLog, LogAlarm } from "./graph-log.ts";
 
 /** How nodes reach existing brokers. */
 export interface GivenLogProps {
@@ -28,7 +28,7 @@ export interface GivenLogProps {
    *
    * @default the private ranges of IPv4 (10.0.0.0/8, 172.16.0.0/12 and 192.168.0.0/16)
    */
-  readonly peers?: readonly ec2.IPeer[];
+  readonly peers?: ec2.IPeer[];
   /**
    * Copies of each record.
    *
@@ -45,7 +45,7 @@ export interface GivenLogProps {
 
 const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
 
-export class GivenLog implements GraphLog {
+export class GivenLog implements IGraphLog {
   /** `host:port` of some brokers, separated by commas. */
   readonly addresses: string;
   readonly copies: number;

@@ -20,7 +20,7 @@ export interface LogAlarm {
   readonly minutes?: number;
 }
 
-export interface GraphLog {
+export interface IGraphLog {
   /** Copies of each record. */
   readonly copies: number;
   /** Number of copies that must be in sync before a record is acknowledged. */

@@ -15,7 +15,7 @@ import { Construct } from "constructs";
 import { InvalidProp, text, whole } from "../check.ts";
 import { statement } from "../statement.ts";
 import { Brokers } from "./brokers.ts";
-import type { GraphLog, LogAlarm } from "./graph-log.ts";
+import type { IGraphLog, LogAlarm } from "./graph-log.ts";
 import type { Network } from "./network.ts";
 import type { GraphState } from "./state.ts";
 
@@ -84,7 +84,7 @@ const PROPERTIES: Record<string, string | number | boolean> = {
   "log.retention.bytes": -1,
 };
 
-export class LogCluster extends Construct implements GraphLog {
+export class LogCluster extends Construct implements IGraphLog {
   readonly cluster: msk.CfnCluster;
   readonly securityGroup: ec2.SecurityGroup;
   /** The number of brokers; MSK numbers them from 1. */

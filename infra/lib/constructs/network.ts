@@ -23,7 +23,7 @@ export interface NetworkProps {
    *
    * @default the first ones of the region
    */
-  readonly availabilityZones?: readonly string[];
+  readonly availabilityZones?: string[];
   /**
    * The address range of the VPC, if this app creates it.
    *

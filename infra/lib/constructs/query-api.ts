@@ -1,17 +1,21 @@
 /**
- * The REST API, the only part that is reachable from outside. It is regional, accepts only signed requests (IAM),
+ * The REST API, the only part that is reachable from outside, unless it is private. It accepts only signed requests (IAM),
  * throttles, writes an access log line for each request, and streams answers. It has one proxy resource, because the
  * service's router handles the paths.
  */
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as api from "aws-cdk-lib/aws-apigateway";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
 import type * as logs from "aws-cdk-lib/aws-logs";
+import { ARecord, RecordTarget } from "aws-cdk-lib/aws-route53";
+import { ApiGatewayDomain } from "aws-cdk-lib/aws-route53-targets";
+import { CfnWebACLAssociation } from "aws-cdk-lib/aws-wafv2";
 import { Construct } from "constructs";
-import { whole } from "../check.ts";
+import { dnsName, InvalidProp, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
-import type { QueryFunction, QueryProps } from "./query-function.ts";
+import type { QueryDomain, QueryFunction, QueryProps } from "./query-function.ts";
 import type { GraphState } from "./state.ts";
 
 /**
@@ -36,6 +40,13 @@ const REFUSALS: readonly (readonly [type: api.ResponseType, status: number, code
   [api.ResponseType.DEFAULT_5XX, 500, "InternalFailureException"],
 ];
 
+/** Paths that take a query (contracts/openapi.yaml). */
+const QUERIES = ["openCypher", "opencypher", "gremlin"].flatMap((path) => [
+  path,
+  `${path}/explain`,
+  ...(path === "gremlin" ? ["gremlin/profile"] : []),
+]);
+
 /** Settings and resources that the API needs. */
 interface Parts extends QueryProps {
   readonly state: GraphState;
@@ -47,14 +58,21 @@ interface Parts extends QueryProps {
 
 export class QueryApi extends Construct {
   readonly api: api.RestApi;
+  /** Clients that have this security group reach a private API through the endpoint that is made for it. */
+  readonly clients: ec2.SecurityGroup | undefined;
+  /** The address of the API. */
+  readonly url: string;
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
     const { state, query } = props;
     const throttlingRateLimit = whole("query.requestsPerSecond", props.requestsPerSecond ?? 500, 1);
     const throttlingBurstLimit = whole("query.burst", props.burst ?? 1000, 1);
+    check(props);
+    const own = props.privateAccess && !props.vpcEndpoint ? this.makeEndpoint(props) : undefined;
+    this.clients = own?.clients;
     const access = processLog(this, "Access", state, "access", props.retention);
-    const integration = new api.LambdaIntegration(query.function, {
+    const integration = new api.LambdaIntegration(query.live, {
       responseTransferMode: api.ResponseTransferMode.STREAM,
       timeout: query.timeout,
       allowTestInvoke: false,
@@ -62,7 +80,7 @@ export class QueryApi extends Construct {
     this.api = new api.RestApi(this, "Api", {
       restApiName: state.name,
       description: `Queries of the graph ${state.graph}`,
-      endpointTypes: [api.EndpointType.REGIONAL],
+      ...reachedBy(own?.endpoint ?? props.vpcEndpoint),
       cloudWatchRole: false,
       // Bodies of these types are bytes; others are text for API Gateway.
       binaryMediaTypes: ["application/vnd.graphbinary-v1.0"],
@@ -85,7 +103,46 @@ export class QueryApi extends Construct {
     this.api.root.addProxy({ anyMethod: true });
     for (const [type, status, code] of REFUSALS) this.refuse(type, status, code);
     if (props.ownsAccountRole) this.letApiGatewayLog();
+    if (props.webAcl !== undefined) {
+      const resourceArn = this.api.deploymentStage.stageArn;
+      new CfnWebACLAssociation(this, "WebAcl", { resourceArn, webAclArn: props.webAcl });
+    }
+    this.url = props.domain ? this.name(props.domain) : this.api.url;
     this.explain();
+  }
+
+  /** Gives the API a name, below which paths begin without the stage. */
+  private name({ name, certificate, zone }: QueryDomain): string {
+    const domain = new api.DomainName(this, "Domain", {
+      domainName: name,
+      certificate,
+      endpointType: api.EndpointType.REGIONAL,
+      securityPolicy: api.SecurityPolicy.TLS_1_2,
+      mapping: this.api,
+    });
+    if (zone) {
+      const target = RecordTarget.fromAlias(new ApiGatewayDomain(domain));
+      new ARecord(this, "Name", { zone, recordName: `${name}.`, target });
+    }
+    return `https://${name}/`;
+  }
+
+  /** Makes the endpoint of a private API, and the group of its clients. */
+  private makeEndpoint({ state }: Parts): { endpoint: ec2.IVpcEndpoint; clients: ec2.SecurityGroup } {
+    const { vpc, subnets } = state.network;
+    const group = (id: string, description: string): ec2.SecurityGroup =>
+      new ec2.SecurityGroup(this, id, { vpc, description, allowAllOutbound: false });
+    const front = group("Front", "The endpoint of the private API: its clients come in");
+    const clients = group("Clients", "Carried by who may reach the private API");
+    clients.connections.allowTo(front, ec2.Port.tcp(443), "Queries");
+    const endpoint = new ec2.InterfaceVpcEndpoint(this, "Endpoint", {
+      vpc,
+      service: ec2.InterfaceVpcEndpointAwsService.APIGATEWAY,
+      subnets: { subnets },
+      securityGroups: [front],
+      open: false,
+    });
+    return { endpoint, clients };
   }
 
   /** Adds an answer that API Gateway gives without invoking a function. */
@@ -102,7 +159,23 @@ export class QueryApi extends Construct {
 
   /** The ARN of everything that a caller can invoke. */
   get everything(): string {
-    return this.api.arnForExecuteApi("*", "/*", this.api.deploymentStage.stageName);
+    return this.calls("*", "/*");
+  }
+
+  /** The ARNs of calls that read: with GET no query writes. Lists of running queries are not among them: they cancel. */
+  get reads(): string[] {
+    const paths = [...QUERIES, "gremlin/stream", "propertygraph/*", "pg/*", "summary", "status"];
+    return paths.map((path) => this.calls("GET", `/${path}`));
+  }
+
+  /** The ARNs of calls that read or write by a query. */
+  get writes(): string[] {
+    return [...this.reads, ...QUERIES.map((path) => this.calls("POST", `/${path}`))];
+  }
+
+  /** The ARN of the calls with a method and a path, both of which may be patterns. */
+  private calls(method: string, path: string): string {
+    return this.api.arnForExecuteApi(method, path, this.api.deploymentStage.stageName);
   }
 
   /** Sets the role of the account without which none of its APIs can write logs. */
@@ -138,6 +211,41 @@ export class QueryApi extends Construct {
     );
     explain(this.api, "COG4", "Callers are IAM principals and sign each request; there is no user pool.");
   }
+}
+
+/** Checks settings of how the API is reached. */
+function check({ domain, webAcl, privateAccess, vpcEndpoint }: QueryProps): void {
+  if (domain) {
+    const { name, zone } = domain;
+    dnsName("query.domain.name", name, zone?.zoneName);
+    if (privateAccess) throw new InvalidProp("query.domain.name", name, "given without query.privateAccess");
+  }
+  const regional = /^arn:[a-z-]+:wafv2:[a-z0-9-]+:\d{12}:regional\/webacl\/.+$/;
+  if (webAcl !== undefined) text("query.webAcl", webAcl, regional, "the ARN of a regional web ACL");
+  if (vpcEndpoint && !privateAccess)
+    throw new InvalidProp("query.vpcEndpoint", "an endpoint", "given with query.privateAccess");
+}
+
+/**
+ * Returns by what an API is reached: the internet, or an endpoint of the VPC. The policy of a private API only denies what
+ * comes by another way. It allows nobody anything: callers need a policy of their own, as with a regional API.
+ */
+function reachedBy(
+  endpoint: ec2.IVpcEndpoint | undefined,
+): Pick<api.RestApiProps, "endpointConfiguration" | "policy"> {
+  if (endpoint === undefined) return { endpointConfiguration: { types: [api.EndpointType.REGIONAL] } };
+  const elsewhere = new iam.PolicyStatement({
+    sid: "ElsewhereFrom",
+    effect: iam.Effect.DENY,
+    principals: [new iam.AnyPrincipal()],
+    actions: ["execute-api:Invoke"],
+    resources: ["execute-api:/*"],
+    conditions: { StringNotEquals: { "aws:SourceVpce": endpoint.vpcEndpointId } },
+  });
+  return {
+    endpointConfiguration: { types: [api.EndpointType.PRIVATE], vpcEndpoints: [endpoint] },
+    policy: new iam.PolicyDocument({ statements: [elsewhere] }),
+  };
 }
 
 /** One line of JSON for each request: caller, path, duration and result, but not the query. */

@@ -1,10 +1,16 @@
 /**
  * The query function: `tidegraph-lambda` (docs/lambda.md), in the VPC of the nodes. It reads the map and sends requests
  * to nodes and the sequencer. From S3 it reads only the status of loads, and it never connects to the log.
+ *
+ * Callers invoke the alias `live`. A deployment publishes a new version of the function and leaves the alias where it is;
+ * the machine `upgrade` moves it, after nodes and workers (ADR 0042).
  */
 import { Duration } from "aws-cdk-lib";
-import type * as lambda from "aws-cdk-lib/aws-lambda";
+import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
+import type { IVpcEndpoint } from "aws-cdk-lib/aws-ec2";
+import * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
+import type { IHostedZone } from "aws-cdk-lib/aws-route53";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
@@ -13,6 +19,20 @@ import { explainBelow } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import type { GraphState } from "./state.ts";
+
+/** A name of the API. */
+export interface QueryDomain {
+  /** The whole name, such as `graph.example.com`. */
+  readonly name: string;
+  /** A certificate for the name, in the same region. */
+  readonly certificate: ICertificate;
+  /**
+   * The hosted zone in which a record for the API is made.
+   *
+   * @default none: somebody makes the record
+   */
+  readonly zone?: IHostedZone;
+}
 
 /** Settings of queries through the API. */
 export interface QueryProps {
@@ -59,6 +79,30 @@ export interface QueryProps {
    * @default "info"
    */
   readonly log?: string;
+  /**
+   * A name of the API. Paths begin there without `/graph`, as with Neptune: `https://graph.example.com/openCypher`.
+   *
+   * @default API Gateway's own name
+   */
+  readonly domain?: QueryDomain;
+  /**
+   * The ARN of a regional web ACL (AWS WAF) for the API.
+   *
+   * @default none
+   */
+  readonly webAcl?: string;
+  /**
+   * Whether only the VPC reaches the API: clients with the security group `api.clients`, or those of `vpcEndpoint`.
+   *
+   * @default false: the internet reaches it, and every request has to be signed
+   */
+  readonly privateAccess?: boolean;
+  /**
+   * The VPC's endpoint of `execute-api`, for `privateAccess`.
+   *
+   * @default a new one in the subnets of the deployment
+   */
+  readonly vpcEndpoint?: IVpcEndpoint;
 }
 
 /** Settings and resources that the function needs. */
@@ -76,6 +120,10 @@ const MOST_SECONDS = 290;
 
 export class QueryFunction extends Construct {
   readonly function: lambda.Function;
+  /** The function as it is deployed. It may differ from what callers have. */
+  readonly version: lambda.IVersion;
+  /** What callers invoke. */
+  readonly live: lambda.Alias;
   readonly timeout: Duration;
 
   constructor(scope: Construct, id: string, props: Parts) {
@@ -110,6 +158,8 @@ export class QueryFunction extends Construct {
       },
     });
     this.function = fn;
+    this.version = fn.currentVersion;
+    this.live = this.makeAlias();
     const { data } = state.buckets;
     // For all names: S3 answers "not found" only to principals that may list the bucket.
     role.addToPolicy(statement("ListJobs", ["s3:ListBucket"], [data.bucketArn]));
@@ -121,5 +171,19 @@ export class QueryFunction extends Construct {
       "/jobs/*",
       "What became of loads, by ids that are made while it runs.",
     );
+  }
+
+  /**
+   * Makes the alias. Its version is a text that never changes, so that no deployment moves it again: `1` is the first
+   * version of a function, which the first deployment publishes. AWS numbers them upwards and never gives a number twice.
+   */
+  private makeAlias(): lambda.Alias {
+    const first = lambda.Version.fromVersionAttributes(this, "First", {
+      lambda: this.function,
+      version: "1",
+    });
+    const alias = new lambda.Alias(this, "Live", { aliasName: "live", version: first });
+    alias.node.addDependency(this.version);
+    return alias;
   }
 }

@@ -15,7 +15,7 @@ import type * as logs from "aws-cdk-lib/aws-logs";
 import type * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
-import { InvalidProp } from "../check.ts";
+import { InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
 import { detect } from "../state-machines/detect.ts";
@@ -36,6 +36,19 @@ export interface RebalanceProps {
    * @default 2 minutes
    */
   readonly patience?: Duration;
+  /**
+   * Maximum number of replicas that move at the same time. More of them finish sooner, and take more network and
+   * processor time from queries.
+   *
+   * @default 32
+   */
+  readonly moves?: number;
+  /**
+   * Maximum number of replicas that one node is assigned at the same time.
+   *
+   * @default 16
+   */
+  readonly restoresPerNode?: number;
 }
 
 /** Settings and resources that this construct needs. */
@@ -77,7 +90,15 @@ export class Rebalance extends Construct {
     if (patience.toSeconds() > 3600) {
       throw new InvalidProp("rebalance.patience", patience.toHumanString(), "at most 1 hour");
     }
-    this.function = this.steps();
+    // More moves than this do not fit in the history of an execution.
+    const moves = whole("rebalance.moves", props.moves ?? MOVES, 1, MOVES);
+    const restores = whole(
+      "rebalance.restoresPerNode",
+      props.restoresPerNode ?? Math.min(RESTORES, moves),
+      1,
+      moves,
+    );
+    this.function = this.steps(moves, restores);
     const { function: fn } = this;
     const { groupName } = props.nodes;
     const groupArn = props.nodes.groupArn;
@@ -133,7 +154,7 @@ export class Rebalance extends Construct {
   }
 
   /** Creates the function with the steps. */
-  private steps(): lambda.Function {
+  private steps(moves: number, restores: number): lambda.Function {
     const { state, bundle, nodes, architecture } = this.parts;
     const logGroup = processLog(this, "Logs", state, "rebalance", this.parts.retention);
     const role = new iam.Role(this, "Role", {
@@ -160,10 +181,10 @@ export class Rebalance extends Construct {
         TIDEGRAPH_GRAPH: state.graph,
         TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
         TIDEGRAPH_NODES: String(nodes.count),
-        TIDEGRAPH_MOVES: String(MOVES),
+        TIDEGRAPH_MOVES: String(moves),
         // Nodes limit how many replicas they restore at once. The others wait at the node, instead of for the next
         // plan.
-        TIDEGRAPH_RESTORES_PER_NODE: String(RESTORES),
+        TIDEGRAPH_RESTORES_PER_NODE: String(restores),
         TIDEGRAPH_SILENCE_MS: String(SILENCE.toMilliseconds()),
         TIDEGRAPH_LEASE_MS: String(LEASE.toMilliseconds()),
         TIDEGRAPH_LOG: "info",

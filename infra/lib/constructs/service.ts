@@ -14,22 +14,23 @@
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
  * start loads of dropped files (`ingest`).
  */
-import { CfnOutput, Duration } from "aws-cdk-lib";
+import { ArnFormat, CfnOutput, Duration, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
-import type * as iam from "aws-cdk-lib/aws-iam";
+import * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
-import { InvalidProp, powerOfTwo, text, whole } from "../check.ts";
+import { InvalidProp, onlyFalse, powerOfTwo, text, whole } from "../check.ts";
+import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
-import { statement } from "../statement.ts";
 import { Backup, type BackupProps } from "./backup.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
 import { FLEET_PORT } from "./node-setup.ts";
+import { Objectives, type ObjectivesProps } from "./objectives.ts";
 import { QueryApi } from "./query-api.ts";
 import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
@@ -153,7 +154,7 @@ export interface GraphServiceProps {
    *
    * @default none
    */
-  readonly loadFrom?: readonly IBucket[];
+  readonly loadFrom?: IBucket[];
   /**
    * Whether the graph has a change stream: records of the log say what they change, which makes them two to three times
    * as long.
@@ -173,6 +174,12 @@ export interface GraphServiceProps {
    * @default 30 days
    */
   readonly secretRotation?: Duration | false;
+  /**
+   * Objectives of the API, with alarms when they are about to be missed.
+   *
+   * @default none
+   */
+  readonly objectives?: ObjectivesProps;
   /**
    * The topic that receives alarms.
    *
@@ -302,23 +309,74 @@ export class GraphService extends Construct {
       backup: this.backup,
       topic: props.alarms,
     });
+    if (props.objectives) {
+      const stage = this.api.api.deploymentStage;
+      new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });
+    }
     this.upgrade = new Upgrade(this, "Upgrade", {
       ...props.upgrade,
       state,
       nodes: this.nodes,
       rebalance: this.rebalance,
       workers: this.workers,
+      query: this.query,
       watch: this.watch,
       retention,
     });
     this.sayWhere(props);
+    tagCost(this, state.name);
   }
 
-  /** Lets a grantee send queries to the API. */
-  grantQuery(grantee: iam.IGrantable): void {
-    grantee.grantPrincipal.addToPrincipalPolicy(
-      statement("Query", ["execute-api:Invoke"], [this.api.everything]),
+  /** Lets a grantee send all requests to the API. */
+  grantQuery(grantee: iam.IGrantable): iam.Grant {
+    return grant(grantee, ["execute-api:Invoke"], [this.api.everything]);
+  }
+
+  /** Lets a grantee send queries that read, with GET, and ask for statistics, the stream and the state. */
+  grantRead(grantee: iam.IGrantable): iam.Grant {
+    return grant(grantee, ["execute-api:Invoke"], this.api.reads);
+  }
+
+  /** Lets a grantee send queries that read and write, and what `grantRead` allows. */
+  grantWrite(grantee: iam.IGrantable): iam.Grant {
+    return grant(grantee, ["execute-api:Invoke"], this.api.writes);
+  }
+
+  /** Lets a grantee drop files that are loaded, and read the reports about them. */
+  grantDrop(grantee: iam.IGrantable): iam.Grant {
+    const { graph, key, buckets } = this.state;
+    const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
+    const { region, urlSuffix } = Stack.of(this);
+    return grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
+      .combine(grant(grantee, ["s3:GetObject"], [buckets.drop.arnForObjects(`reports/${graph}/*`)]))
+      .combine(
+        grant(grantee, ["kms:GenerateDataKey", "kms:Decrypt"], [key.keyArn], {
+          StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
+        }),
+      );
+  }
+
+  /** Lets a grantee send all requests to the API, and start upgrades and backups and see how they go. */
+  grantAdmin(grantee: iam.IGrantable): iam.Grant {
+    const machines = [this.upgrade.machine, ...(this.backup ? [this.backup.machine] : [])];
+    const executions = machines.map((machine) =>
+      Stack.of(this).formatArn({
+        service: "states",
+        resource: "execution",
+        arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+        resourceName: `${machine.stateMachineName}:*`,
+      }),
     );
+    const arns = machines.map(({ stateMachineArn }) => stateMachineArn);
+    return this.grantQuery(grantee)
+      .combine(grant(grantee, ["states:StartExecution", "states:ListExecutions"], arns))
+      .combine(
+        grant(
+          grantee,
+          ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"],
+          executions,
+        ),
+      );
   }
 
   /** Sets up the security groups: which components connect to which, and at which port. */
@@ -379,7 +437,13 @@ export class GraphService extends Construct {
     const say = (id: string, description: string, value: string): void => {
       new CfnOutput(this, id, { description, value });
     };
-    say("Endpoint", "Queries, signed (IAM, service execute-api)", this.api.api.url);
+    say("Endpoint", "Queries, signed (IAM, service execute-api)", this.api.url);
+    if (this.api.clients)
+      say(
+        "ApiClientSecurityGroup",
+        "Security group for clients of the API",
+        this.api.clients.securityGroupId,
+      );
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
     say("UpgradeMachine", "Starts the programs of this deployment", this.upgrade.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
@@ -395,6 +459,16 @@ export class GraphService extends Construct {
       say("ClientSecret", "Secret that clients of workers send", this.secrets.client.secretArn);
     say("ClientSecurityGroup", "Security group for clients of workers", this.workers.clients.securityGroupId);
   }
+}
+
+/** Allows a principal what the policies of this deployment do not stop. */
+function grant(
+  grantee: iam.IGrantable,
+  actions: string[],
+  resourceArns: string[],
+  conditions?: Record<string, Record<string, unknown>>,
+): iam.Grant {
+  return iam.Grant.addToPrincipal({ grantee, actions, resourceArns, ...(conditions && { conditions }) });
 }
 
 /** Returns the settings as variables of the daemon's command that creates the graph. */
@@ -413,6 +487,8 @@ function gremlinVariables({ ids, defaultCardinality }: GremlinProps): Record<str
 
 /** Checks props that depend on each other. */
 function checked(props: GraphServiceProps): { partitions: number; shards: number; replication: number } {
+  onlyFalse("secretRotation", props.secretRotation, "a duration");
+  onlyFalse("workers", props.workers, "settings of workers");
   const partitions = powerOfTwo("partitions", props.partitions ?? 64, 32_768);
   const shards = whole("shards", props.shards ?? 1, 1);
   if (shards > partitions) throw new InvalidProp("shards", shards, `at most partitions, ${partitions}`);

@@ -14,10 +14,11 @@ import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import { text, wholeDays } from "../check.ts";
+import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
-import type { GraphLog } from "./graph-log.ts";
+import type { IGraphLog } from "./graph-log.ts";
 import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
@@ -61,6 +62,19 @@ export interface GraphStateProps {
    * @default never
    */
   readonly dropExpiration?: Duration;
+  /**
+   * Numbers of other accounts whose principals may drop files and read reports about them, if policies of their account
+   * let them.
+   *
+   * @default only principals of this account
+   */
+  readonly dropFrom?: string[];
+  /**
+   * A key of your own that encrypts everything. If it is imported, its policy has to have what docs/deploy.md lists.
+   *
+   * @default a new key, which is rotated each year
+   */
+  readonly key?: kms.IKey;
 }
 
 export class GraphState extends Construct {
@@ -68,11 +82,11 @@ export class GraphState extends Construct {
   readonly name: string;
   /** Name of the graph. */
   readonly graph: string;
-  readonly key: kms.Key;
+  readonly key: kms.IKey;
   readonly network: Network;
   readonly buckets: Buckets;
   readonly map: MapTable;
-  readonly log: GraphLog;
+  readonly log: IGraphLog;
   /** Eight digits that no other stack has, not even one that is created again under the same name. */
   private readonly unique: string;
   /** Age at which dropped files are deleted, if they are. */
@@ -98,7 +112,8 @@ export class GraphState extends Construct {
     this.dropExpiration = props.dropExpiration;
     // A century: S3 has no limit that anybody reaches.
     if (props.dropExpiration) wholeDays("dropExpiration", props.dropExpiration, 36_500);
-    this.key = this.makeKey();
+    this.key = props.key ?? this.makeKey();
+    this.letServicesUse(this.key);
     this.buckets = new Buckets(this, "Buckets", {
       key: this.key,
       ...(props.dropExpiration && { dropExpiration: props.dropExpiration }),
@@ -111,6 +126,8 @@ export class GraphState extends Construct {
     });
     const log = props.log ?? {};
     this.log = "addresses" in log ? new GivenLog(log) : this.makeBrokers(log);
+    this.letDrop(props.dropFrom ?? []);
+    tagCost(this, this.name);
   }
 
   /** The prefix of log group names. */
@@ -140,14 +157,38 @@ export class GraphState extends Construct {
     return new LogCluster(this, "Log", { ...log, name, network, key, logGroup });
   }
 
+  /** Lets other accounts drop files, and read what became of them. */
+  private letDrop(accounts: readonly string[]): void {
+    for (const [index, account] of accounts.entries())
+      text(`dropFrom[${index}]`, account, /^\d{12}$/, "the twelve digits of an account");
+    if (accounts.length === 0) return;
+    const principals = accounts.map((account) => new iam.AccountPrincipal(account));
+    const allow = (sid: string, actions: string[], resources: string[]): iam.PolicyStatement =>
+      new iam.PolicyStatement({ sid, principals, actions, resources });
+    const { drop } = this.buckets;
+    const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
+    drop.addToResourcePolicy(allow("OthersDrop", put, [drop.arnForObjects(`drop/${this.graph}/*`)]));
+    const reports = drop.arnForObjects(`reports/${this.graph}/*`);
+    drop.addToResourcePolicy(allow("OthersReadReports", ["s3:GetObject"], [reports]));
+    const { region, urlSuffix } = Stack.of(this);
+    // S3 asks for them; the parts of a large file are decrypted when it is put together.
+    const use = allow("OthersDrop", ["kms:GenerateDataKey", "kms:Decrypt"], ["*"]);
+    use.addCondition("StringEquals", { "kms:ViaService": `s3.${region}.${urlSuffix}` });
+    this.key.addToResourcePolicy(use);
+  }
+
   private makeKey(): kms.Key {
-    const { region, account, partition } = Stack.of(this);
-    const key = new kms.Key(this, "Key", {
+    return new kms.Key(this, "Key", {
       alias: `alias/${this.name}`,
       description: `Data of the graph database ${this.name}`,
       enableKeyRotation: true,
       removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
+  }
+
+  /** Adds to the policy of a key, unless it is imported. */
+  private letServicesUse(key: kms.IKey): void {
+    const { region, account, partition } = Stack.of(this);
     // Services that use the key without one of our roles. In a key policy, `*` stands for the key itself.
     const service = (
       sid: string,
@@ -174,6 +215,5 @@ export class GraphState extends Construct {
     service("Events", "events.amazonaws.com", basic, {
       ArnLike: { "kms:EncryptionContext:aws:sns:topicArn": topics },
     });
-    return key;
   }
 }

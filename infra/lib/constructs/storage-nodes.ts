@@ -48,7 +48,7 @@ export interface NodesProps {
    *
    * @default none: a launch without capacity fails, and is tried again
    */
-  readonly fallbackInstanceTypes?: readonly string[];
+  readonly fallbackInstanceTypes?: string[];
   /**
    * Whether people whose policies allow it may open a shell on the machines, by AWS Systems Manager. The VPC gets two
    * interface endpoints for it, if the deployment makes endpoints.

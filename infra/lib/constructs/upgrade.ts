@@ -1,6 +1,7 @@
 /**
  * The state machine that upgrades the fleet to the release of the deployed programs (`docs/upgrade.md`). A deployment
- * changes what new machines and new workers run, and nothing that runs already; this machine replaces those.
+ * changes what new machines and new workers run, and publishes a version of the query function, but changes nothing that
+ * runs already; this machine does.
  */
 import { ArnFormat, Duration, Stack } from "aws-cdk-lib";
 import type * as logs from "aws-cdk-lib/aws-logs";
@@ -10,6 +11,7 @@ import { InvalidProp } from "../check.ts";
 import { explainWildcard } from "../nag.ts";
 import { stateMachine } from "../state-machines/machine.ts";
 import { upgrade } from "../state-machines/upgrade.ts";
+import type { QueryFunction } from "./query-function.ts";
 import type { Rebalance } from "./rebalance.ts";
 import type { GraphState } from "./state.ts";
 import type { StorageNodes } from "./storage-nodes.ts";
@@ -19,7 +21,8 @@ import type { Workers } from "./workers.ts";
 /** Settings of upgrades. */
 export interface UpgradeProps {
   /**
-   * How long the first machine of a release serves, and alarms are waited for, before its predecessor ends.
+   * How long the first machine of a release serves, and alarms are waited for, before its predecessor ends. For the same
+   * time the query function answers only a tenth of the queries, before it gets all of them.
    *
    * @default 10 minutes
    */
@@ -38,6 +41,7 @@ interface Parts extends UpgradeProps {
   readonly nodes: StorageNodes;
   readonly rebalance: Rebalance;
   readonly workers: Workers | undefined;
+  readonly query: QueryFunction;
   readonly watch: Watch;
   readonly retention: logs.RetentionDays;
 }
@@ -50,7 +54,7 @@ export class Upgrade extends Construct {
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
-    const { state, nodes, rebalance, workers, watch, retention } = props;
+    const { state, nodes, rebalance, workers, query, watch, retention } = props;
     const soak = props.soak ?? Duration.minutes(10);
     const patience = props.patience ?? Duration.hours(2);
     if (soak.toSeconds() > 86_400) {
@@ -84,6 +88,12 @@ export class Upgrade extends Construct {
             service: workers.service.serviceName,
             serviceArn: workers.service.serviceArn,
             family: workers.family,
+          },
+          query: {
+            name: query.function.functionName,
+            arn: query.function.functionArn,
+            alias: query.live.aliasName,
+            version: query.version.version,
           },
         }),
       function: rebalance.function,

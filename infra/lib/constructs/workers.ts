@@ -7,7 +7,7 @@
  */
 
 import { join } from "node:path";
-import { CfnDeletionPolicy, Duration, Stack, Token } from "aws-cdk-lib";
+import { CfnDeletionPolicy, Duration, Stack } from "aws-cdk-lib";
 import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
@@ -22,7 +22,7 @@ import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
-import { InvalidProp, text, whole } from "../check.ts";
+import { dnsName, InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
@@ -141,11 +141,7 @@ function checkSize(cpu: number, memory: number): void {
 function checkEndpoint({ certificate, domain, accessKeys }: WorkersProps): void {
   if (domain !== undefined) {
     const { name, zone } = domain;
-    const dns = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/;
-    text("workers.domain.name", name, dns, "a name in lower case such as graph.example.com");
-    const known = !Token.isUnresolved(name) && !Token.isUnresolved(zone.zoneName);
-    if (known && name !== zone.zoneName && !name.endsWith(`.${zone.zoneName}`))
-      throw new InvalidProp("workers.domain.name", name, `in the zone ${zone.zoneName}`);
+    dnsName("workers.domain.name", name, zone.zoneName);
     if (certificate === undefined)
       throw new InvalidProp("workers.domain.name", name, "given with workers.certificate, for this name");
   }

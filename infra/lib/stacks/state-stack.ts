@@ -8,10 +8,13 @@ import type { Construct } from "constructs";
 import { GraphState, type GraphStateProps } from "../constructs/state.ts";
 import { setFlags } from "../flags.ts";
 
+/** Settings of the stack, and the durable state of a graph. */
+export interface StateStackProps extends GraphStateProps, StackProps {}
+
 export class StateStack extends Stack {
   readonly state: GraphState;
 
-  constructor(scope: Construct, id: string, props: GraphStateProps & StackProps) {
+  constructor(scope: Construct, id: string, props: StateStackProps) {
     super(scope, id, { terminationProtection: true, ...props });
     setFlags(this);
     this.state = new GraphState(this, "State", props);

@@ -1,6 +1,6 @@
 /**
  * Upgrades the fleet to the release of the deployed programs: one machine after the other is replaced, then the workers
- * start with the new image. The function decides what comes next from the map and from the group's machines
+ * start with the new image, then the queries of the API go to the new version of the query function. The function decides what comes next from the map and from the group's machines
  * (`engine-core/cluster/src/upgrade/`), so an execution that was stopped anywhere is resumed by the next one.
  *
  * The group starts one machine more, which joins with the new release. Then, each in a round of this loop, the machine
@@ -36,6 +36,15 @@ export interface UpgradeMachineProps {
   readonly soak: Duration;
   /** How long nothing may happen before it stops. */
   readonly patience: Duration;
+  /** The query function. */
+  readonly query: {
+    readonly name: string;
+    readonly arn: string;
+    /** The alias that the API invokes. */
+    readonly alias: string;
+    /** The version that was deployed last. */
+    readonly version: string;
+  };
   /** The workers' service, if there is one. */
   readonly workers:
     | {
@@ -53,6 +62,8 @@ export const ROUND = Duration.seconds(30);
 export const ROUNDS = 500;
 /** Maximum number of alarm names in a request. */
 const MOST_ALARMS = 100;
+/** The share of the queries that the new version of the query function answers at first. */
+const CANARY = 0.1;
 /** Rounds in which workers may be replaced: an hour. */
 const WORKER_ROUNDS = 120;
 
@@ -248,10 +259,10 @@ class Upgrade {
       .otherwise(end);
   }
 
-  /** Starts the workers again, with the image of the release, and finishes the upgrade. */
-  private workers(): sfn.IChainable {
-    const { scope } = this;
-    const { workers } = this.props;
+  /** Gives the new version of the query function a tenth of the queries, then all, and finishes the upgrade. */
+  private query(): sfn.IChainable {
+    const { scope, props } = this;
+    const { version } = props.query;
     const finish = this.guard(
       this.step(
         "Finish",
@@ -261,7 +272,80 @@ class Upgrade {
       ),
     );
     finish.next(new sfn.Succeed(scope, "Upgraded"));
-    if (workers === undefined) return finish;
+    const look = this.ofAlias("Look at the query function", "Which version the API has", "getAlias", {
+      // The number of the version, which is known at the deployment, is a key of the weights.
+      resultSelector: { "version.$": "$.FunctionVersion", weights: `{"${version}": ${CANARY}}` },
+      resultPath: "$.query",
+    });
+    const before = { FunctionVersion: stringAt("$.query.version") };
+    const none = { RoutingConfig: { AdditionalVersionWeights: {} } };
+    const some = this.ofAlias("Give the new function a tenth", "It is the canary", "updateAlias", {
+      more: {
+        ...before,
+        RoutingConfig: { "AdditionalVersionWeights.$": "States.StringToJson($.query.weights)" },
+      },
+    });
+    const all = this.ofAlias("Give the new function all queries", "At once", "updateAlias", {
+      more: { FunctionVersion: version, ...none },
+    });
+    // Two versions with different roles cannot share an alias.
+    const catches = { errors: ["Lambda.InvalidParameterValueException"], resultPath: sfn.JsonPath.DISCARD };
+    some.addCatch(all, catches);
+    const back = this.ofAlias(
+      "Take the queries back",
+      "The version before has all of them again",
+      "updateAlias",
+      {
+        more: { ...before, ...none },
+      },
+    );
+    for (const task of [look, some, all, back]) this.guard(task);
+    const soak = new sfn.Wait(scope, "Let the new function answer", {
+      time: sfn.WaitTime.duration(props.soak),
+    });
+    const alarms = this.alarms("Look at the alarms at last");
+    const quiet = new sfn.Choice(scope, "An alarm at last?")
+      .when(sfn.Condition.isPresent("$.alarms.names[0]"), back.next(this.alarmed()))
+      .otherwise(all.next(finish));
+    some.next(soak).next(alarms).next(quiet);
+    const isNewest = sfn.Condition.stringEquals("$.query.version", version);
+    return look.next(
+      new sfn.Choice(scope, "Is the function upgraded?").when(isNewest, finish).otherwise(some),
+    );
+  }
+
+  /** A call about the alias that the API invokes. */
+  private ofAlias(
+    id: string,
+    comment: string,
+    action: "getAlias" | "updateAlias",
+    rest: { more?: object; resultSelector?: Record<string, unknown>; resultPath?: string },
+  ): tasks.CallAwsService {
+    const { name, arn, alias } = this.props.query;
+    const { more, ...result } = rest;
+    const task = new tasks.CallAwsService(this.scope, id, {
+      resultPath: sfn.JsonPath.DISCARD,
+      ...result,
+      comment,
+      service: "lambda",
+      action,
+      parameters: { FunctionName: name, Name: alias, ...more },
+      iamAction: action === "getAlias" ? "lambda:GetAlias" : "lambda:UpdateAlias",
+      iamResources: [arn],
+      taskTimeout: sfn.Timeout.duration(MINUTE),
+    });
+    const passes = ["SdkClientException", "ServiceException", "TooManyRequestsException"];
+    // Another change of the function is under way.
+    task.addRetry(patiently([...passes, "ResourceConflictException"].map((error) => `Lambda.${error}`)));
+    return task;
+  }
+
+  /** Starts the workers again, with the image of the release; the query function follows. */
+  private workers(): sfn.IChainable {
+    const { scope } = this;
+    const { workers } = this.props;
+    const following = this.query();
+    if (workers === undefined) return following;
     const { cluster, service, serviceArn, family } = workers;
     const start = this.guard(
       new tasks.CallAwsService(scope, "Replace the workers", {
@@ -311,7 +395,7 @@ class Upgrade {
     // A deployment that failed is rolled back by ECS: what is complete then has the definition before.
     const isOurs = sfn.Condition.stringEqualsJsonPath("$.seen.task", "$.workers.task");
     const choice = new sfn.Choice(scope, "Are the workers replaced?")
-      .when(sfn.Condition.and(is("COMPLETED"), isOurs), finish)
+      .when(sfn.Condition.and(is("COMPLETED"), isOurs), following)
       .when(sfn.Condition.or(is("FAILED"), is("COMPLETED"), isLate), fails)
       .otherwise(wait);
     const alarms = this.alarms("Look at the alarms meanwhile");

@@ -3,7 +3,7 @@
 - `executor`: Lambda functions as processes of this machine (`LAMBDA_RUNTIME_EXECUTOR=process`).
 - `runtime.mjs`: what runs the code of functions for Node.js.
 - `runtime_api`: the Runtime API that such a process asks for its events.
-- `patches`: five places in which LocalStack differs from AWS, or wants to download something.
+- `patches`: six places in which LocalStack differs from AWS, or wants to download something.
 
 LocalStack finds the package by its entry points (`tidegraph_localstack-1.dist-info` beside it), when this folder is on Python's path. What must never
 happen: that a patch makes a template pass which AWS refuses.

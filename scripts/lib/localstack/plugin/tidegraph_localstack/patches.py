@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import threading
 import uuid
 
 from localstack.runtime import hooks
@@ -64,6 +65,30 @@ def patch_rest_api():
         return put(self, context, request, **kwargs)
 
     ApigatewayProvider.put_integration = put_either
+
+
+@hooks.on_infra_start()
+def patch_lambda():
+    """Weights of an alias that changes. LocalStack checks them against the alias's version, which it passes on only when an alias is made."""
+    from localstack.services.lambda_ import api_utils
+    from localstack.services.lambda_.provider_utils import get_function_version
+    from localstack.services.lambda_.provider import LambdaProvider
+
+    update, check = LambdaProvider.update_alias, LambdaProvider._create_routing_config_model
+    changing = threading.local()
+
+    @functools.wraps(update)
+    def update_one(self, context, function_name, name, function_version=None, **kwargs):
+        account, region = api_utils.get_account_and_region(function_name, context)
+        short = api_utils.get_function_name(function_name, context)
+        now = function_version or self.get_alias(context, function_name, name)["FunctionVersion"]
+        changing.version = get_function_version(short, now, account, region)
+        return update(self, context, function_name, name, function_version, **kwargs)
+
+    def check_one(self, weights, function_version=None):
+        return check(self, weights, function_version or changing.version)
+
+    LambdaProvider.update_alias, LambdaProvider._create_routing_config_model = update_one, check_one
 
 
 @hooks.on_infra_start()
