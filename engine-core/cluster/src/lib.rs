@@ -34,6 +34,7 @@
 //!     hash_bits: 64,
 //!     replication_factor: 1,
 //!     gremlin: Default::default(),
+//!     shares_objects: false,
 //! };
 //! store.create_graph(&graph)?;
 //! let node = Registration {
@@ -76,7 +77,9 @@ pub use heartbeat::{
 pub use lease::{Claim, Election, ElectionConfig, ElectionState, Lease, SEQUENCER, Tenure};
 pub use map::PartitionMap;
 pub use memory::MemoryMap;
-pub use model::{Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role};
+pub use model::{
+    Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role, check_graph_name,
+};
 pub use planner::{Candidate, Eligibility, FleetNode, FleetState, Goal, Move, Plan, place};
 pub use rebalance::{
     Acquired, Advanced, Coverage, HeartbeatSnapshot, REBALANCER, Rebalance, Stage, takeover_wait,

@@ -44,6 +44,7 @@ pub(crate) fn graph(partitions: u16) -> Graph {
         hash_bits: 64,
         replication_factor: 2,
         gremlin: Default::default(),
+        shares_objects: false,
     }
 }
 

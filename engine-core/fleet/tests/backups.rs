@@ -40,6 +40,7 @@ fn graph(shards: u16) -> Graph {
         hash_bits: 64,
         replication_factor: 2,
         gremlin: Default::default(),
+        shares_objects: false,
     }
 }
 

@@ -229,6 +229,7 @@ mod tests {
                 hash_bits: 64,
                 replication_factor: 1,
                 gremlin: Default::default(),
+                shares_objects: false,
             },
             release: String::new(),
             begun_ms: 9_000,
