@@ -68,12 +68,16 @@ process.on("exit", () => cluster.processes.kill());
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
   process.on(signal, () => process.exit(130));
 
-/** @param {string} query @param {Record<string, string>} [headers] */
+/**
+ * @param {string} query
+ * @param {Record<string, string>} [headers]
+ * @returns {Promise<{ results: object[] }>}
+ */
 async function ask(query, headers = {}) {
   const body = new URLSearchParams({ query });
   const response = await fetch(`${cluster.endpoint}/openCypher`, { method: "POST", headers, body });
   assert.equal(response.status, 200, await response.clone().text());
-  return response.json();
+  return /** @type {{ results: object[] }} */ (await response.json());
 }
 
 /** @param {string} trace */
