@@ -130,7 +130,7 @@ try {
     "x-amzn-trace-id": "Root=1-22222222-222222222222222222222222;Parent=53995c3f42cd8ad8;Sampled=1",
   });
   const xray = await received("trace of X-Ray", () =>
-    of("2".repeat(32)).find(({ kind }) => kind === "server"),
+    of("2".repeat(32)).find(({ name }) => name === "POST /openCypher"),
   );
   assert.equal(xray.parent, "53995c3f42cd8ad8");
 
