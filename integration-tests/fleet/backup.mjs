@@ -208,8 +208,9 @@ try {
     writes.filter(({ ended }) => ended < time),
     writes.filter(({ begun }) => begun > time),
   ];
-  for (const { version } of before) assert.ok(version <= clone.version);
-  for (const { version } of after) assert.ok(version > clone.version);
+  const of = (/** @type {Write} */ write) => JSON.stringify({ ...write, time, clone, backup, second });
+  for (const write of before) assert.ok(write.version <= clone.version, of(write));
+  for (const write of after) assert.ok(write.version > clone.version, of(write));
   await cluster.startProcesses();
   await holds(writes.filter(({ version }) => version <= clone.version));
   console.log(
