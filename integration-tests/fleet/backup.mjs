@@ -129,7 +129,7 @@ async function backUp() {
     assert.deepEqual(missed, [], "what was acknowledged before the backup began is in it");
     if (attempt > 1 && backup.version - backup.earliest >= RANGE) return backup;
     if (Date.now() > end) throw new Error(`no backup has ${RANGE} versions: ${JSON.stringify(backup)}`);
-    await sleep(200);
+    await sleep(1_100);
   }
 }
 
@@ -144,7 +144,8 @@ try {
   const writers = Array.from({ length: WRITERS }, write);
   const backup = await backUp();
   const time = Math.floor((Date.parse(backup.earliestTime) + Date.parse(backup.time)) / 2);
-  await sleep(200);
+  // Names of backups have the second.
+  await sleep(1_100);
   const second = await command(["backup", ...used(), "--to", backups]);
   isWriting = false;
   await Promise.all(writers);
