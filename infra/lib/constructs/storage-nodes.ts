@@ -83,8 +83,8 @@ interface Parts extends NodesProps {
 }
 
 /**
- * How long a terminating machine may take until other nodes have its replicas. After that it is terminated, drained or
- * not, because the log has everything.
+ * How long a terminating machine waits while none of its replicas moves. After that it is terminated, drained or not,
+ * because the log has everything. The machine that drains prolongs it while replicas move, until AWS's limit of 48 hours.
  */
 const LEAVE = Duration.hours(2);
 
