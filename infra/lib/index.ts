@@ -8,6 +8,8 @@ export { Buckets } from "./constructs/buckets.ts";
 export { Endpoints } from "./constructs/endpoints.ts";
 export type { GivenLogProps } from "./constructs/given-log.ts";
 export type { IGraphLog, LogAlarm } from "./constructs/graph-log.ts";
+export type { IGraphBuckets, IGraphNetwork, IGraphState, IMapTable } from "./constructs/graph-state.ts";
+export type { GraphStateAttributes, ImportedLogAttributes } from "./constructs/imported-state.ts";
 export { Ingest, type IngestProps } from "./constructs/ingest.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
 export { MapTable } from "./constructs/map-table.ts";
