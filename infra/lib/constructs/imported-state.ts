@@ -128,7 +128,7 @@ export class ImportedState extends GraphStateBase {
     if (given.dropBucket === given.dataBucket)
       throw new InvalidProp("dropBucket", given.dropBucket, "another bucket than dataBucket");
     const { vpc, zones = 3 } = given;
-    this.network = new Network(this, "Network", { vpc, zones });
+    this.network = new Network(this, "Network", { vpc, zones }, undefined);
     const form = /^[a-z][a-z0-9-]*-$/;
     const prefix = text(
       "tablePrefix",

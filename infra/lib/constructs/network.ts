@@ -49,7 +49,7 @@ export class Network extends Construct implements IGraphNetwork {
   readonly isOwn: boolean;
 
   /** @param logs the bucket that logs each refused connection of a VPC that is created here */
-  constructor(scope: Construct, id: string, props: NetworkProps, logs?: IBucket) {
+  constructor(scope: Construct, id: string, props: NetworkProps, logs: IBucket | undefined) {
     super(scope, id);
     const zones = whole("network.zones", props.zones ?? props.availabilityZones?.length ?? 3, 2, 3);
     const named = props.availabilityZones;
@@ -61,7 +61,7 @@ export class Network extends Construct implements IGraphNetwork {
     this.subnets = this.chooseSubnets(zones);
   }
 
-  private makeVpc(props: NetworkProps, zones: number, logs?: IBucket): ec2.Vpc {
+  private makeVpc(props: NetworkProps, zones: number, logs: IBucket | undefined): ec2.Vpc {
     const cidr = text(
       "network.cidr",
       props.cidr ?? "10.42.0.0/16",
