@@ -19,7 +19,7 @@ use tidegraph_remote::{
     ServedPartition, Server, ServerConfig, Services, answer_once,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
-use tidegraph_types::{Direction, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Version};
+use tidegraph_types::{Direction, Epoch, Gui, GuiHasher, Layout, PartitionCount, PartitionId, Version};
 use tidegraph_wire::{Message, proto};
 
 const PARTITIONS: u16 = 8;
@@ -385,7 +385,7 @@ fn a_partition_that_moved_is_found_by_a_newer_map() {
     newer.epoch = Epoch(2);
     let addresses: Vec<Arc<str>> =
         test.servers.iter().map(|server| server.address().to_string().into()).collect();
-    for replicas in &mut newer.replicas {
+    for replicas in newer.replicas.values_mut() {
         replicas.iter_mut().filter(|at| **at == addresses[0]).for_each(|at| *at = addresses[2].clone());
     }
     *test.map.prepared.lock() = Some(newer);

@@ -17,7 +17,7 @@ pub struct RouteMap {
     /// The partitions that a query asks that begins now.
     pub layout: Layout,
     /// Replicas of these partitions, and of those before a split that queries still ask which began before it.
-    replicas: FxHashMap<PartitionId, Replicas>,
+    pub replicas: FxHashMap<PartitionId, Replicas>,
 }
 
 impl RouteMap {
