@@ -34,6 +34,7 @@
 //!     hash_bits: 64,
 //!     replication_factor: 1,
 //!     gremlin: Default::default(),
+//!     splits: Default::default(),
 //! };
 //! store.create_graph(&graph)?;
 //! let node = Registration {
@@ -62,6 +63,7 @@ mod memory;
 mod model;
 mod planner;
 mod rebalance;
+mod split;
 mod store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
@@ -76,11 +78,14 @@ pub use heartbeat::{
 pub use lease::{Claim, Election, ElectionConfig, ElectionState, Lease, SEQUENCER, Tenure};
 pub use map::PartitionMap;
 pub use memory::MemoryMap;
-pub use model::{Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role};
+pub use model::{
+    Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role, Splits,
+};
 pub use planner::{Candidate, Eligibility, FleetNode, FleetState, Goal, Move, Plan, place};
 pub use rebalance::{
     Acquired, Advanced, Coverage, HeartbeatSnapshot, REBALANCER, Rebalance, Stage, takeover_wait,
 };
+pub use split::{SplitProgress, SplitStage};
 pub use store::{MapStore, change_all};
 pub use upgrade::{
     Action, Began, Line, Lineage, Machine, Next, NodeRelease, NodeReleases, Release, Upgrade, UpgradeState,

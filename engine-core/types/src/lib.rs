@@ -26,6 +26,7 @@ pub mod format;
 pub mod graph_file;
 pub mod ids;
 pub mod integers;
+pub mod layout;
 pub mod mutation;
 pub mod order;
 pub mod point;
@@ -48,6 +49,7 @@ pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };
 pub use integers::{Integers, Width};
+pub use layout::Layout;
 pub use mutation::{
     CommitRequest, IndexDefinition, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation,
     PropertyWrite,

@@ -183,7 +183,6 @@ impl Serve {
             disk: Arc::new(RealDisk),
         };
         let node = StorageNode::start(config, parts, &service)?;
-        let partitions = made.graph().partitions;
         let leading = if is(RoleArg::Sequencer) {
             let claim = Claim {
                 // No other process has or had this name (MAP-3).
@@ -194,7 +193,6 @@ impl Serve {
             };
             let takeover = CheckpointRecovery {
                 graph: graph.clone(),
-                partitions,
                 map_store: map_store.clone(),
                 objects: objects.clone(),
                 log,
@@ -215,15 +213,8 @@ impl Serve {
                 lost_after: Duration::from_millis(self.lost_after_ms),
                 ..MaintenanceConfig::default()
             };
-            let maintenance = LeaderMaintenance::start(
-                &graph,
-                partitions,
-                map_store,
-                objects,
-                candidate.clone(),
-                clock,
-                config,
-            )?;
+            let maintenance =
+                LeaderMaintenance::start(&graph, map_store, objects, candidate.clone(), clock, config)?;
             Some((candidate, maintenance))
         } else {
             None

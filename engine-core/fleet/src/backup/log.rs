@@ -229,6 +229,7 @@ mod tests {
                 hash_bits: 64,
                 replication_factor: 1,
                 gremlin: Default::default(),
+                splits: Default::default(),
             },
             release: String::new(),
             begun_ms: 9_000,

@@ -56,6 +56,7 @@ impl World {
             hash_bits: 64,
             replication_factor: 1,
             gremlin: Default::default(),
+            splits: Default::default(),
         };
         map.create_graph(&graph).unwrap();
         Self { kafka, dynamodb, log }

@@ -23,6 +23,7 @@ impl World {
             hash_bits: 64,
             replication_factor: 2,
             gremlin: Default::default(),
+            splits: Default::default(),
         };
         store.create_graph(&graph).unwrap();
         let variables = [("TIDEGRAPH_GRAPH", GRAPH), ("TIDEGRAPH_NODES", "3"), ("TIDEGRAPH_MOVES", "6")];
