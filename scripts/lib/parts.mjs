@@ -212,6 +212,13 @@ export const PARTS = [
   },
   {
     name: "fleet",
+    title: "two graphs in one fleet",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    act: acceptance("fleet/graphs.mjs"),
+  },
+  {
+    name: "fleet",
     title: "a log that the brokers lost",
     waits: true,
     inputs: [...PROCESSES, "integration-tests/fleet"],

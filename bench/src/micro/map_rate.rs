@@ -42,6 +42,7 @@ fn measure(store: &dyn MapStore, clock: &dyn Clock, usage: &dyn Fn() -> Usage) {
         replication_factor: REPLICAS,
         gremlin: Default::default(),
         splits: Default::default(),
+        shares_objects: false,
     };
     store.create_graph(&graph).expect("the graph is made");
     let ids: Vec<NodeId> =

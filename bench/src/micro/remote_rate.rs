@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tidegraph_apl::*;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    FleetClient, FleetConfig, Node, RouteMap, Routes, Security, ServedPartition, Server, ServerConfig,
-    Services,
+    FleetClient, FleetConfig, Graphs, Node, RouteMap, Routes, Security, ServedPartition, Server,
+    ServerConfig, Services,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
 use tidegraph_types::*;
@@ -177,8 +177,8 @@ pub fn run() {
     }
     let serve = |held| {
         let services = Services { node: Some(Arc::new(held)), ..Services::default() };
-        Server::start(ServerConfig::default(), Security::none(), services, clock.clone(), &RealRandom)
-            .unwrap()
+        let graphs = Graphs::one("default", services);
+        Server::start(ServerConfig::default(), Security::none(), &graphs, clock.clone(), &RealRandom).unwrap()
     };
     let servers: Vec<Server> = held.into_iter().map(serve).collect();
     let address = |partition: PartitionId| servers[usize::from(partition.0) % NODES].address().to_string();

@@ -180,6 +180,7 @@ mod tests {
             hash_bits: 64,
             gremlin: Default::default(),
             splits: Default::default(),
+            shares_objects: false,
         };
         store.create_graph(&graph).unwrap();
         let mut beats = Heartbeats::new();

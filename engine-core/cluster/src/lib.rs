@@ -35,6 +35,7 @@
 //!     replication_factor: 1,
 //!     gremlin: Default::default(),
 //!     splits: Default::default(),
+//!     shares_objects: false,
 //! };
 //! store.create_graph(&graph)?;
 //! let node = Registration {
@@ -80,6 +81,7 @@ pub use map::PartitionMap;
 pub use memory::MemoryMap;
 pub use model::{
     Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role, Splits,
+    check_graph_name,
 };
 pub use planner::{Candidate, Eligibility, FleetNode, FleetState, Goal, Move, Plan, place};
 pub use rebalance::{

@@ -7,10 +7,27 @@ use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use tidegraph_types::{GremlinSettings, Layout, PartitionCount, PartitionId, Sharding, Str, Version};
+use tidegraph_types::{
+    GremlinSettings, Layout, PartitionCount, PartitionId, Sharding, Str, Version, is_graph_name,
+};
 
 /// Maximum number of characters in the name of a graph or a node.
 const MOST_NAME_CHARS: usize = 64;
+
+/// Folder of an object store below which graphs that share the store have a folder each.
+const GRAPHS_FOLDER: &str = "graphs";
+
+/// Checks the name of a graph.
+///
+/// # Errors
+/// [`Error::Invalid`] if it is none.
+pub fn check_graph_name(name: &str) -> Result<(), Error> {
+    if is_graph_name(name) {
+        return Ok(());
+    }
+    let reason = "has to be 1 to 64 letters, digits, '.', '_' and '-', not beginning with '.'";
+    Err(Error::Invalid { what: "graph", found: name.into(), reason })
+}
 
 /// Refuses names that cannot be part of a key: names consist of letters, digits, `.`, `_` and `-`.
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Error> {
@@ -94,6 +111,9 @@ pub struct Graph {
     /// What Gremlin means by ids and by properties without a cardinality.
     #[serde(default, skip_serializing_if = "GremlinSettings::is_default")]
     pub gremlin: GremlinSettings,
+    /// Whether the graph shares its object store with others, below [`Graph::folder`]. Otherwise the store is its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_objects: bool,
 }
 
 impl Graph {
@@ -152,6 +172,12 @@ impl Graph {
         Self { partitions: self.created_with(), splits: Splits::default(), ..self.clone() }
     }
 
+    /// The folder of its objects in the object store; `None`: the store is its own.
+    #[must_use]
+    pub fn folder(&self) -> Option<String> {
+        self.shares_objects.then(|| format!("{GRAPHS_FOLDER}/{}", self.name))
+    }
+
     /// Which shard of the log holds which partitions.
     ///
     /// # Errors
@@ -169,7 +195,7 @@ impl Graph {
     /// # Errors
     /// [`Error::Invalid`] for the first one that is out of range.
     pub fn check(&self) -> Result<(), Error> {
-        check_name("graph", &self.name)?;
+        check_graph_name(&self.name)?;
         let bits = self.hash_bits;
         self.sharding()?;
         self.check_split()?;
@@ -379,6 +405,15 @@ mod tests {
     }
 
     #[test]
+    fn names_of_graphs_are_parts_of_paths() {
+        check_graph_name("eu.orders").unwrap();
+        for bad in ["..", "a/b", "größe"] {
+            let error = check_graph_name(bad).unwrap_err().to_string();
+            assert!(error.contains(bad), "{error}");
+        }
+    }
+
+    #[test]
     fn a_graph_that_cannot_be_is_refused() {
         let good = Graph {
             name: "g".into(),
@@ -388,10 +423,12 @@ mod tests {
             replication_factor: 2,
             gremlin: Default::default(),
             splits: Default::default(),
+            shares_objects: false,
         };
         good.check().unwrap();
         let bad = [
             Graph { name: "a/b".into(), ..good.clone() },
+            Graph { name: "..".into(), ..good.clone() },
             Graph { shards: 0, ..good.clone() },
             Graph { shards: 2, ..good.clone() },
             Graph { hash_bits: 65, ..good.clone() },
@@ -400,7 +437,7 @@ mod tests {
         for graph in &bad {
             assert!(graph.check().is_err(), "{graph:?}");
         }
-        let named = bad[2].check().unwrap_err().to_string();
+        let named = bad[3].check().unwrap_err().to_string();
         assert!(named.contains("2 for 1 partitions"), "{named}");
     }
 }

@@ -46,6 +46,7 @@ pub(crate) fn graph(partitions: u16) -> Graph {
         replication_factor: 2,
         gremlin: Default::default(),
         splits: Default::default(),
+        shares_objects: false,
     }
 }
 

@@ -41,6 +41,7 @@ fn graph(shards: u16) -> Graph {
         replication_factor: 2,
         gremlin: Default::default(),
         splits: Default::default(),
+        shares_objects: false,
     }
 }
 

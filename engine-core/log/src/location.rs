@@ -100,6 +100,23 @@ impl LogLocation {
         }
     }
 
+    /// Deletes a log that processes share, with all its records; does nothing if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Broker`] if the backend fails; [`Error::Unsupported`] if the log belongs to one process;
+    /// [`Error::NotBuilt`] if this binary was built without the backend.
+    pub fn delete(&self) -> Result<(), Error> {
+        let operation = "be deleted without being opened";
+        match self {
+            Self::Memory => Err(Error::Unsupported { backend: "memory", operation }),
+            Self::File { .. } => Err(Error::Unsupported { backend: "files", operation }),
+            #[cfg(feature = "kafka")]
+            Self::Kafka(options) => crate::kafka::delete_topic_if_exists(options),
+            #[cfg(not(feature = "kafka"))]
+            Self::Kafka(_) => Err(Error::NotBuilt { backend: "Kafka", feature: "kafka" }),
+        }
+    }
+
     /// Opens the log of a graph with these shards for writing: [`LogBackend::open`] of [`LogLocation::backend`].
     ///
     /// # Errors

@@ -3,10 +3,14 @@
 //! Roles: crates record here, through the `metrics` facade. A service installs a recorder, calls [`describe`] and
 //! serves the metrics (`GET /metrics`, `--metrics-listen`). Without a recorder, recording costs one load of an atomic.
 //!
+//! In a process that serves several graphs, what belongs to one of them has its name in the label `graph`
+//! ([`name_graphs`]); in others it has no such label. Names of graphs come from the operator, not from clients.
+//!
 //! Must never: put a string of a client into a label. Each value of a label is a metric of its own, so a client could
 //! fill the memory.
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Input of other processes that was refused. Label `what`: see [`Refused`].
@@ -61,6 +65,20 @@ pub const TRANSACTIONS: &str = "tidegraph_transactions";
 pub const TRANSACTIONS_ENDED: &str = "tidegraph_transactions_ended_total";
 /// Clients that did not prove who they are. Label `protocol`.
 pub const UNAUTHENTICATED: &str = "tidegraph_authentication_failures_total";
+
+/// Whether metrics name their graph.
+static NAMES_GRAPHS: AtomicBool = AtomicBool::new(false);
+
+/// Has the metrics that belong to a graph name it from now on. A process that serves several graphs calls it when it starts.
+pub fn name_graphs() {
+    NAMES_GRAPHS.store(true, Ordering::Relaxed);
+}
+
+/// Returns labels, with that of a graph where metrics name theirs.
+fn of_graph<const N: usize>(graph: &str, labels: [(&'static str, String); N]) -> Vec<Label> {
+    let own = NAMES_GRAPHS.load(Ordering::Relaxed).then(|| Label::new("graph", graph.to_owned()));
+    own.into_iter().chain(labels.map(|(name, value)| Label::new(name, value))).collect()
+}
 
 /// What a client of the service's port speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,9 +212,9 @@ pub fn refused(what: Refused) {
 }
 
 /// Counts a request over HTTP.
-pub fn http_request(route: String, status: u16, took: Duration) {
-    histogram!(HTTP_SECONDS, "path" => route.clone()).record(took.as_secs_f64());
-    counter!(HTTP_REQUESTS, "path" => route, "status" => status.to_string()).increment(1);
+pub fn http_request(graph: &str, route: String, status: u16, took: Duration) {
+    histogram!(HTTP_SECONDS, of_graph(graph, [("path", route.clone())])).record(took.as_secs_f64());
+    counter!(HTTP_REQUESTS, of_graph(graph, [("path", route), ("status", status.to_string())])).increment(1);
 }
 
 /// Counts a request of another process.
@@ -205,9 +223,9 @@ pub fn call() {
 }
 
 /// Counts a transaction that a sequencer was asked to commit.
-pub fn commit(outcome: &'static str, took: Duration) {
-    counter!(COMMITS, "outcome" => outcome).increment(1);
-    histogram!(COMMIT_SECONDS).record(took.as_secs_f64());
+pub fn commit(graph: &str, outcome: &'static str, took: Duration) {
+    counter!(COMMITS, of_graph(graph, [("outcome", outcome.to_owned())])).increment(1);
+    histogram!(COMMIT_SECONDS, of_graph(graph, [])).record(took.as_secs_f64());
 }
 
 /// Sets the number of commits that wait for the turn of a bulk load.
@@ -216,16 +234,16 @@ pub fn commits_waiting(count: usize) {
 }
 
 /// Sets the gauges of a process that holds or reads a whole graph.
-pub fn health(version: u64, memory: u64, spilled: u64, writable: bool) {
-    gauge!(VERSION).set(version as f64);
-    gauge!(WRITABLE).set(f64::from(u8::from(writable)));
-    memory_use(memory, spilled);
+pub fn health(graph: &str, version: u64, memory: u64, spilled: u64, writable: bool) {
+    gauge!(VERSION, of_graph(graph, [])).set(version as f64);
+    gauge!(WRITABLE, of_graph(graph, [])).set(f64::from(u8::from(writable)));
+    memory_use(graph, memory, spilled);
 }
 
 /// Sets the gauges of memory.
-pub fn memory_use(memory: u64, spilled: u64) {
-    gauge!(MEMORY).set(memory as f64);
-    gauge!(SPILLED).set(spilled as f64);
+pub fn memory_use(graph: &str, memory: u64, spilled: u64) {
+    gauge!(MEMORY, of_graph(graph, [])).set(memory as f64);
+    gauge!(SPILLED, of_graph(graph, [])).set(spilled as f64);
 }
 
 /// Sets the memory of all queries, its limit, and the number of refusals since the start.
@@ -251,14 +269,15 @@ pub fn query_spilled(bytes: u64) {
 }
 
 /// Sets the version of a replica, and whether it cannot apply its next record.
-pub fn replica(partition: u16, version: u64, is_stuck: bool) {
-    gauge!(VERSION, "partition" => partition.to_string()).set(version as f64);
-    gauge!(REPLICA_STUCK, "partition" => partition.to_string()).set(f64::from(u8::from(is_stuck)));
+pub fn replica(graph: &str, partition: u16, version: u64, is_stuck: bool) {
+    let labels = || of_graph(graph, [("partition", partition.to_string())]);
+    gauge!(VERSION, labels()).set(version as f64);
+    gauge!(REPLICA_STUCK, labels()).set(f64::from(u8::from(is_stuck)));
 }
 
 /// Sets the version of the record that stops writes; 0 if none does.
-pub fn halted(version: u64) {
-    gauge!(HALTED_VERSION).set(version as f64);
+pub fn halted(graph: &str, version: u64) {
+    gauge!(HALTED_VERSION, of_graph(graph, [])).set(version as f64);
 }
 
 /// Describes all metrics to the recorder. Call it once, after the recorder was installed.

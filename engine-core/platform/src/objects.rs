@@ -258,6 +258,18 @@ impl Objects {
         Self::new(Arc::new(builder.build().map_err(open)?), &name)
     }
 
+    /// Returns the part of the store below a folder, whose paths begin there. Other objects can be neither seen nor changed
+    /// through it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPath`] if `folder` is not a path.
+    pub fn below(&self, folder: &str) -> Result<Self, Error> {
+        let store = object_store::prefix::PrefixStore::new(self.store.clone(), parse(folder)?);
+        let name = format!("{}/{folder}", self.name).into();
+        Ok(Self { store: Arc::new(store), runtime: self.runtime.clone(), name })
+    }
+
     /// Returns the name of the store in errors.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -53,6 +53,24 @@ fn memory() {
 }
 
 #[test]
+fn a_part_of_a_store_is_a_store_that_sees_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    for whole in [Objects::memory().unwrap(), Objects::local(dir.path()).unwrap()] {
+        let (one, two) = (whole.below("graphs/one").unwrap(), whole.below("graphs/two").unwrap());
+        object_suite(&one);
+        assert!(two.list("").unwrap().is_empty());
+        two.put("b", "of two").unwrap();
+        assert_eq!((one.get("b").unwrap(), two.get("b").unwrap()), ("".into(), "of two".into()));
+        assert_eq!(whole.get("graphs/two/b").unwrap(), "of two");
+        two.delete("b").unwrap();
+        assert!(!one.list("").unwrap().is_empty() && two.list("").unwrap().is_empty());
+        let error = two.get("b").unwrap_err().to_string();
+        assert!(error.contains("graphs/two/b"), "{error}");
+        assert!(matches!(whole.below("a/../b"), Err(Error::InvalidPath { .. })));
+    }
+}
+
+#[test]
 fn local() {
     let dir = tempfile::tempdir().unwrap();
     object_suite(&Objects::local(&dir.path().join("made")).unwrap());

@@ -36,7 +36,7 @@ pub use client::{Answer, ClientConfig, Network, RemoteCommits, RemoteNode};
 pub use error::Error;
 pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};
 pub use security::{Security, SecurityConfig, TlsFiles, TokenSource, Tokens};
-pub use server::{Counters, Server, ServerConfig, answer_once};
+pub use server::{Counters, Graphs, Server, ServerConfig, answer_once};
 pub use services::{
     ChangesAnswer, CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest,
     Node, ServedPartition, Services, Status,

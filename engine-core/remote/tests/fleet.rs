@@ -15,7 +15,7 @@ use tidegraph_apl::{
 };
 use tidegraph_platform::{Clock, RealClock, RealRandom, SeededRandom};
 use tidegraph_remote::{
-    Answer, ClientConfig, FleetClient, FleetConfig, Network, Node, RouteMap, Routes, Security,
+    Answer, ClientConfig, FleetClient, FleetConfig, Graphs, Network, Node, RouteMap, Routes, Security,
     ServedPartition, Server, ServerConfig, Services, answer_once,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
@@ -138,7 +138,8 @@ impl Test {
         let held: Vec<Arc<Held>> = (0..3).map(|node| Arc::new(hold(node, hasher, &graph))).collect();
         let serve = |node: &Arc<Held>| {
             let services = Services { node: Some(node.clone()), ..Services::default() };
-            Server::start(server.clone(), Security::none(), services, clock.clone(), &RealRandom).unwrap()
+            let graphs = Graphs::one("default", services);
+            Server::start(server.clone(), Security::none(), &graphs, clock.clone(), &RealRandom).unwrap()
         };
         let servers: Vec<Server> = held.iter().map(serve).collect();
         let addresses: Vec<Arc<str>> =
@@ -308,7 +309,8 @@ fn a_node_that_dies_is_not_noticed_by_readers() {
     let config = ServerConfig { listen: dying.address().to_string(), ..ServerConfig::default() };
     let services = Services { node: Some(test.held[0].clone()), ..Services::default() };
     let clock = Arc::new(RealClock::new());
-    let _again = Server::start(config, Security::none(), services, clock, &RealRandom).unwrap();
+    let graphs = Graphs::one("default", services);
+    let _again = Server::start(config, Security::none(), &graphs, clock, &RealRandom).unwrap();
     let before = test.held[0].asked.load(Ordering::Relaxed);
     while test.held[0].asked.load(Ordering::Relaxed) == before {
         test.read().unwrap();
@@ -344,7 +346,8 @@ fn a_scan_does_not_go_on_at_another_replica() {
         ServerConfig { listen: test.servers[place].address().to_string(), ..ServerConfig::default() };
     let services = Services { node: Some(test.held[place].clone()), ..Services::default() };
     let clock = Arc::new(RealClock::new());
-    let _again = Server::start(config, Security::none(), services, clock, &RealRandom).unwrap();
+    let graphs = Graphs::one("default", services);
+    let _again = Server::start(config, Security::none(), &graphs, clock, &RealRandom).unwrap();
     while !go_on(&mut found).contains("restarted") {
         std::thread::yield_now();
     }

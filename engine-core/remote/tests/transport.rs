@@ -14,9 +14,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    ClientConfig, CommitOutcome, Commits, Committed, Earlier, Error, LastChanges, LoadRequest, LoadStep,
-    Newest, RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services,
-    Status, TlsFiles, TokenSource, Tokens,
+    ClientConfig, CommitOutcome, Commits, Committed, Earlier, Error, Graphs, LastChanges, LoadRequest,
+    LoadStep, Newest, RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig,
+    Services, Status, TlsFiles, TokenSource, Tokens,
 };
 use tidegraph_types::{
     CommitRequest, Epoch, Footprint, Gui, Key, LoadChange, LoadChanges, LoadTurn, MadeSince, MadeVertex,
@@ -198,7 +198,7 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn server(config: ServerConfig, security: Security, services: Services) -> Server {
-    Server::start(config, security, services, clock(), &RealRandom).unwrap()
+    Server::start(config, security, &Graphs::one("default", services), clock(), &RealRandom).unwrap()
 }
 
 fn node(server: &Server, config: ClientConfig, security: Security) -> Arc<RemoteNode> {

@@ -42,6 +42,7 @@ impl World {
             replication_factor: profile.replication,
             gremlin: Default::default(),
             splits: Default::default(),
+            shares_objects: false,
         };
         let map = MemoryMap::default();
         map.create_graph(&graph)?;

@@ -24,6 +24,7 @@ pub mod error;
 pub mod footprint;
 pub mod format;
 pub mod graph_file;
+pub mod graph_name;
 pub mod ids;
 pub mod integers;
 pub mod layout;
@@ -45,6 +46,7 @@ pub use error::{ErrorCode, Kind};
 pub use footprint::{Footprint, LoadTurn};
 pub use format::{Formats, UnknownFormat};
 pub use graph_file::{Elements, FileElement, FileProperty, GraphFormat, NoFormat};
+pub use graph_name::is_graph_name;
 pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };

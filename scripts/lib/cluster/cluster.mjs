@@ -35,6 +35,8 @@ const execute = promisify(execFile);
  * @property {readonly string[]} [nodeFlags] further flags of every node
  * @property {(number: number) => readonly string[]} [flagsOfNode] further flags of one node
  * @property {readonly string[]} [workerFlags] further flags of the worker
+ * @property {readonly string[]} [graphs] graphs of nodes and workers. Only the first one is made at the start; others are made
+ * with `makeGraph`
  * @property {Record<string, string> | undefined} [secret] variables by which nodes and workers read the fleet's secret
  * from Secrets Manager; from a file by default
  */
@@ -52,7 +54,7 @@ export class Cluster {
     const { TIDEGRAPH_TEST_KAFKA: kafka, TIDEGRAPH_TEST_DYNAMODB: dynamodb } = process.env;
     /** Servers that several clusters share, if any. */
     this.shared = options.shares && kafka && dynamodb ? { kafka, dynamodb } : undefined;
-    this.graph = this.shared ? `g-${crypto.randomUUID()}` : "default";
+    this.graph = options.graphs?.[0] ?? (this.shared ? `g-${crypto.randomUUID()}` : "default");
     /** Flags by which processes authenticate with certificates, besides the token. */
     this.tlsFlags = /** @type {string[]} */ ([]);
   }
@@ -94,14 +96,32 @@ export class Cluster {
     await writable(await this.startWorker("worker", port), START_MS);
   }
 
-  mapFlags() {
-    return [
-      "--graph",
-      this.graph,
-      "--dynamodb-endpoint",
-      `http://127.0.0.1:${this.dynamodbPort}`,
-      "--dynamodb-local",
-    ];
+  mapFlags(graph = this.graph) {
+    return ["--graph", graph, ...this.tableFlags()];
+  }
+
+  tableFlags() {
+    return ["--dynamodb-endpoint", `http://127.0.0.1:${this.dynamodbPort}`, "--dynamodb-local"];
+  }
+
+  /** Flags of nodes and workers, which may have several graphs. */
+  graphsFlags() {
+    const { graphs = [this.graph] } = this.options;
+    return [...graphs.flatMap((graph) => ["--graph", graph]), ...this.tableFlags()];
+  }
+
+  /**
+   * Makes a graph beside the first one, and waits until the nodes serve it.
+   *
+   * @param {string} graph
+   * @param {readonly string[]} flags
+   */
+  async makeGraph(graph, flags) {
+    const log = [...this.logFlags(), "--log-replication", "1", "--log-in-sync", "1"];
+    const objects = ["--objects", join(this.options.home, "objects"), "--share-objects"];
+    await this.admin(["init", ...this.mapFlags(graph), ...log, ...objects, ...flags]);
+    const nodes = ["--nodes", String(this.options.nodes), "--timeout-s", "120"];
+    await this.admin(["place", ...this.mapFlags(graph), ...nodes]);
   }
 
   logFlags() {
@@ -214,7 +234,7 @@ export class Cluster {
     const files = ["--objects", join(home, "objects"), ...this.tokenFlags("--token-file")];
     const args = [
       "serve",
-      ...this.mapFlags(),
+      ...this.graphsFlags(),
       ...this.logFlags(),
       ...place,
       ...files,
@@ -238,7 +258,7 @@ export class Cluster {
   async startWorker(name, port) {
     const { home, workerBinary, workerFlags = [] } = this.options;
     const files = ["--objects", join(home, "objects"), ...this.tokenFlags("--fleet-token-file")];
-    const flags = [...this.mapFlags(), ...files, ...this.tlsFlags];
+    const flags = [...this.graphsFlags(), ...files, ...this.tlsFlags];
     const args = ["worker", ...flags, "--port", String(port), ...workerFlags];
     this.processes.start(name, workerBinary, args, this.options.secret);
     const { match } = await this.processes.said(name, /Tidegraph listens on (http:\S+)/, START_MS);

@@ -38,6 +38,10 @@ impl Function {
         };
         let worker = self.settings.access.connect().map_err(|error| away(&error))?;
         let objects = Objects::s3(&self.settings.bucket, None, []);
+        let objects = objects.and_then(|objects| match worker.graph().folder() {
+            Some(folder) => objects.below(&folder),
+            None => Ok(objects),
+        });
         let objects = objects.map_err(|error| Error::Invalid(error.to_string()))?;
         let ingest = Ingest::new(
             worker.clone(),

@@ -11,8 +11,64 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tidegraph_engine::{Database, Principal};
 
-/// What all sessions share.
+/// Why there is no session in a graph.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoGraph {
+    /// The service has no graph of this name.
+    #[error("there is no graph {0:?}")]
+    Unknown(String),
+    /// The graph is not open yet.
+    #[error("the graph {0:?} is not there yet, or cannot be reached: try again")]
+    Absent(String),
+}
+
+/// Finds the graphs of a port.
+pub(crate) trait Find: Send + Sync {
+    /// Returns what sessions in a graph share. `None`: in the default graph.
+    fn find(&self, graph: Option<&str>) -> Result<Arc<Service>, NoGraph>;
+
+    /// Returns what sessions in any open graph share, in the default one if it is open.
+    fn any(&self) -> Option<Arc<Service>>;
+}
+
+/// What sessions in the graphs of a port share.
+#[derive(Clone)]
+pub struct Sessions(Arc<dyn Find>);
+
+impl Sessions {
+    pub(crate) fn new(graphs: impl Find + 'static) -> Self {
+        Self(Arc::new(graphs))
+    }
+
+    pub(crate) fn find(&self, graph: Option<&str>) -> Result<Arc<Service>, NoGraph> {
+        self.0.find(graph)
+    }
+
+    pub(crate) fn any(&self) -> Option<Arc<Service>> {
+        self.0.any()
+    }
+}
+
+/// A port with one graph.
+pub(crate) struct Only(pub(crate) Arc<Service>);
+
+impl Find for Only {
+    fn find(&self, graph: Option<&str>) -> Result<Arc<Service>, NoGraph> {
+        match graph {
+            Some(name) if *name != *self.0.graph => Err(NoGraph::Unknown(name.to_owned())),
+            _ => Ok(self.0.clone()),
+        }
+    }
+
+    fn any(&self) -> Option<Arc<Service>> {
+        Some(self.0.clone())
+    }
+}
+
+/// What all sessions in a graph share.
 pub struct Service {
+    /// The name of the graph.
+    pub(crate) graph: Arc<str>,
     pub(crate) database: Arc<Database>,
     pub(crate) admission: Arc<Admission>,
     /// Longest message of a client that is authenticated, in bytes.
@@ -24,6 +80,11 @@ pub struct Service {
 }
 
 impl Service {
+    /// Returns a principal with the roles that it has in the graph now.
+    pub(crate) fn still_known(&self, principal: &Principal) -> Result<Principal, Refusal> {
+        self.authentication.still_known(principal, &self.graph)
+    }
+
     /// Returns who sends a name and a password, and records it if they are wrong. Where requests are signed, the
     /// password is what a client of Bolt signed.
     pub(crate) async fn password(

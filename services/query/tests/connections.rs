@@ -13,11 +13,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
-use tidegraph_query::server::Protocols;
+use tidegraph_query::authentication::Authentication;
 use tidegraph_query::{http, server, session};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -49,19 +49,13 @@ struct Server {
 
 impl Server {
     async fn start(limits: server::Limits, router: Router) -> Self {
-        Self::start_newest(limits, router).await.0
-    }
-
-    /// A server whose protocols can be replaced.
-    async fn start_newest(limits: server::Limits, router: Router) -> (Self, watch::Sender<Protocols>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let (newest, protocols) = watch::channel(Protocols::from(router));
-        let ended = tokio::spawn(server::serve_newest(listener, protocols, limits, async move {
+        let ended = tokio::spawn(server::serve(listener, router, limits, async move {
             let _ = stopped.await;
         }));
-        (Self { address, stop, ended }, newest)
+        Self { address, stop, ended }
     }
 
     /// A client that has sent some bytes.
@@ -180,15 +174,17 @@ async fn a_client_that_takes_no_bytes_of_its_answer_is_closed() {
 
 #[tokio::test]
 async fn connections_stay_when_the_graph_is_there() {
-    let (server, newest) = Server::start_newest(WIDE, http::without_graph()).await;
+    let names = [http::DEFAULT_GRAPH.to_owned()];
+    let graphs = http::Graphs::new(&names, http::Limits::default(), Authentication::Off, None).unwrap();
+    let server = Server::start(WIDE, graphs.router()).await;
     let mut asked = server.client(ASK).await;
     assert!(answer(&mut asked).await.starts_with("HTTP/1.1 503"));
     let mut silent = server.client(b"").await;
     let mut half = server.client(&ASK[..20]).await;
-    // Each of them is accepted before the protocols change.
+    // Each of them is accepted before the graph is open.
     let mut last = server.client(ASK).await;
     assert!(answer(&mut last).await.starts_with("HTTP/1.1 503"));
-    newest.send_replace(graph().into());
+    graphs.open(http::DEFAULT_GRAPH, Database::open(Options::default()).unwrap());
     half.write_all(&ASK[20..]).await.unwrap();
     for early in [&mut asked, &mut silent, &mut last] {
         early.write_all(ASK).await.unwrap();

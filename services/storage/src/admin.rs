@@ -1,6 +1,6 @@
 //! Creating a graph, and distributing it among nodes.
 
-use crate::connect::{LogArgs, MapArgs, objects};
+use crate::connect::{LogArgs, MapArgs, objects, objects_of};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
@@ -44,6 +44,10 @@ pub struct Init {
     /// JanusGraph) or list. It cannot be changed later. Default: that of the graph, or set.
     #[arg(long, env = "TIDEGRAPH_DEFAULT_CARDINALITY")]
     default_cardinality: Option<Cardinality>,
+    /// The object store is that of several graphs: the objects of this one go below `graphs/NAME/`. It cannot be changed
+    /// later. Default: as the graph is, or the graph has the store to itself.
+    #[arg(long)]
+    share_objects: bool,
     /// Create no graph: fail until `restore` has made it. Nodes that run `init` before each start then wait for it.
     #[arg(long, env = "TIDEGRAPH_AWAIT_RESTORE")]
     await_restore: bool,
@@ -61,6 +65,12 @@ pub struct Init {
 impl Init {
     pub fn run(self) -> anyhow::Result<()> {
         let map = self.open_map()?;
+        if map.is_dropping(&self.map.graph)? {
+            let name = &self.map.graph;
+            bail!(
+                "graph {name:?} is being dropped: `tidegraph-node drop-graph {name}` finishes that, and then it can be made"
+            );
+        }
         let graph = self.graph_in(&*map)?;
         if self.await_restore
             && let Err(error @ tidegraph_cluster::Error::NotFound { .. }) = map.load(&graph.name, None)
@@ -69,7 +79,7 @@ impl Init {
         }
         let location = self.log_location()?;
         if location.is_new()? {
-            self.check_is_first(&*map)?;
+            self.check_is_first(&*map, &graph)?;
         }
         location.backend(graph.sharding()?)?.create(self.copies())?;
         map.create_graph(&graph)?;
@@ -97,6 +107,7 @@ impl Init {
         match map.load(&graph.name, None) {
             Ok(there) => {
                 graph.gremlin = self.gremlin(there.graph().gremlin);
+                graph.shares_objects |= there.graph().shares_objects;
                 if there.graph().unsplit() == graph {
                     // The flags name the number with which it was created.
                     graph = there.graph().clone();
@@ -126,6 +137,7 @@ impl Init {
             replication_factor: self.replication,
             gremlin: self.gremlin(GremlinSettings::default()),
             splits: Default::default(),
+            shares_objects: self.share_objects,
         };
         graph.check()?;
         Ok(graph)
@@ -141,8 +153,8 @@ impl Init {
 
     /// Refuses a new log for a graph that has checkpoints: with an empty log its nodes would go on at other versions than
     /// the sequencer.
-    fn check_is_first(&self, map: &dyn MapStore) -> anyhow::Result<()> {
-        let name = &self.map.graph;
+    fn check_is_first(&self, map: &dyn MapStore, graph: &Graph) -> anyhow::Result<()> {
+        let name = &graph.name;
         let noted = match map.checkpoints(name) {
             Ok(noted) => noted,
             Err(tidegraph_cluster::Error::NotFound { .. }) => Vec::new(),
@@ -152,7 +164,7 @@ impl Init {
         let mut found =
             newest.map(|noted| format!("the map, at version {}, below {}", noted.version, noted.prefix));
         if let (None, Some(url)) = (&found, &self.objects) {
-            let path = any_checkpoint(&*objects(url)?, name)?;
+            let path = any_checkpoint(&*objects_of(&objects(url)?, graph)?, name)?;
             found = path.map(|path| format!("{url}, {path}"));
         }
         let Some(found) = found else { return Ok(()) };

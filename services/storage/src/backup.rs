@@ -1,7 +1,7 @@
 //! `tidegraph-node backup`, `backups`, `verify-backup` and `restore`.
 
 use crate::admin::Init;
-use crate::connect::{LogArgs, MapArgs, objects};
+use crate::connect::{LogArgs, MapArgs, objects, objects_of};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
@@ -168,7 +168,7 @@ impl BackUp {
         let backups = open(&self.to, &self.place, name)?;
         let source = Source {
             log: self.log.location(name)?.backend(graph.sharding()?)?,
-            objects: objects(&self.objects)?,
+            objects: objects_of(&objects(&self.objects)?, &graph)?,
             clock: clock.clone(),
             random: Arc::new(RealRandom),
             graph,
@@ -252,7 +252,7 @@ impl Restore {
             log_is_new: log.is_new()?,
             log: log.backend(graph.sharding()?)?,
             map: self.init.open_map()?,
-            objects: objects(url)?,
+            objects: objects_of(&objects(url)?, &graph)?,
             copies: self.init.copies(),
             graph,
         };

@@ -5,6 +5,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegraph_cluster::Graph;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_log::kafka::MskIam;
 use tidegraph_log::{KafkaOptions, KafkaTls, LogLocation};
@@ -16,6 +17,13 @@ pub struct MapArgs {
     /// Name of the graph.
     #[arg(long, env = "TIDEGRAPH_GRAPH", default_value = "default")]
     pub graph: String,
+    #[command(flatten)]
+    table: TableArgs,
+}
+
+/// Flags that name the table of maps.
+#[derive(Args, Clone, Debug)]
+pub struct TableArgs {
     /// Prefix of the name of the table of maps.
     #[arg(long, env = "TIDEGRAPH_TABLE_PREFIX", default_value = "tidegraph-")]
     table_prefix: String,
@@ -33,12 +41,14 @@ const COMMAND_ATTEMPT: Duration = Duration::from_secs(20);
 const COMMAND_ATTEMPTS: u32 = 5;
 
 impl MapArgs {
-    /// Opens the map for the daemon, which must notice soon if the map does not answer.
-    pub fn open(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<DynamoMap>> {
-        self.open_with(clock, DynamoOptions::default())
+    /// Opens the map for a command.
+    pub fn open_for_command(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<DynamoMap>> {
+        self.table.open_for_command(clock)
     }
+}
 
-    /// Opens the map for a command, which waits long for an answer.
+impl TableArgs {
+    /// Opens the maps for a command, which waits long for an answer.
     pub fn open_for_command(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<DynamoMap>> {
         let patient = DynamoOptions {
             attempt_timeout: COMMAND_ATTEMPT,
@@ -46,6 +56,11 @@ impl MapArgs {
             ..DynamoOptions::default()
         };
         self.open_with(clock, patient)
+    }
+
+    /// Opens the maps for the daemon, which must notice soon if they do not answer.
+    pub fn open(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<DynamoMap>> {
+        self.open_with(clock, DynamoOptions::default())
     }
 
     fn open_with(&self, clock: &Arc<dyn Clock>, base: DynamoOptions) -> anyhow::Result<Arc<DynamoMap>> {
@@ -70,7 +85,7 @@ pub struct LogArgs {
     /// Kafka brokers: `host:port`, separated by commas.
     #[arg(long, env = "TIDEGRAPH_KAFKA_BROKERS")]
     kafka_brokers: String,
-    /// Topic of the graph. Default: `tidegraph-` and the graph's name.
+    /// Topic of the graph; not if there are several. Default: `tidegraph-` and the graph's name.
     #[arg(long, env = "TIDEGRAPH_KAFKA_TOPIC")]
     kafka_topic: Option<String>,
     /// Use TLS with the brokers.
@@ -100,6 +115,11 @@ impl LogArgs {
     /// Returns the location of the log of a graph.
     pub fn location(&self, graph: &str) -> anyhow::Result<LogLocation> {
         Ok(LogLocation::Kafka(self.kafka(graph)?))
+    }
+
+    /// Whether the flags name a topic, which can be that of one graph only.
+    pub fn names_topic(&self) -> bool {
+        self.kafka_topic.is_some()
     }
 
     /// Returns the topic of a graph and the options of the Kafka client.
@@ -139,6 +159,14 @@ impl LogArgs {
         }
         Ok(Some(KafkaTls { authorities, certificate }))
     }
+}
+
+/// Returns the part of an object store that has the objects of a graph.
+pub fn objects_of(whole: &Arc<Objects>, graph: &Graph) -> anyhow::Result<Arc<Objects>> {
+    Ok(match graph.folder() {
+        Some(folder) => Arc::new(whole.below(&folder)?),
+        None => whole.clone(),
+    })
 }
 
 /// Opens the object store of a URL: `s3://bucket`, or a local directory for one machine.

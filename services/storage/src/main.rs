@@ -1,7 +1,7 @@
 //! The daemon of a fleet: storage node and candidate for the sequencer.
 //!
 //! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer. `init` creates a
-//! graph (table, log, map), `place` distributes its partitions, `map` prints the map, `restart-log` starts a new log from
+//! graph (table, log, map), `drop-graph` removes one, `place` distributes its partitions, `map` prints the map, `restart-log` starts a new log from
 //! checkpoints, `backup` copies a graph to another place and `restore` makes a graph of such a copy, `doctor` looks at the machine,
 //! and `log-latency` measures the log.
 
@@ -9,6 +9,7 @@ mod admin;
 mod backup;
 mod connect;
 mod doctor;
+mod drop_graph;
 mod latency;
 mod restart_log;
 mod serve;
@@ -43,6 +44,8 @@ enum Command {
     VerifyBackup(backup::VerifyBackup),
     /// Makes a new graph of a backup. Refuses a graph, a log or a bucket that is in use.
     Restore(Box<backup::Restore>),
+    /// Removes a graph with all its data: its map, the topic of its log, its checkpoints and its segments. Its backups stay.
+    DropGraph(drop_graph::DropGraph),
     /// Waits for a number of nodes and distributes the partitions among them.
     Place(admin::Place),
     /// Prints the map as JSON.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Backups(list) => list.run(),
         Command::VerifyBackup(verify) => verify.run(),
         Command::Restore(restore) => restore.run(),
+        Command::DropGraph(drop) => drop.run(),
         Command::Place(place) => place.run(),
         Command::Map(map) => map.run(),
         Command::Doctor(doctor) => doctor.run(),

@@ -1,7 +1,7 @@
 //! `tidegraph-node restart-log`: starts a new log from checkpoints, after the brokers lost the old one.
 
 use crate::admin::Init;
-use crate::connect::objects;
+use crate::connect::{objects, objects_of};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde_json::json;
@@ -28,7 +28,7 @@ impl RestartLog {
             log.is_new()?,
             "the topic of the log has messages, so the log is not lost: start the nodes, which go on with it"
         );
-        let Some(lost) = LostLog::find(&*objects(url)?, &graph)? else {
+        let Some(lost) = LostLog::find(&*objects_of(&objects(url)?, &graph)?, &graph)? else {
             bail!("{url} has no checkpoint of graph {:?}: `init` creates an empty graph", graph.name);
         };
         let (complete, end) = (lost.complete(&graph), lost.end());

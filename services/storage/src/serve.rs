@@ -1,22 +1,29 @@
 //! `tidegraph-node serve`: runs a storage node that is also a candidate for the sequencer, until a signal ends it.
+//!
+//! A daemon with one graph ends with the graph's node, and whoever started it starts it again. A daemon with several has a
+//! thread for each ([`member::supervise`]): a graph that is not made yet, fails or is dropped stops no other one.
 
-use crate::connect::{LogArgs, MapArgs, objects};
-use anyhow::Context;
+mod member;
+
+use crate::connect::{LogArgs, TableArgs, objects};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
+use member::{Member, Quota, supervise};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegraph_cluster::{Claim, MapStore, NodeId, Registration, Role, WatchConfig};
+use tidegraph_cluster::{Graph, check_graph_name};
+use tidegraph_fleet::NodeConfig;
 use tidegraph_fleet::access::{ManagedSecret, SecretPlace};
-use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
-use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
-use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
-use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric};
-use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsArgs};
-use tidegraph_types::Epoch;
+use tidegraph_platform::{Clock, Objects, Random, RealClock, RealRandom, metric};
+use tidegraph_remote::{Graphs, Security, SecurityConfig, Server, ServerConfig, TlsArgs};
+
+/// Largest part of a graph in what graphs share.
+const MOST_PARTS: u32 = 1_000;
 
 /// How often the process checks whether a signal or a failure ends it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -30,8 +37,21 @@ enum RoleArg {
 /// Flags of `serve`.
 #[derive(Args, Debug)]
 pub struct Serve {
+    /// Name of the graph; may be given more than once, or with commas. The daemon serves all of them on its port. A graph of
+    /// several that does not exist yet is waited for.
+    #[arg(
+        long = "graph",
+        env = "TIDEGRAPH_GRAPH",
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "default"
+    )]
+    graphs: Vec<String>,
+    /// Part of a graph in --memory-budget-bytes, in relation to the others, such as `orders=3`. Default: 1 for each.
+    #[arg(long, value_name = "NAME=PART", value_delimiter = ',')]
+    graph_share: Vec<String>,
     #[command(flatten)]
-    map: MapArgs,
+    table: TableArgs,
     #[command(flatten)]
     log: LogArgs,
     /// Name of the node; on AWS the id of its instance.
@@ -67,7 +87,7 @@ pub struct Serve {
     token_secret: Option<String>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Bytes of memory for all replicas. Properties that do not fit go to --spill-dir.
+    /// Bytes of memory for all replicas of all graphs. Properties that do not fit go to --spill-dir.
     #[arg(long)]
     memory_budget_bytes: Option<u64>,
     /// Local directory, best on NVMe.
@@ -124,125 +144,202 @@ impl Serve {
         Ok(place.security(&SecurityConfig { token: String::new(), tls }, clock)?)
     }
 
-    /// Runs until a signal or a failure of the node ends it.
+    fn is(&self, role: RoleArg) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// Returns the graphs with their quotas.
+    fn quotas(&self) -> anyhow::Result<Vec<(String, Quota)>> {
+        let parts = parts(&self.graphs, &self.graph_share)?;
+        ensure!(
+            parts.len() == 1 || !self.log.names_topic(),
+            "--kafka-topic is the topic of one graph, and there are {}: {}",
+            parts.len(),
+            self.graphs.join(", ")
+        );
+        let all: u64 = parts.iter().map(|(_, part)| u64::from(*part)).sum();
+        let restores = NodeConfig::default().restores_at_once;
+        let quota = |part: u32| Quota {
+            memory_bytes: self.memory_budget_bytes.map(|bytes| part_of(bytes, u64::from(part), all)),
+            restores_at_once: (restores / parts.len()).max(1),
+        };
+        Ok(parts.iter().map(|(graph, part)| (graph.clone(), quota(*part))).collect())
+    }
+
+    /// Runs until a signal ends it, or a failure of its only graph.
     pub fn run(self) -> anyhow::Result<()> {
+        let quotas = self.quotas()?;
         if let Some(listen) = self.metrics_listen {
             count_for(listen)?;
         }
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let run_clock = clock.clone();
-        let random: Arc<dyn Random> = Arc::new(RealRandom);
-        let map_store: Arc<dyn MapStore> = self.map.open(&clock)?;
-        let graph = self.map.graph.clone();
-        let made =
-            map_store.load(&graph, None).context("the graph's map cannot be loaded; `init` creates it")?;
-        let objects = objects(&self.objects)?;
-        let sharding = made.graph().sharding()?;
-        let log = self.log.location(&graph)?.backend(sharding)?;
-        let (service, sequencer_service) = (NodeService::default(), SequencerService::default());
-        sequencer_service.tell_changes_of(log.clone(), clock.clone());
-        let server_config = ServerConfig {
-            listen: self.listen.clone(),
-            node: self.node.clone(),
-            graph: graph.clone(),
-            ..ServerConfig::default()
-        };
-        let is = |role| self.roles.contains(&role);
-        let services =
-            service.services(is(RoleArg::Sequencer).then(|| Arc::new(sequencer_service.clone()) as _));
-        let mut server =
-            Server::start(server_config, self.security(clock.clone())?, services, clock.clone(), &*random)?;
-        let endpoint = self.advertise.clone().unwrap_or_else(|| server.address().to_string());
-        let mut roles = std::collections::BTreeSet::new();
-        roles.extend(is(RoleArg::Storage).then_some(Role::Storage));
-        roles.extend(is(RoleArg::Sequencer).then_some(Role::Sequencer));
-        let registration = Registration {
-            id: NodeId::new(&self.node)?,
-            zone: self.zone.clone(),
-            endpoint: endpoint.clone(),
-            capacity_bytes: self.memory_budget_bytes.unwrap_or_default(),
-            roles,
-        };
-        let config = NodeConfig {
-            memory_budget_bytes: self.memory_budget_bytes,
-            spill_dir: self.spill_dir.clone(),
-            least_free_bytes: self.least_free_bytes,
-            checkpoint_versions: self.checkpoint_versions,
-            checkpoint_after: Duration::from_millis(self.checkpoint_after_ms),
-            watch: WatchConfig { refresh_every: Duration::from_millis(self.map_poll_ms) },
-            ..NodeConfig::default()
-        };
-        let parts = NodeParts {
-            graph: graph.clone(),
-            registration,
-            map_store: map_store.clone(),
-            log: log.clone(),
-            objects: objects.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            disk: Arc::new(RealDisk),
-        };
-        let node = StorageNode::start(config, parts, &service)?;
-        let leading = if is(RoleArg::Sequencer) {
-            let claim = Claim {
-                // No other process has or had this name (MAP-3).
-                holder: format!("{}-{:016x}", self.node, random.next_u64()),
-                endpoint,
-                ttl: Duration::ZERO,
-                above: Epoch(0),
-            };
-            let takeover = CheckpointRecovery {
-                graph: graph.clone(),
-                map_store: map_store.clone(),
-                objects: objects.clone(),
-                log,
-            };
-            // The log in Kafka refuses a deposed sequencer (LOG-1), so writes go on while the map does not answer.
-            let config = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
-            let candidate = Candidate::start(
-                map_store.clone(),
-                clock.clone(),
-                &graph,
-                claim,
-                Arc::new(takeover),
-                config,
-            )?;
-            let candidate = Arc::new(candidate);
-            sequencer_service.attach(&candidate);
-            let config = MaintenanceConfig {
-                lost_after: Duration::from_millis(self.lost_after_ms),
-                ..MaintenanceConfig::default()
-            };
-            let maintenance =
-                LeaderMaintenance::start(&graph, map_store, objects, candidate.clone(), clock, config)?;
-            Some((candidate, maintenance))
-        } else {
-            None
+        if quotas.len() > 1 {
+            metric::name_graphs();
+        }
+        let daemon = Arc::new(Daemon::start(self)?);
+        let mut supervised = Vec::new();
+        let alone = match quotas.as_slice() {
+            [(graph, quota)] => Some(Member::start(&daemon, graph, *quota)?),
+            several => {
+                for (graph, quota) in several {
+                    let (of, graph, quota) = (daemon.clone(), graph.clone(), *quota);
+                    let name = format!("graph {graph}");
+                    supervised.push(tidegraph_platform::spawn(name, move || supervise(&of, &graph, quota))?);
+                }
+                None
+            }
         };
         #[allow(clippy::print_stdout)] // Scripts wait for this line and read the address from it.
         {
-            println!("node {} listens on {}", self.node, server.address());
+            println!("node {} listens on {}", daemon.serve.node, daemon.server.address());
         }
         let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
         let failure = loop {
             if signals.pending().next().is_some() {
                 break None;
             }
-            if let failure @ Some(_) = node.failure() {
+            if let failure @ Some(_) = alone.as_ref().and_then(Member::failure) {
                 break failure;
             }
-            run_clock.sleep(LOOK_EVERY);
+            daemon.clock.sleep(LOOK_EVERY);
         };
         tracing::info!("stopping");
-        if let Some((candidate, mut maintenance)) = leading {
-            maintenance.stop();
-            candidate.close();
+        daemon.stopping.store(true, Ordering::Release);
+        if let Some(alone) = alone {
+            alone.stop(&daemon);
         }
-        node.stop();
-        server.stop();
+        for thread in supervised {
+            if thread.join().is_err() {
+                tracing::error!("the thread of a graph panicked");
+            }
+        }
+        drop(daemon);
         match failure {
             None => Ok(()),
             Some(reason) => Err(anyhow::anyhow!("the node ended by itself: {reason}")),
+        }
+    }
+}
+
+/// Returns the graphs with their parts in what they share.
+fn parts(graphs: &[String], shares: &[String]) -> anyhow::Result<Vec<(String, u32)>> {
+    let mut parts: Vec<(String, u32)> = Vec::new();
+    for graph in graphs {
+        check_graph_name(graph)?;
+        ensure!(parts.iter().all(|(other, _)| other != graph), "the graph {graph:?} is given twice");
+        parts.push((graph.clone(), 1));
+    }
+    for share in shares {
+        let Some((graph, part)) = share.split_once('=') else {
+            bail!("--graph-share {share:?}: write it as NAME=PART");
+        };
+        let known = parts.iter_mut().find(|(name, _)| name == graph);
+        let known = known.with_context(|| format!("--graph-share {share:?}: there is no --graph {graph}"))?;
+        known.1 = match part.parse() {
+            Ok(part @ 1..=MOST_PARTS) => part,
+            _ => bail!("--graph-share {share:?}: the part is a number from 1 to {MOST_PARTS}"),
+        };
+    }
+    Ok(parts)
+}
+
+/// Returns a part of some bytes, out of `all` parts.
+fn part_of(bytes: u64, part: u64, all: u64) -> u64 {
+    // The product of the two may be longer than 64 bits.
+    let bytes = u128::from(bytes) * u128::from(part) / u128::from(all.max(1));
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// What all graphs of the daemon share.
+struct Daemon {
+    serve: Serve,
+    objects: Arc<Objects>,
+    graphs: Graphs,
+    server: Server,
+    /// Where others reach the daemon.
+    endpoint: String,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    /// The graph that has the root of the object store.
+    at_root: Mutex<Option<String>>,
+    stopping: AtomicBool,
+}
+
+impl Daemon {
+    /// Listens. No graph is served yet.
+    fn start(serve: Serve) -> anyhow::Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let random: Arc<dyn Random> = Arc::new(RealRandom);
+        let graphs = Graphs::default();
+        let config = ServerConfig {
+            listen: serve.listen.clone(),
+            node: serve.node.clone(),
+            ..ServerConfig::default()
+        };
+        let objects = objects(&serve.objects)?;
+        let server = Server::start(config, serve.security(clock.clone())?, &graphs, clock.clone(), &*random)?;
+        let endpoint = serve.advertise.clone().unwrap_or_else(|| server.address().to_string());
+        let (at_root, stopping) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self { serve, objects, graphs, server, endpoint, clock, random, at_root, stopping })
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Refuses a second graph whose objects would be among those of another one.
+    fn take_root(&self, graph: &Graph) -> anyhow::Result<()> {
+        if graph.shares_objects {
+            return Ok(());
+        }
+        let mut at_root = self.at_root.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = at_root.get_or_insert_with(|| graph.name.clone());
+        ensure!(
+            *owner == graph.name,
+            "the graphs {owner:?} and {:?} were both made to have the object store {} to themselves: make the second one \
+             with `init --share-objects`",
+            graph.name,
+            self.serve.objects
+        );
+        Ok(())
+    }
+
+    fn end_stale_connections(&self) {
+        self.server.end_stale_connections();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(graphs: &[&str], shares: &[&str]) -> anyhow::Result<Vec<(String, u32)>> {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        parts(&owned(graphs), &owned(shares))
+    }
+
+    #[test]
+    fn graphs_have_parts_in_what_they_share() {
+        let found = of(&["orders", "people"], &["people=3"]).unwrap();
+        assert_eq!(found, [("orders".to_owned(), 1), ("people".to_owned(), 3)]);
+        assert_eq!([1, 3].map(|part| part_of(100, part, 4)), [25, 75]);
+        assert_eq!(part_of(u64::MAX, 999, 1_000) / (u64::MAX / 1_000), 999);
+    }
+
+    #[test]
+    fn wrong_graphs_and_parts_are_refused_by_their_name() {
+        let cases: [(&[&str], &[&str], &str); 8] = [
+            (&["a/b"], &[], "a/b"),
+            (&["a", ".."], &[], ".."),
+            (&["a", "b", "a"], &[], "\"a\" is given twice"),
+            (&["a"], &["b=1"], "no --graph b"),
+            (&["a"], &["a"], "NAME=PART"),
+            (&["a"], &["a=0"], "a=0"),
+            (&["a"], &["a=1001"], "a=1001"),
+            (&["a"], &["a=much"], "a=much"),
+        ];
+        for (graphs, shares, wrong) in cases {
+            let error = of(graphs, shares).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
         }
     }
 }

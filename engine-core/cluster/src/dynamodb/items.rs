@@ -20,6 +20,8 @@ pub(super) const ITEM: &str = "item";
 pub(super) const CHANGED_AT: &str = "changedAt";
 /// Number of changes of the item; of the graph's item: number of changes of all others.
 pub(super) const CHANGES: &str = "changes";
+/// Attribute of the graph's own item, if the graph is being dropped.
+pub(super) const DROPPING: &str = "dropping";
 /// Key of the graph's own item.
 pub(super) const GRAPH_KEY: &str = "map#graph";
 
@@ -27,7 +29,7 @@ const NODE: &str = "map#node#";
 const PARTITION: &str = "map#part#";
 pub(super) const BEAT: &str = "beat#";
 pub(super) const CHECKPOINT: &str = "checkpoint#";
-const LEASE: &str = "lease#";
+pub(super) const LEASE: &str = "lease#";
 pub(super) const RELEASE: &str = "release#";
 pub(super) const UPGRADE: &str = "upgrade";
 /// Attribute of the upgrade: the number of its changes.
@@ -113,6 +115,20 @@ impl Read {
             (Some(changed_at), Some(changes)) => Ok(Mark { changed_at: Epoch(changed_at), changes }),
             _ => Err(damaged(graph, &self.key, format!("{CHANGED_AT} or {CHANGES} is no number"))),
         }
+    }
+
+    /// Removes the mark of a graph that is being dropped, and returns whether there was one.
+    pub fn take_dropping(&mut self) -> bool {
+        self.attributes.remove(DROPPING).is_some()
+    }
+
+    /// Returns the key with the numbers that a living process raises.
+    pub fn counted(&self) -> String {
+        let number = |name: &str| match self.attributes.get(name) {
+            Some(AttributeValue::N(text)) => text.as_str(),
+            _ => "-",
+        };
+        format!("{} {} {} {}", self.key, number("generation"), number("epoch"), number("counter"))
     }
 
     /// Decodes the remaining attributes.

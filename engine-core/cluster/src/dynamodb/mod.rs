@@ -13,6 +13,7 @@
 //! without a limit on its attempts, their duration and the time of its retries.
 
 mod client;
+mod drops;
 mod items;
 mod leases;
 mod options;
@@ -326,6 +327,15 @@ fn unbuilt(operation: &'static str, error: impl std::error::Error + Send + Sync 
 }
 
 fn decode_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> {
+    if read.take_dropping() {
+        return Err(drops::is_dropping(name));
+    }
+    decode_any_graph(name, read)
+}
+
+/// Decodes the item of a graph that may be being dropped.
+fn decode_any_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> {
+    read.take_dropping();
     let mark = read.mark(name)?;
     let graph: Graph = read.value(name)?;
     graph.check().map_err(|error| items::damaged(name, items::GRAPH_KEY, error))?;

@@ -230,6 +230,7 @@ mod tests {
                 replication_factor: 1,
                 gremlin: Default::default(),
                 splits: Default::default(),
+                shares_objects: false,
             },
             release: String::new(),
             begun_ms: 9_000,

@@ -11,7 +11,7 @@ use tidegraph_types::{Formats, PartitionId, Version};
 pub const FORMATS: Formats = Formats::only(1);
 
 /// Folders of a graph's objects.
-pub(super) const FOLDERS: [&str; 3] = [CHECKPOINTS, "loads/", "jobs/"];
+pub const FOLDERS: [&str; 3] = [CHECKPOINTS, "loads/", "jobs/"];
 
 /// Largest manifest that is read, in bytes: some 2 million objects.
 const MOST_BYTES: u64 = 256 << 20;
@@ -221,6 +221,7 @@ mod tests {
                 replication_factor: 2,
                 gremlin: Default::default(),
                 splits: Default::default(),
+                shares_objects: false,
             },
             release: "0.1.0".into(),
             begun_ms: 1_764_000_000_000,

@@ -33,5 +33,5 @@ mod restore;
 pub use catalog::{Backups, Listed, Point, Retention, Verified};
 pub use create::{BackupConfig, Source};
 pub use error::Error;
-pub use manifest::{Backup, BackupCheckpoint, CopiedObject, FORMATS, LogObject};
+pub use manifest::{Backup, BackupCheckpoint, CopiedObject, FOLDERS, FORMATS, LogObject};
 pub use restore::{Restored, Target};

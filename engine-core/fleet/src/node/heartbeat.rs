@@ -42,9 +42,10 @@ pub(super) fn send(shared: &Shared) {
         stuck: replicas.iter().filter_map(|replica| stuck_report(replica)).take(MAX_STUCK).collect(),
     };
     let spilled = replicas.iter().map(|replica| replica.store.memory_use().spilled).sum();
-    metric::memory_use(beat.used_bytes, spilled);
+    metric::memory_use(&shared.graph.name, beat.used_bytes, spilled);
     for replica in &replicas {
-        metric::replica(replica.partition.0, replica.applied().0, replica.stuck_at().is_some());
+        let (partition, applied) = (replica.partition.0, replica.applied().0);
+        metric::replica(&shared.graph.name, partition, applied, replica.stuck_at().is_some());
     }
     match shared.map_store.heartbeat(&shared.graph.name, &shared.id, &beat) {
         Ok(()) => rejoin_if_gone(shared),

@@ -435,6 +435,12 @@ impl StorageNode {
         self.shared.failure.lock().clone()
     }
 
+    /// Whether the graph is in the map no more.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        matches!(self.shared.watch.error(), Some(tidegraph_cluster::Error::NotFound { .. }))
+    }
+
     /// Returns the lowest version that every replica here has applied.
     #[must_use]
     pub fn applied(&self) -> Version {
@@ -454,7 +460,10 @@ impl StorageNode {
     pub fn stop(&self) {
         // A node that failed has left the map already.
         let was_running = !self.shared.stopping.swap(true, Ordering::AcqRel);
-        if was_running && let Err(error) = self.shared.set_node(NodeState::Gone) {
+        if was_running
+            && !self.is_dropped()
+            && let Err(error) = self.shared.set_node(NodeState::Gone)
+        {
             tracing::warn!(%error, "cannot tell the map that the node leaves");
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {

@@ -95,6 +95,7 @@ mod tests {
             replication_factor: 2,
             gremlin: Default::default(),
             splits: Default::default(),
+            shares_objects: false,
             hash_bits: 64,
         })
         .unwrap();

@@ -132,7 +132,7 @@ impl State {
     fn step(&mut self) {
         let Some(leading) = self.candidate.leadership() else {
             self.failure_detector.clear();
-            metric::halted(0);
+            metric::halted(&self.graph, 0);
             return;
         };
         if let Err(error) = self.check_replicas(&leading) {
@@ -174,7 +174,7 @@ impl State {
             .as_deref()
             .filter(|stuck| !is_applied_elsewhere(&map, &beats, stuck.partition, stuck.version, None));
         let first = found.chain(still).min_by_key(|stuck| stuck.version);
-        metric::halted(first.map_or(0, |stuck| stuck.version.0));
+        metric::halted(&self.graph, first.map_or(0, |stuck| stuck.version.0));
         leading.halt(first.cloned());
         Ok(())
     }

@@ -145,7 +145,8 @@ impl Commits for SequencerService {
             }
             Err(_) => "refused",
         };
-        metric::commit(outcome, leading.now().saturating_sub(begun));
+        let graph = self.candidate.get().map_or("", |candidate| candidate.graph());
+        metric::commit(graph, outcome, leading.now().saturating_sub(begun));
         let (version, earlier) = match committed {
             Err(tidegraph_txn::Error::Repeated { version }) => (version, Some(Earlier::Same)),
             Err(tidegraph_txn::Error::KeyReused { version }) => (version, Some(Earlier::OtherRequest)),

@@ -128,6 +128,7 @@ pub struct Candidate {
 
 #[derive(Debug)]
 struct Shared {
+    graph: String,
     clock: Arc<dyn Clock>,
     takeover: Arc<dyn RecoverySource>,
     config: CandidateConfig,
@@ -212,6 +213,7 @@ impl Candidate {
     ) -> Self {
         let election = Election::new(store, clock.clone(), graph, SEQUENCER, claim, config.election.clone());
         let shared = Shared {
+            graph: graph.into(),
             clock,
             takeover,
             config,
@@ -230,6 +232,12 @@ impl Candidate {
     #[must_use]
     pub fn leadership(&self) -> Option<Arc<Leadership>> {
         self.shared.leading.load_full()
+    }
+
+    /// Returns the name of the graph.
+    #[must_use]
+    pub fn graph(&self) -> &str {
+        &self.shared.graph
     }
 
     /// Returns the clock that measures the lease.

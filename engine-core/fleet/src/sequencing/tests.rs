@@ -79,6 +79,7 @@ fn world() -> Arc<World> {
         replication_factor: 1,
         gremlin: Default::default(),
         splits: Default::default(),
+        shares_objects: false,
     };
     world.map.create_graph(&graph).unwrap();
     Arc::new(world)

@@ -252,6 +252,18 @@ impl Worker {
         }
     }
 
+    /// Returns the graph.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.shared.graph
+    }
+
+    /// Whether the graph is in the map no more.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        matches!(self.shared.watch.error(), Some(tidegraph_cluster::Error::NotFound { .. }))
+    }
+
     /// Returns the map and the status of each node, ordered by id; for a node that does not answer, the error.
     #[must_use]
     pub fn fleet_status(&self) -> serde_json::Value {

@@ -17,7 +17,9 @@ use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode, Worker, W
 use tidegraph_log::testing::{SharedLog, SharedShard, SharedShards};
 use tidegraph_log::{Follower, LogBackend, LogStore, Position};
 use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
-use tidegraph_remote::{ClientConfig, RemoteCommits, RemoteNode, Security, Server, ServerConfig, Services};
+use tidegraph_remote::{
+    ClientConfig, Graphs, RemoteCommits, RemoteNode, Security, Server, ServerConfig, Services,
+};
 use tidegraph_types::{Epoch, GremlinSettings, PartitionCount, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
@@ -183,6 +185,7 @@ impl TestFleet {
             replication_factor: replication,
             gremlin,
             splits: Default::default(),
+            shares_objects: false,
         };
         Self::started(graph, nodes, config)
     }
@@ -204,6 +207,7 @@ impl TestFleet {
             replication_factor: replication,
             gremlin,
             splits: Default::default(),
+            shares_objects: false,
         };
         Self::started(graph, nodes, config)
     }
@@ -304,8 +308,9 @@ impl TestFleet {
     }
 
     fn serve(&self, name: &str, services: Services) -> Server {
-        let config = ServerConfig { node: name.into(), graph: GRAPH.into(), ..ServerConfig::default() };
-        Server::start(config, Security::none(), services, self.clock.clone(), &RealRandom).unwrap()
+        let config = ServerConfig { node: name.into(), ..ServerConfig::default() };
+        let graphs = Graphs::one(GRAPH, services);
+        Server::start(config, Security::none(), &graphs, self.clock.clone(), &RealRandom).unwrap()
     }
 
     /// Starts a node.

@@ -57,6 +57,7 @@ impl World {
             replication_factor: 1,
             gremlin: Default::default(),
             splits: Default::default(),
+            shares_objects: false,
         };
         map.create_graph(&graph).unwrap();
         Self { kafka, dynamodb, log }

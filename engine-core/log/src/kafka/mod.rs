@@ -46,8 +46,8 @@ use rdkafka::producer::{Producer, ThreadedProducer};
 use reading::{Mark, Messages, Read};
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
-pub(crate) use topic::is_new;
 pub use topic::{create_topic, delete_topic};
+pub(crate) use topic::{delete_topic_if_exists, is_new};
 
 /// How long one poll of the broker waits. Bounds how late a caller notices its own timeout.
 const POLL: Duration = Duration::from_millis(200);

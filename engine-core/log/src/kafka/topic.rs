@@ -119,15 +119,28 @@ fn check_entries(
 /// Deletes a topic and all its records.
 ///
 /// # Errors
-/// [`Error::Broker`] if Kafka refuses.
+/// [`Error::Broker`] if Kafka refuses, also if there is no such topic.
 pub fn delete_topic(options: &KafkaOptions) -> Result<(), Error> {
+    delete(options, |_| false)
+}
+
+/// Deletes a topic and all its records; does nothing if there is none.
+pub(crate) fn delete_topic_if_exists(options: &KafkaOptions) -> Result<(), Error> {
+    delete(options, |code| code == RDKafkaErrorCode::UnknownTopicOrPartition)
+}
+
+/// Deletes a topic. `may_be` says which refusals are no error.
+fn delete(options: &KafkaOptions, may_be: impl Fn(RDKafkaErrorCode) -> bool) -> Result<(), Error> {
     let broker = Broker::new(options.clone(), ShardId(0));
     let patience =
         AdminOptions::new().request_timeout(Some(options.timeout)).operation_timeout(Some(options.timeout));
     let deleted = block_on(broker.admin()?.delete_topics(&[&options.topic], &patience));
     let deleted = deleted.map_err(|error| broker.error("delete", error))?;
     for result in deleted {
-        result.map_err(|(_, code)| broker.error("delete", KafkaError::AdminOp(code)))?;
+        match result {
+            Err((_, code)) if !may_be(code) => return Err(broker.error("delete", KafkaError::AdminOp(code))),
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! One connection of a server: the hello, then requests until it ends.
 
-use super::Shared;
 use super::answer::{self, Cost, RequestContext};
+use super::graphs::{Pools, Served};
+use super::{OpenLink, Shared};
 use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
 use crate::link::{Link, LinkReader, SHORTEST_LIMIT};
 use crate::outbox::Outbox;
@@ -25,6 +26,8 @@ const HELLO_BYTES: u32 = 16 << 10;
 /// State shared by the threads that answer requests of one connection.
 struct Connection {
     shared: Arc<Shared>,
+    /// The graph that the client asks for.
+    served: Arc<Served>,
     outbox: Outbox,
     waiting: Mutex<Waiting>,
     /// Signals that a request was answered.
@@ -62,25 +65,30 @@ fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr
     };
     let mut reader = FrameReader::new(link.reader(), HELLO_BYTES);
     let welcomed = welcome(shared, &mut reader, &link);
+    let served = welcomed.as_ref().ok().map(|(_, served)| served.clone());
     let full = {
         let mut open = shared.open.lock();
         let full = open.len() >= shared.config.connections;
         if !full {
-            open.insert(number, link.clone());
+            open.insert(number, OpenLink { link: link.clone(), served: served.clone() });
         }
         full
     };
+    // It may have been removed before it was noted above, where its end would look.
+    let is_stale = served.as_ref().is_some_and(|served| !shared.graphs.is_current(served));
     let answer = match &welcomed {
         Ok(_) if full => goodbye(Reason::Full, "the node has reached its limit of connections"),
         Ok(_) if shared.stopping.load(Ordering::Acquire) => goodbye(Reason::Stopping, "the node is stopping"),
-        Ok(welcome) => frame::encode(FrameKind::Welcome, 0, welcome),
+        Ok(_) if is_stale => goodbye(Reason::Stopping, "the node stops to serve the graph"),
+        Ok((welcome, _)) => frame::encode(FrameKind::Welcome, 0, welcome),
         Err((reason, text)) => goodbye(*reason, text),
     };
     link.write_all(&[&MAGIC, answer.as_slice()].concat()).map_err(lost)?;
-    if let Err((_, text)) = welcomed {
-        return Err(Error::garbage(text));
-    }
-    if full || shared.stopping.load(Ordering::Acquire) {
+    let served = match welcomed {
+        Ok((_, served)) => served,
+        Err((_, text)) => return Err(Error::garbage(text)),
+    };
+    if full || is_stale || shared.stopping.load(Ordering::Acquire) {
         return Err(Error::Unavailable("the node accepts no connection".into()));
     }
     shared.counters.connections.fetch_add(1, Ordering::Relaxed);
@@ -88,6 +96,7 @@ fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr
     link.set_read_timeout(shared.config.silence_limit.max(SHORTEST_LIMIT)).map_err(lost)?;
     let connection = Arc::new(Connection {
         shared: shared.clone(),
+        served,
         outbox: Outbox::new(link, peer.to_string(), shared.config.outbox_bytes),
         waiting: Mutex::default(),
         room: Condvar::new(),
@@ -119,7 +128,7 @@ fn welcome(
     shared: &Shared,
     reader: &mut FrameReader<LinkReader>,
     link: &Link,
-) -> Result<proto::Welcome, (Reason, String)> {
+) -> Result<(proto::Welcome, Arc<Served>), (Reason, String)> {
     let garbage = |text: String| (Reason::Garbage, text);
     match reader.expect_magic() {
         Ok(true) => {}
@@ -151,21 +160,29 @@ fn welcome(
     if !shared.security.is_token(&hello.token) {
         return Err((Reason::Token, "the client does not have the token of this fleet".into()));
     }
-    if hello.graph != config.graph {
-        let text = format!("the client wants graph {:?}, this node serves {:?}", hello.graph, config.graph);
+    let Some(served) = shared.graphs.find(&hello.graph) else {
+        let served = shared.graphs.names();
+        let text = format!("the client wants graph {:?}, this node serves {served:?}", hello.graph);
         return Err((Reason::Graph, text));
-    }
+    };
     tracing::debug!(software = hello.software, version, "a client is accepted");
-    Ok(proto::Welcome {
+    let welcome = proto::Welcome {
         version,
         node: config.node.clone(),
         request_bytes: config.request_bytes,
         in_flight: config.in_flight,
         run: shared.run,
-    })
+    };
+    Ok((welcome, served))
 }
 
 impl Connection {
+    /// Returns the threads of the client's graph.
+    fn pools(&self) -> &Pools {
+        let config = &self.shared.config;
+        self.served.pools(config.waiters, config.committers)
+    }
+
     /// Reads requests until the connection ends.
     fn listen(self: &Arc<Self>, reader: &mut FrameReader<LinkReader>) -> Result<(), Error> {
         loop {
@@ -221,18 +238,18 @@ impl Connection {
             Cost::Small => {
                 self.shared.counters.at_once.fetch_add(1, Ordering::Relaxed);
                 if let Some(waits) = request.run(call, None) {
-                    self.shared.waiting.run(move || waits.wait());
+                    self.pools().waiting.run(move || waits.wait());
                 }
             }
             Cost::Large => self.shared.working.run(move || {
                 if let Some(waits) = request.run(call, None) {
-                    let shared = waits.connection.shared.clone();
-                    shared.waiting.run(move || waits.wait());
+                    let connection = waits.connection.clone();
+                    connection.pools().waiting.run(move || waits.wait());
                 }
             }),
-            Cost::Waits => self.shared.waiting.run(move || request.finish(call, None)),
+            Cost::Waits => self.pools().waiting.run(move || request.finish(call, None)),
             Cost::Commits => {
-                let pool = &self.shared.committing;
+                let pool = &self.pools().committing;
                 if let Err(request) = pool.try_run(request, move |request| request.finish(call, None)) {
                     let text = format!("{} commits of all connections wait for the log", pool.capacity());
                     request.send(&failure(&Error::Unavailable(text)));
@@ -266,8 +283,9 @@ impl Request {
         let shared = &self.connection.shared;
         let clock = shared.clock.as_ref();
         let context = RequestContext { clock, deadline: self.deadline, cancelled: &self.cancelled };
-        let answered =
-            catch_unwind(AssertUnwindSafe(|| answer::answer(&shared.services, call, &context, wait)));
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            answer::answer(&self.connection.served.services, call, &context, wait)
+        }));
         let reply = match answered {
             Ok(Some(reply)) => reply,
             Ok(None) => return Some(self),

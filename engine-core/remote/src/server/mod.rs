@@ -2,7 +2,8 @@
 //!
 //! Roles: the acceptor thread accepts; each connection has a thread that reads (`connection.rs`) and answers requests
 //! that cost less than waking another thread; `pool.rs` has threads for the others, few for work and more for requests
-//! that wait and for commits; `answer.rs` calls the [`Services`].
+//! that wait and for commits; `answer.rs` calls the [`Services`]; [`Graphs`] has those of each graph, which a client names
+//! in its hello.
 //!
 //! Memory is bounded by the number of connections, the bytes of a request, the unanswered
 //! requests of a connection, the bytes of an answer, and the bytes that wait to be sent.
@@ -14,13 +15,17 @@
 
 mod answer;
 mod connection;
+mod graphs;
 mod pool;
 
 pub use answer::answer_once;
+pub use graphs::Graphs;
 
 use crate::Error;
 use crate::security::Security;
+#[cfg(doc)]
 use crate::services::Services;
+use graphs::Served;
 use parking_lot::Mutex;
 use pool::Pool;
 use rustc_hash::FxHashMap;
@@ -43,8 +48,6 @@ pub struct ServerConfig {
     pub listen: String,
     /// Name of the node.
     pub node: String,
-    /// Name of the graph. Clients of another graph are refused.
-    pub graph: String,
     /// Maximum number of connections.
     pub connections: usize,
     /// Maximum number of unanswered requests of one connection.
@@ -57,10 +60,11 @@ pub struct ServerConfig {
     pub outbox_bytes: usize,
     /// Threads for requests that use a processor; 0: one for each processor.
     pub workers: usize,
-    /// Threads for requests that wait: reads of a version that is not applied yet, and questions to the sequencer.
+    /// Threads of each graph for requests that wait: reads of a version that is not applied yet, and questions to the
+    /// sequencer.
     pub waiters: usize,
-    /// Threads for commits and other requests that wait for the log. Four times as many wait for a thread; further ones
-    /// are refused, and the caller sends them again.
+    /// Threads of each graph for commits and other requests that wait for the log. Four times as many wait for a thread;
+    /// further ones are refused, and the caller sends them again.
     pub committers: usize,
     /// How long a request waits for a version that is not applied yet.
     pub version_wait: Duration,
@@ -75,7 +79,6 @@ impl Default for ServerConfig {
         Self {
             listen: "127.0.0.1:0".into(),
             node: "node".into(),
-            graph: "default".into(),
             connections: 4096,
             in_flight: 256,
             request_bytes: 64 << 20,
@@ -109,18 +112,23 @@ pub struct Counters {
 struct Shared {
     config: ServerConfig,
     security: Security,
-    services: Services,
+    graphs: Graphs,
     clock: Arc<dyn Clock>,
     working: Pool,
-    waiting: Pool,
-    committing: Pool,
     stopping: AtomicBool,
     /// Number of this run. Cursors of another run are not valid (APL-2).
     run: u64,
     counters: Counters,
-    open: Mutex<FxHashMap<u64, crate::link::Link>>,
+    open: Mutex<FxHashMap<u64, OpenLink>>,
     /// Number of threads of connections, including those that have not sent a hello.
     threads: AtomicUsize,
+}
+
+/// An open connection.
+struct OpenLink {
+    link: crate::link::Link,
+    /// What its client asks for; `None`: it has sent no valid hello.
+    served: Option<Arc<Served>>,
 }
 
 /// A server that runs until it is dropped.
@@ -137,7 +145,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Listens, and answers requests from then on.
+    /// Listens, and answers requests for these graphs from then on.
     ///
     /// # Errors
     ///
@@ -146,7 +154,7 @@ impl Server {
     pub fn start(
         config: ServerConfig,
         security: Security,
-        services: Services,
+        graphs: &Graphs,
         clock: Arc<dyn Clock>,
         random: &dyn Random,
     ) -> Result<Self, Error> {
@@ -159,11 +167,9 @@ impl Server {
         let workers = if config.workers == 0 { processors() } else { config.workers };
         let shared = Arc::new(Shared {
             working: Pool::new("remote-work", workers),
-            waiting: Pool::new("remote-wait", config.waiters),
-            committing: Pool::new("remote-commit", config.committers),
             config,
             security,
-            services,
+            graphs: graphs.clone(),
             clock,
             stopping: AtomicBool::new(false),
             run: random.next_u64(),
@@ -189,6 +195,15 @@ impl Server {
         &self.shared.counters
     }
 
+    /// Ends the connections of clients whose graph was removed from the server's [`Graphs`] or has other services since.
+    pub fn end_stale_connections(&self) {
+        for open in self.shared.open.lock().values() {
+            if open.served.as_ref().is_some_and(|served| !self.shared.graphs.is_current(served)) {
+                open.link.close();
+            }
+        }
+    }
+
     /// Stops accepting and ends the open connections. Requests in progress are finished, but their answers are lost.
     #[expect(clippy::disallowed_methods, reason = "the network itself")]
     pub fn stop(&mut self) {
@@ -199,8 +214,8 @@ impl Server {
             // A panic of the thread was reported when it happened.
             let _ = acceptor.join();
         }
-        for link in self.shared.open.lock().values() {
-            link.close();
+        for open in self.shared.open.lock().values() {
+            open.link.close();
         }
     }
 

@@ -255,9 +255,37 @@ impl Error {
     }
 }
 
+/// What the graphs of a service share: slots, places of queries that wait for their clients, and memory.
+#[derive(Clone)]
+pub struct Capacity {
+    slots: Arc<Slots>,
+    parked: Arc<Semaphore>,
+    memory: Arc<MemoryPool>,
+}
+
+impl std::fmt::Debug for Capacity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capacity").finish_non_exhaustive()
+    }
+}
+
+impl Capacity {
+    /// Makes the capacity of a service.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            slots: Slots::new(limits.concurrent_queries, limits.queued_queries),
+            parked: Arc::new(Semaphore::new(MOST_PARKED)),
+            memory: MemoryPool::new(limits.memory_total_bytes),
+        }
+    }
+}
+
 /// The slots of a service and its list of waiting and running queries.
 pub struct Admission {
     database: Arc<Database>,
+    /// The graph, if it shares its capacity with others.
+    graph: Option<Arc<str>>,
     limits: Limits,
     slots: Arc<Slots>,
     /// Places of queries that wait for their clients without a slot.
@@ -272,13 +300,34 @@ impl Admission {
     /// Makes the admission of a database.
     #[must_use]
     pub fn new(database: Arc<Database>, limits: Limits) -> Arc<Self> {
-        let memory = MemoryPool::new(limits.memory_total_bytes);
-        let slots = Slots::new(limits.concurrent_queries, limits.queued_queries);
+        let capacity = Capacity::new(&limits);
+        Self::within(database, limits, capacity, None)
+    }
+
+    /// Makes the admission of one graph of several that share a capacity. None of them gets all of it.
+    #[must_use]
+    pub fn of_graph(
+        database: Arc<Database>,
+        limits: Limits,
+        capacity: &Capacity,
+        graph: &Arc<str>,
+    ) -> Arc<Self> {
+        Self::within(database, limits, capacity.clone(), Some(graph.clone()))
+    }
+
+    fn within(
+        database: Arc<Database>,
+        limits: Limits,
+        capacity: Capacity,
+        graph: Option<Arc<str>>,
+    ) -> Arc<Self> {
+        let Capacity { slots, parked, memory } = capacity;
         Arc::new(Self {
             database,
+            graph,
             limits,
             slots,
-            parked: Arc::new(Semaphore::new(MOST_PARKED)),
+            parked,
             running: Arc::default(),
             accepted: AtomicU64::new(0),
             memory,
@@ -587,7 +636,8 @@ impl Admission {
 
     /// Waits for a slot.
     async fn slot(&self, principal: &Principal, source: Source) -> Result<Slot, Error> {
-        let slot = self.slots.acquire(Caller::new(principal, source)).await;
+        let caller = Caller::new(principal, source).within(self.graph.clone());
+        let slot = self.slots.acquire(caller).await;
         slot.map_err(|Full { waiting }| Error::QueueFull { waiting })
     }
 

@@ -11,6 +11,9 @@
 //! a connection, and a user, that holds slots gets another one only while it holds fewer than [`SHARE`] times as many as
 //! are free: one client alone leaves a quarter of the slots free, and several leave a smaller part.
 //!
+//! In a service with several graphs the same holds for each graph, whoever asks: queries of one graph leave a quarter of the
+//! slots to those of the others.
+//!
 //! The queue is bounded. When it is full, the party and the connection with the most waiting queries lose their newest
 //! one, in favour of a caller with fewer; if there is none, the query that comes is refused.
 //!
@@ -41,6 +44,8 @@ pub(super) struct Caller {
     party: Party,
     /// `None`: not known, so that it may be several.
     connection: Option<SocketAddr>,
+    /// The graph of the query; `None`: the service has one graph.
+    graph: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -53,7 +58,12 @@ impl Caller {
             }
             named => Party::User(named.to_string()),
         };
-        Self { party, connection }
+        Self { party, connection, graph: None }
+    }
+
+    /// Returns the same caller, who asks one graph of several.
+    pub fn within(self, graph: Option<Arc<str>>) -> Self {
+        Self { graph, ..self }
     }
 }
 
@@ -75,6 +85,8 @@ struct State {
     /// Number of waiting queries that may be refused.
     waiting: usize,
     next_ticket: u64,
+    /// Number of slots that queries of a graph hold.
+    graphs: BTreeMap<Arc<str>, usize>,
     /// Parties that hold slots or wait.
     parties: BTreeMap<Party, Members>,
     /// Parties that wait, the next one first.
@@ -98,6 +110,7 @@ struct Connection {
 
 struct Waiter {
     ticket: u64,
+    graph: Option<Arc<str>>,
     may_be_refused: bool,
     answer: oneshot::Sender<Result<Slot, Full>>,
 }
@@ -147,6 +160,7 @@ impl Slots {
             free: slots,
             waiting: 0,
             next_ticket: 0,
+            graphs: BTreeMap::new(),
             parties: BTreeMap::new(),
             turns: VecDeque::new(),
         };
@@ -233,6 +247,7 @@ impl State {
             members.and_then(|members| members.connections.get(&caller.connection)).map_or(0, |c| c.held);
         self.party_may(&caller.party, members.map_or(0, |members| members.held))
             && self.connection_may(caller.connection, held)
+            && self.graph_may(caller.graph.as_ref())
     }
 
     fn leaves_room(&self, held: usize) -> bool {
@@ -247,6 +262,11 @@ impl State {
 
     fn connection_may(&self, connection: Option<SocketAddr>, held: usize) -> bool {
         self.leaves_room(if connection.is_some() { held } else { 0 })
+    }
+
+    fn graph_may(&self, graph: Option<&Arc<str>>) -> bool {
+        let held = graph.and_then(|graph| self.graphs.get(graph)).copied();
+        self.leaves_room(held.unwrap_or_default())
     }
 
     fn enter(
@@ -266,20 +286,25 @@ impl State {
         if connection.queue.is_empty() {
             members.turns.push_back(caller.connection);
         }
-        connection.queue.push_back(Waiter { ticket, may_be_refused, answer });
+        let graph = caller.graph.clone();
+        connection.queue.push_back(Waiter { ticket, graph, may_be_refused, answer });
         ticket
     }
 
     /// Takes the query out of the queue whose turn it is, and a slot for it.
     fn take_next(&mut self) -> Option<(Caller, Waiter)> {
         let caller = self.next_caller()?;
-        let Caller { party, connection } = &caller;
+        let Caller { party, connection, graph } = &caller;
         let members = self.parties.get_mut(party)?;
         let member = members.connections.get_mut(connection)?;
-        let waiter = member.queue.pop_front()?;
+        let at = member.queue.iter().position(|waiter| waiter.graph == *graph)?;
+        let waiter = member.queue.remove(at)?;
         member.held += 1;
         members.held += 1;
         self.free -= 1;
+        if let Some(graph) = graph {
+            *self.graphs.entry(graph.clone()).or_default() += 1;
+        }
         self.waiting -= usize::from(waiter.may_be_refused);
         // Both go to the end of their turns.
         let waits = !member.queue.is_empty();
@@ -305,14 +330,27 @@ impl State {
                 return None;
             }
             let held = |connection| members.connections.get(connection).map_or(0, |c| c.held);
-            let mut turns = members.turns.iter();
-            let connection = turns.find(|one| self.connection_may(**one, held(one)))?;
-            Some(Caller { party: party.clone(), connection: *connection })
+            members.turns.iter().find_map(|connection| {
+                if !self.connection_may(*connection, held(connection)) {
+                    return None;
+                }
+                let mut queue = members.connections.get(connection)?.queue.iter();
+                let next = queue.find(|waiter| self.graph_may(waiter.graph.as_ref()))?;
+                Some(Caller { party: party.clone(), connection: *connection, graph: next.graph.clone() })
+            })
         })
     }
 
     fn give_back(&mut self, caller: &Caller) {
         self.free += 1;
+        if let Some(graph) = &caller.graph
+            && let Some(held) = self.graphs.get_mut(graph)
+        {
+            *held -= 1;
+            if *held == 0 {
+                self.graphs.remove(graph);
+            }
+        }
         if let Some(members) = self.parties.get_mut(&caller.party) {
             members.held -= 1;
             if let Some(connection) = members.connections.get_mut(&caller.connection) {
@@ -377,7 +415,8 @@ impl State {
             return Err(full);
         }
         let newest = longest.queue.iter().rev().find(|waiter| waiter.may_be_refused).ok_or(full)?;
-        let (ticket, from) = (newest.ticket, Caller { party: party.clone(), connection: *connection });
+        let (ticket, from) =
+            (newest.ticket, Caller { party: party.clone(), connection: *connection, graph: None });
         self.leave(&from, ticket).ok_or(full)
     }
 }

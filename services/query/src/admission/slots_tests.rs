@@ -114,6 +114,34 @@ fn a_caller_leaves_a_part_of_the_slots_to_others() {
 }
 
 #[test]
+fn a_graph_leaves_a_part_of_the_slots_to_others_whoever_asks() {
+    let slots = Slots::new(16, 100);
+    let within = |graph: &str, caller: Caller| caller.within(Some(graph.into()));
+    // Each from another machine, all about one graph.
+    let mut greedy: Vec<Waiting> =
+        (0..30).map(|machine| ask(&slots, within("one", connection(machine, 1)))).collect();
+    assert_eq!((slots.free(), slots.waiting()), (4, 18));
+    let mut others: Vec<Waiting> =
+        (100..110).map(|machine| ask(&slots, within("two", connection(machine, 1)))).collect();
+    let held: Vec<Slot> = others.iter_mut().take(3).map(now).collect();
+    assert_eq!(slots.free(), 1);
+    drop((held, others));
+    assert_eq!((slots.free(), slots.waiting()), (4, 18));
+    // On one connection a query of another graph does not wait behind those of the graph that may have no more.
+    let mixed = connection(0, 1);
+    let mut behind = ask(&slots, within("one", mixed.clone()));
+    let mut before = ask(&slots, within("two", mixed));
+    drop(now(&mut before));
+    assert!(poll(&mut behind).is_pending());
+    drop(behind);
+    for one in greedy.iter_mut().take(12) {
+        drop(now(one));
+    }
+    drop(greedy);
+    assert_eq!((slots.free(), slots.waiting(), slots.state().graphs.len()), (16, 0, 0));
+}
+
+#[test]
 fn few_slots_are_all_given() {
     for count in 1..=3 {
         let slots = Slots::new(count, 100);

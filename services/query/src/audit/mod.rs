@@ -92,6 +92,9 @@ pub struct Entry {
     time: String,
     /// What was done: `query`, `commit`, `authentication`, or the method and the path of another request.
     operation: String,
+    /// The graph, if the service has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    graph: Option<String>,
     principal: String,
     address: Option<SocketAddr>,
     protocol: Protocol,
@@ -133,6 +136,8 @@ pub struct Audit {
     state: Arc<file::State>,
     /// Whether lines have the parameters of queries.
     parameters: bool,
+    /// The graph that lines name.
+    graph: Option<Arc<str>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -145,7 +150,13 @@ impl Audit {
     pub fn open(path: PathBuf, parameters: bool, clock: Arc<dyn Clock>) -> io::Result<Self> {
         let (lines, waiting) = mpsc::channel(MOST_WAITING);
         let state = file::start(path, waiting, clock.clone())?;
-        Ok(Self { lines, state, parameters, clock })
+        Ok(Self { lines, state, parameters, graph: None, clock })
+    }
+
+    /// Returns the same log, whose lines name a graph.
+    #[must_use]
+    pub fn of_graph(&self, graph: &Arc<str>) -> Self {
+        Self { graph: Some(graph.clone()), ..self.clone() }
     }
 
     /// Takes room for a line.
@@ -176,6 +187,7 @@ impl Audit {
         let entry = Entry {
             time: self.clock.wall().to_string(),
             operation: operation.into(),
+            graph: self.graph.as_deref().map(str::to_owned),
             principal: principal.to_string(),
             address: source.address,
             protocol: source.protocol,

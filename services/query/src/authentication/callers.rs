@@ -5,6 +5,7 @@
 
 use super::attempts::{Attempts, Key};
 use super::follow::Followed;
+use super::grants::Grants;
 use super::proof::{BODY, BODY_TYPE, GRAPH_HEADER, Proof, Scope};
 use super::remembered::Remembered;
 use super::slow::{Busy, Slow};
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_engine::{Principal, Role, Roles};
+use tidegraph_engine::{Principal, Roles};
 use tidegraph_platform::Clock;
 use tidegraph_types::ErrorCode;
 
@@ -42,7 +43,7 @@ struct Entry {
     roles: Vec<String>,
 }
 
-type ByArn = BTreeMap<String, Roles>;
+type ByArn = BTreeMap<String, Grants>;
 
 fn parse(text: &str) -> Result<ByArn, String> {
     let file: CallersFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -53,9 +54,8 @@ fn parse(text: &str) -> Result<ByArn, String> {
                 "{arn:?} is not the ARN of an IAM user or role, such as arn:aws:iam::123456789012:role/NAME"
             )
         })?;
-        let roles = roles.iter().map(|role| role.parse::<Role>()).collect::<Result<Roles, _>>();
-        let roles = roles.map_err(|error| format!("caller {arn}: {error}"))?;
-        if callers.insert(known, roles).is_some() {
+        let grants = Grants::parse(&roles).map_err(|error| format!("caller {arn}: {error}"))?;
+        if callers.insert(known, grants).is_some() {
             return Err(format!("there are two callers {arn}"));
         }
     }
@@ -272,12 +272,12 @@ impl Callers {
         self.file.look()
     }
 
-    /// Returns the roles of a caller; `None` if the file does not name it.
-    pub(super) fn roles(&self, arn: &str) -> Option<Roles> {
-        self.file.now().get(&identity(arn)?).copied()
+    /// Returns the roles of a caller in a graph; `None` if the file does not name it.
+    pub(super) fn roles(&self, arn: &str, graph: &str) -> Option<Roles> {
+        self.file.now().get(&identity(arn)?).map(|grants| grants.within(graph))
     }
 
-    /// Returns who sends a proof.
+    /// Returns who sends a proof, with the roles that hold in all graphs.
     pub(super) async fn verify(&self, text: &str, from: Option<IpAddr>) -> Result<Principal, Refusal> {
         let digest = self.remembered.digest(&[text]);
         if let Some(arn) = self.remembered.get(&digest, self.clock.now()) {
@@ -306,7 +306,8 @@ impl Callers {
     }
 
     fn principal(&self, arn: Arc<str>) -> Result<Principal, Refusal> {
-        match self.roles(&arn) {
+        let known = identity(&arn);
+        match known.and_then(|known| self.file.now().get(&known).map(Grants::everywhere)) {
             Some(roles) => Ok(Principal::Iam(arn, roles)),
             None => {
                 let message =

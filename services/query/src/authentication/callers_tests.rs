@@ -6,6 +6,7 @@ use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use tidegraph_engine::Role;
 use tidegraph_platform::ManualClock;
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/team/Analysts";
@@ -116,11 +117,11 @@ async fn the_signer_has_the_roles_of_its_role_and_is_remembered() {
     let authentication = super::super::Authentication::Aws(fixture.callers.clone());
     write_file(&fixture.file, &text(&[(ROLE, &["read"])]));
     fixture.callers.look().unwrap();
-    assert!(!authentication.still_known(&ada).unwrap().may(Role::Write));
+    assert!(!authentication.still_known(&ada, "default").unwrap().may(Role::Write));
     assert!(!fixture.verify(&proof).await.unwrap().may(Role::Write));
     write_file(&fixture.file, &text(&[]));
     fixture.callers.look().unwrap();
-    assert_eq!(authentication.still_known(&ada).unwrap_err().code(), ErrorCode::AccessDenied);
+    assert_eq!(authentication.still_known(&ada, "default").unwrap_err().code(), ErrorCode::AccessDenied);
     // Another proof: STS knows the signer, the file does not.
     fixture.clock.advance(Duration::from_secs(61));
     let refused = fixture.verify(&fixture.prove()).await.unwrap_err();

@@ -6,7 +6,8 @@
 //! form (a header, SASL, LOGON), asks here, and gets a [`Principal`] or a [`Refusal`].
 //!
 //! A file with users or secrets is read again when it changes. Sessions that last ask [`Authentication::still_known`]
-//! before each request, so that a removed user or role holds for open connections, too.
+//! before each request, so that a removed user or role holds for open connections, too. It also says which roles a caller
+//! has in one graph: a proof alone gives those that hold in all graphs.
 //!
 //! What must never happen: a secret in a log or in an error; a difference in the answer, or much of one in its time,
 //! between a user who does not exist and a wrong password; a stranger who makes the service work or remember without
@@ -15,6 +16,7 @@
 mod attempts;
 mod callers;
 mod follow;
+mod grants;
 mod proof;
 mod remembered;
 pub mod signature;
@@ -23,6 +25,7 @@ mod slow;
 mod users;
 
 pub use callers::{Callers, Sts};
+pub use grants::Grant;
 pub use signers::Signers;
 pub use users::{Entry, Users, UsersFile, check_name, hash};
 
@@ -180,21 +183,21 @@ impl Authentication {
         }
     }
 
-    /// Returns the principal of an open session with the roles that it has now.
+    /// Returns a principal that was proven with the roles that it has in a graph now.
     ///
     /// # Errors
     ///
     /// `AccessDenied` if its user or access key has been removed.
-    pub fn still_known(&self, principal: &Principal) -> Result<Principal, Refusal> {
+    pub fn still_known(&self, principal: &Principal, graph: &str) -> Result<Principal, Refusal> {
         let found = match (self, principal) {
             (Self::Users(users), Principal::User(name, _)) => {
-                users.roles(name).map(|roles| Principal::User(name.clone(), roles))
+                users.roles(name, graph).map(|roles| Principal::User(name.clone(), roles))
             }
             (Self::SigV4(signers), Principal::AccessKey(id, _)) => {
-                signers.roles(id).map(|roles| Principal::AccessKey(id.clone(), roles))
+                signers.roles(id, graph).map(|roles| Principal::AccessKey(id.clone(), roles))
             }
             (Self::Aws(callers), Principal::Iam(arn, _)) => {
-                callers.roles(arn).map(|roles| Principal::Iam(arn.clone(), roles))
+                callers.roles(arn, graph).map(|roles| Principal::Iam(arn.clone(), roles))
             }
             _ => Some(principal.clone()),
         };

@@ -1,6 +1,7 @@
 //! Access keys whose secrets the service knows, from a file.
 
 use super::follow::Followed;
+use super::grants::Grants;
 use super::signature::{Checked, Scope, Signed};
 use super::{FileError, Refusal, signature};
 use aws_credential_types::Credentials;
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use tidegraph_engine::{Principal, Role, Roles};
+use tidegraph_engine::{Principal, Roles};
 
 /// The file of credentials.
 #[derive(Deserialize)]
@@ -31,7 +32,7 @@ struct Entry {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct AccessKey {
     pub(super) credentials: Credentials,
-    roles: Roles,
+    grants: Grants,
 }
 
 type ById = BTreeMap<String, AccessKey>;
@@ -48,10 +49,9 @@ fn parse(text: &str) -> Result<ById, String> {
         if secret.len() < 16 {
             return Err(of("its secret has fewer than 16 characters"));
         }
-        let roles = roles.iter().map(|role| role.parse::<Role>()).collect::<Result<Roles, _>>();
-        let roles = roles.map_err(|error| of(&error.to_string()))?;
+        let grants = Grants::parse(&roles).map_err(|error| of(&error))?;
         let credentials = Credentials::new(&id, secret, session_token, None, "file");
-        if keys.insert(id.clone(), AccessKey { credentials, roles }).is_some() {
+        if keys.insert(id.clone(), AccessKey { credentials, grants }).is_some() {
             return Err(format!("there are two access keys {id}"));
         }
     }
@@ -88,9 +88,9 @@ impl Signers {
         self.file.look()
     }
 
-    /// Returns the roles of an access key; `None` if there is none of this id.
-    pub(super) fn roles(&self, id: &str) -> Option<Roles> {
-        self.file.now().get(id).map(|key| key.roles)
+    /// Returns the roles of an access key in a graph; `None` if there is none of this id.
+    pub(super) fn roles(&self, id: &str, graph: &str) -> Option<Roles> {
+        self.file.now().get(id).map(|key| key.grants.within(graph))
     }
 
     /// Checks all of a signed request but its signature, which also covers the body: so the body of a stranger is not
@@ -104,14 +104,14 @@ impl Signers {
         signature::check(signed, scope, now, |id| self.file.now().get(id).map(|key| key.credentials.clone()))
     }
 
-    /// Returns who signed a request.
+    /// Returns who signed a request, with the roles that hold in all graphs.
     ///
     /// # Errors
     ///
     /// `AccessDenied`, in AWS's words.
     pub fn verify(&self, checked: &Checked, signed: &Signed<'_>, body: &[u8]) -> Result<Principal, Refusal> {
         let id = checked.verify(signed, body)?;
-        let roles = self.roles(id).unwrap_or_default();
+        let roles = self.file.now().get(id).map(|key| key.grants.everywhere()).unwrap_or_default();
         Ok(Principal::AccessKey(id.into(), roles))
     }
 }

@@ -5,6 +5,7 @@
 
 use super::attempts::{Attempts, Key};
 use super::follow::Followed;
+use super::grants::Grants;
 use super::remembered::{REMEMBERED, Remembered};
 use super::slow::{Busy, Slow};
 use super::{FileError, Refusal};
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
-use tidegraph_engine::{Principal, Role, Roles};
+use tidegraph_engine::{Principal, Roles};
 use tidegraph_platform::{Clock, Random, RealRandom};
 use tidegraph_types::ErrorCode;
 
@@ -45,7 +46,7 @@ pub struct Entry {
     pub name: String,
     /// The hash of the password, in the PHC format of Argon2.
     pub password: String,
-    /// Names of roles. Without any the user may read the health and the metrics of the service.
+    /// Names of roles, those in one graph as `GRAPH:ROLE`. Without any the user may read the health and the metrics of the service.
     pub roles: Vec<String>,
 }
 
@@ -63,7 +64,7 @@ impl UsersFile {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct User {
     hash: String,
-    roles: Roles,
+    grants: Grants,
 }
 
 type ByName = BTreeMap<String, User>;
@@ -90,9 +91,8 @@ fn parse(text: &str) -> Result<ByName, String> {
         check_name(&name)?;
         let of = |problem: String| format!("user {name:?}: {problem}");
         check_hash(&password).map_err(of)?;
-        let roles = roles.iter().map(|role| role.parse::<Role>()).collect::<Result<Roles, _>>();
-        let roles = roles.map_err(|error| of(error.to_string()))?;
-        if users.insert(name.clone(), User { hash: password, roles }).is_some() {
+        let grants = Grants::parse(&roles).map_err(of)?;
+        if users.insert(name.clone(), User { hash: password, grants }).is_some() {
             return Err(format!("there are two users {name:?}"));
         }
     }
@@ -178,12 +178,12 @@ impl Users {
         self.file.look()
     }
 
-    /// Returns the roles of a user; `None` if there is none of this name.
-    pub(super) fn roles(&self, name: &str) -> Option<Roles> {
-        self.file.now().get(name).map(|user| user.roles)
+    /// Returns the roles of a user in a graph; `None` if there is none of this name.
+    pub(super) fn roles(&self, name: &str, graph: &str) -> Option<Roles> {
+        self.file.now().get(name).map(|user| user.grants.within(graph))
     }
 
-    /// Returns the principal of a user whose password is right.
+    /// Returns the principal of a user whose password is right, with the roles that hold in all graphs.
     pub(super) async fn verify(
         &self,
         name: &str,
@@ -195,7 +195,7 @@ impl Users {
         }
         let users = self.file.now().clone();
         let user = users.get(name);
-        let principal = |user: &User| Principal::User(name.into(), user.roles);
+        let principal = |user: &User| Principal::User(name.into(), user.grants.everywhere());
         let digest = user.map(|user| self.remembered.digest(&[name, &user.hash, password]));
         if let (Some(user), Some(digest)) = (user, &digest)
             && self.remembered.get(digest, self.clock.now()).is_some()

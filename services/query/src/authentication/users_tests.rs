@@ -4,6 +4,7 @@ use super::*;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
+use tidegraph_engine::Role;
 use tidegraph_platform::ManualClock;
 
 const PASSWORD: &str = "correct horse";
@@ -107,19 +108,37 @@ async fn wrong_passwords_are_limited_and_right_ones_are_not() {
 }
 
 #[tokio::test]
+async fn roles_in_one_graph_hold_only_there() {
+    let fixture = Fixture::new(&[("ada", PASSWORD, &["orders:write", "people:read"])]);
+    let ada = fixture.verify("ada", PASSWORD).await.unwrap();
+    assert!(Role::ALL.iter().all(|role| !ada.may(*role)), "what is proven alone is no role in a graph");
+    let authentication = super::super::Authentication::Users(fixture.users.clone());
+    let may = |graph: &str| {
+        let known = authentication.still_known(&ada, graph).unwrap();
+        [Role::Read, Role::Write].map(|role| known.may(role))
+    };
+    assert_eq!(may("orders"), [true, true]);
+    assert_eq!(may("people"), [true, false]);
+    assert_eq!(may("default"), [false, false]);
+    // From one graph to the other, and back.
+    let of_people = authentication.still_known(&ada, "people").unwrap();
+    assert!(authentication.still_known(&of_people, "orders").unwrap().may(Role::Write));
+}
+
+#[tokio::test]
 async fn the_file_is_read_again_and_holds_for_open_sessions() {
     let fixture = Fixture::new(&[("ada", PASSWORD, &["write"])]);
     let ada = fixture.verify("ada", PASSWORD).await.unwrap();
     let authentication = super::super::Authentication::Users(fixture.users.clone());
-    assert_eq!(authentication.still_known(&ada), Ok(ada.clone()));
+    assert_eq!(authentication.still_known(&ada, "default"), Ok(ada.clone()));
     write(&fixture.file, &text(&[("ada", "new password", &["read"])]), 0o600);
     fixture.users.look().unwrap();
     // The password that was remembered is not the user's any more.
     assert_eq!(fixture.verify("ada", PASSWORD).await, Err(ErrorCode::Unauthorized));
-    assert!(!authentication.still_known(&ada).unwrap().may(Role::Write));
+    assert!(!authentication.still_known(&ada, "default").unwrap().may(Role::Write));
     write(&fixture.file, &text(&[]), 0o600);
     fixture.users.look().unwrap();
-    assert_eq!(authentication.still_known(&ada).unwrap_err().code(), ErrorCode::AccessDenied);
+    assert_eq!(authentication.still_known(&ada, "default").unwrap_err().code(), ErrorCode::AccessDenied);
     // A file that cannot be used changes nothing.
     write(&fixture.file, &text(&[("ada", PASSWORD, &["read"])]), 0o644);
     assert!(fixture.users.look().unwrap_err().to_string().contains("mode 0644"));

@@ -12,11 +12,12 @@
 
 mod codes;
 mod connection;
+mod extra;
 mod session;
 
 use crate::audit::Source;
 use crate::server::Progress;
-use crate::session::{Limits, Service};
+use crate::session::{Limits, Service, Sessions};
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,7 +29,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 /// If the connection breaks, or the client does not speak Bolt.
 pub(crate) async fn serve(
     socket: impl AsyncRead + AsyncWrite + Unpin,
-    service: &Service,
+    sessions: Sessions,
+    service: Arc<Service>,
     progress: Arc<Progress>,
     limits: Limits,
     address: &str,
@@ -36,5 +38,5 @@ pub(crate) async fn serve(
 ) -> io::Result<()> {
     let mut connection = connection::Connection::new(socket, progress, limits);
     let Some(version) = connection.handshake().await? else { return Ok(()) };
-    session::Session::new(connection, service, version, address, source).run().await
+    session::Session::new(connection, sessions, service, version, address, source).run().await
 }

@@ -2,9 +2,10 @@
 
 use super::codes::Failure;
 use super::connection::{Connection, Interruption, Received, Waits};
+use super::extra::Extra;
 use crate::admission::{self, Lent, Output, Part, Parts, RequestMemory, Transaction, Writer, Written};
 use crate::audit::{self, Source};
-use crate::session::Service;
+use crate::session::{NoGraph, Service, Sessions};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 const GREETING_BYTES: usize = 64 << 10;
 /// Most answers of a transaction that are open at once.
 const MOST_ANSWERS: usize = 256;
-/// The name of the graph as a database.
+/// The name of the default graph as a database, as drivers expect it. Other graphs have their own.
 const DATABASE: &str = "neo4j";
 /// A database that every server of Neo4j has. It has an address here, and nothing else.
 const SYSTEM_DATABASE: &str = "system";
@@ -52,9 +53,13 @@ enum Next {
     Close,
 }
 
-pub(super) struct Session<'s, S> {
+pub(super) struct Session<S> {
     connection: Connection<S>,
-    service: &'s Service,
+    sessions: Sessions,
+    /// The graph of the open transaction and of the open answers, or of those before.
+    service: Arc<Service>,
+    /// Its name as a database.
+    database: Str,
     version: Bolt,
     dialect: Dialect,
     /// The address that the client used, as far as it said.
@@ -99,17 +104,11 @@ struct Answer {
     started: jiff::Timestamp,
 }
 
-/// What RUN and BEGIN say besides.
-struct Extra {
-    at_least: Option<Version>,
-    timeout: Option<Duration>,
-    read_only: bool,
-}
-
-impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     pub(super) fn new(
         connection: Connection<S>,
-        service: &'s Service,
+        sessions: Sessions,
+        service: Arc<Service>,
         version: Bolt,
         address: &str,
         source: Source,
@@ -117,7 +116,9 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         let is_new = version >= Bolt::new(5, 0);
         Self {
             connection,
+            sessions,
             service,
+            database: DATABASE.into(),
             version,
             dialect: Dialect { element_ids: is_new, utc: is_new },
             address: address.to_owned(),
@@ -301,7 +302,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
 
     async fn let_in(&mut self, auth: &Map) -> Result<(), Failure> {
         let text = |name: &'static str| auth.get(&Value::from(name)).and_then(Value::as_str);
-        let (service, source) = (self.service, self.source);
+        let (service, source) = (self.service.clone(), self.source);
         let proven = match (text("scheme").unwrap_or("none"), text("credentials")) {
             ("basic", sent) => {
                 let name = text("principal").unwrap_or_default();
@@ -336,24 +337,62 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             // Java's driver asks for this one to see whether it is connected.
             Some(name) if name.eq_ignore_ascii_case(SYSTEM_DATABASE) => SYSTEM_DATABASE,
             _ => {
-                ensure_database(extra)?;
-                DATABASE
+                self.enter(extra)?;
+                &*self.database
             }
         };
+        let database = Value::from(database);
         let servers = ["ROUTE", "READ", "WRITE"].map(|role| {
             let addresses = Value::list(vec![self.address.as_str().into()]);
             Value::map(Map::from_iter([("addresses".into(), addresses), ("role".into(), role.into())]))
         });
         let table = [
             ("ttl", Value::Long(ROUTES_SECONDS)),
-            ("db", database.into()),
+            ("db", database),
             ("servers", Value::list(servers.to_vec())),
         ];
         let table = table.into_iter().map(|(key, value)| (key.into(), value));
         self.succeed(vec![("rt", Value::map(table.collect()))])
     }
 
+    /// Takes the graph that a request names. Within a transaction it is that of the transaction.
+    fn enter(&mut self, extra: &Map) -> Result<(), Failure> {
+        let asked = match extra.get(&Value::from("db")) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(name)) if name.is_empty() => None,
+            Some(Value::String(name)) => Some(name.as_str()),
+            Some(_) => return Err(Failure::no_database("")),
+        };
+        if self.transaction.is_some() {
+            return match asked {
+                Some(name) if *name != *self.database && !name.eq_ignore_ascii_case(&self.database) => {
+                    let message = format!("the transaction is one of the database {:?}", self.database);
+                    Err(Failure::of_protocol(message))
+                }
+                _ => Ok(()),
+            };
+        }
+        let missing = |missing: NoGraph| match missing {
+            NoGraph::Unknown(name) => Failure::no_database(&name),
+            absent @ NoGraph::Absent(_) => Failure::new(ErrorCode::Unavailable, absent.to_string()),
+        };
+        // A graph may be called as the default one is to drivers.
+        let (service, database) = match asked {
+            Some(name) => match self.sessions.find(Some(name)) {
+                Ok(service) => (service, Str::from(name)),
+                Err(NoGraph::Unknown(_)) if name.eq_ignore_ascii_case(DATABASE) => {
+                    (self.sessions.find(None).map_err(missing)?, DATABASE.into())
+                }
+                Err(other) => return Err(missing(other)),
+            },
+            None => (self.sessions.find(None).map_err(missing)?, DATABASE.into()),
+        };
+        (self.service, self.database) = (service, database);
+        Ok(())
+    }
+
     fn begin(&mut self, extra: &Map) -> Result<Next, Failure> {
+        self.enter(extra)?;
         let extra = Extra::read(extra)?;
         let longest = self.service.admission.limits().query_timeout;
         let limit = extra.timeout.map_or(longest, |asked| asked.min(longest));
@@ -368,7 +407,11 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
             read_only: extra.read_only,
             counted,
         });
-        self.succeed(if self.version >= Bolt::new(5, 8) { vec![("db", DATABASE.into())] } else { vec![] })
+        self.succeed(if self.version >= Bolt::new(5, 8) {
+            vec![("db", self.database.as_str().into())]
+        } else {
+            vec![]
+        })
     }
 
     async fn run_query(
@@ -377,6 +420,9 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         memory: Option<Arc<Reservation>>,
     ) -> io::Result<Result<Next, Failure>> {
         if let Err(failure) = self.keep_rest().await? {
+            return Ok(Err(failure));
+        }
+        if let Err(failure) = self.enter(&run.extra) {
             return Ok(Err(failure));
         }
         let started = self.service.database.now();
@@ -437,7 +483,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         now: jiff::Timestamp,
     ) -> Result<admission::Request, Failure> {
         let mut extra = Extra::read(&run.extra)?;
-        let known = self.service.authentication.still_known(&self.principal);
+        let known = self.service.still_known(&self.principal);
         let principal = known.map_err(|refusal| Failure::new(refusal.code(), refusal.to_string()))?;
         if let Some(open) = &self.transaction {
             if self.answers.len() >= MOST_ANSWERS {
@@ -533,7 +579,7 @@ impl<'s, S: AsyncRead + AsyncWrite + Unpin> Session<'s, S> {
         let mut entries = vec![
             ("type", kind.into()),
             ("t_last", Value::Long(milliseconds(*started, self.service.database.now()))),
-            ("db", DATABASE.into()),
+            ("db", self.database.as_str().into()),
         ];
         if self.transaction.is_none() {
             entries.push(("bookmark", bookmark(written.version)));
@@ -738,47 +784,4 @@ fn counts(counters: &Counters) -> Option<Value> {
     let mut counts = counts;
     counts.insert("contains-updates".into(), true.into());
     Some(Value::map(counts))
-}
-
-fn ensure_database(extra: &Map) -> Result<(), Failure> {
-    match extra.get(&Value::from("db")) {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::String(name)) if name.is_empty() || name.eq_ignore_ascii_case(DATABASE) => Ok(()),
-        Some(other) => Err(Failure::no_database(other.as_str().unwrap_or_default())),
-    }
-}
-
-impl Extra {
-    fn read(extra: &Map) -> Result<Self, Failure> {
-        ensure_database(extra)?;
-        if let Some(Value::String(user)) = extra.get(&Value::from("imp_user")) {
-            let message =
-                format!("the service cannot act as the user {user:?}: impersonation is not supported");
-            return Err(Failure::new(ErrorCode::AccessDenied, message));
-        }
-        let invalid = |name: &str, expected: &str, found: &Value| {
-            let message = format!("{name} must be {expected}, not {}", found.for_message());
-            Failure::new(ErrorCode::InvalidParameter, message)
-        };
-        let read_only = match extra.get(&Value::from("mode")) {
-            None | Some(Value::Null) => false,
-            Some(Value::String(mode)) if mode == "r" => true,
-            Some(Value::String(mode)) if mode == "w" => false,
-            Some(other) => return Err(invalid("mode", "\"r\" or \"w\"", other)),
-        };
-        let timeout = match extra.get(&Value::from("tx_timeout")) {
-            // 0 is no limit of the client's own.
-            None | Some(Value::Null | Value::Long(0)) => None,
-            Some(Value::Long(ms @ 1..)) => Some(Duration::from_millis(ms.cast_unsigned())),
-            Some(other) => return Err(invalid("tx_timeout", "a number of milliseconds", other)),
-        };
-        let mut at_least = None;
-        for bookmark in extra.get(&Value::from("bookmarks")).and_then(Value::as_slice).unwrap_or_default() {
-            let digits = bookmark.as_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-            let version = digits.and_then(|digits| digits.parse().ok());
-            let version = version.ok_or_else(|| Failure::no_bookmark(bookmark))?;
-            at_least = at_least.max(Some(Version(version)));
-        }
-        Ok(Self { at_least, timeout, read_only })
-    }
 }

@@ -9,6 +9,13 @@ pub struct MapArgs {
     /// Name of the graph.
     #[arg(long, env = "TIDEGRAPH_GRAPH", default_value = "default")]
     pub graph: String,
+    #[command(flatten)]
+    table: TableArgs,
+}
+
+/// Flags that name the table with the partition maps.
+#[derive(Args, Debug)]
+pub struct TableArgs {
     /// Prefix of the name of the DynamoDB table with the partition maps.
     #[arg(long, env = "TIDEGRAPH_TABLE_PREFIX", default_value = "tidegraph-")]
     table_prefix: String,
@@ -22,6 +29,13 @@ pub struct MapArgs {
 
 impl MapArgs {
     /// Returns where the partition map is.
+    pub fn table(&self) -> Table {
+        self.table.table()
+    }
+}
+
+impl TableArgs {
+    /// Returns where the partition maps are.
     pub fn table(&self) -> Table {
         Table {
             prefix: self.table_prefix.clone(),

@@ -5,7 +5,7 @@ use super::size::{ByteSize, MemorySize};
 use crate::admission;
 use crate::audit::Audit;
 use crate::authentication::Authentication;
-use crate::http::{AllowedClients, HostName, Limits, PageOrigin, Service, without_graph};
+use crate::http::{AllowedClients, DEFAULT_GRAPH, Graphs, HostName, Limits, PageOrigin};
 use crate::server::{CertificateFiles, Tls};
 use crate::{server, session};
 use anyhow::Context;
@@ -13,14 +13,13 @@ use clap::Args;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::loads::Allowed;
 use tidegraph_engine::{Database, GremlinVersion, Options};
 use tidegraph_types::{Cardinality, ElementIds};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 /// Time for connections to end if there never was a graph, so that each of their requests was refused.
 const CLOSE_REFUSED_WITHIN: Duration = Duration::from_secs(1);
@@ -204,20 +203,21 @@ impl Serve {
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
         }
-        self.listen.until_signal(Opened::Now(database), limits, authentication)
+        let port = self.listen.port(&[DEFAULT_GRAPH.to_owned()], limits, authentication)?;
+        port.graphs.open(DEFAULT_GRAPH, database.clone());
+        let (_never, failed) = oneshot::channel();
+        let code = self.listen.until_signal(port, failed)?;
+        database.close();
+        Ok(code)
     }
 }
 
-/// The database that a service answers from.
-pub enum Opened {
-    /// It is open.
-    Now(Arc<Database>),
-    /// Another thread opens it and reports it here. Until then requests are refused.
-    #[cfg_attr(
-        not(feature = "fleet"),
-        expect(dead_code, reason = "only workers of a fleet start before their graph")
-    )]
-    Later(oneshot::Receiver<anyhow::Result<Arc<Database>>>),
+/// What a service answers from, and who may ask it.
+pub struct Port {
+    /// The graphs, which others open.
+    pub graphs: Graphs,
+    authentication: Authentication,
+    audit: Option<Audit>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the drop folder is that of users")]
@@ -314,44 +314,51 @@ impl Listen {
         options.streams = self.streams;
     }
 
-    /// Serves until SIGTERM or SIGINT, and closes the database.
+    /// Makes the graphs of a service, none of which is open.
     ///
     /// # Errors
     ///
-    /// If the address is not free, the database cannot be opened, or the server fails.
-    pub fn until_signal(
+    /// If a name is none or given twice, or the audit log cannot be opened.
+    pub fn port(
         &self,
-        database: Opened,
+        graphs: &[String],
         limits: Limits,
         authentication: Authentication,
-    ) -> anyhow::Result<ExitCode> {
+    ) -> anyhow::Result<Port> {
         let audit = self.access.audit()?;
+        let graphs = Graphs::new(graphs, limits, authentication.clone(), audit.clone())?;
+        Ok(Port { graphs, authentication, audit })
+    }
+
+    /// Serves until SIGTERM or SIGINT, or until `failed` has an error. The databases stay open.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not free, or the server fails; the error of `failed`.
+    pub fn until_signal(
+        &self,
+        port: Port,
+        failed: oneshot::Receiver<anyhow::Error>,
+    ) -> anyhow::Result<ExitCode> {
+        let audit = port.audit.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(self.concurrent_queries.max(1) + admission::MOST_PARKED + 8)
             .build()?;
-        let result = runtime.block_on(self.listen(database, limits, authentication, audit.clone()));
+        let result = runtime.block_on(self.listen(port, failed));
         // A query that runs longer than the grace time is cancelled, because its handler is dropped; the process does
         // not wait for it.
         runtime.shutdown_timeout(Duration::from_secs(2));
         if let Some(audit) = audit {
             audit.close(CLOSE_AUDIT_WITHIN);
         }
-        if let Some(database) = result? {
-            database.close();
-        }
+        result?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Serves, and returns the database, unless it was not open before the signal.
     #[expect(clippy::disallowed_methods, reason = "the HTTP edge")]
-    async fn listen(
-        &self,
-        database: Opened,
-        limits: Limits,
-        authentication: Authentication,
-        audit: Option<Audit>,
-    ) -> anyhow::Result<Option<Arc<Database>>> {
+    async fn listen(&self, port: Port, failed: oneshot::Receiver<anyhow::Error>) -> anyhow::Result<()> {
+        let Port { graphs, authentication, audit } = port;
         let address = (self.host, self.port);
         let listener = TcpListener::bind(address)
             .await
@@ -363,76 +370,41 @@ impl Listen {
         if let (Some(tls), Some(files)) = (&tls, files) {
             tokio::spawn(tls.clone().follow(files));
         }
+        if let Some(audit) = audit {
+            tokio::spawn(reopen_at(signal(SignalKind::hangup())?, audit));
+        }
+        tokio::spawn(authentication.follow());
         let mut stop = Stop::new()?;
         // Scripts wait for this line and read the port.
         println!("Tidegraph listens on {scheme}://{local}");
-        let graph = GraphProtocols { limits, authentication, audit, allowed, tls: tls.clone() };
+        // Requests for a graph that is not open yet are refused. Connections stay for the requests after it.
+        let (http, sessions) = (allowed.protect(graphs.router()), Some(graphs.sessions()));
+        let protocols = server::Protocols { http, sessions, tls };
         let (stopping, stopped) = oneshot::channel::<()>();
         let stopped = async { _ = stopped.await };
-        let serve =
-            |newest| tokio::spawn(server::serve_newest(listener, newest, self.connections(), stopped));
-        let (server, opened) = match database {
-            Opened::Now(database) => {
-                let (_unchanged, protocols) = watch::channel(graph.of(&database)?);
-                (serve(protocols), Some(database))
-            }
-            Opened::Later(opening) => {
-                // Each request is refused meanwhile. Connections stay for the requests after it.
-                let early = server::Protocols { http: without_graph(), sessions: None, tls };
-                let (newest, protocols) = watch::channel(early);
-                let server = serve(protocols);
-                let opened = tokio::select! {
-                    opened = opening => Some(opened.context("the database is not opened any more")??),
-                    () = stop.signal() => None,
-                };
-                if let Some(database) = &opened {
-                    newest.send_replace(graph.of(database)?);
-                }
-                (server, opened)
-            }
+        let server = tokio::spawn(server::serve(listener, protocols, self.connections(), stopped));
+        let failure = tokio::select! {
+            () = stop.signal() => None,
+            Ok(failure) = failed => Some(failure),
         };
-        if opened.is_some() {
-            stop.signal().await;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let was_open = graphs.is_any_open();
+        if was_open {
             tracing::info!("stopping: no new connections are accepted, running requests finish");
         }
         let _ = stopping.send(());
-        let grace =
-            if opened.is_some() { Duration::from_millis(self.grace_ms) } else { CLOSE_REFUSED_WITHIN };
+        let grace = if was_open { Duration::from_millis(self.grace_ms) } else { CLOSE_REFUSED_WITHIN };
         match tokio::time::timeout(grace, server).await {
             Ok(ended) => ended?,
-            Err(_) if opened.is_none() => {}
+            Err(_) if !was_open => {}
             Err(_) => {
                 let grace_ms = self.grace_ms;
                 tracing::warn!(grace_ms, "queries still run after the grace time and are cancelled");
             }
         }
-        Ok(opened)
-    }
-}
-
-/// What the protocols of a graph need besides the graph.
-struct GraphProtocols {
-    limits: Limits,
-    authentication: Authentication,
-    audit: Option<Audit>,
-    allowed: AllowedClients,
-    tls: Option<Tls>,
-}
-
-impl GraphProtocols {
-    /// Returns the protocols of a graph.
-    fn of(self, database: &Arc<Database>) -> anyhow::Result<server::Protocols> {
-        let Self { limits, authentication, audit, allowed, tls } = self;
-        let mut service = Service::new(database.clone(), limits);
-        if let Some(audit) = audit {
-            let hang_up = signal(SignalKind::hangup())?;
-            tokio::spawn(reopen_at(hang_up, audit.clone()));
-            service = service.recorded_in(audit);
-        }
-        tokio::spawn(authentication.clone().follow());
-        let sessions = Some(service.sessions(authentication.clone()));
-        let http = allowed.protect(service.guarded_router(authentication));
-        Ok(server::Protocols { http, sessions, tls })
+        Ok(())
     }
 }
 

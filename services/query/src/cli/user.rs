@@ -1,6 +1,6 @@
 //! `tidegraph user`: hashes passwords, and edits the file of users.
 
-use crate::authentication::{Entry, UsersFile, check_name, hash};
+use crate::authentication::{Entry, Grant, UsersFile, check_name, hash};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::fs::{OpenOptions, Permissions};
@@ -8,7 +8,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tidegraph_engine::Role;
 use tidegraph_platform::read_secret_file_up_to;
 
 /// Most bytes of the file.
@@ -33,10 +32,11 @@ enum Command {
         /// File of users. It is made if it does not exist.
         #[arg(long, value_name = "FILE")]
         users: PathBuf,
-        /// Role of the user: read, write, load or admin; may be given more than once. Without a role the user may only
+        /// Role of the user: read, write, load or admin, in one graph of the service as GRAPH:ROLE; may be given more than
+        /// once. Without a role the user may only
         /// see the health and the metrics of the service.
         #[arg(long)]
-        role: Vec<Role>,
+        role: Vec<Grant>,
     },
     /// Remove a user from a file.
     Remove {

@@ -1,8 +1,7 @@
 //! Paths of Neptune's APIs that Tidegraph has nothing for. They are refused with the reason, so that a client sees that
-//! it called the right service. And the answer of a service that has no graph yet, to any path.
+//! it called the right service. And the answer to any path of a graph that is not open yet.
 
-use super::Failure;
-use axum::Router;
+use super::{Failure, graphs};
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -14,7 +13,7 @@ const ABSENT: [(&str, &str); 9] = [
     ("/rdf", "Tidegraph has no RDF"),
     ("/ml", "Tidegraph has no machine learning"),
     ("/storage", "Tidegraph keeps its indexes current; SHOW INDEXES lists them"),
-    ("/graphs", "a process serves one graph, whose life its operator manages"),
+    ("/graphs", "graphs are made and dropped by their operator"),
     ("/snapshots", "checkpoints are made by the service itself"),
     ("/importtasks", "data are loaded with POST /loader"),
     ("/exporttasks", "data are read with queries"),
@@ -33,19 +32,18 @@ fn refused(path: &str) -> Option<Failure> {
     Some(Failure::new(ErrorCode::UnsupportedOperation, message))
 }
 
-/// Returns the routes of a service before its graph is open: each request is to be sent again later.
-pub fn without_graph() -> Router {
-    Router::new().fallback(async || -> Response {
-        let message = "the graph is not there yet, or cannot be reached: try again";
-        let mut answer = Failure::new(ErrorCode::Unavailable, message).into_response();
-        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        answer
-    })
+/// Returns the answer to a request before its graph is open: it is to be sent again later.
+pub(super) fn not_open() -> Response {
+    let message = "the graph is not there yet, or cannot be reached: try again";
+    let mut answer = Failure::new(ErrorCode::Unavailable, message).into_response();
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    answer
 }
 
 pub(super) async fn unknown_path(request: Request) -> Failure {
     let path = request.uri().path();
-    refused(path).unwrap_or_else(|| Failure::new(ErrorCode::NotFound, format!("there is no path {path}")))
+    let other = || Failure::new(ErrorCode::NotFound, format!("there is no path {path}"));
+    refused(path).or_else(|| graphs::unknown(path)).unwrap_or_else(other)
 }
 
 pub(super) async fn wrong_method(request: Request) -> Failure {

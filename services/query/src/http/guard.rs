@@ -4,6 +4,7 @@
 //! all other paths [`Needs`] says which role they need, and they are recorded here. A path that it does not list needs the
 //! role admin.
 
+use super::graphs::PathPrefix;
 use super::{Failure, Service, body};
 use crate::admission::RequestMemory;
 use crate::audit::{Audit, Record, Source};
@@ -62,6 +63,8 @@ impl Needs {
             ("openCypher" | "opencypher" | "gremlin", None | Some("status" | "explain" | "profile"))
             | ("queries", _) => Self::Query,
             ("gremlin", Some("stream")) => Self::Role(Role::Read),
+            // No graph of this service: the answer says so.
+            ("graph", Some(_)) => Self::Nothing,
             ("status" | "metrics", None) | ("fleet", Some("status")) => Self::Nothing,
             ("loader", _) => Self::Role(Role::Load),
             ("propertygraph" | "pg", Some("statistics")) | ("graphs", _) if is_change => {
@@ -110,6 +113,7 @@ impl Guard {
     async fn pass(&self, request: Request, next: Next) -> Response {
         let source = request.extensions().get::<Source>().copied().unwrap_or_default();
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let asked = format!("{}{path}", prefix(&request));
         // Held until the answer is made.
         let mut memory = RequestMemory::default();
         let (mut request, caller) = match self.prove(request, source, &mut memory).await {
@@ -122,14 +126,19 @@ impl Guard {
             }
         };
         let principal = match caller {
-            Caller::Known(principal) => principal,
+            Caller::Known(principal) => {
+                match self.authentication.still_known(&principal, &self.service.graph) {
+                    Ok(principal) => principal,
+                    Err(refusal) => return Failure::new(refusal.code(), refusal.to_string()).into_response(),
+                }
+            }
             Caller::Later => {
                 request.extensions_mut().insert(websocket::Unproven);
                 return next.run(request).await;
             }
         };
         let needs = Needs::of(&method, &path);
-        let record = match self.record(needs, &method, &path, &principal, source).await {
+        let record = match self.record(needs, &method, &path, &asked, &principal, source).await {
             Ok(record) => record,
             Err(failure) => return failure.into_response(),
         };
@@ -156,12 +165,13 @@ impl Guard {
         needs: Needs,
         method: &Method,
         path: &str,
+        asked: &str,
         principal: &Principal,
         source: Source,
     ) -> Result<Option<Record>, Failure> {
         let audit = self.service.admission.audit().filter(|_| needs.is_recorded(path));
         let Some(audit): Option<&Audit> = audit else { return Ok(None) };
-        let begun = audit.begin(format!("{method} {path}"), principal, source).await;
+        let begun = audit.begin(format!("{method} {asked}"), principal, source).await;
         begun.map(Some).map_err(|error| Failure::new(ErrorCode::Unavailable, error.to_string()))
     }
 
@@ -207,20 +217,29 @@ impl Guard {
         request: Request,
         memory: &mut RequestMemory,
     ) -> Result<(Request, Caller), Refused> {
+        let prefix = prefix(&request);
         let (mut parts, sent) = request.into_parts();
-        let (method, target) = (parts.method.clone(), parts.uri.clone());
-        let target = target.path_and_query().map_or("/", |target| target.as_str());
+        let method = parts.method.clone();
+        // What was signed has the name of the graph in it.
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let (target, prefix) = (&*format!("{prefix}{target}"), &*prefix);
         let signed = Signed { method: method.as_str(), target, headers: &parts.headers };
         let checked = signers.check(&signed, self.service.database.now())?;
         let body = body::read_all(&self.service, sent, memory).await?;
         let principal = signers.verify(&checked, &signed, &body)?;
         parts.headers.remove(header::AUTHORIZATION);
         if checked.target() != target {
-            parts.uri = with_target(&parts.uri, checked.target())?;
+            let target = checked.target();
+            parts.uri = with_target(&parts.uri, target.strip_prefix(prefix).unwrap_or(target))?;
         }
         let request = Request::from_parts(parts, Body::from(Bytes::from(body)));
         Ok((request, Caller::Known(principal)))
     }
+}
+
+/// Returns the beginning of the path that a request was sent to, which its path here lacks.
+fn prefix(request: &Request) -> String {
+    request.extensions().get::<PathPrefix>().map_or_else(String::new, |PathPrefix(prefix)| prefix.clone())
 }
 
 /// Returns the URI with another path and query: handlers refuse parameters that they do not know.

@@ -36,25 +36,31 @@ pub(super) fn install() {
     recorder();
 }
 
+/// Sets the metrics of the health of a graph.
+pub(super) fn note_health(service: &Service) {
+    let status = service.database.status();
+    let (memory, spilled) = (status.memory_bytes, status.spilled_bytes);
+    metric::health(&service.graph, status.version, memory, spilled, status.writable);
+}
+
 /// `GET /metrics`: renders the metrics.
 pub(super) async fn get(State(service): State<Service>) -> Response {
     let Some(recorder) = recorder() else {
         return Failure::new(ErrorCode::NotFound, "this process collects no metrics").into_response();
     };
-    let status = service.database.status();
     let memory = service.admission.memory();
     metric::query_memory(memory.used_bytes(), memory.limit_bytes(), memory.refusals());
-    metric::health(status.version, status.memory_bytes, status.spilled_bytes, status.writable);
+    note_health(&service);
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
 }
 
 /// Counts a request under its route. Unknown paths share one name, so that clients cannot create new series.
-pub(super) async fn count(request: Request, next: Next) -> Response {
+pub(super) async fn count(State(service): State<Service>, request: Request, next: Next) -> Response {
     static CLOCK: OnceLock<RealClock> = OnceLock::new();
     let clock = CLOCK.get_or_init(RealClock::new);
     let begun = clock.now();
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
     let answer = next.run(request).await;
-    metric::http_request(route, answer.status().as_u16(), clock.now().saturating_sub(begun));
+    metric::http_request(&service.graph, route, answer.status().as_u16(), clock.now().saturating_sub(begun));
     answer
 }

@@ -15,6 +15,7 @@ mod body;
 mod bookmark;
 mod errors;
 mod explain;
+mod graphs;
 mod gremlin;
 mod guard;
 mod gzip;
@@ -29,16 +30,17 @@ mod stream;
 mod system;
 mod traced;
 
-pub use absent::without_graph;
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
+pub(crate) use graphs::NamedGraph;
+pub use graphs::{Graphs, WrongGraphs};
 pub use gzip::with_gzip;
 pub use queries::{TimeLeft, Whole};
 
-use crate::admission::{self, Admission};
+use crate::admission::{self, Admission, Capacity};
 use crate::audit::Audit;
 use crate::authentication::Authentication;
-use crate::session;
+use crate::session::{self, Only, Sessions};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
@@ -48,6 +50,9 @@ use std::sync::atomic::AtomicU64;
 use tidegraph_engine::Database;
 use tidegraph_engine::loads::Allowed;
 use tidegraph_types::ErrorCode;
+
+/// The name of the graph of a service that names none.
+pub const DEFAULT_GRAPH: &str = "default";
 
 /// Limits of the service.
 #[derive(Clone, Debug)]
@@ -69,6 +74,8 @@ impl Default for Limits {
 /// The state that all handlers share.
 #[derive(Clone)]
 pub struct Service {
+    /// The name of the graph.
+    pub(crate) graph: Arc<str>,
     pub(crate) database: Arc<Database>,
     pub(crate) body_bytes: usize,
     pub(crate) load_from: Arc<Allowed>,
@@ -80,10 +87,23 @@ impl Service {
     /// Returns a service over an open database.
     #[must_use]
     pub fn new(database: Arc<Database>, limits: Limits) -> Self {
-        let admission = Admission::new(database.clone(), limits.queries);
+        Self::of_graph(database, limits, &DEFAULT_GRAPH.into(), None)
+    }
+
+    /// Returns a service over the open database of one graph. `shared`: what it shares with other graphs.
+    pub(crate) fn of_graph(
+        database: Arc<Database>,
+        limits: Limits,
+        graph: &Arc<str>,
+        shared: Option<&Capacity>,
+    ) -> Self {
+        let admission = match shared {
+            None => Admission::new(database.clone(), limits.queries),
+            Some(capacity) => Admission::of_graph(database.clone(), limits.queries, capacity, graph),
+        };
         let started = database.now();
         let load_from = Arc::new(limits.load_from);
-        Self { database, body_bytes: limits.body_bytes, load_from, admission, started }
+        Self { graph: graph.clone(), database, body_bytes: limits.body_bytes, load_from, admission, started }
     }
 
     /// Records all requests in an audit log.
@@ -95,8 +115,13 @@ impl Service {
 
     /// Returns what sessions of Bolt and of WebSocket need. Their clients prove who they are as those of HTTP.
     #[must_use]
-    pub fn sessions(&self, authentication: impl Into<Authentication>) -> Arc<session::Service> {
+    pub fn sessions(&self, authentication: impl Into<Authentication>) -> Sessions {
+        Sessions::new(Only(self.session_service(authentication)))
+    }
+
+    pub(crate) fn session_service(&self, authentication: impl Into<Authentication>) -> Arc<session::Service> {
         Arc::new(session::Service {
+            graph: self.graph.clone(),
             database: self.database.clone(),
             admission: self.admission.clone(),
             message_bytes: self.body_bytes,
@@ -164,7 +189,7 @@ impl Service {
             )
             .route("/loader/{id}", get(loader::status).delete(loader::cancel))
             .route_layer(middleware::from_fn(traced::follow))
-            .route_layer(middleware::from_fn(metrics::count))
+            .route_layer(middleware::from_fn_with_state(self.clone(), metrics::count))
             .fallback(absent::unknown_path)
             .method_not_allowed_fallback(absent::wrong_method)
             .with_state(self)

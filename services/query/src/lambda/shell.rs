@@ -126,7 +126,12 @@ impl Shell {
         let (configuration, worker) = (self.configuration.clone(), connected.worker.clone());
         let made = tokio::task::spawn_blocking(move || -> Result<Router, tidegraph_engine::Error> {
             let bucket = configuration.bucket.as_deref().unwrap_or_default();
-            let objects = Arc::new(Objects::s3(bucket, None, [])?);
+            let objects = Objects::s3(bucket, None, [])?;
+            let objects = match worker.graph().folder() {
+                Some(folder) => objects.below(&folder)?,
+                None => objects,
+            };
+            let objects = Arc::new(objects);
             let database = Database::connect(configuration.options, worker, objects)?;
             Ok(Service::new(database, configuration.limits).router())
         });

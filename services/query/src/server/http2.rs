@@ -48,7 +48,7 @@ const PIECE_BYTES: usize = 16 << 10;
 /// If the connection breaks, or the client breaks the protocol.
 pub(super) async fn serve(
     socket: Watched,
-    protocols: watch::Receiver<Protocols>,
+    protocols: Protocols,
     source: Source,
     progress: Arc<Progress>,
     mut stopped: watch::Receiver<bool>,
@@ -61,7 +61,7 @@ pub(super) async fn serve(
         let open = connection.begin();
         let progress = open.progress().clone();
         let request = request.map(|body| Body::new(RequestBody::new(body, progress.clone())));
-        let router = protocols.borrow().http.clone();
+        let router = protocols.http.clone();
         let answer = TowerToHyperService::new(router).call(request);
         // The next future that hyper hands over is this request's.
         *begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);

@@ -103,7 +103,7 @@ pub struct Protocols {
     /// HTTP.
     pub http: Router,
     /// Bolt, and Gremlin Server's protocol over WebSocket. `None`: neither is spoken.
-    pub sessions: Option<Arc<session::Service>>,
+    pub sessions: Option<session::Sessions>,
     /// TLS around all of them. `None`: they are spoken without.
     pub tls: Option<Tls>,
 }
@@ -121,18 +121,7 @@ pub async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) {
-    let (_unchanged, protocols) = watch::channel(protocols.into());
-    serve_newest(listener, protocols, limits, stop).await;
-}
-
-/// Serves connections as [`serve`] does. What the protocols are may change: each request gets those of its time, also on
-/// connections that were there before. TLS stays as it was when a connection began.
-pub async fn serve_newest(
-    listener: TcpListener,
-    protocols: watch::Receiver<Protocols>,
-    limits: Limits,
-    stop: impl Future<Output = ()>,
-) {
+    let protocols = protocols.into();
     let connections = Connections::new(limits);
     let (stopping, stopped) = watch::channel(false);
     let mut stop = pin!(stop);
@@ -179,7 +168,7 @@ fn is_of_the_client(kind: ErrorKind) -> bool {
 /// Serves one connection to its end.
 async fn connection(
     socket: TcpStream,
-    protocols: watch::Receiver<Protocols>,
+    protocols: Protocols,
     limits: Limits,
     place: Place,
     stopped: watch::Receiver<bool>,

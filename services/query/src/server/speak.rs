@@ -35,7 +35,7 @@ const WANTS_TLS: &str = "this port speaks TLS: use https://";
 /// Serves a connection until either side ends it.
 pub(super) async fn speak(
     mut socket: TcpStream,
-    protocols: watch::Receiver<Protocols>,
+    protocols: Protocols,
     limits: Limits,
     progress: Arc<Progress>,
     stopped: watch::Receiver<bool>,
@@ -46,7 +46,7 @@ pub(super) async fn speak(
         let mut first = [0];
         io::Result::Ok(socket.peek(&mut first).await? > 0 && first[0] == tls::FIRST_BYTE)
     };
-    let tls = protocols.borrow().tls.clone();
+    let tls = protocols.tls.clone();
     let ended: Result<(), axum::BoxError> = match (begins_tls.await, tls) {
         (Err(error), _) => Err(error.into()),
         (Ok(true), None) => refuse_tls(&mut socket).await.map_err(Into::into),
@@ -86,7 +86,7 @@ async fn inside(tls: &tls::Tls, socket: TcpStream) -> io::Result<Option<(Spoken,
 async fn speak_as(
     spoken: Spoken,
     socket: Socket,
-    protocols: watch::Receiver<Protocols>,
+    protocols: Protocols,
     limits: Limits,
     progress: Arc<Progress>,
     stopped: watch::Receiver<bool>,
@@ -96,9 +96,10 @@ async fn speak_as(
     let socket = Watched::new(socket, progress.clone());
     match spoken {
         Spoken::Bolt => {
-            let Some(service) = protocols.borrow().sessions.clone() else { return Ok(()) };
+            let Some(sessions) = protocols.sessions else { return Ok(()) };
+            let Some(service) = sessions.any() else { return Ok(()) };
             let _counted = OpenConnection::new(Protocol::Bolt);
-            Ok(bolt::serve(socket, &service, progress, limits.sessions, address, source).await?)
+            Ok(bolt::serve(socket, sessions, service, progress, limits.sessions, address, source).await?)
         }
         Spoken::Http1 => speak_http1(socket, protocols, source, limits, progress, stopped).await,
         Spoken::Http2 => {
@@ -134,8 +135,8 @@ async fn refuse_plain(
         Spoken::Http2 => {
             let refuse = || async { Failure::new(ErrorCode::BadRequest, WANTS_TLS) };
             let socket = Watched::new(Socket::new(Stream::Plain(socket), ahead), progress.clone());
-            let (_unchanged, protocols) = watch::channel(Router::new().fallback(refuse).into());
-            http2::serve(socket, protocols, Source::default(), progress, stopped).await?;
+            http2::serve(socket, Router::new().fallback(refuse).into(), Source::default(), progress, stopped)
+                .await?;
         }
         Spoken::Http1 => {
             let body = Failure::new(ErrorCode::BadRequest, WANTS_TLS).into_response().into_body();
@@ -155,7 +156,7 @@ async fn refuse_plain(
 /// Speaks HTTP/1.1, and then WebSocket if the client asks for that.
 async fn speak_http1(
     socket: Watched,
-    protocols: watch::Receiver<Protocols>,
+    protocols: Protocols,
     source: Source,
     limits: Limits,
     progress: Arc<Progress>,
@@ -164,11 +165,12 @@ async fn speak_http1(
     let counted = OpenConnection::new(Protocol::Http1);
     let handover = websocket::Handover::default();
     let (of_connection, taken) = (progress.clone(), handover.clone());
-    let newest = protocols.clone();
+    let Protocols { http, sessions, .. } = protocols;
+    let has_sessions = sessions.is_some();
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        let Protocols { http, sessions, .. } = newest.borrow().clone();
+        let http = http.clone();
         request.extensions_mut().insert(source);
-        if sessions.is_some() {
+        if has_sessions {
             request.extensions_mut().insert(handover.clone());
         }
         let (parts, body) = request.into_parts();
@@ -193,9 +195,9 @@ async fn speak_http1(
         () = is_stopped(&mut stopped) => driven.as_mut().graceful_shutdown(),
         ended = driven.as_mut() => {
             ended?;
-            let sessions = protocols.borrow().sessions.clone();
             return match (taken.take(), sessions) {
-                (Some((upgrade, client)), Some(service)) => {
+                (Some((upgrade, client)), Some(sessions)) => {
+                    let service = sessions.find(client.graph())?;
                     drop(counted);
                     let _counted = OpenConnection::new(Protocol::WebSocket);
                     let upgraded = upgrade.await?.downcast::<TokioIo<Watched>>();

@@ -24,7 +24,7 @@ pub(crate) use asked::asked;
 pub(crate) use codes::Failure as MessageFailure;
 
 use crate::audit::Source;
-use crate::http::Failure;
+use crate::http::{Failure, NamedGraph};
 use crate::server;
 use crate::server::Progress;
 use crate::session::Service;
@@ -59,6 +59,15 @@ pub(crate) struct Client {
     caller: Caller,
     /// The version of Gremlin that the client's driver speaks, if the driver names itself.
     gremlin_version: Option<GremlinVersion>,
+    /// The graph that the client named in its path.
+    graph: Option<Arc<str>>,
+}
+
+impl Client {
+    /// Returns the graph that the client named; `None`: the default one.
+    pub(crate) fn graph(&self) -> Option<&str> {
+        self.graph.as_deref()
+    }
 }
 
 /// Who is at the other end of a connection.
@@ -117,7 +126,8 @@ pub(crate) fn upgrade(mut request: Request) -> Result<Response, Failure> {
         (Some(Unproven), _) => Caller::Unproven,
         (None, principal) => Caller::Known(principal.cloned().unwrap_or_default()),
     };
-    let client = Client { caller, gremlin_version: version_of_driver(request.headers()) };
+    let graph = request.extensions().get::<NamedGraph>().map(|NamedGraph(name)| name.clone());
+    let client = Client { caller, gremlin_version: version_of_driver(request.headers()), graph };
     let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
     let (Some(on_upgrade), Some(handover)) = (on_upgrade, request.extensions().get::<Handover>()) else {
         return Err(wrong("there is no WebSocket here: send the traversal with POST"));

@@ -268,7 +268,7 @@ async fn try_to_begin(
     };
     let principal = match who {
         Who::Known(principal) => {
-            let known = shared.service.authentication.still_known(principal);
+            let known = shared.service.still_known(principal);
             known.map_err(|gone| refused(Failure::new(gone.code(), gone.to_string()), Some(id), format))?
         }
         Who::Unproven { waiting, failures } if request.op == "authentication" => {

@@ -68,10 +68,13 @@ impl Server {
             ..http::Limits::default()
         };
         let service = http::Service::new(Database::open(options).unwrap(), queries);
+        let sessions_of = Some(service.sessions(token.map(str::to_owned)));
+        Self::speaking(Protocols { http: service.router(), sessions: sessions_of, tls: None }, limits).await
+    }
+
+    pub async fn speaking(protocols: Protocols, limits: server::Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let sessions_of = Some(service.sessions(token.map(str::to_owned)));
-        let protocols = Protocols { http: service.router(), sessions: sessions_of, tls: None };
         tokio::spawn(server::serve(listener, protocols, limits, std::future::pending()));
         Self { address }
     }

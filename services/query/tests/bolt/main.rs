@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod client;
+mod graphs;
 mod transactions;
 
 use client::*;

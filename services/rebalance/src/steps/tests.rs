@@ -24,6 +24,7 @@ impl World {
             replication_factor: 2,
             gremlin: Default::default(),
             splits: Default::default(),
+            shares_objects: false,
         };
         store.create_graph(&graph).unwrap();
         let variables = [("TIDEGRAPH_GRAPH", GRAPH), ("TIDEGRAPH_NODES", "3"), ("TIDEGRAPH_MOVES", "6")];

@@ -147,6 +147,65 @@ fn a_table_that_does_not_answer_is_an_error_in_time() {
     assert!(nobody.load("g", None).unwrap_err().will_pass());
 }
 
+/// Whatever step is the last one of a process that drops a graph, another one goes on; and other graphs stay as they are.
+#[test]
+fn a_graph_is_dropped_in_steps_that_can_be_repeated() {
+    let server = Server::start();
+    let store = open(&patient(&server));
+    store.create_tables().unwrap();
+    let (kept, dropped) = (&new_graph(&store, 4), &new_graph(&store, 4));
+    let place = [register(1), Change::AddReplica { partition: PartitionId(1), node: id(1) }];
+    let beat = |counter| Heartbeat {
+        generation: 1,
+        counter,
+        disk_full: false,
+        used_bytes: 0,
+        applied: AppliedVersions::default(),
+        stuck: vec![],
+    };
+    for graph in [kept, dropped] {
+        store.change(graph, None, &place).unwrap();
+        store.heartbeat(graph, &id(1), &beat(1)).unwrap();
+    }
+    let before = store.load(kept, None).unwrap();
+    let other = open(&patient(&server));
+    let known = other.load(dropped, None).unwrap();
+    let refused = store.finish_drop(dropped).unwrap_err();
+    assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
+    assert!(matches!(store.begin_drop("nobody"), Err(Error::NotFound { .. })));
+
+    let graph = (*known).graph().clone();
+    assert_eq!(store.begin_drop(dropped).unwrap(), graph);
+    assert_eq!(other.begin_drop(dropped).unwrap(), graph);
+    assert!(store.is_dropping(dropped).unwrap() && !store.is_dropping(kept).unwrap());
+    // A process that knows the map learns of it, and changes nothing any more.
+    for gone in [
+        other.load(dropped, Some(&known)).unwrap_err(),
+        other.load(dropped, None).unwrap_err(),
+        other.change(dropped, None, &[register(2)]).unwrap_err(),
+        other.create_graph(&graph).unwrap_err(),
+    ] {
+        assert!(matches!(&gone, Error::NotFound { .. }), "{gone}");
+        assert!(gone.to_string().contains("being dropped"), "{gone}");
+    }
+    let signs = store.signs_of_life(dropped).unwrap();
+    assert_eq!((signs.len(), &signs), (1, &store.signs_of_life(dropped).unwrap()));
+    store.heartbeat(kept, &id(1), &beat(2)).unwrap();
+    assert_eq!(signs, store.signs_of_life(dropped).unwrap());
+
+    // A process that died in the middle has removed some of the items.
+    store.remove("edit", dropped, "map#node#node-001").unwrap();
+    assert_eq!(other.begin_drop(dropped).unwrap(), graph);
+    other.finish_drop(dropped).unwrap();
+    other.finish_drop(dropped).unwrap();
+    assert!(store.items_of("look", dropped).unwrap().is_empty());
+    assert!(matches!(store.begin_drop(dropped), Err(Error::NotFound { .. })));
+    assert_eq!(store.load(kept, None).unwrap(), before);
+    // The name is free.
+    other.create_graph(&graph).unwrap();
+    assert_eq!(store.load(dropped, None).unwrap().nodes().count(), 0);
+}
+
 #[test]
 fn little_is_read_when_little_changed() {
     let server = Server::start();
