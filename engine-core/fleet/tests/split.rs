@@ -91,6 +91,7 @@ fn a_graph_is_split_under_reads_writes_and_loads() {
     ask(&database, OpenCypher, "CREATE INDEX fixed FOR (n:Fixed) ON (n.n)").unwrap();
     let link = "MATCH (a:Fixed), (b:Fixed) WHERE b.n = (a.n + 1) % 500 CREATE (a)-[:NEXT {w: a.n}]->(b)";
     ask(&database, OpenCypher, link).unwrap();
+    fleet.wait_until("another worker sees it", |_| numbers(&reader, READS[1].0) == READS[1].1);
     check(&reader);
     let rebalance = Rebalance::new(fleet.map.clone(), GRAPH);
     let (stop, written, loads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
