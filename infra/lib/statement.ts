@@ -28,6 +28,18 @@ export function useKey(scope: Construct, key: IKey, services: string[]): iam.Pol
   return statement("UseKey", actions, [key.keyArn], { StringEquals: { "kms:ViaService": via } });
 }
 
+/** Allows using the key of a bucket for its objects only: through S3, in the region of the bucket. */
+export function useKeyOf(
+  scope: Construct,
+  bucket: IBucket,
+  { sid, actions }: { sid: string; actions: string[] },
+): iam.PolicyStatement[] {
+  const { urlSuffix } = Stack.of(scope);
+  const via = `s3.${bucket.env.region}.${urlSuffix}`;
+  const key = bucket.encryptionKey;
+  return key ? [statement(sid, actions, [key.keyArn], { StringEquals: { "kms:ViaService": via } })] : [];
+}
+
 /** Allows reading a secret, in all its versions. Its key needs `useKey` as well. */
 export function readSecret(secret: ISecret): iam.PolicyStatement {
   return statement("ReadSecret", ["secretsmanager:GetSecretValue"], [secret.secretArn]);
@@ -36,17 +48,29 @@ export function readSecret(secret: ISecret): iam.PolicyStatement {
 /** Kinds of access to the objects of a bucket. */
 export type Access = "read" | "write";
 
-/** Allows access to all objects of a bucket; `write` includes reading and deleting. */
+/**
+ * Allows access to the objects of a bucket, or to those in some of its folders; `write` includes reading and deleting.
+ * Names may be listed in the whole bucket: S3 answers "not found" only to principals that may list it, and it ignores
+ * prefixes for that.
+ */
 export function useObjects(
   role: iam.Role,
   name: string,
   bucket: IBucket,
   access: Access,
   reason: string,
+  folders: readonly string[] = [],
 ): void {
   const write = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
   const actions = ["s3:GetObject", ...(access === "write" ? write : [])];
+  const below = folders.length === 0 ? ["/*"] : folders.map((folder) => `/${folder}/*`);
   role.addToPolicy(statement(`List${name}`, ["s3:ListBucket"], [bucket.bucketArn]));
-  role.addToPolicy(statement(`Use${name}`, actions, [`${bucket.bucketArn}/*`]));
-  explainBelow(role, bucket, bucket.bucketArn, "/*", reason);
+  role.addToPolicy(
+    statement(
+      `Use${name}`,
+      actions,
+      below.map((path) => `${bucket.bucketArn}${path}`),
+    ),
+  );
+  for (const path of below) explainBelow(role, bucket, bucket.bucketArn, path, reason);
 }

@@ -1,5 +1,7 @@
 /** Permissions and reachability: policies, security groups, endpoints, and AWS's own rules (cdk-nag). */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { Validations } from "aws-cdk-lib";
 import type { Template } from "aws-cdk-lib/assertions";
@@ -89,7 +91,7 @@ test("resources have wildcards only for names that are unknown at synth and acti
     "ServiceIngestMachineStateMachineDistributedMapPolicyA7781FFA: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF/*:*",
     "ServiceIngestMachineStateMachineDistributedMapPolicyA7781FFA: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF:*",
     "ServiceIngestReportRole: *",
-    "ServiceIngestReportRole: <Data>/ingest/*",
+    "ServiceIngestReportRole: <Data>/ingest/*/report.json",
     // The function writes reports, and checks whether one exists.
     "ServiceIngestReportRole: <Drop>/reports/*",
     "ServiceIngestReportRole: <Drop>/reports/*",
@@ -138,7 +140,9 @@ test("resources have wildcards only for names that are unknown at synth and acti
     // The executions of the machine that drains, and its own.
     "ServiceUpgradeRole: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF*",
     "ServiceUpgradeRole: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:example-upgrade:*",
-    "ServiceWorkersRole: <Data>/*",
+    "ServiceWorkersRole: <Data>/jobs/*",
+    "ServiceWorkersRole: <Data>/loads/*",
+    "ServiceWorkersRole: <Data>/resets/*",
     // Files that users drop.
     "ServiceWorkersRole: <Drop>/*",
     // The registry's login action does not support resources.
@@ -282,7 +286,7 @@ test("the small functions read marks and write reports, and cannot reach the gra
     "s3:ListBucket <Drop>",
   ]);
   assert.deepEqual(of("Report"), [
-    "s3:GetObject <Data>/ingest/*",
+    "s3:GetObject <Data>/ingest/*/report.json",
     "s3:GetObject <Drop>/reports/*",
     "s3:ListBucket <Data>",
     "s3:ListBucket <Drop>",
@@ -311,22 +315,33 @@ test("the small functions read marks and write reports, and cannot reach the gra
   );
 });
 
-test("workers read the map and dropped files, and write segments", () => {
+test("workers read the map and dropped files, and change what loads and resets leave, but no checkpoints", () => {
+  const change = ["AbortMultipartUpload", "DeleteObject", "GetObject", "PutObject"];
+  const folders = ["jobs", "loads", "resets"];
   assert.deepEqual(allowed("ServiceWorkersRole"), [
     "dynamodb:GetItem <Table>",
     "dynamodb:Query <Table>",
     "dynamodb:Query <Table>/index/by-epoch",
     "kms:Decrypt <Key>",
     "kms:GenerateDataKey <Key>",
-    "s3:AbortMultipartUpload <Data>/*",
-    "s3:DeleteObject <Data>/*",
-    "s3:GetObject <Data>/*",
-    "s3:GetObject <Drop>/*",
-    "s3:ListBucket <Data>",
-    "s3:ListBucket <Drop>",
-    "s3:PutObject <Data>/*",
+    ...[
+      ...change.flatMap((action) => folders.map((folder) => `s3:${action} <Data>/${folder}/*`)),
+      "s3:GetObject <Drop>/*",
+      "s3:ListBucket <Data>",
+      "s3:ListBucket <Drop>",
+    ].toSorted(),
     "secretsmanager:GetSecretValue <SecretsFleet>",
   ]);
+  // The folders that the engine uses in a worker.
+  const engine = join(import.meta.dirname, "..", "..", "engine-core", "engine", "src");
+  const names = ["loads/mod.rs", "reset.rs"].flatMap((path) =>
+    [
+      ...readFileSync(join(engine, path), "utf8").matchAll(
+        /^const (?:JOBS|SEGMENTS|RESETS): &str = "(.*?)\/?";$/gm,
+      ),
+    ].map(([, name]) => name),
+  );
+  assert.deepEqual(names.toSorted(), folders);
   // ECS gives a container the clients' secret only.
   const starts = allowed("ServiceWorkersStarter").filter((one) => one.startsWith("secretsmanager:"));
   assert.deepEqual(starts, [

@@ -115,6 +115,31 @@ test("the daemon knows the flags and variables of the units", () => {
   }
 });
 
+test("the daemon's user owns no folder in which root writes", () => {
+  assert.match(script, /^umask 022$/m);
+  assert.match(script, /^mkdir -p .* \/var\/log\/tidegraph$/m);
+  const prepare = readFileSync(join(INFRA, "node", "prepare.sh"), "utf8");
+  const given = [...script.matchAll(/^\s*(?:chown|chgrp|setfacl|install -o) .*$/gm)].map(([line]) =>
+    line.trim(),
+  );
+  // In `prepare.sh`: a folder of the daemon alone, below one of root's.
+  assert.deepEqual(given, ['chown tidegraph:tidegraph "$MOUNT/spill"']);
+  assert.match(prepare, /^MOUNT=.*:-\/var\/lib\/tidegraph\}$/m);
+  const unit = written().get("/etc/systemd/system/tidegraph-node.service") ?? "";
+  assert.match(unit, /^User=tidegraph$/m);
+  assert.match(unit, /^ProtectSystem=strict$/m);
+  const writable = unit.match(/^(?:ReadWritePaths|LogsDirectory|StateDirectory)=.*$/gm);
+  assert.deepEqual(writable, ["ReadWritePaths=/var/lib/tidegraph/spill"]);
+  // systemd opens these as root, before it changes the user.
+  for (const stream of ["Output", "Error"]) {
+    assert.ok(unit.includes(`\nStandard${stream}=append:/var/log/tidegraph/node.log\n`), stream);
+  }
+  // The agent has a user of its own, so files that logrotate makes keep the mode of those that it copies.
+  const rotation = written().get("/etc/logrotate.d/tidegraph") ?? "";
+  assert.match(rotation, /^ {2}copytruncate$/m);
+  assert.doesNotMatch(rotation, /^\s*(su|create)\b/m);
+});
+
 test("systemd accepts the units", () => {
   const folder = temporaryFolder("units");
   const units = [...written()].filter(([path]) => path.startsWith("/etc/systemd/system/"));

@@ -129,7 +129,7 @@ async function backUp() {
     assert.deepEqual(missed, [], "what was acknowledged before the backup began is in it");
     if (attempt > 1 && backup.version - backup.earliest >= RANGE) return backup;
     if (Date.now() > end) throw new Error(`no backup has ${RANGE} versions: ${JSON.stringify(backup)}`);
-    await sleep(200);
+    await sleep(1_100);
   }
 }
 
@@ -144,7 +144,8 @@ try {
   const writers = Array.from({ length: WRITERS }, write);
   const backup = await backUp();
   const time = Math.floor((Date.parse(backup.earliestTime) + Date.parse(backup.time)) / 2);
-  await sleep(200);
+  // Names of backups have the second.
+  await sleep(1_100);
   const second = await command(["backup", ...used(), "--to", backups]);
   isWriting = false;
   await Promise.all(writers);
@@ -208,8 +209,9 @@ try {
     writes.filter(({ ended }) => ended < time),
     writes.filter(({ begun }) => begun > time),
   ];
-  for (const { version } of before) assert.ok(version <= clone.version);
-  for (const { version } of after) assert.ok(version > clone.version);
+  const of = (/** @type {Write} */ write) => JSON.stringify({ ...write, time, clone, backup, second });
+  for (const write of before) assert.ok(write.version <= clone.version, of(write));
+  for (const write of after) assert.ok(write.version > clone.version, of(write));
   await cluster.startProcesses();
   await holds(writes.filter(({ version }) => version <= clone.version));
   console.log(

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IteratorRandom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor, Statistics,
+    Apl, At, Cursor, EdgeCandidates, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor, Statistics,
     VertexRead, VertexRows,
 };
 use tidegraph_platform::{ManualClock, Objects};
@@ -210,6 +210,22 @@ fn same(whole: &Store, parts: &[Store], writer: &Writer, version: Version) {
     assert_eq!(edges, expected, "at version {version}");
 }
 
+/// Expects that the id of each edge leads to the edge, once, in the store that has the entry of the id.
+fn same_ids_of_edges(parts: &[Store], writer: &Writer) {
+    let mut found = 0;
+    for (edge, id) in writer.edges.values() {
+        let Some(id) = id else { continue };
+        let hash = GuiHasher::with_bits(BITS).edge_id(id);
+        let part = parts.iter().find(|part| part.holds(hash)).unwrap();
+        let mut candidates = EdgeCandidates::default();
+        part.edge_candidates(at(writer.version), std::slice::from_ref(id), &mut candidates).unwrap();
+        let places = candidates.of_row(0).filter(|place| *place == (edge.source, edge.sid));
+        assert_eq!(places.count(), 1, "{id} of {edge:?}");
+        found += 1;
+    }
+    assert!(found > 3, "{found} edges have ids");
+}
+
 fn totals(parts: &[Store]) -> (u64, u64) {
     parts.iter().map(Store::totals).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
@@ -264,7 +280,47 @@ fn each_part_has_a_checkpoint_of_its_own() {
     let all: Vec<&Store> = restored.iter().chain([&whole]).collect();
     batch(&all, &mut writer);
     same(&whole, &restored, &writer, writer.version);
+    same_ids_of_edges(&restored, &writer);
     assert_eq!(totals(&restored), whole.totals());
+}
+
+/// An entry of an edge id is mostly in another store than the source of its edge, which alone knows whether the edge is
+/// there.
+#[test]
+fn a_checkpoint_keeps_ids_of_edges_that_begin_in_other_parts() {
+    let (parts, mut writer) = (parts(), Writer::new(3));
+    let objects = Objects::memory().unwrap();
+    let apply = |stores: &[Store], log: &[(Version, Vec<Mutation>)]| {
+        for (version, mutations) in log {
+            for store in stores {
+                store.apply(*version, mutations);
+                store.publish(*version);
+            }
+        }
+    };
+    let mut log = |count: usize| -> Vec<_> {
+        let all = (0..count).map(|_| {
+            let mutations = writer.transaction();
+            (writer.version, mutations)
+        });
+        all.collect()
+    };
+    let (before, after) = (log(200), log(40));
+    apply(&parts, &before);
+    let checkpointed = before.last().unwrap().0;
+    // Written while the log goes on.
+    apply(&parts, &after);
+    let meta = || CheckpointMeta { graph: "g".into(), epoch: Epoch(1), next_sid: 1, tokens: vec![] };
+    let restored: Vec<Store> = (0..parts.len())
+        .map(|number| {
+            let prefix = format!("checkpoints/p{number:05}");
+            parts[number].checkpoint(checkpointed, &objects, &prefix, meta()).unwrap();
+            checkpoint::restore_newest(parts[number].config(), &objects, &prefix).unwrap().unwrap().store
+        })
+        .collect();
+    apply(&restored, &after);
+    same_ids_of_edges(&parts, &writer);
+    same_ids_of_edges(&restored, &writer);
 }
 
 #[test]

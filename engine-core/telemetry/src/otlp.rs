@@ -2,7 +2,7 @@
 
 use crate::settings::Settings;
 use anyhow::Context as _;
-use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::{TraceContextExt, TracerProvider};
 use opentelemetry_aws::trace::XrayPropagator;
 use opentelemetry_otlp::WithExportConfig;
@@ -91,9 +91,9 @@ impl Propagation for Contexts {
         if !context.span().span_context().is_sampled() {
             return None;
         }
-        let mut fields = std::collections::HashMap::new();
-        self.w3c.inject_context(&context, &mut fields);
-        fields.remove("traceparent")
+        let mut field = Traceparent(None);
+        self.w3c.inject_context(&context, &mut field);
+        field.0
     }
 
     fn adopt(&self, span: &Span, field: &dyn Fn(&str) -> Option<String>) {
@@ -113,6 +113,17 @@ impl Propagation for Contexts {
     fn flush(&self) {
         if let Err(error) = self.provider.force_flush() {
             tracing::debug!(%error, "spans were not sent");
+        }
+    }
+}
+
+/// The field `traceparent` of a message, once it is set.
+struct Traceparent(Option<String>);
+
+impl Injector for Traceparent {
+    fn set(&mut self, key: &str, value: String) {
+        if key.eq_ignore_ascii_case("traceparent") {
+            self.0 = Some(value);
         }
     }
 }

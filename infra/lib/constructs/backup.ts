@@ -24,7 +24,7 @@ import type { Bundle } from "../bundle.ts";
 import { InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
-import { statement, useKey, useObjects } from "../statement.ts";
+import { useKey, useKeyOf, useObjects } from "../statement.ts";
 import type { GraphState } from "./state.ts";
 
 /** Settings of backups. */
@@ -210,12 +210,8 @@ export class Backup extends Construct {
     useObjects(role, "Data", state.buckets.data, "read", ours);
     useObjects(role, "Backups", this.bucket, "write", "Backups, whose names are made while it runs.");
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3"]));
-    const key = this.bucket.encryptionKey;
-    if (key) {
-      role.addToPolicy(
-        statement("UseKeyOfBackups", ["kms:Decrypt", "kms:GenerateDataKey"], [key.keyArn], {}),
-      );
-    }
+    const use = { sid: "UseKeyOfBackups", actions: ["kms:Decrypt", "kms:GenerateDataKey"] };
+    for (const allowed of useKeyOf(this, this.bucket, use)) role.addToPolicy(allowed);
     return role;
   }
 

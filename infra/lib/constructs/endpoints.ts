@@ -9,7 +9,8 @@
  * - `xray`: agents send traces. It exists only if there are traces.
  * - `ecr.api`, `ecr.dkr`: Fargate pulls images. They exist only if there are workers or backups.
  *
- * Lambda delivers the logs of functions by another path.
+ * An interface endpoint admits principals of this account only, so that nobody sends data out through it with the
+ * credentials of another one. Lambda delivers the logs of functions by another path.
  */
 import { Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -75,7 +76,7 @@ export class Endpoints extends Construct {
         : []),
     ] as const;
     for (const [name, of] of needed) {
-      new ec2.InterfaceVpcEndpoint(this, name, {
+      const endpoint = new ec2.InterfaceVpcEndpoint(this, name, {
         vpc,
         service: of,
         subnets: { subnets },
@@ -83,6 +84,7 @@ export class Endpoints extends Construct {
         // The ingress rules come from the security groups of nodes, workers and functions.
         open: false,
       });
+      endpoint.addToPolicy(ours(Stack.of(this).account));
     }
   }
 
@@ -118,4 +120,14 @@ export class Endpoints extends Construct {
  */
 function allow(actions: string[], resources: string[]): iam.PolicyStatement {
   return new iam.PolicyStatement({ principals: [new iam.AnyPrincipal()], actions, resources });
+}
+
+/** Makes the statement of an interface endpoint's policy. It admits whatever principals of the account may do. */
+function ours(account: string): iam.PolicyStatement {
+  return new iam.PolicyStatement({
+    principals: [new iam.AnyPrincipal()],
+    actions: ["*"],
+    resources: ["*"],
+    conditions: { StringEquals: { "aws:PrincipalAccount": account } },
+  });
 }

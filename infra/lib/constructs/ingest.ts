@@ -243,14 +243,14 @@ export class Ingest extends Construct {
     });
     const role = made.role as iam.Role;
     role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
-    role.addToPolicy(statement("ReadReports", ["s3:GetObject"], [`${data.bucketArn}/ingest/*`]));
+    role.addToPolicy(statement("ReadReports", ["s3:GetObject"], [`${data.bucketArn}/ingest/*/report.json`]));
     // To check whether a report exists.
     role.addToPolicy(statement("LookForReports", ["s3:GetObject"], [`${drop.bucketArn}/reports/*`]));
     explainBelow(
       role,
       data,
       data.bucketArn,
-      "/ingest/*",
+      "/ingest/*/report.json",
       "Reports of loads, by ids that are made while it runs.",
     );
     this.writesReports(role);

@@ -74,9 +74,9 @@ export function nodeSetup(setup: NodeSetup): ec2.UserData {
   data.addCommands(
     "set -euo pipefail",
     "umask 022",
+    // The folder of logs stays root's: root writes in it, and would follow links that its owner makes.
     `mkdir -p ${home}/bin ${home}/etc /var/log/tidegraph`,
     "useradd --system --home-dir /var/lib/tidegraph --shell /sbin/nologin tidegraph",
-    "chown tidegraph:tidegraph /var/log/tidegraph",
     file(`${home}/etc/fleet.env`, environment(setup)),
     ...PROGRAMS.map((name) => file(`${home}/bin/${name}`, own(name))),
     ...UNITS.map((name) => file(`/etc/systemd/system/${name}`, own(name))),

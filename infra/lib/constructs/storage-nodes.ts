@@ -22,7 +22,7 @@ import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
-import { readSecret, statement, useKey, useObjects } from "../statement.ts";
+import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
 import type { GraphState } from "./state.ts";
 import { Teardown } from "./teardown.ts";
@@ -306,8 +306,8 @@ export class StorageNodes extends Construct {
   /** Lets a node read backups. */
   private letRestore(role: iam.Role, bucket: IBucket): void {
     useObjects(role, "Backups", bucket, "read", "Backups, whose names were made while they ran.");
-    const key = bucket.encryptionKey;
-    if (key) role.addToPolicy(statement("ReadBackups", ["kms:Decrypt"], [key.keyArn]));
+    const use = { sid: "ReadBackups", actions: ["kms:Decrypt"] };
+    for (const allowed of useKeyOf(this, bucket, use)) role.addToPolicy(allowed);
   }
 }
 

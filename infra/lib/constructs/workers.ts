@@ -153,6 +153,9 @@ function checkEndpoint({ certificate, domain, accessKeys }: WorkersProps): void 
 
 const FILES = join(import.meta.dirname, "..", "..", "worker");
 
+/** The folders of the data bucket that workers use. Checkpoints are not among them: only nodes use those. */
+const FOLDERS = ["jobs", "loads", "resets"];
+
 export class Workers extends Construct {
   readonly service: ecs.FargateService;
   /** Name of the task definition, without its revision. */
@@ -336,8 +339,8 @@ export class Workers extends Construct {
     });
     for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
     const { data, drop } = state.buckets;
-    const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
-    useObjects(role, "Data", data, "write", ours);
+    const ours = "Segments and jobs of loads, and tokens of resets: their names are made while it runs.";
+    useObjects(role, "Data", data, "write", ours, FOLDERS);
     for (const [index, bucket] of [drop, ...loadFrom].entries()) {
       const reason = "Files to load: people choose their names.";
       useObjects(role, `Source${index}`, bucket, "read", reason);

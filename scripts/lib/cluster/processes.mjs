@@ -18,8 +18,11 @@ import { setTimeout as sleep } from "node:timers/promises";
  */
 const [FIRST_PORT, PORTS] = [10_240, 22_000];
 
+/** Ports that this process was given: a server takes several before it listens on the first. */
+const given = new Set();
+
 /**
- * Returns a port of 127.0.0.1 that is free at the moment.
+ * Returns a port of 127.0.0.1 that is free at the moment, and another one at each call.
  *
  * @returns {Promise<number>}
  */
@@ -33,7 +36,10 @@ export async function freePort() {
       );
       server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
     });
-    if (free) return port;
+    if (free && !given.has(port)) {
+      given.add(port);
+      return port;
+    }
   }
 }
 

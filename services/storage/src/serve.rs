@@ -1,6 +1,6 @@
 //! `tidegraph-node serve`: runs a storage node that is also a candidate for the sequencer, until a signal ends it.
 //!
-//! A daemon with one graph ends with the graph's node, and whoever started it starts it again. A daemon with several has a
+//! A daemon with one graph ends when the graph's node fails; systemd then starts it again. A daemon with several has a
 //! thread for each ([`member::supervise`]): a graph that is not made yet, fails or is dropped stops no other one.
 
 mod member;

@@ -118,7 +118,7 @@ impl Source {
         let mut chosen = self.newest()?;
         let begin = self.lowest(&chosen);
         let follower = WholeFollower::new(&*self.log, self.graph.sharding()?, begin);
-        let archived = std::thread::scope(|scope| {
+        let (archived, asked_ms) = std::thread::scope(|scope| {
             let _closing = Closing(&copier);
             for _ in 0..config.parallel.max(1) {
                 scope.spawn(|| copier.work());
@@ -135,30 +135,31 @@ impl Source {
             let archived = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             // Without the log there is no backup, whatever became of the checkpoints.
             let archived = archived?;
-            copied?;
+            let asked_ms = copied?;
             // Late, so that they say how their loads ended.
             copier.add(progress.lock().loads.values().map(|load| load.job.clone()));
             copier.wait()?;
-            Ok::<_, crate::Error>(archived)
+            Ok::<_, crate::Error>((archived, asked_ms))
         })?;
         if chosen.is_empty() && archived.end.version == Version(0) {
             return Err(Error::Empty { graph: self.graph.name.clone() }.into());
         }
         let objects = self.kept(&chosen, &copier, &progress.into_inner())?;
         self.remove_others(to, &copies, &copier, &objects)?;
-        let backup = self.manifest(name, begun_ms, &chosen, archived, objects);
+        let backup = self.manifest(name, (begun_ms, asked_ms), &chosen, archived, objects);
         to.write(&backup)?;
         Ok(backup)
     }
 
     /// Copies checkpoints, and the segments of loads that are not in all of them; replaces those checkpoints that are
-    /// removed meanwhile. Then tells the reader of the log which version it has to reach.
+    /// removed meanwhile. Then tells the reader of the log which version it has to reach, and returns when it told so: in
+    /// milliseconds since 1970. The log of the backup has all that was acknowledged before.
     fn copy(
         &self,
         chosen: &mut Checkpoints,
         copier: &Copier<'_>,
         progress: &Mutex<Progress>,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<i64, crate::Error> {
         let mut removed = None;
         for _ in 0..ROUNDS {
             copier.add(chosen.values().flat_map(Chosen::paths).cloned());
@@ -178,8 +179,9 @@ impl Source {
             }
             let Some(first) = stale.first().copied() else {
                 let highest = chosen.values().map(|checkpoint| checkpoint.version).max();
+                let asked_ms = self.clock.wall().as_millisecond();
                 progress.lock().wanted = Some((highest.unwrap_or_default(), self.clock.now()));
-                return Ok(());
+                return Ok(asked_ms);
             };
             removed = Some(first);
             let mut newest = self.newest()?;
@@ -304,14 +306,15 @@ impl Source {
     fn manifest(
         &self,
         name: &str,
-        begun_ms: i64,
+        (begun_ms, asked_ms): (i64, i64),
         chosen: &Checkpoints,
         archived: Archived,
         objects: Vec<CopiedObject>,
     ) -> Backup {
         let earliest = chosen.values().map(|checkpoint| checkpoint.version.0).max().unwrap_or_default();
         let epoch = chosen.values().map(|checkpoint| checkpoint.epoch).max().unwrap_or_default();
-        let cut_ms = self.clock.wall().as_millisecond();
+        // Not the time of now: what others wrote since the cut is missing.
+        let cut_ms = archived.newest_ms().map_or(asked_ms, |newest| newest.max(asked_ms));
         let keeps_times = archived.objects.iter().all(|object| object.first_ms.is_some());
         Backup {
             name: name.to_owned(),

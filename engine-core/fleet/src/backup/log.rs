@@ -59,6 +59,11 @@ impl Archived {
         let after = self.times.partition_point(|(known, _)| *known < version);
         self.times.get(after).map(|(_, ms)| *ms)
     }
+
+    /// Returns the time at which the log took the last record.
+    pub fn newest_ms(&self) -> Option<i64> {
+        self.times.last().map(|(_, ms)| *ms)
+    }
 }
 
 /// Writes records to objects of a bounded size.

@@ -28,7 +28,7 @@ pub struct Backup {
     pub release: String,
     /// When it was begun, in milliseconds since 1970. It has everything that was acknowledged before.
     pub begun_ms: i64,
-    /// When the log was cut, in milliseconds since 1970.
+    /// When the log was cut, in milliseconds since 1970. It has everything that was acknowledged before.
     pub cut_ms: i64,
     /// The oldest version that can be restored: that of the newest checkpoint.
     pub earliest: u64,

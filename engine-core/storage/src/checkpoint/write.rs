@@ -188,6 +188,11 @@ fn write_partition(
                 ChunkKind::Nodes => counts = partition.append_nodes(number, at, &mut image, &mut bytes),
                 ChunkKind::EdgeIds => {
                     partition.append_edge_ids(number, at, &mut image, &mut bytes, |entry| {
+                        // Another store knows whether the edge is there. An entry too many is a candidate that leads to
+                        // no edge; a missing one loses the id.
+                        if !store.holds(entry.source) {
+                            return true;
+                        }
                         let source =
                             &store.partitions()[usize::from(store.config().partitions.of(entry.source).0)];
                         source.find_edge(entry.source, entry.sid, at, &crossbeam_epoch::pin()).is_some()

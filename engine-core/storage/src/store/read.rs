@@ -193,10 +193,14 @@ impl Apl for Generation {
             for id in piece {
                 let hash = self.config.hasher.edge_id(id);
                 reading.of(hash).edge_id_candidates(hash.0, &mut found);
-                for entry in found.drain(..) {
-                    out.source.push(entry.source);
-                    out.sid.push(entry.sid);
+                for (number, entry) in found.iter().enumerate() {
+                    // After a restore the log may have brought an entry that was in the checkpoint already.
+                    if found[..number].iter().all(|before| before.sid != entry.sid) {
+                        out.source.push(entry.source);
+                        out.sid.push(entry.sid);
+                    }
                 }
+                found.clear();
                 out.end_row();
             }
         }

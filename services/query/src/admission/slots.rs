@@ -11,7 +11,7 @@
 //! a connection, and a user, that holds slots gets another one only while it holds fewer than [`SHARE`] times as many as
 //! are free: one client alone leaves a quarter of the slots free, and several leave a smaller part.
 //!
-//! In a service with several graphs the same holds for each graph, whoever asks: queries of one graph leave a quarter of the
+//! A service with several graphs limits each graph in the same way, for all callers together: its queries leave a quarter of the
 //! slots to those of the others.
 //!
 //! The queue is bounded. When it is full, the party and the connection with the most waiting queries lose their newest

@@ -54,11 +54,10 @@ enum State {
     Absent,
     /// It was dropped, and has not been made again.
     Dropped,
-    Open(Box<Open>),
+    Open(Arc<Open>),
 }
 
 /// An open graph.
-#[derive(Clone)]
 struct Open {
     service: Service,
     http: Router,
@@ -142,7 +141,7 @@ impl Graphs {
         }
         let sessions = service.session_service(inner.authentication.clone());
         let http = service.clone().guarded_router(inner.authentication.clone());
-        self.set(name, State::Open(Box::new(Open { service, http, sessions })));
+        self.set(name, State::Open(Arc::new(Open { service, http, sessions })));
     }
 
     /// Refuses requests for a graph from now on: it was dropped.
@@ -199,7 +198,7 @@ impl Graphs {
             None => self.state(&self.0.default).unwrap_or(State::Absent),
         };
         let router = match state {
-            State::Open(open) => open.http,
+            State::Open(open) => open.http.clone(),
             State::Absent => return not_open(),
             State::Dropped => {
                 let message = format!("there is no graph {:?}", self.0.default);
@@ -239,7 +238,7 @@ impl Find for Graphs {
     fn find(&self, graph: Option<&str>) -> Result<Arc<session::Service>, NoGraph> {
         let name = graph.unwrap_or(&self.0.default);
         match self.state(name) {
-            Some(State::Open(open)) => Ok(open.sessions),
+            Some(State::Open(open)) => Ok(open.sessions.clone()),
             Some(State::Absent) => Err(NoGraph::Absent(name.to_owned())),
             Some(State::Dropped) | None => Err(NoGraph::Unknown(name.to_owned())),
         }
