@@ -14,7 +14,7 @@ use support::{GRAPH, TestFleet, ask, rows};
 use tidegraph_cluster::{MapStore, Rebalance, SplitStage};
 use tidegraph_engine::Database;
 use tidegraph_engine::Language::OpenCypher;
-use tidegraph_engine::loads::{Dialect, LoadSpec, Mode};
+use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_types::PartitionCount;
 
@@ -47,7 +47,8 @@ fn check(database: &Database) {
     }
 }
 
-fn load(database: &Database, dir: &Path, people: usize) {
+/// Loads people, and returns whether they are visible: transactions may win every time.
+fn load(database: &Database, dir: &Path, people: usize) -> bool {
     std::fs::create_dir_all(dir).unwrap();
     let vertices: String = (0..people).map(|n| format!("p{n},Person,{n}\n")).collect();
     let edges: String = (0..people).map(|n| format!("k{n},p{n},p{},KNOWS\n", n / 2)).collect();
@@ -59,6 +60,19 @@ fn load(database: &Database, dir: &Path, people: usize) {
     let done = database.loads().wait(&id).unwrap();
     let counts = done.overall.counts;
     assert_eq!((counts.parsing_errors, counts.insert_errors), (0, 0), "{:?}", done.errors);
+    done.overall.state == LoadState::Completed
+}
+
+/// Returns the people that are there twice, have the id of no person, or lack their number.
+fn odd_people(database: &Database) -> Vec<String> {
+    let all = rows(database, OpenCypher, "MATCH (a:Person) RETURN id(a), labels(a), a.n");
+    let id = |row: &String| row.split(',').next().unwrap_or_default().to_owned();
+    let is_odd = |at: usize| {
+        let (row, own) = (&all[at], id(&all[at]));
+        let twice = [at.wrapping_sub(1), at + 1].into_iter().filter_map(|next| all.get(next)).any(|next| id(next) == own);
+        twice || !own.contains("\"p") || row.contains("Null") || row.contains("\"W\"") || row.contains("\"X\"")
+    };
+    (0..all.len()).filter(|at| is_odd(*at)).map(|at| all[at].clone()).collect()
 }
 
 fn split(fleet: &TestFleet, rebalance: &Rebalance, into: PartitionCount) {
@@ -95,6 +109,7 @@ fn a_graph_is_split_under_reads_writes_and_loads() {
     check(&reader);
     let rebalance = Rebalance::new(fleet.map.clone(), GRAPH);
     let (stop, written, loads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let loaded = AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
@@ -112,7 +127,12 @@ fn a_graph_is_split_under_reads_writes_and_loads() {
         scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
                 let n = loads.load(Ordering::Acquire);
-                load(&database, &home.path().join(format!("load-{n}")), 200 + 20 * n as usize);
+                let people = 200 + 20 * n;
+                if load(&database, &home.path().join(format!("load-{n}")), people as usize) {
+                    loaded.store(people, Ordering::Release);
+                    let found = numbers(&database, "MATCH (a:Person) RETURN count(a)");
+                    assert_eq!(found, people.to_string(), "after load {n}: {:#?}", odd_people(&database));
+                }
                 loads.store(n + 1, Ordering::Release);
             }
         });
@@ -126,8 +146,9 @@ fn a_graph_is_split_under_reads_writes_and_loads() {
     let (written, loads) = (written.load(Ordering::Acquire), loads.load(Ordering::Acquire));
     assert!(written > 10 && loads > 1, "{written} writes, {loads} loads");
     let counts = |database: &Database| {
-        let people = (200 + 20 * (loads - 1)).to_string();
-        assert_eq!(numbers(database, "MATCH (a:Person) RETURN count(a)"), people);
+        let people = loaded.load(Ordering::Acquire).to_string();
+        let found = numbers(database, "MATCH (a:Person) RETURN count(a)");
+        assert_eq!(found, people, "{:#?}", odd_people(database));
         assert_eq!(numbers(database, "MATCH ()-[r:KNOWS]->() RETURN count(r)"), people);
         assert_eq!(numbers(database, "MATCH (:W)-[r:OF]->(:X) RETURN count(r)"), written.to_string());
         assert_eq!(numbers(database, "MATCH (a:W) RETURN count(DISTINCT a.n)"), written.to_string());

@@ -151,8 +151,11 @@ impl Shared {
         broken: Broken,
     ) -> Result<(), Error> {
         let Broken { record, reason } = broken;
+        // Readers do not ask the partitions into which the graph is being split, and must not turn to one that is stuck:
+        // those before the split have applied the record.
+        let is_asked = self.watch.map().graph().layout().number(partition).is_some();
         let is_last = match record {
-            Some(record) if stuck_at.is_none() => !self.is_applied_elsewhere(partition, record)?,
+            Some(record) if stuck_at.is_none() && is_asked => !self.is_applied_elsewhere(partition, record)?,
             _ => false,
         };
         if !is_last {
