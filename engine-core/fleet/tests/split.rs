@@ -69,8 +69,15 @@ fn odd_people(database: &Database) -> Vec<String> {
     let id = |row: &String| row.split(',').next().unwrap_or_default().to_owned();
     let is_odd = |at: usize| {
         let (row, own) = (&all[at], id(&all[at]));
-        let twice = [at.wrapping_sub(1), at + 1].into_iter().filter_map(|next| all.get(next)).any(|next| id(next) == own);
-        twice || !own.contains("\"p") || row.contains("Null") || row.contains("\"W\"") || row.contains("\"X\"")
+        let twice = [at.wrapping_sub(1), at + 1]
+            .into_iter()
+            .filter_map(|next| all.get(next))
+            .any(|next| id(next) == own);
+        twice
+            || !own.contains("\"p")
+            || row.contains("Null")
+            || row.contains("\"W\"")
+            || row.contains("\"X\"")
     };
     (0..all.len()).filter(|at| is_odd(*at)).map(|at| all[at].clone()).collect()
 }

@@ -7,8 +7,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IteratorRandom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeCandidates, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor, Statistics,
-    VertexRead, VertexRows,
+    Apl, At, Cursor, EdgeCandidates, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor,
+    Statistics, VertexRead, VertexRows,
 };
 use tidegraph_platform::{ManualClock, Objects};
 use tidegraph_storage::{CheckpointMeta, Scope, Store, StoreConfig, checkpoint};

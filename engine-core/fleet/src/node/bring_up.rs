@@ -155,7 +155,9 @@ impl Shared {
         // those before the split have applied the record.
         let is_asked = self.watch.map().graph().layout().number(partition).is_some();
         let is_last = match record {
-            Some(record) if stuck_at.is_none() && is_asked => !self.is_applied_elsewhere(partition, record)?,
+            Some(record) if stuck_at.is_none() && is_asked => {
+                !self.is_applied_elsewhere(partition, record)?
+            }
             _ => false,
         };
         if !is_last {

@@ -115,8 +115,7 @@ fn lead(
         lost_after: Duration::from_millis(daemon.serve.lost_after_ms),
         ..MaintenanceConfig::default()
     };
-    let maintenance =
-        LeaderMaintenance::start(&graph, map_store, objects, candidate.clone(), clock, config)?;
+    let maintenance = LeaderMaintenance::start(&graph, map_store, objects, candidate.clone(), clock, config)?;
     Ok((candidate, maintenance))
 }
 
