@@ -177,6 +177,13 @@ export const PARTS = [
   },
   {
     name: "fleet",
+    title: "partitions that split",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    act: acceptance("fleet/split.mjs"),
+  },
+  {
+    name: "fleet",
     title: "what machines on AWS run",
     waits: true,
     inputs: [

@@ -135,8 +135,7 @@ fn member(map: &MapArgs, node: &str, clock: &Arc<dyn Clock>) -> anyhow::Result<F
     let before = counter(&*store)?;
     clock.sleep(PAUSE);
     let after = counter(&*store)?;
-    let replicas =
-        loaded.partitions().filter(|(_, replicas)| replicas.iter().any(|replica| replica.node == id)).count();
+    let replicas = loaded.held_by(&id).count();
     let seen = format!("{node} is {} in the map of {}, with {replicas} replicas", known.state, map.graph);
     if after.is_none() || before == after {
         let seen = format!("{seen}; no heartbeat within {} s", PAUSE.as_secs());
