@@ -205,6 +205,13 @@ export const PARTS = [
   },
   {
     name: "fleet",
+    title: "TLS comes to a fleet, and its certificates and authority are replaced under load",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet", "infra/issuer"],
+    act: acceptance("fleet/certificates.mjs"),
+  },
+  {
+    name: "fleet",
     title: "traces from the caller to the nodes",
     waits: true,
     inputs: [...PROCESSES, "integration-tests/fleet", "integration-tests/python"],
