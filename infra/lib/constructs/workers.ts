@@ -99,6 +99,8 @@ interface Parts extends WorkersProps {
   readonly state: IGraphState;
   readonly bundle: Bundle;
   readonly secrets: Secrets;
+  /** The secret with certificates of workers, for connections to nodes; `undefined` for none. */
+  readonly certificates: ISecret | undefined;
   readonly loadFrom: readonly IBucket[];
   readonly retention: logs.RetentionDays;
   /** Whether records of the log say what they change. */
@@ -304,6 +306,7 @@ export class Workers extends Construct implements ec2.IConnectable {
         ...(accessKeys ? ["--sigv4-region", Stack.of(this).region] : []),
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
         ...["--fleet-token-secret", secrets.fleet.secretArn],
+        ...(props.certificates ? ["--tls-secret", props.certificates.secretArn] : []),
         ...(props.streams ? ["--streams"] : []),
         // The buckets that its role may read.
         ...[state.buckets.drop, ...props.loadFrom].flatMap(({ bucketName }) => [
@@ -336,7 +339,7 @@ export class Workers extends Construct implements ec2.IConnectable {
   }
 
   /** Creates the role of the worker itself. */
-  private role({ state, secrets, loadFrom }: Parts): iam.Role {
+  private role({ state, secrets, certificates, loadFrom }: Parts): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `Workers of ${state.name}`,
@@ -349,7 +352,7 @@ export class Workers extends Construct implements ec2.IConnectable {
       const reason = "Files to load: people choose their names.";
       useObjects(role, `Source${index}`, bucket, "read", reason);
     }
-    role.addToPolicy(readSecret(secrets.fleet));
+    role.addToPolicy(readSecret(secrets.fleet, certificates));
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
     return role;
   }
