@@ -9,9 +9,17 @@ export { Encryption, type EncryptionProps } from "./constructs/encryption.ts";
 export { Endpoints } from "./constructs/endpoints.ts";
 export type { GivenLogProps } from "./constructs/given-log.ts";
 export type { IGraphLog, LogAlarm } from "./constructs/graph-log.ts";
+export {
+  GraphStateBase,
+  type IGraphBuckets,
+  type IGraphNetwork,
+  type IGraphState,
+  type IMapTable,
+} from "./constructs/graph-state.ts";
+export type { GraphStateAttributes, ImportedLogAttributes } from "./constructs/imported-state.ts";
 export { Ingest, type IngestProps } from "./constructs/ingest.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
-export { MapTable } from "./constructs/map-table.ts";
+export { MapBase, MapTable } from "./constructs/map-table.ts";
 export { Network, type NetworkProps } from "./constructs/network.ts";
 export type { ObjectivesProps } from "./constructs/objectives.ts";
 export { QueryApi } from "./constructs/query-api.ts";

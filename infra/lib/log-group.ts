@@ -5,13 +5,13 @@
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as logs from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
-import type { GraphState } from "./constructs/state.ts";
+import type { IGraphState } from "./constructs/graph-state.ts";
 
 /** Creates a log group; `name` follows the deployment's prefix. */
 export function processLog(
   scope: Construct,
   id: string,
-  state: GraphState,
+  state: IGraphState,
   name: string,
   retention: logs.RetentionDays,
 ): logs.LogGroup {

@@ -18,6 +18,7 @@ import * as ec2 from "@aws-sdk/client-ec2";
 import * as elb from "@aws-sdk/client-elastic-load-balancing-v2";
 import * as iam from "@aws-sdk/client-iam";
 import * as kms from "@aws-sdk/client-kms";
+import * as lambda from "@aws-sdk/client-lambda";
 import * as s3 from "@aws-sdk/client-s3";
 import * as sm from "@aws-sdk/client-secrets-manager";
 import * as sns from "@aws-sdk/client-sns";
@@ -32,7 +33,7 @@ import { packDoctor } from "../package/pack.ts";
 import { example, testApp } from "../test/support.ts";
 import { Account, type Situation, STACKS } from "./account.ts";
 import { Clients, Creation, REGION } from "./create.ts";
-import { DurableClients, durable } from "./durable.ts";
+import { DurableClients, durable, EMPTY_ZIP } from "./durable.ts";
 import { beat, checkpoint, FleetMap, node, part, VERSION } from "./fleet-map.ts";
 import type { Template } from "./templates.ts";
 
@@ -509,6 +510,27 @@ test("the command: exit codes, JSON, and mistakes that it names", async () => {
   assert.match((await run(["--help"])).out, /Usage: tidegraph-doctor --name NAME/);
   assert.match((await run(["--version"])).out, /^tidegraph-doctor 0\.1\.0\n$/);
   assert.deepEqual(JSON.parse((await run(["--policy"])).out), policy());
+});
+
+test("the API calls another version of the query function than the one that was deployed", async () => {
+  const FunctionName = await physical("Service", "AWS::Lambda::Function", "QueryFunction");
+  const Name = "live";
+  says(await examine(["release"]), "release.function", "ok", /live is at version 1$/);
+  await stored.lambda.send(
+    new lambda.UpdateFunctionCodeCommand({ FunctionName, ZipFile: EMPTY_ZIP, Publish: true }),
+  );
+  const move = async (FunctionVersion: string, weights: Record<string, number>): Promise<void> => {
+    const RoutingConfig = { AdditionalVersionWeights: weights };
+    await stored.lambda.send(
+      new lambda.UpdateAliasCommand({ FunctionName, Name, FunctionVersion, RoutingConfig }),
+    );
+  };
+  await move("2", {});
+  says(await examine(["release"]), "release.function", "warning", /live is at version 2$/);
+  await move("1", { 2: 0.1 });
+  says(await examine(["release"]), "release.function", "warning", /live is at version 1, with 10 % at 2$/);
+  await move("1", {});
+  says(await examine(["release"]), "release.function", "ok", /version 1/);
 });
 
 test("what AWS holds of a deployment and is wrong", async () => {

@@ -1,7 +1,9 @@
 /** Makers of what outlives processes (table, buckets, key) and of secrets, alarms and their topic, in moto. */
 import * as cw from "@aws-sdk/client-cloudwatch";
 import * as dynamodb from "@aws-sdk/client-dynamodb";
+import * as iam from "@aws-sdk/client-iam";
 import * as kms from "@aws-sdk/client-kms";
+import * as lambda from "@aws-sdk/client-lambda";
 import * as s3 from "@aws-sdk/client-s3";
 import * as sm from "@aws-sdk/client-secrets-manager";
 import * as sns from "@aws-sdk/client-sns";
@@ -11,7 +13,9 @@ import { type Made, type Maker, type Properties, REGION } from "./create.ts";
 export class DurableClients {
   readonly cw: cw.CloudWatchClient;
   readonly dynamodb: dynamodb.DynamoDBClient;
+  readonly iam: iam.IAMClient;
   readonly kms: kms.KMSClient;
+  readonly lambda: lambda.LambdaClient;
   readonly s3: s3.S3Client;
   readonly sm: sm.SecretsManagerClient;
   readonly sns: sns.SNSClient;
@@ -24,19 +28,32 @@ export class DurableClients {
     };
     this.cw = new cw.CloudWatchClient(options);
     this.dynamodb = new dynamodb.DynamoDBClient(options);
+    this.iam = new iam.IAMClient(options);
     this.kms = new kms.KMSClient(options);
+    this.lambda = new lambda.LambdaClient(options);
     this.s3 = new s3.S3Client({ ...options, forcePathStyle: true });
     this.sm = new sm.SecretsManagerClient(options);
     this.sns = new sns.SNSClient(options);
   }
 
   destroy(): void {
-    for (const client of [this.cw, this.dynamodb, this.kms, this.s3, this.sm, this.sns]) client.destroy();
+    for (const client of [
+      this.cw,
+      this.dynamodb,
+      this.iam,
+      this.kms,
+      this.lambda,
+      this.s3,
+      this.sm,
+      this.sns,
+    ])
+      client.destroy();
   }
 }
 
 /** Makers by CloudFormation type. */
 export function durable(clients: DurableClients): Record<string, Maker> {
+  let role: Promise<string> | undefined;
   return {
     "AWS::KMS::Key": async (_, { Description, EnableKeyRotation }) => {
       const { KeyMetadata } = await clients.kms.send(new kms.CreateKeyCommand({ Description }));
@@ -56,6 +73,25 @@ export function durable(clients: DurableClients): Record<string, Maker> {
       const { TopicArn = "" } = await clients.sns.send(new sns.CreateTopicCommand({ Name }));
       return { ref: TopicArn };
     },
+    "AWS::Lambda::Function": async (_, __, FunctionName) => {
+      role ??= makeRole(clients);
+      const Role = await role;
+      const Code = { ZipFile: EMPTY_ZIP };
+      const made = { FunctionName, Role, Code, Runtime: "provided.al2023", Handler: "bootstrap" } as const;
+      const { FunctionArn = "" } = await clients.lambda.send(new lambda.CreateFunctionCommand(made));
+      return { ref: FunctionName, attributes: { Arn: FunctionArn } };
+    },
+    "AWS::Lambda::Version": async (_, { FunctionName }) => {
+      const { Version = "", FunctionArn = "" } = await clients.lambda.send(
+        new lambda.PublishVersionCommand({ FunctionName }),
+      );
+      return { ref: FunctionArn, attributes: { Version } };
+    },
+    "AWS::Lambda::Alias": async (_, { FunctionName, FunctionVersion, Name }) => {
+      const alias = { FunctionName, FunctionVersion, Name };
+      const { AliasArn = "" } = await clients.lambda.send(new lambda.CreateAliasCommand(alias));
+      return { ref: AliasArn };
+    },
     "AWS::CloudWatch::Alarm": async (_, properties, AlarmName) => {
       const { Metrics, ...rest } = properties;
       const metrics = Metrics && { Metrics };
@@ -63,6 +99,21 @@ export function durable(clients: DurableClients): Record<string, Maker> {
       return { ref: AlarmName };
     },
   };
+}
+
+/** A zip without files. */
+export const EMPTY_ZIP = Buffer.from("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==", "base64");
+
+/** Makes the one role of all functions: moto asks whether a function's role exists. */
+async function makeRole({ iam: client }: DurableClients): Promise<string> {
+  const AssumeRolePolicyDocument = JSON.stringify({
+    Version: "2012-10-17",
+    Statement: [
+      { Effect: "Allow", Principal: { Service: "lambda.amazonaws.com" }, Action: "sts:AssumeRole" },
+    ],
+  });
+  const made = new iam.CreateRoleCommand({ RoleName: "functions", AssumeRolePolicyDocument });
+  return (await client.send(made)).Role?.Arn ?? "";
 }
 
 async function makeBucket({ s3: client }: DurableClients, properties: Properties, id: string): Promise<Made> {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { loadSchemas } from "../../contracts/src/validate.ts";
 import { current, type Definition, definitions, draw, REBALANCE, type State } from "../draw/draw.ts";
-import { LOOKS, MOVES, ROUNDS } from "../lib/state-machines/moves.ts";
+import { CONCURRENCY, LOOKS, MOVES, ROUNDS } from "../lib/state-machines/moves.ts";
 import { check, states } from "./definitions.ts";
 import { example, flat, named, ofType } from "./support.ts";
 
@@ -92,15 +92,17 @@ test("inputs are valid under the contract", () => {
 });
 
 test("an execution stays within 25,000 events, and within its lease", () => {
-  const definition = machines.get("heal");
-  const inside = definition?.States.Move?.ItemProcessor;
-  assert.ok(definition && inside);
   // Events of a Task without retries: entered, scheduled, started, succeeded, exited. Events of every other state:
   // entered, exited.
   const events = (parts: Definition): number =>
     Object.values(parts.States).reduce((sum, { Type }) => sum + (Type === "Task" ? 5 : 2), 0);
-  const round = MOVES * (LOOKS * events(inside) + 2) + events(definition);
-  assert.ok(ROUNDS * round < 25_000, `${ROUNDS * round} events`);
+  for (const name of ["heal", "scale-out", "drain"]) {
+    const definition = machines.get(name);
+    const inside = definition?.States.Move?.ItemProcessor;
+    assert.ok(definition && inside, name);
+    const round = MOVES * (LOOKS * events(inside) + 2) + events(definition);
+    assert.ok(ROUNDS * round < 25_000, `${name}: ${ROUNDS * round} events`);
+  }
   const { Variables } = named(service, "AWS::Lambda::Function", "ServiceRebalance").Properties.Environment;
   assert.equal(Variables.TIDEGRAPH_MOVES, String(MOVES));
   for (const [name, one] of machines) {
@@ -144,6 +146,44 @@ test("a machine that is terminated is drained, and detect runs every minute", ()
   assert.equal(leaves.HeartbeatTimeout, 7200);
   const tell = machines.get("drain")?.States["Let the group go on"]?.Parameters;
   assert.equal(tell?.LifecycleHookName, leaves.LifecycleHookName);
+});
+
+test("a drain prolongs the time of the hook with each round of moves, and not when nothing moves", () => {
+  const { States } = machines.get("drain") as Definition;
+  const group = ofType(service, "AWS::AutoScaling::AutoScalingGroup")[0]?.[1].Properties;
+  const leaves = group.LifecycleHookSpecificationList[1];
+  const beats = Object.entries(States).filter(([, { Resource }]) =>
+    flat(Resource).endsWith(":aws-sdk:autoscaling:recordLifecycleActionHeartbeat"),
+  );
+  assert.deepEqual(beats.map(([id]) => id).toSorted(), ["Another one moves them", "Replicas move"]);
+  for (const [id, { Parameters, Catch }] of beats) {
+    assert.deepEqual(Parameters, {
+      AutoScalingGroupName: group.AutoScalingGroupName,
+      LifecycleHookName: leaves.LifecycleHookName,
+      "InstanceId.$": "$.node",
+    });
+    // A node whose machine stays has no such action.
+    const [caught] = Catch ?? [];
+    assert.deepEqual([caught?.ErrorEquals, caught?.Next], [["States.ALL"], States[id]?.Next], id);
+  }
+  // Where the signs come: after moves, and while another execution has the lease. What plans nothing gives none.
+  const before = (next: string): string[] =>
+    Object.entries(States)
+      .filter(([, state]) => [state.Next, state.Default].includes(next))
+      .map(([id]) => id);
+  assert.deepEqual(before("Replicas move"), ["Move"]);
+  assert.deepEqual(before("Another one moves them"), ["Another one works"]);
+  assert.equal(States["Replicas move"]?.Next, "Breathe");
+  assert.equal(States["Another one moves them"]?.Next, "Say that it leaves");
+  // The longest time between two signs: all lots of a round, some at a time, each with its looks; then detect's next
+  // execution, whose name changes after ten minutes, and which waits for the lease.
+  const lots =
+    Math.ceil(MOVES / CONCURRENCY) *
+    LOOKS *
+    ((States.Move?.ItemProcessor?.States["Wait for nodes"]?.Seconds ?? 0) + 60);
+  assert.ok(lots + 600 + 145 < leaves.HeartbeatTimeout, String(lots));
+  for (const name of ["heal", "scale-out"])
+    assert.equal(machines.get(name)?.States.Move?.Next, "Breathe", name);
 });
 
 test("the machine of a node that stays silent is replaced, and replicas move whether that succeeds or not", () => {

@@ -1,6 +1,7 @@
-/** Releases: of the nodes, of this command, and the last upgrade (docs/upgrade.md). */
+/** Releases: of the nodes, of this command, of the query function, and the last upgrade (docs/upgrade.md). */
+import { GetAliasCommand } from "@aws-sdk/client-lambda";
 import RELEASES from "../../../contracts/releases.json" with { type: "json" };
-import { type Check, failed, ok, some, unknown, warning } from "../finding.ts";
+import { absent, type Check, failed, ok, some, unknown, warning } from "../finding.ts";
 import type { Node } from "../map-items.ts";
 import { isFinding, mapOf } from "./map.ts";
 
@@ -104,4 +105,33 @@ const upgrade: Check = {
   },
 };
 
-export const RELEASE: readonly Check[] = [nodes, command, upgrade];
+/** Returns what stands behind the last colon of an ARN. */
+const lastOf = (arn: string): string => arn.slice(arn.lastIndexOf(":") + 1);
+
+const callers: Check = {
+  id: "release.function",
+  actions: ["lambda:GetAlias"],
+  async look({ clients, deployment }) {
+    const version = deployment.one("AWS::Lambda::Version");
+    const alias = deployment.one("AWS::Lambda::Alias");
+    const fn = deployment.referred(version?.properties.FunctionName);
+    if (version === undefined || alias === undefined || fn === undefined)
+      return absent("there is no alias of the query function");
+    const [Name, deployed] = [lastOf(alias.id), lastOf(version.id)];
+    const { FunctionVersion = "", RoutingConfig } = await clients.lambda.send(
+      new GetAliasCommand({ FunctionName: fn.id, Name }),
+    );
+    const shares = Object.entries(RoutingConfig?.AdditionalVersionWeights ?? {});
+    const also = shares.map(([other, weight]) => `, with ${Math.round(weight * 100)} % at ${other}`).join("");
+    const seen = `${Name} is at version ${FunctionVersion}${also}`;
+    if (FunctionVersion === deployed && shares.length === 0) return ok(seen, fn.id);
+    return warning(seen, {
+      wanted: `all queries at version ${deployed}, which was deployed last`,
+      remedy:
+        "start the state machine of the output UpgradeMachine, or wait for its end (docs/upgrade.md#on-aws)",
+      subject: fn.id,
+    });
+  },
+};
+
+export const RELEASE: readonly Check[] = [nodes, command, upgrade, callers];

@@ -25,7 +25,7 @@ import { InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { useKey, useKeyOf, useObjects } from "../statement.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** Settings of backups. */
 export interface BackupProps {
@@ -70,7 +70,7 @@ export interface BackupProps {
 
 /** Settings and resources that this construct needs. */
 interface Parts extends BackupProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly bundle: Bundle;
   readonly brokers: string;
   readonly retention: logs.RetentionDays;
@@ -198,7 +198,7 @@ export class Backup extends Construct {
   }
 
   /** Creates the role of the task: it reads the graph, and writes to the bucket of backups. */
-  private role(state: GraphState): iam.Role {
+  private role(state: IGraphState): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `Backs up ${state.name}`,
@@ -216,7 +216,7 @@ export class Backup extends Construct {
   }
 
   /** Creates the role with which ECS starts the task: it needs the image and the log. */
-  private starter(state: GraphState): iam.Role {
+  private starter(state: IGraphState): iam.Role {
     const role = new iam.Role(this, "Starter", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `What starts backups of ${state.name}`,

@@ -9,7 +9,7 @@ import { PROVIDER } from "../cost-tag.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** The field of MSK's answer with the addresses for IAM clients. */
 const OF_IAM = "BootstrapBrokerStringSaslIam";
@@ -19,7 +19,7 @@ export class Brokers extends Construct {
   readonly addresses: string;
 
   /** @param cluster the ARN of the cluster */
-  constructor(scope: Construct, id: string, state: GraphState, cluster: string) {
+  constructor(scope: Construct, id: string, state: IGraphState, cluster: string) {
     super(scope, id);
     const resource = new AwsCustomResource(this, "Ask", {
       onUpdate: {

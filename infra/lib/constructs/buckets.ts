@@ -7,6 +7,7 @@ import { Duration, RemovalPolicy } from "aws-cdk-lib";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import * as s3 from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
+import type { IGraphBuckets } from "./graph-state.ts";
 
 /** Settings of buckets. */
 export interface BucketsProps {
@@ -28,11 +29,11 @@ const SECOND_THOUGHTS = Duration.days(1);
 /** How long the intermediate files of a load of dropped files are kept. No load takes that long. */
 export const INGEST_KEPT = Duration.days(7);
 
-export class Buckets extends Construct {
+export class Buckets extends Construct implements IGraphBuckets {
   /** Checkpoints and segments of one graph. Intermediate files of loads are below `ingest/`. */
-  readonly data: s3.Bucket;
+  readonly data: s3.IBucket;
   /** Dropped files at `drop/<graph>/<load>/`, and reports about them at `reports/<graph>/<load>/`. */
-  readonly drop: s3.Bucket;
+  readonly drop: s3.IBucket;
   /** Access logs and flow logs. */
   readonly logs: s3.Bucket;
 

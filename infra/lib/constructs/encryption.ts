@@ -19,7 +19,7 @@ import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import { statement, useKey } from "../statement.ts";
 import { typescriptFunction } from "../typescript-function.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** Encryption of the connections between nodes, workers and functions. */
 export interface EncryptionProps {
@@ -35,7 +35,7 @@ export interface EncryptionProps {
 
 /** Settings and resources that the certificates need. */
 interface Parts extends EncryptionProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly retention: logs.RetentionDays;
 }
 
@@ -114,7 +114,7 @@ export class Encryption extends Construct {
     schedule.node.addDependency(this.issued);
   }
 
-  private role(state: GraphState, secrets: readonly Secret[], logGroup: logs.ILogGroup): iam.Role {
+  private role(state: IGraphState, secrets: readonly Secret[], logGroup: logs.ILogGroup): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
       description: `Issues the certificates of ${state.name}`,

@@ -17,11 +17,11 @@ import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** Settings of endpoints. */
 export interface EndpointsProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   /** Whether the service has tasks on Fargate: workers or backups. */
   readonly tasks: boolean;
   /** Whether people may open a shell on the machines. */

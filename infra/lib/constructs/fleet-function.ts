@@ -16,11 +16,11 @@ import { InvalidProp } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
 import { readSecret, statement, useKey } from "../statement.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** Settings of one of these functions. */
 export interface FleetFunctionProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   /** The name of the function in logs and roles. */
   readonly name: string;
   readonly description: string;

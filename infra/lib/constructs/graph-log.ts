@@ -6,7 +6,7 @@ import type { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import type { SecurityGroup } from "aws-cdk-lib/aws-ec2";
 import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { Construct } from "constructs";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** An alarm on a metric of the log. */
 export interface LogAlarm {
@@ -39,7 +39,7 @@ export interface IGraphLog {
    *
    * @param scope where the resources stand that find the addresses, if there have to be any
    */
-  addressesFor(scope: Construct, state: GraphState): string;
+  addressesFor(scope: Construct, state: IGraphState): string;
 
   /**
    * Lets nodes connect to the brokers.

@@ -30,8 +30,8 @@ import { statement, useKey } from "../statement.ts";
 import { typescriptFunction } from "../typescript-function.ts";
 import { INGEST_KEPT } from "./buckets.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
+import type { IGraphState } from "./graph-state.ts";
 import { METRICS } from "./metrics.ts";
-import type { GraphState } from "./state.ts";
 
 /** Settings of loads of dropped files. */
 export interface IngestProps {
@@ -70,7 +70,7 @@ export interface IngestProps {
 
 /** Settings and resources that this construct needs. */
 interface Parts extends IngestProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly bundle: Bundle;
   /** The processor of the query function; all functions use the same one. */
   readonly architecture: Architecture;

@@ -3,21 +3,16 @@
  * sync (ADR 0008). Brokers delete nothing on their own: the sequencer trims the log once checkpoints contain the
  * records, and a record that a broker deleted earlier would be lost.
  */
-import { ArnFormat, Duration, Fn, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
+import { RemovalPolicy, Token } from "aws-cdk-lib";
 import * as scaling from "aws-cdk-lib/aws-applicationautoscaling";
-import { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
-import type * as iam from "aws-cdk-lib/aws-iam";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import * as msk from "aws-cdk-lib/aws-msk";
-import { Construct } from "constructs";
+import type { Construct } from "constructs";
 import { InvalidProp, text, whole } from "../check.ts";
-import { statement } from "../statement.ts";
-import { Brokers } from "./brokers.ts";
-import type { IGraphLog, LogAlarm } from "./graph-log.ts";
+import { COPIES, COPIES_IN_SYNC, MskLog } from "./msk-log.ts";
 import type { Network } from "./network.ts";
-import type { GraphState } from "./state.ts";
 
 /** Settings of the brokers. */
 export interface LogClusterProps {
@@ -59,18 +54,10 @@ export interface LogClusterProps {
 const MOST_GIB = 16_384;
 
 /**
- * Percent of the disks in use at which they grow: below the alarm, which tells that they do not grow fast enough. MSK lets
+ * Percent of the disks in use at which they grow: below the alarm (`msk-log.ts`), which tells that they do not grow fast enough. MSK lets
  * a disk grow once in six hours.
  */
 const GROWS_AT = 60;
-const ALARM_AT = 75;
-
-/** The port of MSK for IAM clients inside the VPC. */
-const BROKER_PORT = 9098;
-
-/** Copies of each record, and how many of them must be in sync before a record is acknowledged. */
-const COPIES = 3;
-const COPIES_IN_SYNC = 2;
 
 /** Settings of the brokers. `tidegraph-node init` repeats most of them for our topics. */
 const PROPERTIES: Record<string, string | number | boolean> = {
@@ -84,15 +71,12 @@ const PROPERTIES: Record<string, string | number | boolean> = {
   "log.retention.bytes": -1,
 };
 
-export class LogCluster extends Construct implements IGraphLog {
+export class LogCluster extends MskLog {
   readonly cluster: msk.CfnCluster;
   readonly securityGroup: ec2.SecurityGroup;
   /** The number of brokers; MSK numbers them from 1. */
   readonly brokers: number;
-  readonly copies = COPIES;
-  readonly copiesInSync = COPIES_IN_SYNC;
-  /** Further variables of the nodes: IAM tokens are signed for the brokers' region. */
-  readonly variables: Readonly<Record<string, string>>;
+  readonly clusterName: string;
 
   constructor(
     scope: Construct,
@@ -107,7 +91,7 @@ export class LogCluster extends Construct implements IGraphLog {
   ) {
     super(scope, id);
     const { network } = props;
-    this.variables = { TIDEGRAPH_KAFKA_IAM_REGION: Stack.of(this).region };
+    this.clusterName = props.name;
     const zones = network.subnets.length;
     const least = Math.ceil(COPIES / zones) * zones;
     const brokers = whole("log.brokers", props.brokers ?? least, least, 90);
@@ -165,6 +149,10 @@ export class LogCluster extends Construct implements IGraphLog {
     if (most > volumeSize) this.grow(most);
   }
 
+  get clusterArn(): string {
+    return this.cluster.attrArn;
+  }
+
   /** Lets the disks grow. */
   private grow(most: number): void {
     const target = new scaling.CfnScalableTarget(this, "Disks", {
@@ -184,109 +172,6 @@ export class LogCluster extends Construct implements IGraphLog {
         // Disks cannot shrink.
         disableScaleIn: true,
       },
-    });
-  }
-
-  /** Returns the permissions that a node needs, including those for `init`: only for its own topic. */
-  uses(topic: string): iam.PolicyStatement[] {
-    const cluster = this.cluster.attrArn;
-    const onTopic = [
-      "DescribeTopic",
-      "DescribeTopicDynamicConfiguration",
-      "CreateTopic",
-      "DeleteTopic",
-      "ReadData",
-      "WriteData",
-    ];
-    const name = (action: string): string => `kafka-cluster:${action}`;
-    return [
-      statement("ReachLog", ["Connect", "WriteDataIdempotently"].map(name), [cluster]),
-      // Kafka treats deleting records, by which the sequencer trims the log, as deleting a topic.
-      statement("UseLog", onTopic.map(name), [this.arnOf("topic", topic)]),
-      // The reader names a group, although it keeps track of its own position.
-      statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
-    ];
-  }
-
-  reads(topic: string): iam.PolicyStatement[] {
-    const name = (action: string): string => `kafka-cluster:${action}`;
-    return [
-      statement("ReachLog", [name("Connect")], [this.cluster.attrArn]),
-      statement("ReadTopic", ["DescribeTopic", "ReadData"].map(name), [this.arnOf("topic", topic)]),
-      // The reader names a group, although it keeps track of its own position.
-      statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
-    ];
-  }
-
-  /** Asks MSK for the addresses: CloudFormation does not know them. */
-  addressesFor(scope: Construct, state: GraphState): string {
-    const { addresses } = new Brokers(scope, "Brokers", state, this.cluster.attrArn);
-    Brokers.explainProvider(Stack.of(scope));
-    return addresses;
-  }
-
-  letIn(scope: Construct, nodes: ec2.SecurityGroup): void {
-    nodes.addEgressRule(this.securityGroup, ec2.Port.tcp(BROKER_PORT), "Nodes use the log");
-    new ec2.CfnSecurityGroupIngress(scope, "NodesUseLog", {
-      groupId: this.securityGroup.securityGroupId,
-      sourceSecurityGroupId: nodes.securityGroupId,
-      ipProtocol: "tcp",
-      fromPort: BROKER_PORT,
-      toPort: BROKER_PORT,
-      description: "Nodes use the log",
-    });
-  }
-
-  alarms(): LogAlarm[] {
-    const full = this.brokerIds().map((broker) => ({
-      id: `LogFull${broker}`,
-      description:
-        "A broker's disk fills up faster than it grows: checkpoints are not written, or log.mostVolumeGib is too small.",
-      metric: this.metric("KafkaDataLogsDiskUsed", broker),
-      above: ALARM_AT,
-    }));
-    const offline = {
-      id: "LogOffline",
-      description: "A partition of the log has no leader: look at the log group brokers.",
-      metric: this.metric("OfflinePartitionsCount"),
-      above: 0,
-      minutes: 2,
-    };
-    return [offline, ...full];
-  }
-
-  disks(): Metric[] {
-    return this.brokerIds().map((broker) => this.metric("KafkaDataLogsDiskUsed", broker));
-  }
-
-  /** Returns the ids of the brokers, which MSK numbers from 1. */
-  private brokerIds(): string[] {
-    return Array.from({ length: this.brokers }, (_, index) => String(index + 1));
-  }
-
-  /** Returns the maximum of a metric over all brokers, or the metric of one. */
-  private metric(metricName: string, broker?: string): Metric {
-    const dimensionsMap = {
-      "Cluster Name": this.cluster.clusterName,
-      ...(broker !== undefined && { "Broker ID": broker }),
-    };
-    return new Metric({
-      namespace: "AWS/Kafka",
-      metricName,
-      dimensionsMap,
-      period: Duration.minutes(1),
-      statistic: "Maximum",
-    });
-  }
-
-  /** Returns the ARN of a topic or group, which contains the name and the unique id of the cluster. */
-  private arnOf(resource: string, name: string): string {
-    const cluster = Fn.select(1, Fn.split(":cluster/", this.cluster.attrArn));
-    return Stack.of(this).formatArn({
-      service: "kafka",
-      resource,
-      resourceName: `${cluster}/${name}`,
-      arnFormat: ArnFormat.SLASH_RESOURCE_NAME,
     });
   }
 }

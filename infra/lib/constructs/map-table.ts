@@ -8,11 +8,39 @@ import type * as iam from "aws-cdk-lib/aws-iam";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Construct } from "constructs";
 import { statement } from "../statement.ts";
+import type { IMapTable } from "./graph-state.ts";
 
 /** Name of the index over epochs. */
 const BY_EPOCH = "by-epoch";
 
-export class MapTable extends Construct {
+/** The table, and the permissions to use it. */
+export abstract class MapBase extends Construct implements IMapTable {
+  abstract readonly table: dynamodb.ITable;
+  abstract readonly prefix: string;
+
+  /** Returns the permissions to read the map of one graph. */
+  reads(graph: string): iam.PolicyStatement[] {
+    return [
+      statement("ReadMap", ["dynamodb:GetItem", "dynamodb:Query"], [this.table.tableArn], of(graph)),
+      statement(
+        "ReadNewerItems",
+        ["dynamodb:Query"],
+        [`${this.table.tableArn}/index/${BY_EPOCH}`],
+        of(graph),
+      ),
+    ];
+  }
+
+  /**
+   * Returns the permissions to read and change the map. A transaction needs the permissions of its single operations.
+   */
+  changes(graph: string): iam.PolicyStatement[] {
+    const change = ["dynamodb:PutItem", "dynamodb:UpdateItem"];
+    return [...this.reads(graph), statement("ChangeMap", change, [this.table.tableArn], of(graph))];
+  }
+}
+
+export class MapTable extends MapBase {
   readonly table: dynamodb.Table;
   /** The value of `--table-prefix`. */
   readonly prefix: string;
@@ -40,27 +68,6 @@ export class MapTable extends Construct {
       sortKey: { name: "changedAt", type: dynamodb.AttributeType.NUMBER },
       projectionType: dynamodb.ProjectionType.ALL,
     });
-  }
-
-  /** Returns the permissions to read the map of one graph. */
-  reads(graph: string): iam.PolicyStatement[] {
-    return [
-      statement("ReadMap", ["dynamodb:GetItem", "dynamodb:Query"], [this.table.tableArn], of(graph)),
-      statement(
-        "ReadNewerItems",
-        ["dynamodb:Query"],
-        [`${this.table.tableArn}/index/${BY_EPOCH}`],
-        of(graph),
-      ),
-    ];
-  }
-
-  /**
-   * Returns the permissions to read and change the map. A transaction needs the permissions of its single operations.
-   */
-  changes(graph: string): iam.PolicyStatement[] {
-    const change = ["dynamodb:PutItem", "dynamodb:UpdateItem"];
-    return [...this.reads(graph), statement("ChangeMap", change, [this.table.tableArn], of(graph))];
   }
 }
 

@@ -8,6 +8,7 @@ import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
 import { InvalidProp, text, whole } from "../check.ts";
+import type { IGraphNetwork } from "./graph-state.ts";
 
 /** Settings of the network. */
 export interface NetworkProps {
@@ -40,7 +41,7 @@ export interface NetworkProps {
 }
 
 /** A VPC, or the part of one that the deployment uses. */
-export class Network extends Construct {
+export class Network extends Construct implements IGraphNetwork {
   readonly vpc: ec2.IVpc;
   /** One subnet in each zone. */
   readonly subnets: ec2.ISubnet[];
@@ -48,7 +49,7 @@ export class Network extends Construct {
   readonly isOwn: boolean;
 
   /** @param logs the bucket that logs each refused connection of a VPC that is created here */
-  constructor(scope: Construct, id: string, props: NetworkProps, logs: IBucket) {
+  constructor(scope: Construct, id: string, props: NetworkProps, logs: IBucket | undefined) {
     super(scope, id);
     const zones = whole("network.zones", props.zones ?? props.availabilityZones?.length ?? 3, 2, 3);
     const named = props.availabilityZones;
@@ -60,7 +61,7 @@ export class Network extends Construct {
     this.subnets = this.chooseSubnets(zones);
   }
 
-  private makeVpc(props: NetworkProps, zones: number, logs: IBucket): ec2.Vpc {
+  private makeVpc(props: NetworkProps, zones: number, logs: IBucket | undefined): ec2.Vpc {
     const cidr = text(
       "network.cidr",
       props.cidr ?? "10.42.0.0/16",
@@ -76,10 +77,12 @@ export class Network extends Construct {
       // CDK would add a custom resource for this, and none of our resources is in that group.
       restrictDefaultSecurityGroup: false,
     });
-    vpc.addFlowLog("Refused", {
-      destination: ec2.FlowLogDestination.toS3(logs, "vpc/"),
-      trafficType: ec2.FlowLogTrafficType.REJECT,
-    });
+    if (logs) {
+      vpc.addFlowLog("Refused", {
+        destination: ec2.FlowLogDestination.toS3(logs, "vpc/"),
+        trafficType: ec2.FlowLogTrafficType.REJECT,
+      });
+    }
     return vpc;
   }
 

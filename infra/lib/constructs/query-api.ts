@@ -15,8 +15,8 @@ import { Construct } from "constructs";
 import { dnsName, InvalidProp, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
+import type { IGraphState } from "./graph-state.ts";
 import type { QueryDomain, QueryFunction, QueryProps } from "./query-function.ts";
-import type { GraphState } from "./state.ts";
 
 /**
  * Answers that API Gateway gives itself. They have the shape and the codes of all other failed requests
@@ -49,7 +49,7 @@ const QUERIES = ["openCypher", "opencypher", "gremlin"].flatMap((path) => [
 
 /** Settings and resources that the API needs. */
 interface Parts extends QueryProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly query: QueryFunction;
   readonly retention: logs.RetentionDays;
   /** Whether this app creates the account's role with which API Gateway writes logs. */

@@ -18,7 +18,7 @@ import { whole } from "../check.ts";
 import { explainBelow } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** A name of the API. */
 export interface QueryDomain {
@@ -107,7 +107,7 @@ export interface QueryProps {
 
 /** Settings and resources that the function needs. */
 interface Parts extends QueryProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly bundle: Bundle;
   readonly fleetSecret: ISecret;
   readonly certificates: ISecret | undefined;

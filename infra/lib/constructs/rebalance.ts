@@ -25,7 +25,7 @@ import { stateMachine } from "../state-machines/machine.ts";
 import { MOVES } from "../state-machines/moves.ts";
 import { scaleOut } from "../state-machines/scale-out.ts";
 import { statement, useKey } from "../statement.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 import { LEAVES, type StorageNodes } from "./storage-nodes.ts";
 
 /** Settings of moves. */
@@ -53,7 +53,7 @@ export interface RebalanceProps {
 
 /** Settings and resources that this construct needs. */
 interface Parts extends RebalanceProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly bundle: Bundle;
   /** The processor of the query function; all functions use the same one. */
   readonly architecture: Architecture;

@@ -12,11 +12,11 @@ import { wholeDays } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { statement, useKey } from "../statement.ts";
 import { typescriptFunction } from "../typescript-function.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** Settings of the rotation. */
 export interface RotationProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly secret: ISecret;
   /** Time between two rotations. */
   readonly every: Duration;

@@ -29,6 +29,7 @@ import { explain } from "../nag.ts";
 import { Backup, type BackupProps } from "./backup.ts";
 import { Encryption, type EncryptionProps } from "./encryption.ts";
 import { Endpoints } from "./endpoints.ts";
+import type { IGraphState } from "./graph-state.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
 import { FLEET_PORT } from "./node-setup.ts";
 import { Objectives, type ObjectivesProps } from "./objectives.ts";
@@ -37,7 +38,6 @@ import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
 import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
-import type { GraphState } from "./state.ts";
 import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
 import type { TracesProps } from "./traces.ts";
 import { Upgrade, type UpgradeProps } from "./upgrade.ts";
@@ -65,7 +65,7 @@ export interface GremlinProps {
 /** The processes of a graph. */
 export interface GraphServiceProps {
   /** The durable state of the graph. */
-  readonly state: GraphState;
+  readonly state: IGraphState;
   /**
    * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`,
    * `tidegraph-ingest`. They are built for arm64, except that `query.architecture` applies to those of the functions:
@@ -215,7 +215,7 @@ export interface GraphServiceProps {
   readonly apiGatewayAccountRole?: boolean;
 }
 
-export class GraphService extends Construct {
+export class GraphService extends Construct implements ec2.IConnectable {
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
@@ -228,7 +228,7 @@ export class GraphService extends Construct {
   readonly endpoints: Endpoints | undefined;
   readonly watch: Watch;
   readonly upgrade: Upgrade;
-  private readonly state: GraphState;
+  private readonly state: IGraphState;
 
   constructor(scope: Construct, id: string, props: GraphServiceProps) {
     super(scope, id);
@@ -341,6 +341,20 @@ export class GraphService extends Construct {
     });
     this.sayWhere(props);
     tagCost(this, state.name);
+  }
+
+  /**
+   * The way to the workers: `service.connections.allowDefaultPortFrom(client)` lets a client in the VPC connect to their
+   * balancer.
+   */
+  get connections(): ec2.Connections {
+    if (this.workers === undefined)
+      throw new InvalidProp(
+        "workers",
+        false,
+        "settings of workers: without workers there is nothing to connect to",
+      );
+    return this.workers.connections;
   }
 
   /** Lets a grantee send all requests to the API. */

@@ -8,17 +8,19 @@
  *
  * One `GraphState` holds one graph: checkpoints and segments of two graphs must never share a bucket.
  */
-import { type Duration, Fn, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { CfnOutput, type Duration, Fn, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
-import { Construct } from "constructs";
+import type { Construct } from "constructs";
 import { text, wholeDays } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { IGraphLog } from "./graph-log.ts";
+import { deploymentName, GraphStateBase, graphName, type IGraphState } from "./graph-state.ts";
+import { type GraphStateAttributes, ImportedState } from "./imported-state.ts";
 import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
@@ -77,7 +79,7 @@ export interface GraphStateProps {
   readonly key?: kms.IKey;
 }
 
-export class GraphState extends Construct {
+export class GraphState extends GraphStateBase {
   /** Name of the deployment. */
   readonly name: string;
   /** Name of the graph. */
@@ -95,17 +97,8 @@ export class GraphState extends Construct {
   constructor(scope: Construct, id: string, props: GraphStateProps) {
     super(scope, id);
     setFlags(this);
-    const dashes =
-      "2 to 32 lower-case letters, digits and dashes that begin with a letter and do not end with a dash";
-    this.name = text("name", props.name, /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/, dashes);
-    // What the map allows (`engine-core/cluster/src/model.rs`). Dots and underscores are excluded, because together
-    // they make Kafka's metric names ambiguous.
-    this.graph = text(
-      "graph",
-      props.graph ?? "default",
-      /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/,
-      "1 to 64 letters, digits and dashes that begin with a letter or digit",
-    );
+    this.name = deploymentName(props.name);
+    this.graph = graphName(props.graph ?? "default");
     // The id of a stack is an ARN that ends in its name and a UUID.
     const uuid = Fn.select(2, Fn.split("/", Stack.of(this).stackId));
     this.unique = Fn.select(0, Fn.split("-", uuid));
@@ -125,24 +118,35 @@ export class GraphState extends Construct {
       deletionProtection: props.deletionProtection ?? true,
     });
     const log = props.log ?? {};
-    this.log = "addresses" in log ? new GivenLog(log) : this.makeBrokers(log);
+    if ("addresses" in log) {
+      this.log = new GivenLog(log);
+    } else {
+      const brokers = this.makeBrokers(log);
+      this.log = brokers;
+      this.say("LogClusterArn", "Brokers of the log", brokers.clusterArn);
+      this.say("LogSecurityGroup", "Security group of the brokers", brokers.securityGroup.securityGroupId);
+    }
     this.letDrop(props.dropFrom ?? []);
+    this.sayWhere();
     tagCost(this, this.name);
   }
 
-  /** The prefix of log group names. */
-  get logPrefix(): string {
-    return `/tidegraph/${this.name}/`;
+  /** Returns an existing state, which another app made in the same account and region. */
+  static fromAttributes(scope: Construct, id: string, attributes: GraphStateAttributes): IGraphState {
+    return new ImportedState(scope, id, attributes);
   }
 
-  /** The graph's topic, by the name that the daemons use. */
-  get topic(): string {
-    return `tidegraph-${this.graph}`;
+  /** Writes the outputs that `fromAttributes` needs. */
+  private sayWhere(): void {
+    this.say("KeyArn", "Key that encrypts everything", this.key.keyArn);
+    this.say("TablePrefix", "Prefix of the name of the map's table", this.map.prefix);
+    this.say("DataBucketName", "Bucket of checkpoints and segments", this.buckets.data.bucketName);
+    this.say("DropBucketName", "Bucket for dropped files", this.buckets.drop.bucketName);
+    this.say("VpcId", "The network", this.network.vpc.vpcId);
   }
 
-  /** The value of `--objects`. */
-  get objects(): string {
-    return `s3://${this.buckets.data.bucketName}`;
+  private say(id: string, description: string, value: string): void {
+    new CfnOutput(this, id, { description, value });
   }
 
   private makeBrokers(log: LogClusterProps): LogCluster {

@@ -23,8 +23,8 @@ import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
 import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
+import type { IGraphState } from "./graph-state.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
-import type { GraphState } from "./state.ts";
 import { Teardown } from "./teardown.ts";
 import { sendTraces, type TracesProps } from "./traces.ts";
 
@@ -66,7 +66,7 @@ export interface NodesProps {
 
 /** Settings and resources that the nodes need. */
 interface Parts extends NodesProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly bundle: Bundle;
   readonly fleetSecret: ISecret;
   /** The secret with certificates of nodes; `undefined` for none. */
@@ -85,8 +85,8 @@ interface Parts extends NodesProps {
 }
 
 /**
- * How long a terminating machine may take until other nodes have its replicas. After that it is terminated, drained or
- * not, because the log has everything.
+ * How long a terminating machine waits while none of its replicas moves. After that it is terminated, drained or not,
+ * because the log has everything. The machine that drains prolongs it while replicas move, until AWS's limit of 48 hours.
  */
 const LEAVE = Duration.hours(2);
 

@@ -19,11 +19,11 @@ import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { typescriptFunction } from "../typescript-function.ts";
-import type { GraphState } from "./state.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** Settings of the removal. */
 export interface TeardownProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly group: AutoScalingGroup;
   /** The name of the group, by which policies select it. */
   readonly groupName: string;

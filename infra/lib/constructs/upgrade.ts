@@ -11,9 +11,9 @@ import { InvalidProp } from "../check.ts";
 import { explainWildcard } from "../nag.ts";
 import { stateMachine } from "../state-machines/machine.ts";
 import { upgrade } from "../state-machines/upgrade.ts";
+import type { IGraphState } from "./graph-state.ts";
 import type { QueryFunction } from "./query-function.ts";
 import type { Rebalance } from "./rebalance.ts";
-import type { GraphState } from "./state.ts";
 import type { StorageNodes } from "./storage-nodes.ts";
 import type { Watch } from "./watch.ts";
 import type { Workers } from "./workers.ts";
@@ -37,7 +37,7 @@ export interface UpgradeProps {
 
 /** Settings and resources that this construct needs. */
 interface Parts extends UpgradeProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly nodes: StorageNodes;
   readonly rebalance: Rebalance;
   readonly workers: Workers | undefined;

@@ -19,17 +19,17 @@ import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Backup } from "./backup.ts";
 import type { Encryption } from "./encryption.ts";
+import type { IGraphState } from "./graph-state.ts";
 import type { Ingest } from "./ingest.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
 import type { QueryFunction } from "./query-function.ts";
-import type { GraphState } from "./state.ts";
 import type { StorageNodes } from "./storage-nodes.ts";
 import type { Workers } from "./workers.ts";
 
 /** The resources to monitor. */
 export interface WatchProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;

@@ -26,8 +26,8 @@ import { dnsName, InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
+import type { IGraphState } from "./graph-state.ts";
 import type { Secrets } from "./secrets.ts";
-import type { GraphState } from "./state.ts";
 import { addAgent, type TracesProps, traceVariables } from "./traces.ts";
 
 /** A name in a hosted zone. */
@@ -96,7 +96,7 @@ export interface WorkersProps {
 
 /** Settings and resources that the workers need. */
 interface Parts extends WorkersProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly bundle: Bundle;
   readonly secrets: Secrets;
   /** The secret with certificates of workers, for connections to nodes; `undefined` for none. */
@@ -158,7 +158,7 @@ const FILES = join(import.meta.dirname, "..", "..", "worker");
 /** The folders of the data bucket that workers use. Checkpoints are not among them: only nodes use those. */
 const FOLDERS = ["jobs", "loads", "resets"];
 
-export class Workers extends Construct {
+export class Workers extends Construct implements ec2.IConnectable {
   readonly service: ecs.FargateService;
   /** Name of the task definition, without its revision. */
   readonly family: string;
@@ -168,6 +168,8 @@ export class Workers extends Construct {
   readonly securityGroup: ec2.SecurityGroup;
   /** Clients that have this security group may connect to the balancer. */
   readonly clients: ec2.SecurityGroup;
+  /** The balancer, at the first of its ports. */
+  readonly connections: ec2.Connections;
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
@@ -181,6 +183,8 @@ export class Workers extends Construct {
     this.clients = group("Clients", "Carried by who may speak with workers");
     const front = group("Front", "The balancer of workers: clients come in");
     checkEndpoint(props);
+    const [first] = this.listenPorts(props);
+    this.connections = new ec2.Connections({ securityGroups: [front], defaultPort: ec2.Port.tcp(first) });
     for (const port of this.listenPorts(props))
       this.clients.connections.allowTo(front, ec2.Port.tcp(port), "Queries and loads");
     front.connections.allowTo(this.securityGroup, ec2.Port.tcp(WORKER_PORT), "Queries and loads");

@@ -2,6 +2,11 @@
  * Drains a node that is going to be taken away: it answers until other nodes have its replicas. If the Auto Scaling
  * group is terminating the node's machine, the group waits for this state machine and is told to continue at the end.
  *
+ * While replicas move, or another execution moves them, each round gives the group a sign of life, with which the time
+ * of the lifecycle hook begins again. A drain that moves nothing gives none: then the group terminates the machine when
+ * that time is over. AWS bounds all of it by 48 hours
+ * (https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html).
+ *
  * Input: `{ "node": "i-…" }`.
  */
 import { Duration } from "aws-cdk-lib";
@@ -19,37 +24,26 @@ export interface DrainProps {
   readonly hookName: string;
 }
 
+/** Time between two attempts to take the lease that another execution has. */
+const BUSY = Duration.minutes(1);
+
 export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
-  const tell = new tasks.CallAwsService(scope, "Let the group go on", {
-    comment: "Fails for a node whose machine stays, because it has no such action; the failure is ignored",
-    service: "autoscaling",
-    action: "completeLifecycleAction",
-    parameters: {
-      AutoScalingGroupName: props.groupName,
-      LifecycleHookName: props.hookName,
-      InstanceId: sfn.JsonPath.stringAt("$.node"),
-      LifecycleActionResult: "CONTINUE",
-    },
-    iamAction: "autoscaling:CompleteLifecycleAction",
-    iamResources: [props.groupArn],
-    resultPath: sfn.JsonPath.DISCARD,
-    taskTimeout: sfn.Timeout.duration(Duration.minutes(1)),
-  });
   const drained = new sfn.Succeed(scope, "Drained");
-  tell.addRetry({
-    maxAttempts: 3,
-    interval: Duration.seconds(2),
-    errors: ["AutoScaling.ResourceContentionException"],
-  });
-  tell.addCatch(drained, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
+  const tell = then(
+    ofMachine(scope, "Let the group go on", props, "completeLifecycleAction", {
+      LifecycleActionResult: "CONTINUE",
+    }),
+    drained,
+  );
   // Waits, because the execution that has the lease empties the node as well.
-  const wait = new sfn.Wait(scope, "Another one works", { time: sfn.WaitTime.duration(Duration.minutes(1)) });
+  const wait = new sfn.Wait(scope, "Another one works", { time: sfn.WaitTime.duration(BUSY) });
   const moves = new Moves(scope, {
     function: props.function,
     goal: "repair",
     drains: true,
     busy: wait,
-    whole: tell.next(drained),
+    whole: tell,
+    moved: (next) => then(ofMachine(scope, "Replicas move", props, "recordLifecycleActionHeartbeat"), next),
   });
   const mark = moves.step(
     "Say that it leaves",
@@ -57,6 +51,44 @@ export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
     { step: "drain", node: sfn.JsonPath.stringAt("$.node") },
     sfn.JsonPath.DISCARD,
   );
-  wait.next(mark);
+  wait.next(then(ofMachine(scope, "Another one moves them", props, "recordLifecycleActionHeartbeat"), mark));
   return sfn.Chain.start(mark).next(moves.chain());
+}
+
+/** Adds the next state, which follows after an error too. */
+function then(task: sfn.TaskStateBase, next: sfn.IChainable): sfn.TaskStateBase {
+  task.addCatch(next, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
+  task.next(next);
+  return task;
+}
+
+/** Returns a call about the lifecycle action of the node's machine. */
+function ofMachine(
+  scope: Construct,
+  id: string,
+  { groupName, groupArn, hookName }: DrainProps,
+  action: "completeLifecycleAction" | "recordLifecycleActionHeartbeat",
+  more: Record<string, string> = {},
+): tasks.CallAwsService {
+  const task = new tasks.CallAwsService(scope, id, {
+    comment: "Fails for a node whose machine stays, because it has no such action; the failure is ignored",
+    service: "autoscaling",
+    action,
+    parameters: {
+      AutoScalingGroupName: groupName,
+      LifecycleHookName: hookName,
+      InstanceId: sfn.JsonPath.stringAt("$.node"),
+      ...more,
+    },
+    iamAction: `autoscaling:${action.charAt(0).toUpperCase()}${action.slice(1)}`,
+    iamResources: [groupArn],
+    resultPath: sfn.JsonPath.DISCARD,
+    taskTimeout: sfn.Timeout.duration(Duration.minutes(1)),
+  });
+  task.addRetry({
+    maxAttempts: 3,
+    interval: Duration.seconds(2),
+    errors: ["AutoScaling.ResourceContentionException"],
+  });
+  return task;
 }

@@ -11,14 +11,14 @@ import type * as logs from "aws-cdk-lib/aws-logs";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
-import type { GraphState } from "../constructs/state.ts";
+import type { IGraphState } from "../constructs/graph-state.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { useKey } from "../statement.ts";
 
 /** Settings of the machine. */
 export interface JoinProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   /** Name of the Auto Scaling group. Its ARN would be a circular reference, since the group depends on this. */
   readonly groupName: string;
   /** How long a machine may take until its daemon is up. */

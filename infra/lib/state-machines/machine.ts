@@ -5,13 +5,13 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
-import type { GraphState } from "../constructs/state.ts";
+import type { IGraphState } from "../constructs/graph-state.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 
 /** Settings of a machine. */
 export interface MachineProps {
-  readonly state: GraphState;
+  readonly state: IGraphState;
   readonly comment: string;
   readonly definition: (scope: Construct) => sfn.IChainable;
   /** The function that it invokes. */

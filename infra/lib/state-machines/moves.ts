@@ -41,6 +41,8 @@ export interface MovesProps {
   readonly busy: sfn.IChainable;
   /** The next state if the map is as it should be. */
   readonly whole: sfn.IChainable;
+  /** Makes a state that follows each round of moves, and leads to the given one. */
+  readonly moved?: (next: sfn.IChainable) => sfn.IChainable;
 }
 
 /** Creates the states; all share a scope and a function. */
@@ -145,7 +147,8 @@ export class Moves {
     const left = new sfn.Choice(scope, "Anything left?")
       .when(sfn.Condition.or(isDone, sfn.Condition.numberGreaterThanEquals("$.count.rounds", ROUNDS)), verify)
       .otherwise(move);
-    move.next(breathe).next(count).next(plan).next(left);
+    move.next(props.moved?.(breathe) ?? breathe);
+    breathe.next(count).next(plan).next(left);
     const isOurs = sfn.Condition.booleanEquals("$.lease.ours", true);
     const late = new sfn.Choice(scope, "Ours now?").when(isOurs, plan).otherwise(props.busy);
     still.next(again).next(late);
