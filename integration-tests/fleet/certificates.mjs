@@ -17,18 +17,16 @@ import {
 import { tsImport } from "tsx/esm/api";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
 import { freePort } from "../../scripts/lib/cluster/processes.mjs";
+import { READ, SteadyLoad } from "../../scripts/lib/cluster/steady-load.mjs";
 import { LambdaFunction, restEvent } from "../../scripts/lib/lambda/runtime.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
 import { Secrets } from "../../scripts/lib/secrets.mjs";
 
 const NODES = 3;
 const PATIENCE_MS = 120_000;
-/** Longest wait for an answer, so that a request that is never answered is told by its text. */
-const ANSWER_MS = 60_000;
 /** A day and an hour: longer than the least time between two steps. */
 const DAY_MS = 25 * 3_600_000;
 const KINDS = ["nodes", "workers", "functions"];
-const READ = "MATCH (s:Start) RETURN count(s) AS n";
 const HUNDRED = { status: 200, body: { results: [{ n: 100 }] } };
 
 const { run } = await tsImport("../../infra/issuer/issuer.ts", import.meta.url);
@@ -98,37 +96,7 @@ async function read(SecretId) {
 /** @param {string} SecretId @param {string} SecretString */
 const put = (SecretId, SecretString) => client.send(new PutSecretValueCommand({ SecretId, SecretString }));
 
-/** The newest version that a worker has answered with: another worker may be some milliseconds behind it. */
-let newest = 0n;
-const bookmark = () => ({ "Tidegraph-Version": String(newest) });
-
-/** @param {string} endpoint @param {string} query @param {Record<string, string>} [headers] */
-async function ask(endpoint, query, headers = {}) {
-  const body = new URLSearchParams({ query });
-  const signal = AbortSignal.timeout(ANSWER_MS);
-  const response = await fetch(`${endpoint}/openCypher`, { method: "POST", headers, body, signal });
-  const version = BigInt(response.headers.get("tidegraph-version") ?? 0);
-  if (version > newest) newest = version;
-  return { status: response.status, body: await response.json() };
-}
-
-const endpoints = /** @type {string[]} */ ([]);
-const answered = { reads: 0, writes: 0 };
-const failed = /** @type {string[]} */ ([]);
-let stopping = false;
-
-/** Asks all workers in turn, reading and writing. @param {number} number of the client */
-async function load(number) {
-  for (let count = 0; !stopping; count += 1) {
-    const endpoint = endpoints[count % endpoints.length] ?? "";
-    const writes = count % 4 === 0;
-    const query = writes ? `CREATE (:Made {client: ${number}, number: ${count}}) RETURN 1 AS n` : READ;
-    const answer = await ask(endpoint, query).catch((error) => ({ status: 0, body: String(error) }));
-    if (answer.status !== 200) failed.push(`${query} at ${endpoint}: ${JSON.stringify(answer)}`);
-    else if (writes) answered.writes += 1;
-    else answered.reads += 1;
-  }
-}
+const load = new SteadyLoad();
 
 /** @param {() => Promise<boolean> | boolean} holds @param {string} what */
 async function until(holds, what) {
@@ -137,23 +105,6 @@ async function until(holds, what) {
     if (Date.now() > end) throw new Error(`${what} did not happen in ${PATIENCE_MS} ms`);
     await sleep(100);
   }
-}
-
-/** Stops a node in order, starts it again, and waits until all replicas serve. @param {number} number */
-async function restart(number) {
-  const name = `node-${number}`;
-  await cluster.processes.end([name], 30_000);
-  cluster.startNode(number);
-  await cluster.processes.said(name, "listens on", PATIENCE_MS);
-  await until(async () => {
-    const { nodes, partitions } = await cluster.map();
-    return (
-      nodes.every((/** @type {{ state: string }} */ { state }) => state === "up") &&
-      partitions.every((/** @type {{ replicas: { state: string }[] }} */ { replicas }) =>
-        replicas.every(({ state }) => state === "serving"),
-      )
-    );
-  }, `${name} serves again`);
 }
 
 /** Starts a worker with these variables and flags. @param {string} name @param {object} with_ */
@@ -172,8 +123,8 @@ async function startWorker(name, with_) {
 /** Starts a worker that has to answer, and gives it its share of the load. @param {string} name @param {object} with_ */
 async function addWorker(name, with_) {
   const endpoint = await startWorker(name, with_);
-  assert.deepEqual(await ask(endpoint, READ, bookmark()), HUNDRED, name);
-  endpoints.push(endpoint);
+  assert.deepEqual(await load.ask(endpoint, READ, load.bookmark()), HUNDRED, name);
+  load.endpoints.push(endpoint);
 }
 
 /** Variables of nodes, besides those of the secret. */
@@ -224,7 +175,7 @@ async function askFunctions() {
   functions.push(one);
   await one.start();
   for (const [number, each] of functions.entries()) {
-    const event = restEvent("GET", "/openCypher", { query: { query: READ }, headers: bookmark() });
+    const event = restEvent("GET", "/openCypher", { query: { query: READ }, headers: load.bookmark() });
     const { status, body } = await each.invoke(event);
     assert.deepEqual({ status, body: JSON.parse(body.toString()) }, HUNDRED, `function ${number}`);
   }
@@ -241,9 +192,12 @@ const OTHER = await Issuer.make("other");
 
 try {
   await cluster.start();
-  assert.equal((await ask(cluster.endpoint, "UNWIND range(1, 100) AS n CREATE (:Start {n: n})")).status, 200);
-  endpoints.push(cluster.endpoint);
-  const clients = [load(0), load(1), load(2)];
+  assert.equal(
+    (await load.ask(cluster.endpoint, "UNWIND range(1, 100) AS n CREATE (:Start {n: n})")).status,
+    200,
+  );
+  load.endpoints.push(cluster.endpoint);
+  load.start(3);
 
   // Certificates come to a fleet that has none. Nodes accept both kinds of connections, and open those without TLS.
   await issuer.run();
@@ -251,7 +205,7 @@ try {
   ofNodes = issuer.environment("nodes");
   cluster.options.secret = { ...secrets.environment, ...ofNodes };
   for (let number = 0; number < NODES; number += 1) {
-    await restart(number);
+    await cluster.restartNode(number, PATIENCE_MS);
     followers.push(`node-${number}`);
   }
   await addWorker("by-secret", { environment: issuer.environment("workers") });
@@ -262,21 +216,21 @@ try {
   followers.push("by-secret", "by-files");
   await askFunctions();
   // The first worker has no certificates, and ends before they are required.
-  endpoints.shift();
+  load.endpoints.shift();
 
   // To required TLS: first all connections are opened with it.
   issuer.settings.mode = "require";
   await step(async () => assert.equal((await issuer.run()).mode, "prefer"));
-  await restart(0);
+  await cluster.restartNode(0, PATIENCE_MS);
   await askFunctions();
   await step(async () => assert.equal((await issuer.run()).mode, "require"));
   await cluster.processes.end(["worker"], 30_000);
-  await restart(1);
+  await cluster.restartNode(1, PATIENCE_MS);
   await addWorker("third", { environment: issuer.environment("workers") });
   followers.push("third");
   await askFunctions();
   const plain = await startWorker("plain", {});
-  assert.notEqual((await ask(plain, READ)).status, 200, "a worker without TLS is refused");
+  assert.notEqual((await load.ask(plain, READ)).status, 200, "a worker without TLS is refused");
 
   // Broken documents change nothing, and a metric tells of them. Then new certificates come.
   const { nodes = "", workers = "", functions: ofFunctions = "" } = issuer.settings.documents;
@@ -294,7 +248,7 @@ try {
   await put(workers, "{}");
   await put(ofFunctions, "{}");
   await step(() => issuer.run());
-  await restart(2);
+  await cluster.restartNode(2, PATIENCE_MS);
   for (let number = 0; number < NODES; number += 1) {
     const left = await metric(number, "tidegraph_certificate_left_seconds");
     assert.ok(left > 6.9 * 86_400 && left <= 7 * 86_400, `node-${number}: ${left} s`);
@@ -303,24 +257,27 @@ try {
   // Another authority: trusted, then signing, then alone.
   const authorities = /** @type {number[]} */ ([]);
   await step(async () => authorities.push((await issuer.run(true)).authorities));
-  await restart(0);
+  await cluster.restartNode(0, PATIENCE_MS);
   await step(async () => authorities.push((await issuer.run()).authorities));
-  await restart(1);
+  await cluster.restartNode(1, PATIENCE_MS);
   await addWorker("fourth", { environment: issuer.environment("workers") });
   followers.push("fourth");
   await askFunctions();
   await step(async () => authorities.push((await issuer.run()).authorities));
   assert.deepEqual(authorities, [2, 2, 1]);
-  await restart(2);
+  await cluster.restartNode(2, PATIENCE_MS);
   await addWorker("fifth", { environment: issuer.environment("workers") });
   await askFunctions();
 
-  stopping = true;
-  await Promise.all(clients);
-  assert.deepEqual(failed, []);
-  assert.ok(answered.reads > 100 && answered.writes > 30, JSON.stringify(answered));
-  const count = await ask(endpoints[0] ?? "", "MATCH (m:Made) RETURN count(m) AS n", bookmark());
-  assert.deepEqual(count.body, { results: [{ n: answered.writes }] });
+  await load.stop();
+  assert.deepEqual(load.failed, []);
+  assert.ok(load.answered.reads > 100 && load.answered.writes > 30, JSON.stringify(load.answered));
+  const count = await load.ask(
+    load.endpoints[0] ?? "",
+    "MATCH (m:Made) RETURN count(m) AS n",
+    load.bookmark(),
+  );
+  assert.deepEqual(count.body, { results: [{ n: load.answered.writes }] });
 
   // A process that knows the secret, and has a certificate of another authority.
   await OTHER.run();
@@ -331,12 +288,16 @@ try {
     JSON.stringify({ ...theirs, authorities: both, mode: "require" }),
   );
   const stranger = await startWorker("stranger", { environment: OTHER.environment("workers") });
-  assert.notEqual((await ask(stranger, READ)).status, 200, "a certificate of another authority is refused");
+  assert.notEqual(
+    (await load.ask(stranger, READ)).status,
+    200,
+    "a certificate of another authority is refused",
+  );
   console.log(
-    `TLS came to a fleet, its certificates and its authority were replaced: ${answered.reads} reads and ${answered.writes} writes were answered, none failed`,
+    `TLS came to a fleet, its certificates and its authority were replaced: ${load.answered.reads} reads and ${load.answered.writes} writes were answered, none failed`,
   );
 } finally {
-  stopping = true;
+  load.stopping = true;
   for (const one of functions) await one.stop();
   await cluster.stop();
   secrets.stop();

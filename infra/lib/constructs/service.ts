@@ -73,8 +73,8 @@ export interface GraphServiceProps {
    */
   readonly bundle: string;
   /**
-   * Number of partitions of the graph, a power of two. It is fixed when the graph is created: nodes refuse to start
-   * with another number.
+   * Number of partitions with which the graph is created, a power of two. Leave it afterwards: nodes refuse to start with
+   * another number. `tidegraph fleet split` raises the number of partitions of a graph.
    *
    * @default 64
    */

@@ -227,6 +227,29 @@ export class Cluster {
     this.processes.start(`kafka-${index}`, "java", [...(this.kafkaCommand ?? []), "kafka.Kafka", file]);
   }
 
+  /**
+   * Stops a node in order, starts it again, and waits until all nodes are up and all replicas serve.
+   * @param {number} number
+   * @param {number} patienceMs
+   */
+  async restartNode(number, patienceMs) {
+    const name = `node-${number}`;
+    await this.processes.end([name], 30_000);
+    this.startNode(number);
+    await this.processes.said(name, "listens on", patienceMs);
+    const end = Date.now() + patienceMs;
+    for (;;) {
+      const { nodes, partitions } = await this.map();
+      const isUp = nodes.every((/** @type {{ state: string }} */ { state }) => state === "up");
+      const serve = partitions.every((/** @type {{ replicas: { state: string }[] }} */ { replicas }) =>
+        replicas.every(({ state }) => state === "serving"),
+      );
+      if (isUp && serve) return;
+      if (Date.now() > end) throw new Error(`${name} does not serve again: ${JSON.stringify(partitions)}`);
+      await sleep(200);
+    }
+  }
+
   /** @param {number} number */
   startNode(number) {
     const { home, nodeBinary, nodeFlags = [], flagsOfNode = () => [] } = this.options;
