@@ -70,7 +70,7 @@ export class Buckets extends Construct {
       lifecycleRules: [
         { ...abandoned, noncurrentVersionExpiration: SECOND_THOUGHTS, expiredObjectDeleteMarker: true },
         // Intermediate files that the steps of a load pass on; they need no recovery.
-        { prefix: "ingest/", expiration: INGEST_KEPT, noncurrentVersionExpiration: Duration.days(1) },
+        loadsExpire(""),
         // Logs of machines whose start fails.
         { prefix: "machines/", expiration: Duration.days(30), noncurrentVersionExpiration: Duration.days(1) },
       ],
@@ -85,4 +85,14 @@ export class Buckets extends Construct {
     const drop = this.drop.node.defaultChild as s3.CfnBucket;
     drop.notificationConfiguration = { eventBridgeConfiguration: { eventBridgeEnabled: true } };
   }
+
+  /** Lets the intermediate files of loads expire that are below a folder of the data bucket. */
+  expireLoadsBelow(folder: string): void {
+    this.data.addLifecycleRule(loadsExpire(folder));
+  }
+}
+
+function loadsExpire(folder: string): s3.LifecycleRule {
+  const noncurrentVersionExpiration = Duration.days(1);
+  return { prefix: `${folder}ingest/`, expiration: INGEST_KEPT, noncurrentVersionExpiration };
 }

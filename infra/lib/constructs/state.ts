@@ -6,19 +6,21 @@
  * creation is rolled back, and names that have to be unique contain a part of the stack's id, which AWS draws anew. The
  * bucket of access logs is retained always, because it is never empty.
  *
- * One `GraphState` holds one graph: checkpoints and segments of two graphs must never share a bucket.
+ * One `GraphState` holds the data of one deployment, which may have several graphs (`GraphServiceProps.graphs`). The graph
+ * that the state names has the root of the data bucket, and each other one a folder of its own.
  */
 import { type Duration, Fn, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
-import { text, wholeDays } from "../check.ts";
+import { graphName, text, wholeDays } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { IGraphLog } from "./graph-log.ts";
+import { folderOf } from "./graphs.ts";
 import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
@@ -31,7 +33,7 @@ export interface GraphStateProps {
    */
   readonly name: string;
   /**
-   * Name of the graph.
+   * Name of the graph; of the first one, if the deployment has several (`GraphServiceProps.graphs`).
    *
    * @default "default"
    */
@@ -77,10 +79,13 @@ export interface GraphStateProps {
   readonly key?: kms.IKey;
 }
 
+/** What an upload needs. */
+const PUT = ["s3:PutObject", "s3:AbortMultipartUpload"];
+
 export class GraphState extends Construct {
   /** Name of the deployment. */
   readonly name: string;
-  /** Name of the graph. */
+  /** Name of the graph, or of the first one. */
   readonly graph: string;
   readonly key: kms.IKey;
   readonly network: Network;
@@ -89,6 +94,8 @@ export class GraphState extends Construct {
   readonly log: IGraphLog;
   /** Eight digits that no other stack has, not even one that is created again under the same name. */
   private readonly unique: string;
+  /** Accounts whose principals may drop files. */
+  private readonly dropFrom: readonly string[];
   /** Age at which dropped files are deleted, if they are. */
   readonly dropExpiration: Duration | undefined;
 
@@ -98,14 +105,7 @@ export class GraphState extends Construct {
     const dashes =
       "2 to 32 lower-case letters, digits and dashes that begin with a letter and do not end with a dash";
     this.name = text("name", props.name, /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/, dashes);
-    // What the map allows (`engine-core/cluster/src/model.rs`). Dots and underscores are excluded, because together
-    // they make Kafka's metric names ambiguous.
-    this.graph = text(
-      "graph",
-      props.graph ?? "default",
-      /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/,
-      "1 to 64 letters, digits and dashes that begin with a letter or digit",
-    );
+    this.graph = graphName("graph", props.graph ?? "default");
     // The id of a stack is an ARN that ends in its name and a UUID.
     const uuid = Fn.select(2, Fn.split("/", Stack.of(this).stackId));
     this.unique = Fn.select(0, Fn.split("-", uuid));
@@ -126,7 +126,8 @@ export class GraphState extends Construct {
     });
     const log = props.log ?? {};
     this.log = "addresses" in log ? new GivenLog(log) : this.makeBrokers(log);
-    this.letDrop(props.dropFrom ?? []);
+    this.dropFrom = props.dropFrom ?? [];
+    this.letDrop();
     tagCost(this, this.name);
   }
 
@@ -137,7 +138,26 @@ export class GraphState extends Construct {
 
   /** The graph's topic, by the name that the daemons use. */
   get topic(): string {
-    return `tidegraph-${this.graph}`;
+    return this.topicOf(this.graph);
+  }
+
+  /** Returns the topic of a graph, by the name that the daemons use. */
+  topicOf(graph: string): string {
+    return `tidegraph-${graph}`;
+  }
+
+  /**
+   * Prepares the state for further graphs, whose objects are below `graphs/NAME/`: what loads work with expires, and
+   * other accounts may drop files for them too.
+   */
+  addGraphs(...graphs: string[]): void {
+    for (const graph of graphs) this.buckets.expireLoadsBelow(`${folderOf(graph)}/`);
+    if (this.dropFrom.length === 0 || graphs.length === 0) return;
+    const { drop } = this.buckets;
+    const below = (folder: string): string[] =>
+      graphs.map((graph) => drop.arnForObjects(`${folder}/${graph}/*`));
+    drop.addToResourcePolicy(this.letOthers("OthersDropFurther", PUT, below("drop")));
+    drop.addToResourcePolicy(this.letOthers("OthersReadFurther", ["s3:GetObject"], below("reports")));
   }
 
   /** The value of `--objects`. */
@@ -158,23 +178,25 @@ export class GraphState extends Construct {
   }
 
   /** Lets other accounts drop files, and read what became of them. */
-  private letDrop(accounts: readonly string[]): void {
-    for (const [index, account] of accounts.entries())
+  private letDrop(): void {
+    for (const [index, account] of this.dropFrom.entries())
       text(`dropFrom[${index}]`, account, /^\d{12}$/, "the twelve digits of an account");
-    if (accounts.length === 0) return;
-    const principals = accounts.map((account) => new iam.AccountPrincipal(account));
-    const allow = (sid: string, actions: string[], resources: string[]): iam.PolicyStatement =>
-      new iam.PolicyStatement({ sid, principals, actions, resources });
+    if (this.dropFrom.length === 0) return;
     const { drop } = this.buckets;
-    const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
-    drop.addToResourcePolicy(allow("OthersDrop", put, [drop.arnForObjects(`drop/${this.graph}/*`)]));
+    const dropped = drop.arnForObjects(`drop/${this.graph}/*`);
+    drop.addToResourcePolicy(this.letOthers("OthersDrop", PUT, [dropped]));
     const reports = drop.arnForObjects(`reports/${this.graph}/*`);
-    drop.addToResourcePolicy(allow("OthersReadReports", ["s3:GetObject"], [reports]));
+    drop.addToResourcePolicy(this.letOthers("OthersReadReports", ["s3:GetObject"], [reports]));
     const { region, urlSuffix } = Stack.of(this);
     // S3 asks for them; the parts of a large file are decrypted when it is put together.
-    const use = allow("OthersDrop", ["kms:GenerateDataKey", "kms:Decrypt"], ["*"]);
+    const use = this.letOthers("OthersDrop", ["kms:GenerateDataKey", "kms:Decrypt"], ["*"]);
     use.addCondition("StringEquals", { "kms:ViaService": `s3.${region}.${urlSuffix}` });
     this.key.addToResourcePolicy(use);
+  }
+
+  private letOthers(sid: string, actions: string[], resources: string[]): iam.PolicyStatement {
+    const principals = this.dropFrom.map((account) => new iam.AccountPrincipal(account));
+    return new iam.PolicyStatement({ sid, principals, actions, resources });
   }
 
   private makeKey(): kms.Key {

@@ -18,6 +18,7 @@ import * as sns from "aws-cdk-lib/aws-sns";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Backup } from "./backup.ts";
+import type { Graphs } from "./graphs.ts";
 import type { Ingest } from "./ingest.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
@@ -29,6 +30,7 @@ import type { Workers } from "./workers.ts";
 /** The resources to monitor. */
 export interface WatchProps {
   readonly state: GraphState;
+  readonly graphs: Graphs;
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
@@ -347,6 +349,16 @@ export class Watch extends Construct {
     });
   }
 
+  /** Returns the newest and the oldest version of each graph. */
+  private versions(): cloudwatch.Metric[] {
+    const { areSeveral, names } = this.props.graphs;
+    const dimensions = areSeveral ? names.map((name) => ({ [METRICS.graph]: name })) : [{}];
+    const extremes = ["Maximum", "Minimum"];
+    return dimensions.flatMap((of) =>
+      extremes.map((statistic) => this.ofNodes("tidegraph_version", of, statistic)),
+    );
+  }
+
   private draw(): cloudwatch.Dashboard {
     const { state, api, query, nodes, ingest, workers } = this.props;
     const disks = state.log.disks();
@@ -379,11 +391,7 @@ export class Watch extends Construct {
         ],
         [
           graph("Commits by outcome", ...commits),
-          graph(
-            "Version: newest and oldest of all replicas",
-            this.ofNodes("tidegraph_version", {}, "Maximum"),
-            this.ofNodes("tidegraph_version", {}, "Minimum"),
-          ),
+          graph("Version: newest and oldest of all replicas", ...this.versions()),
           graph("Input refused by nodes", ...refusals),
         ],
         [

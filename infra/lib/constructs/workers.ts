@@ -26,6 +26,7 @@ import { dnsName, InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
+import type { Graphs } from "./graphs.ts";
 import type { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
 import { addAgent, type TracesProps, traceVariables } from "./traces.ts";
@@ -97,6 +98,7 @@ export interface WorkersProps {
 /** Settings and resources that the workers need. */
 interface Parts extends WorkersProps {
   readonly state: GraphState;
+  readonly graphs: Graphs;
   readonly bundle: Bundle;
   readonly secrets: Secrets;
   readonly loadFrom: readonly IBucket[];
@@ -298,7 +300,8 @@ export class Workers extends Construct {
         // still prove themselves with the clients' secret or an access key (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...(accessKeys ? ["--sigv4-region", Stack.of(this).region] : []),
-        ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+        ...props.graphs.names.flatMap((name) => ["--graph", name]),
+        ...["--table-prefix", state.map.prefix, "--objects", state.objects],
         ...["--fleet-token-secret", secrets.fleet.secretArn],
         ...(props.streams ? ["--streams"] : []),
         // The buckets that its role may read.
@@ -332,15 +335,15 @@ export class Workers extends Construct {
   }
 
   /** Creates the role of the worker itself. */
-  private role({ state, secrets, loadFrom }: Parts): iam.Role {
+  private role({ state, graphs, secrets, loadFrom }: Parts): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `Workers of ${state.name}`,
     });
-    for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
+    for (const allowed of state.map.reads(...graphs.names)) role.addToPolicy(allowed);
     const { data, drop } = state.buckets;
     const ours = "Segments and jobs of loads, and tokens of resets: their names are made while it runs.";
-    useObjects(role, "Data", data, "write", ours, FOLDERS);
+    useObjects(role, "Data", data, "write", ours, graphs.paths(...FOLDERS));
     for (const [index, bucket] of [drop, ...loadFrom].entries()) {
       const reason = "Files to load: people choose their names.";
       useObjects(role, `Source${index}`, bucket, "read", reason);
