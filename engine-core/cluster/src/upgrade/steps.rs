@@ -104,8 +104,8 @@ impl Upgrades {
     /// `over` names a holder that is known to be dead.
     ///
     /// # Errors
-    /// [`Error::Refused`] for another release than that of the deployed steps, a downgrade, and a release that was
-    /// skipped; otherwise as [`MapStore::write_upgrade`].
+    /// [`Error::Refused`] for another release than that of the deployed steps, a downgrade, a release that was skipped, and
+    /// an unfinished split of any graph; otherwise as [`MapStore::write_upgrade`].
     pub fn begin(
         &self,
         holder: &str,
