@@ -84,15 +84,15 @@ export class Deployment {
     return `/tidegraph/${group.replace(/-nodes$/, "")}`;
   }
 
-  /** The query function's variables, which name the graph. */
+  /** The query function's variables, which name the graphs. */
   get #variables(): Record<string, unknown> {
     return this.one("AWS::Lambda::Function", "QueryFunction")?.properties.Environment?.Variables ?? {};
   }
 
-  /** The name of the graph, if there is a service. */
-  get graph(): string | undefined {
-    const { TIDEGRAPH_GRAPH: graph } = this.#variables;
-    return typeof graph === "string" ? graph : undefined;
+  /** The names of the graphs: none without a service. */
+  get graphs(): string[] {
+    const { TIDEGRAPH_GRAPH: graphs } = this.#variables;
+    return typeof graphs === "string" ? graphs.split(",") : [];
   }
 }
 

@@ -80,7 +80,15 @@ async function lookAll(
   }
   const context = new Context({ clients, deployment, region, release, pauseMs });
   const checks = CHECKS.filter(({ id }) => only.length === 0 || only.includes(id.split(".")[0] ?? ""));
-  const found = await Promise.all(checks.map((check) => lookOnce(check, context, checkMs)));
+  const { graphs } = deployment;
+  const others = graphs.slice(1).map((graph) => context.of(graph));
+  const found = await Promise.all(
+    checks.map(async (check) => {
+      const looks = [context, ...(check.isOfGraph ? others : [])];
+      const results = await Promise.all(looks.map((of) => lookOnce(check, of, checkMs)));
+      return results.flat();
+    }),
+  );
   return [...found.flat(), permissions(found.flat())];
 }
 
@@ -92,12 +100,19 @@ async function lookOnce(check: Check, context: Context, limitMs: number): Promis
   });
   try {
     const found = await Promise.race([check.look(context), late]);
-    return [found].flat().map((one: Finding) => ({ id: check.id, ...one }));
+    return [found].flat().map((one: Finding) => ({ id: check.id, ...ofGraph(check, context, one) }));
   } catch (error) {
-    return [{ id: check.id, ...explained(error) }];
+    return [{ id: check.id, ...ofGraph(check, context, explained(error)) }];
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Returns a finding with its graph, if the deployment has several. */
+function ofGraph({ isOfGraph }: Check, { deployment, graph }: Context, one: Finding): Finding {
+  if (!isOfGraph || deployment.graphs.length < 2) return one;
+  const subject = one.subject === undefined ? `graph ${graph}` : `${one.subject}, graph ${graph}`;
+  return { ...one, subject };
 }
 
 /** Sums up the permissions that were missing. */

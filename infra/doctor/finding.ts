@@ -30,6 +30,8 @@ export interface Finding {
 export interface Check {
   /** Its area and name, such as `map.recovery`. docs/doctor.md has a line for each. */
   readonly id: string;
+  /** Whether it looks at one graph, `context.graph`. With several graphs it is run for each. */
+  readonly isOfGraph?: true;
   /** The IAM actions that it needs. */
   readonly actions: readonly string[];
   /** Looks, and returns a finding for each subject. A call that AWS refuses may be thrown. */

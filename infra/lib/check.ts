@@ -66,6 +66,15 @@ export function text(prop: string, value: string, form: RegExp, expected: string
   return value;
 }
 
+/**
+ * Checks the name of a graph: what the map allows (`engine-core/types/src/graph_name.rs`), without dots and underscores,
+ * because together they make Kafka's metric names ambiguous.
+ */
+export function graphName(prop: string, value: string): string {
+  const expected = "1 to 64 letters, digits and dashes that begin with a letter or digit";
+  return text(prop, value, /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/, expected);
+}
+
 /** Checks for a DNS name, and that it is in its zone, if there is one. */
 export function dnsName(prop: string, name: string, zone?: string): string {
   const form = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/;

@@ -16,6 +16,7 @@ export {
   type IGraphState,
   type IMapTable,
 } from "./constructs/graph-state.ts";
+export type { GraphProps, GremlinProps } from "./constructs/graphs.ts";
 export type { GraphStateAttributes, ImportedLogAttributes } from "./constructs/imported-state.ts";
 export { Ingest, type IngestProps } from "./constructs/ingest.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
@@ -26,7 +27,7 @@ export { QueryApi } from "./constructs/query-api.ts";
 export { type QueryDomain, QueryFunction, type QueryProps } from "./constructs/query-function.ts";
 export { Rebalance, type RebalanceProps } from "./constructs/rebalance.ts";
 export { Secrets } from "./constructs/secrets.ts";
-export { GraphService, type GraphServiceProps, type GremlinProps } from "./constructs/service.ts";
+export { GraphService, type GraphServiceProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";
 export { type NodesProps, StorageNodes } from "./constructs/storage-nodes.ts";
 export { Teardown } from "./constructs/teardown.ts";

@@ -331,6 +331,15 @@ test("a graph that is not there, a log that is lost, a rotation that died", asyn
   says(report, "map.graph", "failed", /there is no graph others/);
   says(report, "map.beats", "unknown", /the map of others does not exist/);
   says(report, "release.nodes", "unknown", /map\.graph/);
+  Properties.Environment.Variables.TIDEGRAPH_GRAPH = "people,others";
+  const of = (await examine()).results.filter(({ id }) => id === "map.graph");
+  assert.deepEqual(
+    of.map(({ status, subject }) => [status, subject?.replace(/^.*, /, "")]),
+    [
+      ["ok", "graph people"],
+      ["failed", "graph others"],
+    ],
+  );
   Properties.Environment.Variables.TIDEGRAPH_GRAPH = "people";
 });
 

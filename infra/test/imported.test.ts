@@ -16,6 +16,7 @@ const CLUSTER = `arn:aws:kafka:${HERE.region}:${HERE.account}:cluster/example-lo
 function imported(
   more: Partial<GraphStateAttributes> = {},
   env = HERE,
+  further: readonly string[] = [],
 ): { stack: ServiceStack; template: Template } {
   const app = testApp();
   const holder = new Stack(app, "Holder", { env });
@@ -32,7 +33,8 @@ function imported(
     log: { clusterArn: CLUSTER, securityGroupId: "sg-0123456789abcdef0", brokers: 3 },
     ...more,
   });
-  const stack = new ServiceStack(app, "Service", { env, state, bundle: placeholders(), endpoints: true });
+  const props = { env, state, bundle: placeholders(), endpoints: true };
+  const stack = new ServiceStack(app, "Service", { ...props, graphs: further.map((name) => ({ name })) });
   return { stack, template: Template.fromStack(stack) };
 }
 
@@ -77,6 +79,22 @@ test("the processes get the state's names", () => {
   assert.deepEqual(alarm.Dimensions, [{ Name: "Cluster Name", Value: "example-log-0a1b2c3d" }]);
 });
 
+test("a service on an existing state has the further graphs for which the state was prepared", () => {
+  const { template } = imported({ graphs: ["orders", "events"] }, HERE, ["orders"]);
+  const { Variables } = named(template, "AWS::Lambda::Function", "ServiceQueryFunction").Properties
+    .Environment;
+  assert.equal(Variables.TIDEGRAPH_GRAPH, "people,orders");
+  const policies = JSON.stringify(
+    ofType(template, "AWS::IAM::Policy").map(([, { Properties }]) => Properties),
+  );
+  for (const name of ['/tidegraph-orders"', '"dynamodb:LeadingKeys":["people","orders"]'])
+    assert.ok(policies.includes(name), name);
+  assert.throws(
+    () => imported({ graphs: ["events"] }, HERE, ["events", "orders"]),
+    /graphs is "orders", and has to be among `graphs` of fromAttributes, after addGraphs/,
+  );
+});
+
 test("an existing state may have an existing Kafka", () => {
   const { template } = imported({ log: { addresses: "b-1.example.com:9094" } });
   assert.equal(ofType(template, "Custom::TidegraphBrokers").length, 0);
@@ -116,6 +134,8 @@ test("impossible attributes are refused", () => {
     [{ log: { clusterArn: CLUSTER, securityGroupId: "sg-1", brokers: 1 } }, "log.brokers is 1"],
     [{ name: "Example" }, "name"],
     [{ graph: "a_b" }, "graph"],
+    [{ graphs: ["orders", "a_b"] }, "graphs[1]"],
+    [{ graphs: ["people"] }, "another name"],
     [{ dataBucket: "people", dropBucket: "people" }, "dropBucket"],
   ] as [Partial<GraphStateAttributes>, string][]) {
     assert.throws(

@@ -17,6 +17,7 @@ import {
 import { join } from "node:path";
 import { test } from "node:test";
 import { Stack } from "aws-cdk-lib";
+import { checkedGraph, Graphs } from "../lib/constructs/graphs.ts";
 import { nodeSetup } from "../lib/constructs/node-setup.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { flat, hasFlag } from "./support.ts";
@@ -24,9 +25,10 @@ import { flat, hasFlag } from "./support.ts";
 const INFRA = join(import.meta.dirname, "..");
 const SOURCES = join(INFRA, "..", "services", "storage", "src");
 
+const LIMITS = { zones: 3, nodes: 3 };
+
 const userData = nodeSetup({
   region: "eu-west-1",
-  graph: "people",
   tablePrefix: "example-",
   objects: "s3://example-data",
   brokers: Array.from(
@@ -34,10 +36,7 @@ const userData = nodeSetup({
     (_, index) => `b-${index}.example.abcdef.c2.kafka.eu-west-1.amazonaws.com:9098`,
   ).join(),
   fleetSecretArn: `arn:aws:secretsmanager:eu-west-1:111122223333:secret:${"x".repeat(60)}`,
-  partitions: 64,
-  shards: 1,
-  replication: 2,
-  gremlin: { TIDEGRAPH_IDS: "typed" },
+  graphs: new Graphs(checkedGraph("", "people", { gremlin: { ids: "typed" } }, LIMITS), [], LIMITS),
   logReplication: 3,
   logInSync: 2,
   logVariables: { TIDEGRAPH_KAFKA_IAM_REGION: "eu-west-1" },
@@ -283,33 +282,42 @@ test("several disks are one device, which keeps its data when the kernel gives i
 
 /**
  * Runs `leave.sh` of `i-1` with stubs in place of our programs, systemd's, and those that query the machine; returns
- * whether the daemon was stopped.
+ * whether the daemon was stopped. `holders`: the nodes that have replicas, by graph.
  */
-function leaves(target: string, holders: readonly string[]): boolean {
+function leaves(target: string, holders: Record<string, readonly string[]>): boolean {
   const run = temporaryFolder("leave");
-  const partitions = holders.map((node, partition) => ({
-    partition,
-    replicas: [{ node, state: "serving" }],
-  }));
+  const maps = Object.entries(holders).map(([graph, nodes]) => {
+    const partitions = nodes.map((node, partition) => ({
+      partition,
+      replicas: [{ node, state: "serving" }],
+    }));
+    return `"map --graph ${graph}") echo '${JSON.stringify({ nodes: [], partitions })}';;\n`;
+  });
   const programs = {
     curl: `#!/bin/sh\ncase "$*" in *api/token*) echo session;; *) echo ${target};; esac\n`,
     systemctl: `#!/bin/sh\necho "$@" >>${run}/stopped\n`,
-    "tidegraph-node": `#!/bin/sh\necho '${JSON.stringify({ nodes: [], partitions })}'\n`,
+    "tidegraph-node": `#!/bin/sh\ncase "$*" in\n${maps.join("")}*) exit 1;;\nesac\n`,
   };
   for (const [name, text] of Object.entries(programs)) writeFileSync(join(run, name), text, { mode: 0o755 });
   const script = readFileSync(join(INFRA, "node", "leave.sh"), "utf8");
   const done = spawnSync("bash", ["-c", script.replaceAll("/opt/tidegraph/bin", run)], {
     encoding: "utf8",
-    env: { PATH: `${run}:${process.env.PATH}`, TIDEGRAPH_NODE: "i-1" },
+    env: {
+      PATH: `${run}:${process.env.PATH}`,
+      TIDEGRAPH_NODE: "i-1",
+      TIDEGRAPH_GRAPH: Object.keys(holders).join(),
+    },
   });
   assert.equal(done.status, 0, done.stderr);
   return existsSync(join(run, "stopped"));
 }
 
 test("a machine that is terminated stops its daemon once it holds no replica", () => {
-  assert.equal(leaves("InService", []), false);
-  assert.equal(leaves("Terminated", ["i-2", "i-1"]), false);
-  assert.equal(leaves("Terminated", ["i-2", "i-3"]), true);
+  assert.equal(leaves("InService", { people: [] }), false);
+  assert.equal(leaves("Terminated", { people: ["i-2", "i-1"] }), false);
+  assert.equal(leaves("Terminated", { people: ["i-2", "i-3"] }), true);
+  assert.equal(leaves("Terminated", { people: ["i-2", "i-3"], orders: ["i-1"] }), false);
+  assert.equal(leaves("Terminated", { people: ["i-2", "i-3"], orders: ["i-3"] }), true);
 });
 
 for (const [variable, flag, name] of [

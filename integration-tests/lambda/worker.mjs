@@ -17,7 +17,8 @@ const { values } = parseArgs({ options: { dev: { type: "boolean", default: false
 const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet(values.dev ? "dev" : "release");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-lambda-"));
 const sizes = { nodes: 2, rf: 2, partitions: 8, brokers: 1, port: 0 };
-const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
+const graphs = ["default", "people"];
+const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, graphs, ...sizes });
 /** @type {LambdaFunction[]} */
 const functions = [];
 process.on("exit", () => {
@@ -269,10 +270,87 @@ test("answers whole where that is asked for", async () => {
   await whole.stop();
 });
 
+/** Asks a function about a graph, by its path. @type {(of: LambdaFunction, prefix: string, query: string) => Promise<any>} */
+const askedOf = (of, prefix, query) => {
+  const { method, path, ...rest } = cypher(query);
+  return of.invoke(restEvent(method, prefix + path, rest));
+};
+
+/** Asks until an answer has this status. @type {(of: LambdaFunction, prefix: string, status: number) => Promise<any>} */
+async function until(of, prefix, status) {
+  for (const end = Date.now() + 120_000; ; await sleep(200)) {
+    const answer = await askedOf(of, prefix, "MATCH (n:Only) RETURN count(n) AS n");
+    if (answer.status === status) return answer;
+    assert.ok(Date.now() < end, `${prefix} does not answer ${status}, but ${answer.status}: ${answer.body}`);
+  }
+}
+
+test("serves several graphs by their paths, made and dropped while it runs", async () => {
+  const both = await started({ TIDEGRAPH_GRAPH: graphs.join() });
+  const early = await askedOf(both, "/graph/people", "RETURN 1");
+  assert.equal(early.status, 503, early.body);
+  assert.match(early.body, /the fleet cannot be reached.*people/);
+  // The first graph does not wait for the other one.
+  assert.equal((await askedOf(both, "", "RETURN 1 AS one")).body, '{"results":[{"one":1}]}');
+  await cluster.makeGraph("people", ["--partitions", "4", "--replication", "2"]);
+  await until(both, "/graph/people", 200);
+  const write = await askedOf(both, "/graph/people", "CREATE (n:Only {name: 'Ada'}) RETURN n.name AS name");
+  assert.equal(write.body, '{"results":[{"name":"Ada"}]}');
+  const count = "MATCH (n:Only) RETURN count(n) AS n";
+  assert.equal((await askedOf(both, "/graph/people", count)).body, '{"results":[{"n":1}]}');
+  for (const prefix of ["", "/graph/default"])
+    assert.equal((await askedOf(both, prefix, count)).body, '{"results":[{"n":0}]}', prefix);
+  /** @type {Case[]} */
+  const cases = [
+    {
+      method: "GET",
+      path: "/graph/people/openCypher",
+      query: { query: "MATCH (n:Only) RETURN n.name AS name" },
+    },
+    { method: "GET", path: "/graph/people/gremlin", query: { gremlin: "g.V().hasLabel('Only').count()" } },
+    { method: "GET", path: "/graph/people/nowhere" },
+    { method: "GET", path: "/graph/people" },
+    { method: "GET", path: "/graph/nobody/openCypher", query: { query: "RETURN 1" } },
+    { method: "GET", path: "/graph/.hidden/openCypher", query: { query: "RETURN 1" } },
+  ];
+  for (const asked of cases) {
+    // The worker may not know the write yet.
+    const end = Date.now() + 120_000;
+    let expected = await worker(asked);
+    const { path, ...more } = asked;
+    const found = await both.invoke(restEvent(asked.method, path, more));
+    const here = {
+      status: found.status,
+      type: found.headers["content-type"],
+      body: withoutIds(found.headers["content-type"], found.bytes),
+    };
+    while (expected.body !== here.body && Date.now() < end) {
+      await sleep(100);
+      expected = await worker(asked);
+    }
+    assert.deepEqual(here, expected, path);
+  }
+  const load = await both.invoke(restEvent("POST", "/graph/people/loader", { headers: json, body: "{}" }));
+  assert.match(load.body, /long-lived worker/);
+  // A function of one graph has it by its name too, and no other one.
+  assert.equal((await askedOf(one, "/graph/default", "RETURN 1 AS one")).body, '{"results":[{"one":1}]}');
+  assert.equal((await askedOf(one, "/graph/people", "RETURN 1 AS one")).status, 404);
+  await cluster.admin([
+    ...["drop-graph", "people", "--confirm", "people", "--objects", join(home, "cluster", "objects")],
+    ...cluster.tableFlags(),
+    ...cluster.logFlags(),
+  ]);
+  const gone = await until(both, "/graph/people", 404);
+  assert.match(gone.body, /there is no graph.*people/);
+  assert.equal((await askedOf(both, "", "RETURN 1 AS one")).body, '{"results":[{"one":1}]}');
+  await both.stop();
+});
+
 test("says what is wrong with its variables", async () => {
   /** @type {[Record<string, string>, RegExp][]} */
   const wrong = [
     [{ TIDEGRAPH_QUERY_TIMEOUT_MS: "soon" }, /TIDEGRAPH_QUERY_TIMEOUT_MS is "soon"/],
+    [{ TIDEGRAPH_GRAPH: "default,default" }, /TIDEGRAPH_GRAPH is "default,default".*each given once/],
     [{ TIDEGRAPH_GRAHP: "g" }, /TIDEGRAPH_GRAHP is not one of Tidegraph's/],
     [{ TIDEGRAPH_FLEET_TOKEN_FILE: "/nowhere" }, /\/nowhere/],
   ];

@@ -86,11 +86,12 @@ fn connect(cluster: &Cluster) -> anyhow::Result<Arc<Database>> {
     let set_by_lambda = set_by_lambda.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut configuration =
         Configuration::read(cluster.environment.clone().into_iter().chain(set_by_lambda))?;
+    let mut access = configuration.graphs.swap_remove(0);
     // This process has no credentials, and DynamoDB Local needs none.
-    configuration.access.table.local = true;
+    access.table.local = true;
     // Unlike a function, this worker keeps asking for the newest version, as a long-lived worker does.
-    configuration.access.worker.version_every = tidegraph_fleet::WorkerConfig::default().version_every;
-    let worker = configuration.access.connect()?;
+    access.worker.version_every = tidegraph_fleet::WorkerConfig::default().version_every;
+    let worker = access.connect()?;
     Ok(Database::connect(configuration.options, worker, Arc::new(Objects::memory()?))?)
 }
 

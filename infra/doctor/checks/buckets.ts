@@ -166,6 +166,7 @@ const events: Check = {
 
 const checkpoints: Check = {
   id: "checkpoints.age",
+  isOfGraph: true,
   actions: ["dynamodb:Query", "kms:Decrypt", "s3:ListBucket"],
   async look(context) {
     const Bucket = context.deployment.one("AWS::S3::Bucket", "BucketsData")?.id;
@@ -228,6 +229,7 @@ async function newestObject(
 
 const backups: Check = {
   id: "backups.age",
+  isOfGraph: true,
   actions: ["s3:ListBucket"],
   async look(context) {
     const { deployment } = context;
@@ -258,10 +260,10 @@ const backups: Check = {
 
 /** Lists the manifests of backups, which are written last: a backup without one does not exist. */
 async function manifests(
-  { clients, deployment }: Context,
+  { clients, graph }: Context,
   Bucket: string,
 ): Promise<{ name: string; at: number }[]> {
-  const Prefix = `${deployment.graph}/manifests/`;
+  const Prefix = `${graph}/manifests/`;
   const found: { name: string; at: number }[] = [];
   let ContinuationToken: string | undefined;
   do {

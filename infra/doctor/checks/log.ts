@@ -121,6 +121,7 @@ function properties(text: string): Map<string, string> {
 
 const topic: Check = {
   id: "log.topic",
+  isOfGraph: true,
   actions: [
     "kafka:DescribeTopic",
     ...["Connect", "DescribeTopic", "DescribeTopicDynamicConfiguration"].map(
@@ -132,7 +133,7 @@ const topic: Check = {
     if (resource === undefined) return NONE;
     const map = await mapOf(context);
     if (isFinding(map)) return map;
-    const TopicName = `tidegraph-${context.deployment.graph}`;
+    const TopicName = `tidegraph-${context.graph}`;
     const asked = new DescribeTopicCommand({ ClusterArn: resource.id, TopicName });
     const answer = await context.clients.kafka.send(asked).catch((error: unknown): undefined => {
       if (!(error instanceof CallFailed && error.isMissing)) throw error;

@@ -19,7 +19,7 @@ export const tableOf = ({ deployment }: Context): string | undefined =>
 /** Why there is no map, or the map. */
 export async function mapOf(context: Context): Promise<MapItems | Finding> {
   const name = tableOf(context);
-  const { graph } = context.deployment;
+  const { graph } = context;
   if (name === undefined) return NONE;
   if (graph === undefined) return absent("none of the stacks has the processes of the graph");
   const map = await context.once("map", () => readMap(context, name, graph));
@@ -74,10 +74,11 @@ const recovery: Check = {
 
 const graph: Check = {
   id: "map.graph",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const name = tableOf(context);
-    const { graph } = context.deployment;
+    const { graph } = context;
     if (name === undefined) return NONE;
     if (graph === undefined) return absent("none of the stacks has the processes of the graph");
     const { graph: item } = await context.once("map", () => readMap(context, name, graph));
@@ -98,6 +99,7 @@ const graph: Check = {
 
 const items: Check = {
   id: "map.items",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
@@ -114,6 +116,7 @@ const items: Check = {
 
 const nodes: Check = {
   id: "map.nodes",
+  isOfGraph: true,
   actions: [...QUERY, "autoscaling:DescribeAutoScalingGroups"],
   async look(context) {
     const map = await mapOf(context);
@@ -143,7 +146,7 @@ async function twoLooks(context: Context): Promise<readonly [MapItems, MapItems]
   const map = await mapOf(context);
   if (isFinding(map)) return map;
   const name = tableOf(context) ?? "";
-  const graph = context.deployment.graph ?? "";
+  const graph = context.graph ?? "";
   const look = () => readItems(context, name, graph, ["map#node#", "beat#", "lease#"]);
   return context.once("looks", async () => {
     const first = await look();
@@ -154,6 +157,7 @@ async function twoLooks(context: Context): Promise<readonly [MapItems, MapItems]
 
 const beats: Check = {
   id: "map.beats",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const looks = await twoLooks(context);
@@ -185,6 +189,7 @@ const beats: Check = {
 
 const lease: Check = {
   id: "map.lease",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const looks = await twoLooks(context);
@@ -205,6 +210,7 @@ const lease: Check = {
 
 const replicas: Check = {
   id: "map.replicas",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
@@ -243,6 +249,7 @@ const replicas: Check = {
 
 const stuck: Check = {
   id: "map.stuck",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const map = await mapOf(context);

@@ -39,6 +39,7 @@ function formatsOf(line: string): string {
 
 const nodes: Check = {
   id: "release.nodes",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
@@ -63,6 +64,7 @@ const nodes: Check = {
 
 const command: Check = {
   id: "release.command",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const map = await mapOf(context);
@@ -84,6 +86,7 @@ const command: Check = {
 
 const upgrade: Check = {
   id: "release.upgrade",
+  isOfGraph: true,
   actions: QUERY,
   async look(context) {
     const map = await mapOf(context);

@@ -22,10 +22,13 @@ import { Construct } from "constructs";
 import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, whole } from "../check.ts";
+import { asFlags } from "../daemon-flags.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
+import { AT_ONCE, type BackupOf, backups } from "../state-machines/backups.ts";
 import { useKey, useKeyOf, useObjects } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 
 /** Settings of backups. */
 export interface BackupProps {
@@ -71,6 +74,7 @@ export interface BackupProps {
 /** Settings and resources that this construct needs. */
 interface Parts extends BackupProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly bundle: Bundle;
   readonly brokers: string;
   readonly retention: logs.RetentionDays;
@@ -121,10 +125,11 @@ export class Backup extends Construct {
       containerInsightsV2: ecs.ContainerInsights.DISABLED,
     });
     explain(cluster, "ECS4", "Container Insights is paid for; the state machine knows how each task ended.");
-    const task = this.task(props, keep);
-    this.machine = this.stateMachine(props, cluster, task, longest);
+    const [task, container] = this.task(props, keep);
+    const run = this.run(props, cluster, task, container, longest);
+    this.machine = this.stateMachine(props, task, run, { keep, longest });
     this.rule = new events.Rule(this, "Schedule", {
-      description: `Backs up the graph ${state.graph}`,
+      description: `Backs up ${props.graphs.words}`,
       schedule: events.Schedule.rate(Duration.hours(this.hours)),
       targets: [new targets.SfnStateMachine(this.machine, { retryAttempts: 3 })],
     });
@@ -160,7 +165,7 @@ export class Backup extends Construct {
     return bucket;
   }
 
-  private task(props: Parts, keep: number): ecs.FargateTaskDefinition {
+  private task(props: Parts, keep: number): [ecs.FargateTaskDefinition, ecs.ContainerDefinition] {
     const { state } = props;
     const cpu = props.cpu ?? 2048;
     const memoryLimitMiB = SIZES.get(cpu);
@@ -174,7 +179,7 @@ export class Backup extends Construct {
         cpuArchitecture: ecs.CpuArchitecture.ARM64,
         operatingSystemFamily: ecs.OperatingSystemFamily.LINUX,
       },
-      taskRole: this.role(state),
+      taskRole: this.role(props),
       executionRole: this.starter(state),
     });
     const image = new DockerImageAsset(this, "Image", {
@@ -183,30 +188,40 @@ export class Backup extends Construct {
       buildArgs: { BASE: baseImage("backup.baseImage", props.baseImage) },
     });
     const logGroup = processLog(this, "Logs", state, "backup", props.retention);
-    task.addContainer("backup", {
+    const container = task.addContainer("backup", {
       image: ecs.ContainerImage.fromDockerImageAsset(image),
       readonlyRootFilesystem: true,
-      command: [
-        "backup",
-        ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
-        ...["--kafka-brokers", props.brokers, ...asFlags(state.log.variables)],
-        ...["--to", `s3://${this.bucket.bucketName}`, "--keep", String(keep)],
-      ],
+      command: this.command(props, keep, state.graph),
       logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "backup" }),
     });
-    return task;
+    return [task, container];
+  }
+
+  /** Returns the command that backs up a graph. */
+  private command({ state, brokers }: Parts, keep: number, graph: string): string[] {
+    return [
+      "backup",
+      ...["--graph", graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+      ...["--kafka-brokers", brokers, ...asFlags(state.log.variables)],
+      ...["--to", `s3://${this.bucket.bucketName}`, "--keep", String(keep)],
+    ];
+  }
+
+  private commands(props: Parts, keep: number): BackupOf[] {
+    return props.graphs.names.map((graph) => ({ graph, command: this.command(props, keep, graph) }));
   }
 
   /** Creates the role of the task: it reads the graph, and writes to the bucket of backups. */
-  private role(state: IGraphState): iam.Role {
+  private role({ state, graphs }: Parts): iam.Role {
+    const topics = graphs.names.map((name) => state.topicOf(name));
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `Backs up ${state.name}`,
     });
-    for (const allowed of [...state.map.reads(state.graph), ...state.log.reads(state.topic)]) {
+    for (const allowed of [...state.map.reads(...graphs.names), ...state.log.reads(...topics)]) {
       role.addToPolicy(allowed);
     }
-    const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
+    const ours = "Objects of a bucket that is this deployment's alone; their names are made while it runs.";
     useObjects(role, "Data", state.buckets.data, "read", ours);
     useObjects(role, "Backups", this.bucket, "write", "Backups, whose names are made while it runs.");
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3"]));
@@ -225,27 +240,21 @@ export class Backup extends Construct {
     return role;
   }
 
-  private stateMachine(
-    props: Parts,
+  /** Returns the step that runs the task; with several graphs, with the command that the step before gave. */
+  private run(
+    { state, graphs }: Parts,
     cluster: ecs.Cluster,
     taskDefinition: ecs.FargateTaskDefinition,
+    containerDefinition: ecs.ContainerDefinition,
     longest: Duration,
-  ): sfn.StateMachine {
-    const { state } = props;
-    const role = new iam.Role(this, "MachineRole", {
-      assumedBy: new iam.ServicePrincipal("states.amazonaws.com"),
-      description: `Runs backups of ${state.name}`,
-    });
-    explainWildcard(
-      role,
-      "*",
-      "The task's ARN is drawn when it starts, and the delivery of the machine's log knows no resources.",
-    );
+  ): tasks.EcsRunTask {
+    const command = sfn.JsonPath.listAt("$.command");
     const run = new tasks.EcsRunTask(this, "Back up", {
       comment: "Copies the graph to the bucket of backups, and removes old backups",
       integrationPattern: sfn.IntegrationPattern.RUN_JOB,
       cluster,
       taskDefinition,
+      ...(graphs.areSeveral && { containerOverrides: [{ containerDefinition, command }] }),
       launchTarget: new tasks.EcsFargateLaunchTarget({ platformVersion: ecs.FargatePlatformVersion.LATEST }),
       assignPublicIp: false,
       subnets: { subnets: [...state.network.subnets] },
@@ -260,6 +269,25 @@ export class Backup extends Construct {
       backoffRate: 2,
       maxAttempts: 2,
     });
+    return run;
+  }
+
+  private stateMachine(
+    props: Parts,
+    taskDefinition: ecs.FargateTaskDefinition,
+    run: tasks.EcsRunTask,
+    { keep, longest }: { keep: number; longest: Duration },
+  ): sfn.StateMachine {
+    const { state, graphs } = props;
+    const role = new iam.Role(this, "MachineRole", {
+      assumedBy: new iam.ServicePrincipal("states.amazonaws.com"),
+      description: `Runs backups of ${state.name}`,
+    });
+    explainWildcard(
+      role,
+      "*",
+      "The task's ARN is drawn when it starts, and the delivery of the machine's log knows no resources.",
+    );
     // The statement that CDK makes for starting the task.
     const stack = Stack.of(this);
     const arnFormat = ArnFormat.SLASH_RESOURCE_NAME;
@@ -269,10 +297,12 @@ export class Backup extends Construct {
     });
     explainWildcard(role, `${family}:*`, "Revisions of the one task that it starts.");
     const machine = new sfn.StateMachine(this, "Machine", {
-      comment: `Backs up the graph ${state.graph}`,
-      definitionBody: sfn.DefinitionBody.fromChainable(run),
+      comment: `Backs up ${props.graphs.words}`,
+      definitionBody: sfn.DefinitionBody.fromChainable(
+        graphs.areSeveral ? backups(this, this.commands(props, keep), run) : run,
+      ),
       role,
-      timeout: Duration.seconds(longest.toSeconds() * 3 + 3600),
+      timeout: Duration.seconds((longest.toSeconds() * 3 + 3600) * Math.ceil(graphs.names.length / AT_ONCE)),
       logs: {
         destination: processLog(this, "MachineLogs", state, "backup-machine", props.retention),
         level: sfn.LogLevel.ALL,
@@ -282,15 +312,4 @@ export class Backup extends Construct {
     explain(machine, "SF2", "It has one step; its log has each attempt.");
     return machine;
   }
-}
-
-/** Returns the daemon's variables as flags: the definition of a task should have no variables (cdk-nag's rule ECS2). */
-function asFlags(variables: Readonly<Record<string, string>>): string[] {
-  return Object.entries(variables).flatMap(([name, value]) => {
-    const flag = `--${name
-      .replace(/^TIDEGRAPH_/, "")
-      .toLowerCase()
-      .replaceAll("_", "-")}`;
-    return value === "true" ? [flag] : [flag, value];
-  });
 }

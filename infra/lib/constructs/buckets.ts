@@ -36,6 +36,8 @@ export class Buckets extends Construct implements IGraphBuckets {
   readonly drop: s3.IBucket;
   /** Access logs and flow logs. */
   readonly logs: s3.Bucket;
+  /** The bucket `data`, with what only its own app can change. */
+  private readonly own: s3.Bucket;
 
   constructor(scope: Construct, id: string, props: BucketsProps) {
     super(scope, id);
@@ -62,7 +64,7 @@ export class Buckets extends Construct implements IGraphBuckets {
       encryptionKey: props.key,
       bucketKeyEnabled: true,
     };
-    this.data = new s3.Bucket(this, "Data", {
+    this.own = new s3.Bucket(this, "Data", {
       ...encrypted,
       serverAccessLogsBucket: this.logs,
       serverAccessLogsPrefix: "data/",
@@ -71,11 +73,12 @@ export class Buckets extends Construct implements IGraphBuckets {
       lifecycleRules: [
         { ...abandoned, noncurrentVersionExpiration: SECOND_THOUGHTS, expiredObjectDeleteMarker: true },
         // Intermediate files that the steps of a load pass on; they need no recovery.
-        { prefix: "ingest/", expiration: INGEST_KEPT, noncurrentVersionExpiration: Duration.days(1) },
+        loadsExpire(""),
         // Logs of machines whose start fails.
         { prefix: "machines/", expiration: Duration.days(30), noncurrentVersionExpiration: Duration.days(1) },
       ],
     });
+    this.data = this.own;
     this.drop = new s3.Bucket(this, "Drop", {
       ...encrypted,
       serverAccessLogsBucket: this.logs,
@@ -86,4 +89,14 @@ export class Buckets extends Construct implements IGraphBuckets {
     const drop = this.drop.node.defaultChild as s3.CfnBucket;
     drop.notificationConfiguration = { eventBridgeConfiguration: { eventBridgeEnabled: true } };
   }
+
+  /** Lets the intermediate files of loads expire that are below a folder of the data bucket. */
+  expireLoadsBelow(folder: string): void {
+    this.own.addLifecycleRule(loadsExpire(folder));
+  }
+}
+
+function loadsExpire(folder: string): s3.LifecycleRule {
+  const noncurrentVersionExpiration = Duration.days(1);
+  return { prefix: `${folder}ingest/`, expiration: INGEST_KEPT, noncurrentVersionExpiration };
 }

@@ -20,6 +20,7 @@ import { explain } from "../nag.ts";
 import { statement, useKey } from "../statement.ts";
 import { typescriptFunction } from "../typescript-function.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 
 /** Encryption of the connections between nodes, workers and functions. */
 export interface EncryptionProps {
@@ -36,6 +37,7 @@ export interface EncryptionProps {
 /** Settings and resources that the certificates need. */
 interface Parts extends EncryptionProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly retention: logs.RetentionDays;
 }
 
@@ -81,7 +83,7 @@ export class Encryption extends Construct {
     const logGroup = processLog(this, "Logs", state, "certificates", props.retention);
     const secrets = [authority, this.nodes, this.workers, this.functions];
     this.function = typescriptFunction(this, "certificates", {
-      description: `Issues the certificates of the fleet of the graph ${state.graph}`,
+      description: `Issues the certificates of the fleet of ${props.graphs.words}`,
       architecture: lambda.Architecture.ARM_64,
       memorySize: 256,
       timeout: TIMEOUT,

@@ -17,10 +17,12 @@ import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
 import { readSecret, statement, useKey } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 
 /** Settings of one of these functions. */
 export interface FleetFunctionProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   /** The name of the function in logs and roles. */
   readonly name: string;
   readonly description: string;
@@ -92,7 +94,7 @@ export function fleetFunction(scope: Construct, props: FleetFunctionProps): Flee
     currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE },
     environmentEncryption: Key.fromKeyArn(scope, "Key", state.key.keyArn),
     environment: {
-      TIDEGRAPH_GRAPH: state.graph,
+      TIDEGRAPH_GRAPH: props.graphs.variable,
       TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
       // Fetched at run time: CloudFormation would insert the secret once, and not again when it is rotated.
       TIDEGRAPH_FLEET_SECRET: props.fleetSecret.secretArn,
@@ -110,7 +112,7 @@ function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.IL
     assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
     description: `The ${props.name} function of ${state.name}`,
   });
-  for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
+  for (const allowed of state.map.reads(...props.graphs.names)) role.addToPolicy(allowed);
   const write = ["logs:CreateLogStream", "logs:PutLogEvents"];
   role.addToPolicy(statement("WriteLog", write, [logGroup.logGroupArn]));
   role.addToPolicy(readSecret(props.fleetSecret, props.certificates));

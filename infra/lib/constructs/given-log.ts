@@ -82,12 +82,12 @@ export class GivenLog implements IGraphLog {
   }
 
   /** Returns the permissions that a node's role needs: none, because these brokers do not use IAM. */
-  uses(_topic: string): iam.PolicyStatement[] {
+  uses(..._topics: string[]): iam.PolicyStatement[] {
     return [];
   }
 
   /** Returns the permissions that a reader's role needs: none either. */
-  reads(_topic: string): iam.PolicyStatement[] {
+  reads(..._topics: string[]): iam.PolicyStatement[] {
     return [];
   }
 

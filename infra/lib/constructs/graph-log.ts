@@ -28,11 +28,11 @@ export interface IGraphLog {
   /** Further variables of the nodes. */
   readonly variables: Readonly<Record<string, string>>;
 
-  /** Returns the permissions that a node's role needs to use the graph's topic. */
-  uses(topic: string): PolicyStatement[];
+  /** Returns the permissions that a node's role needs to use the topics of graphs. */
+  uses(...topics: string[]): PolicyStatement[];
 
-  /** Returns the permissions that a role needs to read the graph's topic. */
-  reads(topic: string): PolicyStatement[];
+  /** Returns the permissions that a role needs to read the topics of graphs. */
+  reads(...topics: string[]): PolicyStatement[];
 
   /**
    * Returns the addresses of some brokers, as `host:port` with commas between.

@@ -9,7 +9,7 @@ import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct, type IConstruct } from "constructs";
-import { text } from "../check.ts";
+import { graphName, InvalidProp, text } from "../check.ts";
 import type { IGraphLog } from "./graph-log.ts";
 
 /** The network of a deployment. */
@@ -35,18 +35,18 @@ export interface IMapTable {
   /** The value of `--table-prefix`. */
   readonly prefix: string;
 
-  /** Returns the permissions to read the map of one graph. */
-  reads(graph: string): PolicyStatement[];
+  /** Returns the permissions to read the maps of graphs. */
+  reads(...graphs: string[]): PolicyStatement[];
 
-  /** Returns the permissions to read and change the map of one graph. */
-  changes(graph: string): PolicyStatement[];
+  /** Returns the permissions to read and change the maps of graphs. */
+  changes(...graphs: string[]): PolicyStatement[];
 }
 
 /** The durable state of a graph. */
 export interface IGraphState extends IConstruct {
   /** Name of the deployment. */
   readonly name: string;
-  /** Name of the graph. */
+  /** Name of the graph, or of the first one. */
   readonly graph: string;
   readonly key: IKey;
   readonly network: IGraphNetwork;
@@ -57,10 +57,16 @@ export interface IGraphState extends IConstruct {
   readonly dropExpiration: Duration | undefined;
   /** The prefix of log group names. */
   readonly logPrefix: string;
-  /** The graph's topic, by the name that the daemons use. */
+  /** The topic of the graph that the state names, by the name that the daemons use. */
   readonly topic: string;
   /** The value of `--objects`. */
   readonly objects: string;
+
+  /** Returns the topic of a graph, by the name that the daemons use. */
+  topicOf(graph: string): string;
+
+  /** Prepares the state for further graphs, or refuses those for which an existing state is not prepared. */
+  addGraphs(...graphs: string[]): void;
 }
 
 /** What follows from the other properties of a state. */
@@ -79,12 +85,18 @@ export abstract class GraphStateBase extends Construct implements IGraphState {
   }
 
   get topic(): string {
-    return `tidegraph-${this.graph}`;
+    return this.topicOf(this.graph);
   }
 
   get objects(): string {
     return `s3://${this.buckets.data.bucketName}`;
   }
+
+  topicOf(graph: string): string {
+    return `tidegraph-${graph}`;
+  }
+
+  abstract addGraphs(...graphs: string[]): void;
 }
 
 /** Checks the name of a deployment. */
@@ -94,11 +106,8 @@ export function deploymentName(name: string): string {
   return text("name", name, /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/, dashes);
 }
 
-/**
- * Checks the name of a graph: what the map allows (`engine-core/cluster/src/model.rs`), without dots and underscores,
- * because together they make Kafka's metric names ambiguous.
- */
-export function graphName(graph: string): string {
-  const expected = "1 to 64 letters, digits and dashes that begin with a letter or digit";
-  return text("graph", graph, /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/, expected);
+/** Checks the name of a further graph, given the name of the first one. */
+export function checkFurther(prop: string, graph: string, first: string): void {
+  if (graphName(prop, graph) === first)
+    throw new InvalidProp(prop, graph, "another name: the graph of the state has this one");
 }

@@ -5,14 +5,14 @@ import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as s3 from "aws-cdk-lib/aws-s3";
 import type { Construct } from "constructs";
-import { InvalidProp, text, whole } from "../check.ts";
+import { graphName, InvalidProp, text, whole } from "../check.ts";
 import { setFlags } from "../flags.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { IGraphLog } from "./graph-log.ts";
 import {
+  checkFurther,
   deploymentName,
   GraphStateBase,
-  graphName,
   type IGraphBuckets,
   type IGraphNetwork,
   type IMapTable,
@@ -36,11 +36,17 @@ export interface GraphStateAttributes {
   /** Name of the deployment. */
   readonly name: string;
   /**
-   * Name of the graph.
+   * Name of the graph; of the first one, if the deployment has several.
    *
    * @default "default"
    */
   readonly graph?: string;
+  /**
+   * Names of further graphs for which `addGraphs` of the state was called in its own app.
+   *
+   * @default none
+   */
+  readonly graphs?: string[];
   /** The VPC, with a private or isolated subnet in each zone. It has the endpoints that processes need, or another way. */
   readonly vpc: ec2.IVpc;
   /**
@@ -114,12 +120,17 @@ export class ImportedState extends GraphStateBase {
   readonly map: IMapTable;
   readonly log: IGraphLog;
   readonly dropExpiration: Duration | undefined;
+  /** The graphs for which the state is prepared, besides the first one. */
+  private readonly further: readonly string[];
 
   constructor(scope: Construct, id: string, given: GraphStateAttributes) {
     super(scope, id);
     setFlags(this);
     this.name = deploymentName(given.name);
-    this.graph = graphName(given.graph ?? "default");
+    this.graph = graphName("graph", given.graph ?? "default");
+    for (const [at, graph] of (given.graphs ?? []).entries())
+      checkFurther(`graphs[${at}]`, graph, this.graph);
+    this.further = given.graphs ?? [];
     this.checkPlace(given.keyArn);
     this.key = kms.Key.fromKeyArn(this, "Key", given.keyArn);
     const bucket = (name: string, bucketName: string): s3.IBucket =>
@@ -139,6 +150,16 @@ export class ImportedState extends GraphStateBase {
     this.map = new ImportedMap(this, "Map", prefix);
     this.log = "addresses" in given.log ? new GivenLog(given.log) : new ImportedLog(this, "Log", given.log);
     this.dropExpiration = given.dropExpiration;
+  }
+
+  /** Refuses a graph for which the app of the state did not prepare it: this app cannot change its buckets. */
+  addGraphs(...graphs: string[]): void {
+    for (const graph of graphs) {
+      if (this.further.includes(graph)) continue;
+      const prepared =
+        "among `graphs` of fromAttributes, after addGraphs of the state prepared it in its own app";
+      throw new InvalidProp("graphs", graph, prepared);
+    }
   }
 
   /** Refuses the state of another place: the daemons know its table by name, which leads to their own account and region. */

@@ -31,6 +31,7 @@ import { typescriptFunction } from "../typescript-function.ts";
 import { INGEST_KEPT } from "./buckets.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 import { METRICS } from "./metrics.ts";
 
 /** Settings of loads of dropped files. */
@@ -71,6 +72,7 @@ export interface IngestProps {
 /** Settings and resources that this construct needs. */
 interface Parts extends IngestProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly bundle: Bundle;
   /** The processor of the query function; all functions use the same one. */
   readonly architecture: Architecture;
@@ -146,15 +148,17 @@ export class Ingest extends Construct {
       Duration.days(30),
     );
     this.architecture = processor("query.architecture", props.architecture);
-    const { state } = props;
+    const { state, graphs } = props;
+    const dropped = graphs.names.map((name) => `s3://${state.buckets.drop.bucketName}/drop/${name}/`);
     const {
       function: fn,
       securityGroup,
       role,
     } = fleetFunction(this, {
       state,
+      graphs,
       name: "ingest",
-      description: `Loads dropped files into the graph ${state.graph}`,
+      description: `Loads dropped files into ${graphs.words}`,
       code: props.bundle.functionFolder("tidegraph-ingest", props.architecture),
       architecture: props.architecture,
       memorySize,
@@ -166,7 +170,7 @@ export class Ingest extends Construct {
       keyServices: ["s3"],
       environment: {
         TIDEGRAPH_OBJECTS: state.objects,
-        TIDEGRAPH_LOAD_FROM: `s3://${state.buckets.drop.bucketName}/drop/${state.graph}/`,
+        TIDEGRAPH_LOAD_FROM: dropped.join(","),
       },
     });
     this.function = fn;
@@ -203,7 +207,7 @@ export class Ingest extends Construct {
       "Users choose the names of the files that they drop.",
     );
     const change = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
-    const prefixes = ["ingest", "loads", "jobs"];
+    const prefixes = this.parts.graphs.paths("ingest", "loads", "jobs");
     const below = prefixes.map((prefix) => `${data.bucketArn}/${prefix}/*`);
     role.addToPolicy(statement("ChangeLoads", change, below));
     const reason = "What loads work with and leave: objects whose names are made while they run.";
@@ -245,16 +249,13 @@ export class Ingest extends Construct {
     });
     const role = made.role as iam.Role;
     role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
-    role.addToPolicy(statement("ReadReports", ["s3:GetObject"], [`${data.bucketArn}/ingest/*/report.json`]));
+    const reports = this.parts.graphs.paths("ingest/*/report.json");
+    const of = reports.map((path) => `${data.bucketArn}/${path}`);
+    role.addToPolicy(statement("ReadReports", ["s3:GetObject"], of));
     // To check whether a report exists.
     role.addToPolicy(statement("LookForReports", ["s3:GetObject"], [`${drop.bucketArn}/reports/*`]));
-    explainBelow(
-      role,
-      data,
-      data.bucketArn,
-      "/ingest/*/report.json",
-      "Reports of loads, by ids that are made while it runs.",
-    );
+    const reason = "Reports of loads, by ids that are made while it runs.";
+    for (const path of reports) explainBelow(role, data, data.bucketArn, `/${path}`, reason);
     this.writesReports(role);
     return made;
   }
@@ -315,7 +316,7 @@ export class Ingest extends Construct {
     role.addToPolicy(useKey(scope, state.key, ["dynamodb", "lambda", "s3"]));
     explainWildcard(role, "*", "Traces are sent to X-Ray, which knows no resources for that.");
     return typescriptFunction(scope, name, {
-      description: `${what} of the graph ${state.graph}`,
+      description: `${what} of ${this.parts.graphs.words}`,
       architecture: this.architecture,
       memorySize: memoryMib,
       timeout,
@@ -327,7 +328,7 @@ export class Ingest extends Construct {
         POWERTOOLS_SERVICE_NAME: METRICS.ofIngest.service,
         POWERTOOLS_METRICS_NAMESPACE: METRICS.namespace,
         TIDEGRAPH_DEPLOYMENT: state.name,
-        TIDEGRAPH_GRAPH: state.graph,
+        TIDEGRAPH_GRAPH: this.parts.graphs.variable,
         TIDEGRAPH_DROP_BUCKET: state.buckets.drop.bucketName,
         ...environment,
       },
@@ -353,13 +354,15 @@ export class Ingest extends Construct {
 
   private makeMachine(concurrency: number, longest: Duration): sfn.StateMachine {
     const { intake, report, function: load } = this;
+    const { areSeveral } = this.parts.graphs;
     const machine = this.stateMachine({
       id: "Machine",
       logs: "ingest-machine",
       comment: "Loads dropped files",
       timeout: longest,
       invokes: [intake, load, report],
-      definition: (scope) => ingest(scope, { intake, load, report, concurrency, timeout: TIMEOUT }),
+      definition: (scope) =>
+        ingest(scope, { intake, load, report, concurrency, timeout: TIMEOUT, areSeveral }),
     });
     // CDK lets a machine with a Distributed Map start, describe and stop its own executions.
     for (const below of ["", "/*"]) {
@@ -371,6 +374,7 @@ export class Ingest extends Construct {
 
   private makeSettle(): sfn.StateMachine {
     const { machine, report, function: load } = this;
+    const { areSeveral } = this.parts.graphs;
     const executions = this.executionsOf(machine);
     // A policy of its own, to avoid a cycle: the function waits for the role's default policy, and the machine waits
     // for the function.
@@ -391,7 +395,7 @@ export class Ingest extends Construct {
       comment: "Settles loads whose execution ended without a report",
       timeout: SETTLE_TIMEOUT,
       invokes: [load, report],
-      definition: (scope) => settle(scope, { load, report, timeout: TIMEOUT }),
+      definition: (scope) => settle(scope, { load, report, timeout: TIMEOUT, areSeveral }),
     });
   }
 

@@ -18,25 +18,25 @@ export abstract class MapBase extends Construct implements IMapTable {
   abstract readonly table: dynamodb.ITable;
   abstract readonly prefix: string;
 
-  /** Returns the permissions to read the map of one graph. */
-  reads(graph: string): iam.PolicyStatement[] {
+  /** Returns the permissions to read the maps of graphs. */
+  reads(...graphs: string[]): iam.PolicyStatement[] {
     return [
-      statement("ReadMap", ["dynamodb:GetItem", "dynamodb:Query"], [this.table.tableArn], of(graph)),
+      statement("ReadMap", ["dynamodb:GetItem", "dynamodb:Query"], [this.table.tableArn], of(graphs)),
       statement(
         "ReadNewerItems",
         ["dynamodb:Query"],
         [`${this.table.tableArn}/index/${BY_EPOCH}`],
-        of(graph),
+        of(graphs),
       ),
     ];
   }
 
   /**
-   * Returns the permissions to read and change the map. A transaction needs the permissions of its single operations.
+   * Returns the permissions to read and change the maps of graphs. A transaction needs the permissions of its single operations.
    */
-  changes(graph: string): iam.PolicyStatement[] {
+  changes(...graphs: string[]): iam.PolicyStatement[] {
     const change = ["dynamodb:PutItem", "dynamodb:UpdateItem"];
-    return [...this.reads(graph), statement("ChangeMap", change, [this.table.tableArn], of(graph))];
+    return [...this.reads(...graphs), statement("ChangeMap", change, [this.table.tableArn], of(graphs))];
   }
 }
 
@@ -71,7 +71,7 @@ export class MapTable extends MapBase {
   }
 }
 
-/** Restricts a statement to the items of one graph, whose name is the hash key. */
-function of(graph: string): Record<string, Record<string, string[]>> {
-  return { "ForAllValues:StringEquals": { "dynamodb:LeadingKeys": [graph] } };
+/** Restricts a statement to the items of graphs, whose names are the hash keys. */
+function of(graphs: string[]): Record<string, Record<string, string[]>> {
+  return { "ForAllValues:StringEquals": { "dynamodb:LeadingKeys": graphs } };
 }

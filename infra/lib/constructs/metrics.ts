@@ -50,6 +50,10 @@ const ofIngest = {
 
 export const METRICS = {
   namespace: "Tidegraph",
+  /** The label that daemons of several graphs give what belongs to one. */
+  graph: "graph",
+  /** The metrics that have the graph as a dimension too, where there are several: others are added up. */
+  byGraph: ["tidegraph_version"],
   /** The dimension that holds the name of the deployment. */
   dimension: "Deployment",
   ofNodes,

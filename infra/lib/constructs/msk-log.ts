@@ -38,8 +38,8 @@ export abstract class MskLog extends Construct implements IGraphLog {
     this.variables = { TIDEGRAPH_KAFKA_IAM_REGION: Stack.of(this).region };
   }
 
-  /** Returns the permissions that a node needs, including those for `init`: only for its own topic. */
-  uses(topic: string): iam.PolicyStatement[] {
+  /** Returns the permissions that a node needs, including those for `init`: only for the topics of its graphs. */
+  uses(...topics: string[]): iam.PolicyStatement[] {
     const cluster = this.clusterArn;
     const onTopic = [
       "DescribeTopic",
@@ -53,17 +53,25 @@ export abstract class MskLog extends Construct implements IGraphLog {
     return [
       statement("ReachLog", ["Connect", "WriteDataIdempotently"].map(name), [cluster]),
       // Kafka treats deleting records, by which the sequencer trims the log, as deleting a topic.
-      statement("UseLog", onTopic.map(name), [this.arnOf("topic", topic)]),
+      statement(
+        "UseLog",
+        onTopic.map(name),
+        topics.map((topic) => this.arnOf("topic", topic)),
+      ),
       // The reader names a group, although it keeps track of its own position.
       statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
     ];
   }
 
-  reads(topic: string): iam.PolicyStatement[] {
+  reads(...topics: string[]): iam.PolicyStatement[] {
     const name = (action: string): string => `kafka-cluster:${action}`;
     return [
       statement("ReachLog", [name("Connect")], [this.clusterArn]),
-      statement("ReadTopic", ["DescribeTopic", "ReadData"].map(name), [this.arnOf("topic", topic)]),
+      statement(
+        "ReadTopic",
+        ["DescribeTopic", "ReadData"].map(name),
+        topics.map((topic) => this.arnOf("topic", topic)),
+      ),
       // The reader names a group, although it keeps track of its own position.
       statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
     ];

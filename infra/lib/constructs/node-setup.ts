@@ -8,6 +8,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
+import { asFlags } from "../daemon-flags.ts";
+import type { Graph, Graphs } from "./graphs.ts";
 import { METRICS } from "./metrics.ts";
 import { TRACES_OF_AGENT, type TracesProps, traceVariables } from "./traces.ts";
 
@@ -33,24 +35,21 @@ const ENABLED = [
   "tidegraph-node.service",
   "tidegraph-leave.timer",
 ];
+/** The unit that makes several graphs. */
+const MAKES_GRAPHS = "tidegraph-graphs.service";
 /** The packages of a machine, besides those of the image. */
 const PACKAGES = ["amazon-cloudwatch-agent", "mdadm"];
 
 /** Values that differ between deployments. */
 export interface NodeSetup {
   readonly region: string;
-  readonly graph: string;
+  readonly graphs: Graphs;
   readonly tablePrefix: string;
   readonly objects: string;
   readonly brokers: string;
   readonly fleetSecretArn: string;
   /** The secret with certificates; by default none. */
   readonly certificatesArn?: string | undefined;
-  readonly partitions: number;
-  readonly shards: number;
-  readonly replication: number;
-  /** What Gremlin means, as variables of the daemon. */
-  readonly gremlin: Readonly<Record<string, string>>;
   readonly logReplication: number;
   readonly logInSync: number;
   /** How nodes connect to the brokers, as variables of the daemon. */
@@ -72,7 +71,8 @@ export function nodeSetup(setup: NodeSetup): ec2.UserData {
   const home = "/opt/tidegraph";
   const data = ec2.UserData.forLinux();
   const file = (path: string, content: string): string => heredoc(path, content);
-  const own = (name: string): string => readFileSync(join(FILES, name), "utf8");
+  const { areSeveral } = setup.graphs;
+  const own = (name: string): string => fileOf(name, areSeveral);
   data.addCommands(
     "set -euo pipefail",
     "umask 022",
@@ -83,36 +83,71 @@ export function nodeSetup(setup: NodeSetup): ec2.UserData {
     ...PROGRAMS.map((name) => file(`${home}/bin/${name}`, own(name))),
     ...UNITS.map((name) => file(`/etc/systemd/system/${name}`, own(name))),
     file("/etc/logrotate.d/tidegraph", own("logrotate.conf")),
+    ...severalGraphs(setup, home),
     `chmod 0755 ${PROGRAMS.map((name) => `${home}/bin/${name}`).join(" ")}`,
     file(`${home}/etc/prometheus.yaml`, scraping(setup)),
     file(`${home}/etc/agent.json`, agent(setup, home)),
     "systemctl daemon-reload",
     // Does not wait for the start: the daemon restarts until it succeeds, and its log says why it fails.
-    `systemctl enable --now --no-block ${ENABLED.join(" ")}`,
+    `systemctl enable --now --no-block ${[...ENABLED, ...(areSeveral ? [MAKES_GRAPHS] : [])].join(" ")}`,
   );
   return data;
 }
 
+/**
+ * Returns the commands that make several graphs: a unit of its own makes them, and tries again those that cannot be made,
+ * because one of them must not keep the daemon from the others. The daemon waits for each by itself.
+ */
+function severalGraphs({ graphs }: NodeSetup, home: string): string[] {
+  if (!graphs.areSeveral) return [];
+  const own = (name: string): string => fileOf(name, true);
+  const list = lines(
+    graphs.all.map((graph) => [graph.name, ...flagsOf(graph, graph !== graphs.first)].join(" ")),
+  );
+  const unit = "/etc/systemd/system/tidegraph-node.service.d";
+  return [
+    heredoc(`${home}/etc/graphs`, list),
+    heredoc(`${home}/bin/make-graphs.sh`, own("make-graphs.sh")),
+    `chmod 0755 ${home}/bin/make-graphs.sh`,
+    heredoc(`/etc/systemd/system/${MAKES_GRAPHS}`, own(MAKES_GRAPHS)),
+    `mkdir -p ${unit}`,
+    heredoc(`${unit}/graphs.conf`, "[Service]\nExecStartPre=\n"),
+  ];
+}
+
+/** Returns the flags of `tidegraph-node init` for a graph. */
+function flagsOf({ partitions, shards, replication, gremlin }: Graph, sharesObjects: boolean): string[] {
+  return [
+    ...["--partitions", String(partitions), "--shards", String(shards), "--replication", String(replication)],
+    ...(sharesObjects ? ["--share-objects"] : []),
+    ...asFlags(gremlin),
+  ];
+}
+
 /** The variables of the daemon, and those that units pass on as flags. */
 function environment(setup: NodeSetup): string {
+  const { first, areSeveral, variable, shareVariable } = setup.graphs;
   const variables = {
     AWS_REGION: setup.region,
     AWS_DEFAULT_REGION: setup.region,
-    TIDEGRAPH_GRAPH: setup.graph,
+    TIDEGRAPH_GRAPH: variable,
+    ...(shareVariable !== undefined && { TIDEGRAPH_GRAPH_SHARE: shareVariable }),
     TIDEGRAPH_TABLE_PREFIX: setup.tablePrefix,
     TIDEGRAPH_OBJECTS: setup.objects,
     TIDEGRAPH_KAFKA_BROKERS: setup.brokers,
     ...setup.logVariables,
-    ...setup.gremlin,
+    ...(!areSeveral && first.gremlin),
     ...(setup.awaitsRestore && { TIDEGRAPH_AWAIT_RESTORE: "true" }),
     TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
     ...(setup.certificatesArn !== undefined && { TIDEGRAPH_TLS_SECRET: setup.certificatesArn }),
     ...(setup.traces && traceVariables(setup.traces)),
     FLEET_PORT,
     METRICS_PORT,
-    PARTITIONS: setup.partitions,
-    SHARDS: setup.shards,
-    REPLICATION: setup.replication,
+    ...(!areSeveral && {
+      PARTITIONS: first.partitions,
+      SHARDS: first.shards,
+      REPLICATION: first.replication,
+    }),
     LOG_REPLICATION: setup.logReplication,
     LOG_IN_SYNC: setup.logInSync,
     PROGRAM_URL: setup.program.url,
@@ -149,6 +184,14 @@ function agent(setup: NodeSetup, home: string): string {
     dimensions: [[METRICS.dimension, ...dimensions]],
     metric_selectors: names.map((name) => `^${name}$`),
   }));
+  if (setup.graphs.areSeveral) {
+    selected.push({
+      source_labels: ["job"],
+      label_matcher: "^tidegraph-node$",
+      dimensions: [[METRICS.dimension, METRICS.graph]],
+      metric_selectors: METRICS.byGraph.map((name) => `^${name}$`),
+    });
+  }
   const settings = {
     agent: { region: setup.region, run_as_user: "cwagent" },
     ...(setup.traces && { traces: TRACES_OF_AGENT }),
@@ -183,6 +226,12 @@ function agent(setup: NodeSetup, home: string): string {
     },
   };
   return `${JSON.stringify(settings, null, 1)}\n`;
+}
+
+/** Returns a file of the folder; with several graphs, whose names take bytes, without the comments that fill its lines. */
+function fileOf(name: string, isShort: boolean): string {
+  const text = readFileSync(join(FILES, name), "utf8");
+  return isShort ? text.replaceAll(/^\s*#(?!!).*\n/gm, "") : text;
 }
 
 function lines(all: string[]): string {

@@ -16,6 +16,7 @@ import { dnsName, InvalidProp, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 import type { QueryDomain, QueryFunction, QueryProps } from "./query-function.ts";
 
 /**
@@ -50,6 +51,7 @@ const QUERIES = ["openCypher", "opencypher", "gremlin"].flatMap((path) => [
 /** Settings and resources that the API needs. */
 interface Parts extends QueryProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly query: QueryFunction;
   readonly retention: logs.RetentionDays;
   /** Whether this app creates the account's role with which API Gateway writes logs. */
@@ -65,7 +67,7 @@ export class QueryApi extends Construct {
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
-    const { state, query } = props;
+    const { state, graphs, query } = props;
     const throttlingRateLimit = whole("query.requestsPerSecond", props.requestsPerSecond ?? 500, 1);
     const throttlingBurstLimit = whole("query.burst", props.burst ?? 1000, 1);
     check(props);
@@ -79,7 +81,7 @@ export class QueryApi extends Construct {
     });
     this.api = new api.RestApi(this, "Api", {
       restApiName: state.name,
-      description: `Queries of the graph ${state.graph}`,
+      description: `Queries of ${graphs.words}`,
       ...reachedBy(own?.endpoint ?? props.vpcEndpoint),
       cloudWatchRole: false,
       // Bodies of these types are bytes; others are text for API Gateway.
@@ -162,15 +164,38 @@ export class QueryApi extends Construct {
     return this.calls("*", "/*");
   }
 
+  /** Returns the ARN of all calls whose path names a graph. */
+  everythingOf(graph: string): string {
+    return this.calls("*", `/graph/${graph}/*`);
+  }
+
   /** The ARNs of calls that read: with GET no query writes. Lists of running queries are not among them: they cancel. */
   get reads(): string[] {
-    const paths = [...QUERIES, "gremlin/stream", "propertygraph/*", "pg/*", "summary", "status"];
-    return paths.map((path) => this.calls("GET", `/${path}`));
+    return this.readsBelow("");
+  }
+
+  /** Returns the ARNs of calls that read, of those whose path names a graph. */
+  readsOf(graph: string): string[] {
+    return this.readsBelow(`/graph/${graph}`);
   }
 
   /** The ARNs of calls that read or write by a query. */
   get writes(): string[] {
-    return [...this.reads, ...QUERIES.map((path) => this.calls("POST", `/${path}`))];
+    return [...this.reads, ...this.queriesBelow("")];
+  }
+
+  /** Returns the ARNs of calls that read or write by a query, of those whose path names a graph. */
+  writesOf(graph: string): string[] {
+    return [...this.readsOf(graph), ...this.queriesBelow(`/graph/${graph}`)];
+  }
+
+  private readsBelow(prefix: string): string[] {
+    const paths = [...QUERIES, "gremlin/stream", "propertygraph/*", "pg/*", "summary", "status"];
+    return paths.map((path) => this.calls("GET", `${prefix}/${path}`));
+  }
+
+  private queriesBelow(prefix: string): string[] {
+    return QUERIES.map((path) => this.calls("POST", `${prefix}/${path}`));
   }
 
   /** The ARN of the calls with a method and a path, both of which may be patterns. */

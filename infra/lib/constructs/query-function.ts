@@ -19,6 +19,7 @@ import { explainBelow } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 
 /** A name of the API. */
 export interface QueryDomain {
@@ -108,6 +109,7 @@ export interface QueryProps {
 /** Settings and resources that the function needs. */
 interface Parts extends QueryProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly bundle: Bundle;
   readonly fleetSecret: ISecret;
   readonly certificates: ISecret | undefined;
@@ -129,7 +131,7 @@ export class QueryFunction extends Construct {
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
-    const { state, bundle, concurrency } = props;
+    const { state, graphs, bundle, concurrency } = props;
     const seconds = whole("query.timeoutSeconds", props.timeoutSeconds ?? 120, 1, MOST_SECONDS);
     this.timeout = Duration.seconds(seconds);
     const memorySize = whole("query.memoryMib", props.memoryMib ?? 1769, 128, 10_240);
@@ -139,8 +141,9 @@ export class QueryFunction extends Construct {
     processor("query.architecture", architecture);
     const { function: fn, role } = fleetFunction(this, {
       state,
+      graphs,
       name: "query",
-      description: `Queries of the graph ${state.graph}`,
+      description: `Queries of ${graphs.words}`,
       code: bundle.folderWith("bootstrap", [], architecture),
       architecture,
       memorySize,
@@ -165,14 +168,11 @@ export class QueryFunction extends Construct {
     const { data } = state.buckets;
     // For all names: S3 answers "not found" only to principals that may list the bucket.
     role.addToPolicy(statement("ListJobs", ["s3:ListBucket"], [data.bucketArn]));
-    role.addToPolicy(statement("ReadJobs", ["s3:GetObject"], [`${data.bucketArn}/jobs/*`]));
-    explainBelow(
-      role,
-      data,
-      data.bucketArn,
-      "/jobs/*",
-      "What became of loads, by ids that are made while it runs.",
-    );
+    const below = graphs.paths("jobs/*");
+    const jobs = below.map((path) => `${data.bucketArn}/${path}`);
+    role.addToPolicy(statement("ReadJobs", ["s3:GetObject"], jobs));
+    const reason = "What became of loads, by ids that are made while it runs.";
+    for (const path of below) explainBelow(role, data, data.bucketArn, `/${path}`, reason);
   }
 
   /**

@@ -5,7 +5,7 @@
  *
  * The function is outside the VPC: it uses only the map, at DynamoDB's public endpoint.
  */
-import { Duration } from "aws-cdk-lib";
+import { Duration, Fn, Stack } from "aws-cdk-lib";
 import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -26,6 +26,7 @@ import { MOVES } from "../state-machines/moves.ts";
 import { scaleOut } from "../state-machines/scale-out.ts";
 import { statement, useKey } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 import { LEAVES, type StorageNodes } from "./storage-nodes.ts";
 
 /** Settings of moves. */
@@ -54,6 +55,7 @@ export interface RebalanceProps {
 /** Settings and resources that this construct needs. */
 interface Parts extends RebalanceProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly bundle: Bundle;
   /** The processor of the query function; all functions use the same one. */
   readonly architecture: Architecture;
@@ -102,12 +104,15 @@ export class Rebalance extends Construct {
     const { function: fn } = this;
     const { groupName } = props.nodes;
     const groupArn = props.nodes.groupArn;
+    const { areSeveral } = props.graphs;
     this.heal = this.machine("Heal", "Restores missing replicas", (inner) =>
-      heal(inner, { function: fn, groupArn }),
+      heal(inner, { function: fn, groupArn, areSeveral }),
     );
-    this.scaleOut = this.machine("ScaleOut", "Gives all nodes their share", (inner) => scaleOut(inner, fn));
+    this.scaleOut = this.machine("ScaleOut", "Gives all nodes their share", (inner) =>
+      scaleOut(inner, { function: fn, areSeveral }),
+    );
     this.drain = this.machine("Drain", "Empties a node before it is taken away", (inner) =>
-      drain(inner, { function: fn, groupName, groupArn, hookName: LEAVES }),
+      drain(inner, { function: fn, groupName, groupArn, hookName: LEAVES, areSeveral }),
     );
     for (const { role } of [this.heal, this.drain]) {
       explainWildcard(
@@ -120,10 +125,29 @@ export class Rebalance extends Construct {
     this.detect = this.machine(
       "Detect",
       "Checks whether replicas have to move",
-      (inner) => detect(inner, { function: fn, heal: healing, scaleOut: scaling, drain: draining, patience }),
+      (inner) =>
+        detect(inner, {
+          function: fn,
+          heal: healing,
+          scaleOut: scaling,
+          drain: draining,
+          patience,
+          areSeveral,
+        }),
       true,
     );
+    if (areSeveral) this.explainExecutionsOf(draining);
     this.rules();
+  }
+
+  /** CDK lets a machine with a Distributed Map start, describe and stop its own executions. */
+  private explainExecutionsOf(machine: sfn.StateMachine): void {
+    const name = Fn.select(6, Fn.split(":", machine.stateMachineArn));
+    const { partition, region, account } = Stack.of(this);
+    for (const below of ["", "/*"]) {
+      const own = `arn:${partition}:states:${region}:${account}:execution:${name}${below}:*`;
+      explainWildcard(machine, own, "Executions for each graph, which are named while it runs.");
+    }
   }
 
   private rules(): void {
@@ -161,13 +185,13 @@ export class Rebalance extends Construct {
       assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
       description: `Moves replicas of ${state.name}`,
     });
-    for (const allowed of state.map.changes(state.graph)) role.addToPolicy(allowed);
+    for (const allowed of state.map.changes(...this.parts.graphs.names)) role.addToPolicy(allowed);
     role.addToPolicy(
       statement("WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [logGroup.logGroupArn]),
     );
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "lambda"]));
     return new lambda.Function(this, "Function", {
-      description: `Moves replicas of the graph ${state.graph}`,
+      description: `Moves replicas of ${this.parts.graphs.words}`,
       runtime: lambda.Runtime.PROVIDED_AL2023,
       architecture: architecture === "arm64" ? lambda.Architecture.ARM_64 : lambda.Architecture.X86_64,
       handler: "bootstrap",
@@ -178,7 +202,7 @@ export class Rebalance extends Construct {
       logGroup,
       environmentEncryption: Key.fromKeyArn(this, "Key", state.key.keyArn),
       environment: {
-        TIDEGRAPH_GRAPH: state.graph,
+        TIDEGRAPH_GRAPH: this.parts.graphs.variable,
         TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
         TIDEGRAPH_NODES: String(nodes.count),
         TIDEGRAPH_MOVES: String(moves),

@@ -1,5 +1,5 @@
 /**
- * `GraphService`: the processes of one graph on top of a `GraphState`. It has the storage nodes, the query function
+ * `GraphService`: the processes of a graph, or of several, on top of a `GraphState`. It has the storage nodes, the query function
  * behind a REST API, the workers behind a load balancer, and the monitoring of all of them. All of it can be deleted
  * and created again, because the graph is in the state.
  *
@@ -22,7 +22,7 @@ import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
-import { InvalidProp, onlyFalse, powerOfTwo, text, whole } from "../check.ts";
+import { InvalidProp, onlyFalse, whole } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
@@ -30,6 +30,7 @@ import { Backup, type BackupProps } from "./backup.ts";
 import { Encryption, type EncryptionProps } from "./encryption.ts";
 import { Endpoints } from "./endpoints.ts";
 import type { IGraphState } from "./graph-state.ts";
+import { checkedGraph, type GraphProps, Graphs, type GremlinProps } from "./graphs.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
 import { FLEET_PORT } from "./node-setup.ts";
 import { Objectives, type ObjectivesProps } from "./objectives.ts";
@@ -43,24 +44,6 @@ import type { TracesProps } from "./traces.ts";
 import { Upgrade, type UpgradeProps } from "./upgrade.ts";
 import { Watch } from "./watch.ts";
 import { Workers, type WorkersProps } from "./workers.ts";
-
-/** What Gremlin means. */
-export interface GremlinProps {
-  /**
-   * Types of ids: `strings`, as in Neptune; `typed`, which are strings, integers and UUIDs; or `longs`, the same with
-   * each integer as a `Long`, as in JanusGraph.
-   *
-   * @default strings
-   */
-  readonly ids?: string;
-  /**
-   * Cardinality of a vertex property that is written without one: `set`, as in Neptune; `single`, as in TinkerGraph
-   * and JanusGraph; or `list`.
-   *
-   * @default set
-   */
-  readonly defaultCardinality?: string;
-}
 
 /** The processes of a graph. */
 export interface GraphServiceProps {
@@ -100,6 +83,13 @@ export interface GraphServiceProps {
    * @default - what Neptune means, or the settings with which the graph was created
    */
   readonly gremlin?: GremlinProps;
+  /**
+   * Further graphs, which share brokers, nodes, functions and workers with the graph of the state. Each has a topic, a map,
+   * a drop folder, backups and moves of its own (docs/deploy.md#several-graphs).
+   *
+   * @default none
+   */
+  readonly graphs?: GraphProps[];
   /**
    * Storage nodes.
    *
@@ -229,13 +219,16 @@ export class GraphService extends Construct implements ec2.IConnectable {
   readonly watch: Watch;
   readonly upgrade: Upgrade;
   private readonly state: IGraphState;
+  private readonly graphs: Graphs;
 
   constructor(scope: Construct, id: string, props: GraphServiceProps) {
     super(scope, id);
     setFlags(this);
     const { state } = props;
     this.state = state;
-    const graph = checked(props);
+    this.graphs = checked(props);
+    const { graphs } = this;
+    if (graphs.areSeveral) state.addGraphs(...graphs.others.map(({ name }) => name));
     const bundle = new Bundle(props.bundle);
     const retention = props.logRetention ?? RetentionDays.ONE_MONTH;
     const loadFrom = props.loadFrom ?? [];
@@ -249,18 +242,16 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const brokers = state.log.addressesFor(this, state);
     const fleetSecret = this.secrets.fleet;
     if (props.encryption) {
-      this.encryption = new Encryption(this, "Encryption", { ...props.encryption, state, retention });
+      this.encryption = new Encryption(this, "Encryption", { ...props.encryption, state, graphs, retention });
     }
-    const shared = { state, bundle, retention, fleetSecret };
+    const shared = { state, graphs, bundle, retention, fleetSecret };
     const ofFunctions = { ...shared, certificates: this.encryption?.functions };
     // Each process that writes must say it, or its transactions are missing in the stream.
     const streams = props.streams ?? false;
     this.nodes = new StorageNodes(this, "Nodes", {
       ...props.nodes,
-      ...graph,
       ...shared,
       certificates: this.encryption?.nodes,
-      gremlin: gremlinVariables(props.gremlin ?? {}),
       brokers,
       restoreFrom: props.restoreFrom,
       traces: props.traces,
@@ -268,6 +259,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.rebalance = new Rebalance(this, "Rebalance", {
       ...props.rebalance,
       state,
+      graphs,
       bundle,
       architecture: props.query?.architecture ?? "arm64",
       retention,
@@ -282,6 +274,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.api = new QueryApi(this, "Api", {
       ...props.query,
       state,
+      graphs,
       query: this.query,
       retention,
       ownsAccountRole: props.apiGatewayAccountRole ?? true,
@@ -298,7 +291,14 @@ export class GraphService extends Construct implements ec2.IConnectable {
       });
     }
     if (props.backup) {
-      this.backup = new Backup(this, "Backup", { ...props.backup, state, bundle, brokers, retention });
+      this.backup = new Backup(this, "Backup", {
+        ...props.backup,
+        state,
+        graphs,
+        bundle,
+        brokers,
+        retention,
+      });
     }
     if (props.endpoints ?? state.network.isOwn) {
       this.endpoints = new Endpoints(this, "Endpoints", {
@@ -316,6 +316,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.order();
     this.watch = new Watch(this, "Watch", {
       state,
+      graphs,
       api: this.api,
       query: this.query,
       nodes: this.nodes,
@@ -357,24 +358,45 @@ export class GraphService extends Construct implements ec2.IConnectable {
     return this.workers.connections;
   }
 
-  /** Lets a grantee send all requests to the API. */
-  grantQuery(grantee: iam.IGrantable): iam.Grant {
-    return grant(grantee, ["execute-api:Invoke"], [this.api.everything]);
+  /**
+   * Lets a grantee send all requests to the API; with a graph, those whose path names it.
+   *
+   * @param graph by default all graphs
+   */
+  grantQuery(grantee: iam.IGrantable, graph?: string): iam.Grant {
+    const { everything } = this.api;
+    const allowed = graph === undefined ? everything : this.api.everythingOf(this.known(graph));
+    return grant(grantee, ["execute-api:Invoke"], [allowed]);
   }
 
-  /** Lets a grantee send queries that read, with GET, and ask for statistics, the stream and the state. */
-  grantRead(grantee: iam.IGrantable): iam.Grant {
-    return grant(grantee, ["execute-api:Invoke"], this.api.reads);
+  /**
+   * Lets a grantee send queries that read, with GET, and ask for statistics, the stream and the state.
+   *
+   * @param graph the graph that paths name; by default none, so that they are about the first graph
+   */
+  grantRead(grantee: iam.IGrantable, graph?: string): iam.Grant {
+    const allowed = graph === undefined ? this.api.reads : this.api.readsOf(this.known(graph));
+    return grant(grantee, ["execute-api:Invoke"], allowed);
   }
 
-  /** Lets a grantee send queries that read and write, and what `grantRead` allows. */
-  grantWrite(grantee: iam.IGrantable): iam.Grant {
-    return grant(grantee, ["execute-api:Invoke"], this.api.writes);
+  /**
+   * Lets a grantee send queries that read and write, and what `grantRead` allows.
+   *
+   * @param graph the graph that paths name; by default none, so that they are about the first graph
+   */
+  grantWrite(grantee: iam.IGrantable, graph?: string): iam.Grant {
+    const allowed = graph === undefined ? this.api.writes : this.api.writesOf(this.known(graph));
+    return grant(grantee, ["execute-api:Invoke"], allowed);
   }
 
-  /** Lets a grantee drop files that are loaded, and read the reports about them. */
-  grantDrop(grantee: iam.IGrantable): iam.Grant {
-    const { graph, key, buckets } = this.state;
+  /**
+   * Lets a grantee drop files that are loaded, and read the reports about them.
+   *
+   * @param into the graph that they are loaded into; by default the first one
+   */
+  grantDrop(grantee: iam.IGrantable, into?: string): iam.Grant {
+    const { key, buckets } = this.state;
+    const graph = this.known(into ?? this.state.graph);
     const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
     const { region, urlSuffix } = Stack.of(this);
     return grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
@@ -384,6 +406,13 @@ export class GraphService extends Construct implements ec2.IConnectable {
           StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
         }),
       );
+  }
+
+  /** Returns a graph of this deployment. */
+  private known(graph: string): string {
+    const { names } = this.graphs;
+    if (!names.includes(graph)) throw new InvalidProp("graph", graph, `one of ${names.join(", ")}`);
+    return graph;
   }
 
   /** Lets a grantee send all requests to the API, and start upgrades and backups and see how they go. */
@@ -506,33 +535,14 @@ function grant(
   return iam.Grant.addToPrincipal({ grantee, actions, resourceArns, ...(conditions && { conditions }) });
 }
 
-/** Returns the settings as variables of the daemon's command that creates the graph. */
-function gremlinVariables({ ids, defaultCardinality }: GremlinProps): Record<string, string> {
-  const variables: Record<string, string> = {};
-  if (ids !== undefined) {
-    variables.TIDEGRAPH_IDS = text("gremlin.ids", ids, /^(strings|typed|longs)$/, "strings, typed or longs");
-  }
-  if (defaultCardinality !== undefined) {
-    const prop = "gremlin.defaultCardinality";
-    const form = /^(single|set|list)$/;
-    variables.TIDEGRAPH_DEFAULT_CARDINALITY = text(prop, defaultCardinality, form, "single, set or list");
-  }
-  return variables;
-}
-
-/** Checks props that depend on each other. */
-function checked(props: GraphServiceProps): { partitions: number; shards: number; replication: number } {
+/** Checks props that depend on each other, and returns the graphs. */
+function checked(props: GraphServiceProps): Graphs {
   onlyFalse("secretRotation", props.secretRotation, "a duration");
   onlyFalse("workers", props.workers, "settings of workers");
-  const partitions = powerOfTwo("partitions", props.partitions ?? 64, 32_768);
-  const shards = whole("shards", props.shards ?? 1, 1);
-  if (shards > partitions) throw new InvalidProp("shards", shards, `at most partitions, ${partitions}`);
-  const replication = whole("replication", props.replication ?? 2, 1);
-  const zones = props.state.network.subnets.length;
-  if (replication > zones) {
-    throw new InvalidProp("replication", replication, `at most the number of zones, ${zones}`);
-  }
-  const nodes = whole("nodes.count", props.nodes?.count ?? 3, 1, 300);
-  if (replication > nodes) throw new InvalidProp("replication", replication, `at most nodes.count, ${nodes}`);
-  return { partitions, shards, replication };
+  const { graph, network } = props.state;
+  const limits = {
+    zones: network.subnets.length,
+    nodes: whole("nodes.count", props.nodes?.count ?? 3, 1, 300),
+  };
+  return new Graphs(checkedGraph("", graph, props, limits), props.graphs ?? [], limits);
 }

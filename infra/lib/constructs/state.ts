@@ -6,24 +6,29 @@
  * creation is rolled back, and names that have to be unique contain a part of the stack's id, which AWS draws anew. The
  * bucket of access logs is retained always, because it is never empty.
  *
- * One `GraphState` holds one graph: checkpoints and segments of two graphs must never share a bucket.
+ * One `GraphState` holds the data of one deployment, which may have several graphs (`GraphServiceProps.graphs`). The graph
+ * that the state names has the root of the data bucket, and each other one a folder of its own.
  */
 import { CfnOutput, type Duration, Fn, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
-import { text, wholeDays } from "../check.ts";
+import { graphName, text, wholeDays } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { IGraphLog } from "./graph-log.ts";
-import { deploymentName, GraphStateBase, graphName, type IGraphState } from "./graph-state.ts";
+import { checkFurther, deploymentName, GraphStateBase, type IGraphState } from "./graph-state.ts";
+import { folderOf } from "./graphs.ts";
 import { type GraphStateAttributes, ImportedState } from "./imported-state.ts";
 import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
+
+/** What an upload needs. */
+const PUT = ["s3:PutObject", "s3:AbortMultipartUpload"];
 
 /** Settings of the durable state. */
 export interface GraphStateProps {
@@ -33,7 +38,7 @@ export interface GraphStateProps {
    */
   readonly name: string;
   /**
-   * Name of the graph.
+   * Name of the graph; of the first one, if the deployment has several (`GraphServiceProps.graphs`).
    *
    * @default "default"
    */
@@ -82,7 +87,7 @@ export interface GraphStateProps {
 export class GraphState extends GraphStateBase {
   /** Name of the deployment. */
   readonly name: string;
-  /** Name of the graph. */
+  /** Name of the graph, or of the first one. */
   readonly graph: string;
   readonly key: kms.IKey;
   readonly network: Network;
@@ -91,6 +96,10 @@ export class GraphState extends GraphStateBase {
   readonly log: IGraphLog;
   /** Eight digits that no other stack has, not even one that is created again under the same name. */
   private readonly unique: string;
+  /** Accounts whose principals may drop files. */
+  private readonly dropFrom: readonly string[];
+  /** The graphs that were added. */
+  private readonly further = new Set<string>();
   /** Age at which dropped files are deleted, if they are. */
   readonly dropExpiration: Duration | undefined;
 
@@ -98,7 +107,7 @@ export class GraphState extends GraphStateBase {
     super(scope, id);
     setFlags(this);
     this.name = deploymentName(props.name);
-    this.graph = graphName(props.graph ?? "default");
+    this.graph = graphName("graph", props.graph ?? "default");
     // The id of a stack is an ARN that ends in its name and a UUID.
     const uuid = Fn.select(2, Fn.split("/", Stack.of(this).stackId));
     this.unique = Fn.select(0, Fn.split("-", uuid));
@@ -126,7 +135,8 @@ export class GraphState extends GraphStateBase {
       this.say("LogClusterArn", "Brokers of the log", brokers.clusterArn);
       this.say("LogSecurityGroup", "Security group of the brokers", brokers.securityGroup.securityGroupId);
     }
-    this.letDrop(props.dropFrom ?? []);
+    this.dropFrom = props.dropFrom ?? [];
+    this.letDrop();
     this.sayWhere();
     tagCost(this, this.name);
   }
@@ -134,6 +144,32 @@ export class GraphState extends GraphStateBase {
   /** Returns an existing state, which another app made in the same account and region. */
   static fromAttributes(scope: Construct, id: string, attributes: GraphStateAttributes): IGraphState {
     return new ImportedState(scope, id, attributes);
+  }
+
+  /**
+   * Prepares the state for further graphs, whose objects are below `graphs/NAME/`: what loads work with expires, and
+   * other accounts may drop files for them too. A service in the same app does it; call it for one in another app.
+   */
+  addGraphs(...graphs: string[]): void {
+    const more = graphs.filter((graph, at) => {
+      checkFurther(`graphs[${at}]`, graph, this.graph);
+      return !this.further.has(graph) && graphs.indexOf(graph) === at;
+    });
+    if (more.length === 0) return;
+    for (const graph of more) this.buckets.expireLoadsBelow(`${folderOf(graph)}/`);
+    this.letDropFurther(more);
+    for (const graph of more) this.further.add(graph);
+  }
+
+  private letDropFurther(graphs: readonly string[]): void {
+    if (this.dropFrom.length === 0) return;
+    const { drop } = this.buckets;
+    const below = (folder: string): string[] =>
+      graphs.map((graph) => drop.arnForObjects(`${folder}/${graph}/*`));
+    // The names of statements are unique in a policy.
+    const nth = this.further.size === 0 ? "" : String(this.further.size);
+    drop.addToResourcePolicy(this.letOthers(`OthersDropFurther${nth}`, PUT, below("drop")));
+    drop.addToResourcePolicy(this.letOthers(`OthersReadFurther${nth}`, ["s3:GetObject"], below("reports")));
   }
 
   /** Writes the outputs that `fromAttributes` needs. */
@@ -162,23 +198,25 @@ export class GraphState extends GraphStateBase {
   }
 
   /** Lets other accounts drop files, and read what became of them. */
-  private letDrop(accounts: readonly string[]): void {
-    for (const [index, account] of accounts.entries())
+  private letDrop(): void {
+    for (const [index, account] of this.dropFrom.entries())
       text(`dropFrom[${index}]`, account, /^\d{12}$/, "the twelve digits of an account");
-    if (accounts.length === 0) return;
-    const principals = accounts.map((account) => new iam.AccountPrincipal(account));
-    const allow = (sid: string, actions: string[], resources: string[]): iam.PolicyStatement =>
-      new iam.PolicyStatement({ sid, principals, actions, resources });
+    if (this.dropFrom.length === 0) return;
     const { drop } = this.buckets;
-    const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
-    drop.addToResourcePolicy(allow("OthersDrop", put, [drop.arnForObjects(`drop/${this.graph}/*`)]));
+    const dropped = drop.arnForObjects(`drop/${this.graph}/*`);
+    drop.addToResourcePolicy(this.letOthers("OthersDrop", PUT, [dropped]));
     const reports = drop.arnForObjects(`reports/${this.graph}/*`);
-    drop.addToResourcePolicy(allow("OthersReadReports", ["s3:GetObject"], [reports]));
+    drop.addToResourcePolicy(this.letOthers("OthersReadReports", ["s3:GetObject"], [reports]));
     const { region, urlSuffix } = Stack.of(this);
     // S3 asks for them; the parts of a large file are decrypted when it is put together.
-    const use = allow("OthersDrop", ["kms:GenerateDataKey", "kms:Decrypt"], ["*"]);
+    const use = this.letOthers("OthersDrop", ["kms:GenerateDataKey", "kms:Decrypt"], ["*"]);
     use.addCondition("StringEquals", { "kms:ViaService": `s3.${region}.${urlSuffix}` });
     this.key.addToResourcePolicy(use);
+  }
+
+  private letOthers(sid: string, actions: string[], resources: string[]): iam.PolicyStatement {
+    const principals = this.dropFrom.map((account) => new iam.AccountPrincipal(account));
+    return new iam.PolicyStatement({ sid, principals, actions, resources });
   }
 
   private makeKey(): kms.Key {

@@ -24,6 +24,7 @@ import { explain, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
 import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
 import { Teardown } from "./teardown.ts";
 import { sendTraces, type TracesProps } from "./traces.ts";
@@ -72,11 +73,7 @@ interface Parts extends NodesProps {
   /** The secret with certificates of nodes; `undefined` for none. */
   readonly certificates: ISecret | undefined;
   readonly brokers: string;
-  readonly partitions: number;
-  readonly shards: number;
-  readonly replication: number;
-  /** What Gremlin means, as variables of the daemon. */
-  readonly gremlin: Readonly<Record<string, string>>;
+  readonly graphs: Graphs;
   readonly retention: logs.RetentionDays;
   /** The bucket of backups that the graph is restored from, if it is. */
   readonly restoreFrom: IBucket | undefined;
@@ -205,16 +202,12 @@ export class StorageNodes extends Construct {
     ] as const;
     const userData = nodeSetup({
       region: Stack.of(this).region,
-      graph: state.graph,
+      graphs: props.graphs,
       tablePrefix: state.map.prefix,
       objects: state.objects,
       brokers: props.brokers,
       fleetSecretArn: props.fleetSecret.secretArn,
       certificatesArn: props.certificates?.secretArn,
-      partitions: props.partitions,
-      shards: props.shards,
-      replication: props.replication,
-      gremlin: props.gremlin,
       logReplication: state.log.copies,
       logInSync: state.log.copiesInSync,
       logVariables: state.log.variables,
@@ -250,14 +243,16 @@ export class StorageNodes extends Construct {
    */
   private role(props: Parts, groups: readonly logs.ILogGroup[]): iam.Role {
     const { state } = props;
+    const { names } = props.graphs;
+    const topics = names.map((name) => state.topicOf(name));
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ec2.amazonaws.com"),
       description: `Storage nodes of ${state.name}`,
     });
-    for (const allowed of [...state.map.changes(state.graph), ...state.log.uses(state.topic)]) {
+    for (const allowed of [...state.map.changes(...names), ...state.log.uses(...topics)]) {
       role.addToPolicy(allowed);
     }
-    const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
+    const ours = "Objects of a bucket that is this deployment's alone; their names are made while it runs.";
     useObjects(role, "Data", state.buckets.data, "write", ours);
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
     role.addToPolicy(readSecret(props.fleetSecret, props.certificates));

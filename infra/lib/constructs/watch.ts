@@ -20,6 +20,7 @@ import { Construct } from "constructs";
 import type { Backup } from "./backup.ts";
 import type { Encryption } from "./encryption.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 import type { Ingest } from "./ingest.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
@@ -30,6 +31,7 @@ import type { Workers } from "./workers.ts";
 /** The resources to monitor. */
 export interface WatchProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
@@ -371,6 +373,16 @@ export class Watch extends Construct {
     });
   }
 
+  /** Returns the newest and the oldest version of each graph. */
+  private versions(): cloudwatch.Metric[] {
+    const { areSeveral, names } = this.props.graphs;
+    const dimensions = areSeveral ? names.map((name) => ({ [METRICS.graph]: name })) : [{}];
+    const extremes = ["Maximum", "Minimum"];
+    return dimensions.flatMap((of) =>
+      extremes.map((statistic) => this.ofNodes("tidegraph_version", of, statistic)),
+    );
+  }
+
   private draw(): cloudwatch.Dashboard {
     const { state, api, query, nodes, ingest, workers } = this.props;
     const disks = state.log.disks();
@@ -403,11 +415,7 @@ export class Watch extends Construct {
         ],
         [
           graph("Commits by outcome", ...commits),
-          graph(
-            "Version: newest and oldest of all replicas",
-            this.ofNodes("tidegraph_version", {}, "Maximum"),
-            this.ofNodes("tidegraph_version", {}, "Minimum"),
-          ),
+          graph("Version: newest and oldest of all replicas", ...this.versions()),
           graph("Input refused by nodes", ...refusals),
         ],
         [

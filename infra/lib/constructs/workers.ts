@@ -27,6 +27,7 @@ import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
+import type { Graphs } from "./graphs.ts";
 import type { Secrets } from "./secrets.ts";
 import { addAgent, type TracesProps, traceVariables } from "./traces.ts";
 
@@ -97,6 +98,7 @@ export interface WorkersProps {
 /** Settings and resources that the workers need. */
 interface Parts extends WorkersProps {
   readonly state: IGraphState;
+  readonly graphs: Graphs;
   readonly bundle: Bundle;
   readonly secrets: Secrets;
   /** The secret with certificates of workers, for connections to nodes; `undefined` for none. */
@@ -304,7 +306,8 @@ export class Workers extends Construct implements ec2.IConnectable {
         // still prove themselves with the clients' secret or an access key (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...(accessKeys ? ["--sigv4-region", Stack.of(this).region] : []),
-        ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+        ...props.graphs.names.flatMap((name) => ["--graph", name]),
+        ...["--table-prefix", state.map.prefix, "--objects", state.objects],
         ...["--fleet-token-secret", secrets.fleet.secretArn],
         ...(props.certificates ? ["--tls-secret", props.certificates.secretArn] : []),
         ...(props.streams ? ["--streams"] : []),
@@ -339,15 +342,15 @@ export class Workers extends Construct implements ec2.IConnectable {
   }
 
   /** Creates the role of the worker itself. */
-  private role({ state, secrets, certificates, loadFrom }: Parts): iam.Role {
+  private role({ state, graphs, secrets, certificates, loadFrom }: Parts): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `Workers of ${state.name}`,
     });
-    for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
+    for (const allowed of state.map.reads(...graphs.names)) role.addToPolicy(allowed);
     const { data, drop } = state.buckets;
     const ours = "Segments and jobs of loads, and tokens of resets: their names are made while it runs.";
-    useObjects(role, "Data", data, "write", ours, FOLDERS);
+    useObjects(role, "Data", data, "write", ours, graphs.paths(...FOLDERS));
     for (const [index, bucket] of [drop, ...loadFrom].entries()) {
       const reason = "Files to load: people choose their names.";
       useObjects(role, `Source${index}`, bucket, "read", reason);

@@ -1,7 +1,8 @@
 /**
  * Checks once a minute whether replicas have to move, and starts the machine that moves them. The name of an execution
  * consists of the required action, the epoch of the map, and the time in steps of ten minutes. So a machine that is
- * running, or has just failed, is not started again every minute.
+ * running, or has just failed, is not started again every minute. With several graphs, one look is at all of them, and each
+ * may need a machine.
  */
 import { Duration } from "aws-cdk-lib";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
@@ -17,13 +18,15 @@ export interface DetectProps {
   readonly drain: sfn.IStateMachine;
   /** How long a lost node has to come back. */
   readonly patience: Duration;
+  /** Whether there are several graphs. */
+  readonly areSeveral: boolean;
 }
 
 export function detect(scope: Construct, props: DetectProps): sfn.IChainable {
   const look = new tasks.LambdaInvoke(scope, "Look", {
     comment: "Marks nodes without a sign of life as lost, and returns the required action",
     lambdaFunction: props.function,
-    payload: sfn.TaskInput.fromObject({ step: "detect" }),
+    payload: sfn.TaskInput.fromObject({ step: props.areSeveral ? "detect-all" : "detect" }),
     payloadResponseOnly: true,
     retryOnServiceExceptions: false,
     taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
@@ -50,11 +53,18 @@ export function detect(scope: Construct, props: DetectProps): sfn.IChainable {
     });
     return task.next(new sfn.Succeed(scope, `${id}: done`));
   };
+  const graph = props.areSeveral ? { graph: sfn.JsonPath.stringAt("$.graph") } : {};
   const needs = (what: string): sfn.Condition => sfn.Condition.stringEquals("$.needed", what);
   const choice = new sfn.Choice(scope, "What is needed?")
-    .when(needs("heal"), start("Heal", props.heal, { patienceSeconds: props.patience.toSeconds() }))
+    .when(needs("heal"), start("Heal", props.heal, { patienceSeconds: props.patience.toSeconds(), ...graph }))
     .when(needs("drain"), start("Drain", props.drain, { node: sfn.JsonPath.stringAt("$.node") }))
-    .when(needs("scale-out"), start("Scale out", props.scaleOut, {}))
+    .when(needs("scale-out"), start("Scale out", props.scaleOut, graph))
     .otherwise(nothing);
-  return look.next(choice);
+  if (!props.areSeveral) return look.next(choice);
+  const each = new sfn.Map(scope, "Each graph", {
+    itemsPath: sfn.JsonPath.stringAt("$.graphs"),
+    resultPath: sfn.JsonPath.DISCARD,
+  });
+  each.itemProcessor(choice);
+  return look.next(each);
 }

@@ -8,11 +8,15 @@
  * (https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html).
  *
  * Input: `{ "node": "i-…" }`.
+ *
+ * With several graphs, the node is emptied of each in an execution of its own, because a history has a limit, and the group
+ * goes on after all of them. A graph that cannot be moved fails this execution; the detector starts the next one.
  */
 import { Duration } from "aws-cdk-lib";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
+import { invocation } from "./invocation.ts";
 import { Moves, type MovesProps } from "./moves.ts";
 
 /** Further settings of the machine. */
@@ -22,10 +26,15 @@ export interface DrainProps {
   readonly groupArn: string;
   /** Name of the lifecycle hook. */
   readonly hookName: string;
+  /** Whether there are several graphs. */
+  readonly areSeveral: boolean;
 }
 
 /** Time between two attempts to take the lease that another execution has. */
 const BUSY = Duration.minutes(1);
+
+/** Graphs of which a node is emptied at the same time. */
+const GRAPHS = 8;
 
 export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
   const drained = new sfn.Succeed(scope, "Drained");
@@ -41,8 +50,9 @@ export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
     function: props.function,
     goal: "repair",
     drains: true,
+    areSeveral: props.areSeveral,
     busy: wait,
-    whole: tell,
+    whole: props.areSeveral ? new sfn.Succeed(scope, "Emptied") : tell,
     moved: (next) => then(ofMachine(scope, "Replicas move", props, "recordLifecycleActionHeartbeat"), next),
   });
   const mark = moves.step(
@@ -52,7 +62,24 @@ export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
     sfn.JsonPath.DISCARD,
   );
   wait.next(then(ofMachine(scope, "Another one moves them", props, "recordLifecycleActionHeartbeat"), mark));
-  return sfn.Chain.start(mark).next(moves.chain());
+  const chain = sfn.Chain.start(mark).next(moves.chain());
+  if (!props.areSeveral) return chain;
+  const graphs = invocation(scope, "List the graphs", {
+    function: props.function,
+    comment: "Those that exist: others are not made yet, or are being dropped",
+    payload: { step: "graphs" },
+    resultPath: "$.fleet",
+  });
+  const each = new sfn.DistributedMap(scope, "Each graph", {
+    comment: "Empties the node of it",
+    mapExecutionType: sfn.StateMachineType.STANDARD,
+    itemsPath: sfn.JsonPath.stringAt("$.fleet.graphs"),
+    itemSelector: { "node.$": "$.node", "graph.$": "$$.Map.Item.Value" },
+    maxConcurrency: GRAPHS,
+    resultPath: sfn.JsonPath.DISCARD,
+  });
+  each.itemProcessor(chain);
+  return graphs.next(each).next(tell);
 }
 
 /** Adds the next state, which follows after an error too. */

@@ -13,9 +13,14 @@ import { Moves, type MovesProps } from "./moves.ts";
 export interface HealProps {
   readonly function: MovesProps["function"];
   readonly groupArn: string;
+  /** Whether there are several graphs. */
+  readonly areSeveral: boolean;
 }
 
-/** Input: `{ "patienceSeconds": 120 }`, the time that a lost node has to come back before anything moves. */
+/**
+ * Input: `{ "patienceSeconds": 120 }`, the time that a lost node has to come back before anything moves; with several
+ * graphs also the `graph`.
+ */
 export function heal(scope: Construct, props: HealProps): sfn.IChainable {
   const wait = new sfn.Wait(scope, "It may come back", {
     comment: "A restarted daemon restores its replicas sooner, and nothing has to move",
@@ -25,6 +30,7 @@ export function heal(scope: Construct, props: HealProps): sfn.IChainable {
     function: props.function,
     goal: "repair",
     drains: false,
+    areSeveral: props.areSeveral,
     busy: new sfn.Succeed(scope, "Another one works", {
       comment: "The detector starts another execution while something is left",
     }),

@@ -29,6 +29,8 @@ export interface IngestMachineProps {
   readonly concurrency: number;
   /** Time limit of the function that loads. */
   readonly timeout: Duration;
+  /** Whether there are several graphs: each step names that of the load. */
+  readonly areSeveral: boolean;
 }
 
 /**
@@ -43,6 +45,7 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   const { stringAt, numberAt, objectAt } = sfn.JsonPath;
   const loadId = stringAt("$.at.loadId");
   const round = numberAt("$.at.round");
+  const graph = graphAt(props, "$.load.graph");
 
   const completed = new sfn.Succeed(scope, "Loaded", { outputPath: "$.told" });
   const failed = new sfn.Fail(scope, "Not loaded", {
@@ -73,7 +76,7 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
 
   const which = new sfn.Choice(scope, "Which stage?");
   const abandon = step(scope, props, "Abandon", "Nothing of the load becomes visible, unless it is already", {
-    payload: abandoned("$.load.loadId", "$.error"),
+    payload: { ...abandoned("$.load.loadId", "$.error"), ...graphAt(props, "$.load.graph") },
   });
   // The report has to give the error that was caught first. If the load never began, this step only learns that there
   // is no load.
@@ -91,12 +94,12 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   const work = guard(doTasks(scope, props));
   const next = guard(
     step(scope, props, "Next", "All tasks of the stage are done", {
-      payload: { step: "next", loadId, stage: stringAt("$.at.stage"), round },
+      payload: { step: "next", loadId, stage: stringAt("$.at.stage"), round, ...graph },
     }),
   );
   const commit = guard(
     step(scope, props, "Commit", "One record of the log makes all of it visible", {
-      payload: { step: "commit", loadId, round },
+      payload: { step: "commit", loadId, round, ...graph },
     }),
   );
   const isAt = (stage: string): sfn.Condition => sfn.Condition.stringEquals("$.at.stage", stage);
@@ -126,6 +129,14 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
 /** Returns the maximum run time of a step, measured from its invocation. */
 export function longestStep({ timeout }: Pick<IngestMachineProps, "timeout">): Duration {
   return timeout.plus(MARGIN);
+}
+
+/** Returns the part of a payload that names the graph, if there are several. */
+export function graphAt(
+  { areSeveral }: Pick<IngestMachineProps, "areSeveral">,
+  path: string,
+): Record<string, string> {
+  return areSeveral ? { graph: sfn.JsonPath.stringAt(path) } : {};
 }
 
 /** Returns the payload that abandons a load after an error, given the paths of the load and of the error. */
@@ -205,6 +216,7 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
       stage: sfn.JsonPath.stringAt("$.at.stage"),
       round: sfn.JsonPath.numberAt("$.at.round"),
       task: sfn.JsonPath.numberAt("$$.Map.Item.Value"),
+      ...graphAt(props, "$.load.graph"),
     },
     maxConcurrency: props.concurrency,
     resultPath: sfn.JsonPath.DISCARD,
@@ -225,7 +237,7 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
     causePath: sfn.JsonPath.stringAt("$.error.Cause"),
   });
   const say = step(scope, props, "Say what failed", "Only the task knows its error", {
-    payload: abandoned("$.loadId", "$.error"),
+    payload: { ...abandoned("$.loadId", "$.error"), ...graphAt(props, "$.graph") },
     resultPath: sfn.JsonPath.DISCARD,
   });
   say.addCatch(failed, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });

@@ -37,6 +37,8 @@ export interface MovesProps {
   readonly goal: "repair" | "balance";
   /** Whether the input names a node that is to be drained. */
   readonly drains: boolean;
+  /** Whether there are several graphs: the input names the one that these moves are about. */
+  readonly areSeveral: boolean;
   /** The next state if another execution has the lease. */
   readonly busy: sfn.IChainable;
   /** The next state if the map is as it should be. */
@@ -62,7 +64,8 @@ export class Moves {
     payload: Record<string, unknown>,
     resultPath: string,
   ): tasks.LambdaInvoke {
-    return invocation(this.scope, id, { function: this.props.function, comment, payload, resultPath });
+    const of = this.props.areSeveral ? { ...payload, graph: sfn.JsonPath.stringAt("$.graph") } : payload;
+    return invocation(this.scope, id, { function: this.props.function, comment, payload: of, resultPath });
   }
 
   /** Returns the whole chain, from taking the lease to the end. */
@@ -161,10 +164,13 @@ export class Moves {
    */
   private lots(holder: string): sfn.Map {
     const { scope } = this;
+    // The answer to a step takes the place of what was asked, except for the graph.
+    const at = this.props.areSeveral ? "$.at" : "$";
+    const lot = { "moves.$": "$$.Map.Item.Value.moves", looks: 0 };
     const map = new sfn.Map(scope, "Move", {
       comment: "Nodes restore what the map gives them; the old replica is dropped when enough others answer",
       itemsPath: sfn.JsonPath.stringAt("$.plan.lots"),
-      itemSelector: { "moves.$": "$$.Map.Item.Value.moves", looks: 0 },
+      itemSelector: this.props.areSeveral ? { at: lot, "graph.$": "$.graph" } : lot,
       maxConcurrency: CONCURRENCY,
       resultPath: sfn.JsonPath.DISCARD,
     });
@@ -174,15 +180,15 @@ export class Moves {
       {
         step: "move",
         holder,
-        moves: sfn.JsonPath.objectAt("$.moves"),
-        looks: sfn.JsonPath.numberAt("$.looks"),
+        moves: sfn.JsonPath.objectAt(`${at}.moves`),
+        looks: sfn.JsonPath.numberAt(`${at}.looks`),
       },
-      "$",
+      at,
     );
     const wait = new sfn.Wait(scope, "Wait for nodes", { time: sfn.WaitTime.duration(LOOK) });
     const isOver = sfn.Condition.or(
-      sfn.Condition.booleanEquals("$.done", true),
-      sfn.Condition.numberGreaterThanEquals("$.looks", LOOKS),
+      sfn.Condition.booleanEquals(`${at}.done`, true),
+      sfn.Condition.numberGreaterThanEquals(`${at}.looks`, LOOKS),
     );
     const over = new sfn.Choice(scope, "Over?")
       .when(isOver, new sfn.Succeed(scope, "Over"))

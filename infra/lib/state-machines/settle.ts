@@ -11,10 +11,10 @@
 import { Duration } from "aws-cdk-lib";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
-import { abandoned, control, type IngestMachineProps, longestStep, step } from "./ingest.ts";
+import { abandoned, control, graphAt, type IngestMachineProps, longestStep, step } from "./ingest.ts";
 
 /** Settings of the machine. */
-export type SettleMachineProps = Pick<IngestMachineProps, "load" | "report" | "timeout">;
+export type SettleMachineProps = Pick<IngestMachineProps, "load" | "report" | "timeout" | "areSeveral">;
 
 /** Time limit of the machine: one wait, and one step with all its retries. */
 export const SETTLE_TIMEOUT = Duration.hours(3);
@@ -41,7 +41,10 @@ export function settle(scope: Construct, props: SettleMachineProps): sfn.IChaina
     error: objectAt("$.found.error"),
   });
   const abandon = step(scope, props, "Abandon", "Nothing of the load becomes visible, unless it is already", {
-    payload: abandoned("$.found.load.loadId", "$.found.error"),
+    payload: {
+      ...abandoned("$.found.load.loadId", "$.found.error"),
+      ...graphAt(props, "$.found.load.graph"),
+    },
   });
   abandon.addCatch(failed, { errors: ["States.ALL"], resultPath: "$.caught" });
   const isOpen = sfn.Condition.stringEquals("$.found.outcome", "open");

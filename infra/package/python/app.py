@@ -5,7 +5,7 @@ import sys
 from aws_cdk import App, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from tidegraph_cdk import BackupProps, GivenLogProps, GraphService, GraphState
+from tidegraph_cdk import BackupProps, GivenLogProps, GraphProps, GraphService, GraphState
 from tidegraph_cdk import NodesProps, ServiceStack, StateStack, WorkersProps
 
 out, bundle = sys.argv[1:]
@@ -35,6 +35,7 @@ client = ec2.Instance(
 )
 client.add_security_group(service.workers.clients)
 service.grant_query(iam.Role(own, "Reader", assumed_by=iam.AccountRootPrincipal()))
+service.grant_read(iam.Role(own, "ReaderOfOne", assumed_by=iam.AccountRootPrincipal()), "default")
 print(service.nodes.group_name)
 
 
@@ -51,5 +52,7 @@ def refusal(**props):
 
 print(refusal(partitions=3))
 print(refusal(nodes=NodesProps(instance_type="m7g.large")))
+orders = GraphProps(name="orders", partitions=16, share=0.25)
+print(refusal(graphs=[orders, GraphProps(name="orders")]))
 print(refusal(secret_rotation=True))
 app.synth()

@@ -35,6 +35,7 @@ test("an app in Python makes the same templates, and wrong settings are refused 
     [
       "partitions is 3, and has to be a power of two from 1 to 32768",
       'nodes.instanceType is "m7g.large", and has to be a Graviton type with NVMe instance storage',
+      'graphs[1].name is "orders", and has to be a name that is not given before',
       "secretRotation is true, and has to be a duration, or false for none",
     ],
   );

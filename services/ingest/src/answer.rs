@@ -41,6 +41,17 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// Returns the answer for a graph whose objects are below a folder of the data bucket.
+    #[must_use]
+    pub fn in_folder(mut self, folder: Option<&str>) -> Self {
+        if let (Self::Ahead { report: Some(report), .. }, Some(folder)) = (&mut self, folder) {
+            *report = format!("{folder}/{report}");
+        }
+        self
+    }
+}
+
 /// Why a step failed. The variant decides whether the state machine retries.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {

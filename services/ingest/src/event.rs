@@ -13,6 +13,29 @@ const MOST_FILES: usize = 1_000;
 /// Limit of a key below the source, in bytes.
 const LONGEST_FILE: usize = 1_024;
 
+/// A request of the state machine: an event of one graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The graph; `None` for the first one.
+    pub graph: Option<String>,
+    /// What is to be done.
+    pub event: Event,
+}
+
+impl Request {
+    /// Parses and checks a request, whose field `graph` stands beside those of its event.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if it violates its schema.
+    pub fn read(mut request: serde_json::Value) -> Result<Self, Error> {
+        let graph = request.as_object_mut().and_then(|fields| fields.remove("graph"));
+        let graph = graph.map(String::deserialize).transpose();
+        let graph = graph.map_err(|error| Error::invalid(format!("graph: {error}")))?;
+        Ok(Self { graph, event: Event::read(request)? })
+    }
+}
+
 /// An event. An unknown field is refused, because it may be a misspelt one.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]

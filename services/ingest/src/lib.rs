@@ -1,6 +1,6 @@
 //! Loads dropped files into a graph: the steps of a load as a Lambda function, for a state machine.
 //!
-//! Roles: the state machine sends an [`Event`] and receives an [`Answer`]; [`answer`] runs the step. [`Settings`] holds
+//! Roles: the state machine sends a [`Request`] with an [`Event`] and receives an [`Answer`]; [`answer`] runs the step. [`Settings`] holds
 //! the environment variables of the function. `tidegraph_engine::loads::Ingest` implements the steps; `docs/ingest.md`
 //! draws the machine.
 //!
@@ -12,6 +12,6 @@ mod event;
 mod settings;
 
 pub use answer::{Answer, Error, answer};
-pub use event::Event;
+pub use event::{Event, Request};
 #[cfg(feature = "lambda")]
-pub use settings::Settings;
+pub use settings::{OfGraph, Settings};

@@ -24,6 +24,26 @@ pub struct Lot {
     pub moves: Vec<Move>,
 }
 
+/// What a graph needs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OfGraph {
+    /// The graph.
+    pub graph: String,
+    /// The state machine that should run.
+    pub needed: Needed,
+    /// The node to drain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// Nodes that this step marked as lost.
+    pub lost: Vec<NodeId>,
+    /// Name for the execution to start; empty if none is needed.
+    pub name: String,
+    /// Why it is not known what the graph needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// The answer to an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
@@ -39,6 +59,16 @@ pub enum Answer {
         lost: Vec<NodeId>,
         /// Name for the execution to start. It stays the same for up to ten minutes while nothing changes.
         name: String,
+    },
+    /// To `detect-all`.
+    DetectedAll {
+        /// What each graph needs.
+        graphs: Vec<OfGraph>,
+    },
+    /// To `graphs`.
+    Graphs {
+        /// Names of the graphs that exist.
+        graphs: Vec<String>,
     },
     /// To `silent`.
     Silent {

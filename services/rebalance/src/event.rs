@@ -1,6 +1,7 @@
 //! Events of a state machine. `contracts/schemas/rebalance-event.schema.json` is their schema.
 
 use serde::Deserialize;
+use serde_json::Value;
 use tidegraph_cluster::{Goal, Lease, Move, NodeId, Release};
 
 /// Maximum number of moves in one event.
@@ -9,12 +10,37 @@ pub const MOST_MOVES: usize = 256;
 /// Maximum number of machines in one event.
 pub const MOST_MACHINES: usize = 1000;
 
+/// A request of a state machine: an event of one graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The graph; `None` for the first one.
+    pub graph: Option<String>,
+    /// What is to be done.
+    pub event: Event,
+}
+
+impl Request {
+    /// Reads a request, whose field `graph` stands beside those of its event.
+    ///
+    /// # Errors
+    /// If it is not in the form of the contract.
+    pub fn read(mut request: Value) -> Result<Self, serde_json::Error> {
+        let graph = request.as_object_mut().and_then(|fields| fields.remove("graph"));
+        let graph = graph.map(String::deserialize).transpose()?;
+        Ok(Self { graph, event: Event::deserialize(request)? })
+    }
+}
+
 /// An event. An unknown field is refused: it is probably misspelt.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Event {
     /// Finds out whether anything must be done, and marks silent nodes as lost.
     Detect {},
+    /// Does the same for all graphs.
+    DetectAll {},
+    /// Lists the graphs that exist.
+    Graphs {},
     /// Finds the lost nodes that have not come back.
     Silent {},
     /// Takes the lease, or returns its holder.

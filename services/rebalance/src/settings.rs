@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
+use tidegraph_types::is_graph_name;
 
 /// Prefix of the variables.
 const PREFIX: &str = "TIDEGRAPH_";
@@ -11,8 +12,8 @@ const PREFIX: &str = "TIDEGRAPH_";
 /// Settings of the function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Name of the graph.
-    pub graph: String,
+    /// Names of the graphs, at least one. Events without a graph are about the first one.
+    pub graphs: Vec<String>,
     /// Prefix of the table's name.
     pub table_prefix: String,
     /// An endpoint instead of the region's.
@@ -85,7 +86,7 @@ impl Settings {
             }
         };
         let found = Self {
-            graph: text(&mut ours, "GRAPH").unwrap_or_else(|| "default".into()),
+            graphs: graphs(text(&mut ours, "GRAPH"))?,
             table_prefix: text(&mut ours, "TABLE_PREFIX").unwrap_or_else(|| "tidegraph-".into()),
             endpoint: text(&mut ours, "DYNAMODB_ENDPOINT").or(of_aws),
             is_local: parsed(&mut ours, "DYNAMODB_LOCAL", "true or false", false)?,
@@ -104,6 +105,18 @@ impl Settings {
             }
             None => Ok(found),
         }
+    }
+}
+
+/// Reads names of graphs with commas between; without any, the graph `default`.
+fn graphs(names: Option<String>) -> Result<Vec<String>, Invalid> {
+    let Some(names) = names else { return Ok(vec!["default".into()]) };
+    let all: Vec<String> = names.split(',').map(str::to_owned).collect();
+    let expected = "names of graphs with commas between, each given once";
+    let is_right = |(at, name): (usize, &String)| is_graph_name(name) && !all[..at].contains(name);
+    match all.iter().enumerate().all(is_right) {
+        true => Ok(all),
+        false => Err(wrong("GRAPH", names, expected)),
     }
 }
 
@@ -143,11 +156,11 @@ mod tests {
     fn missing_variables_have_defaults() {
         let found =
             read(&[("AWS_REGION", "eu-west-3"), ("PATH", "/bin"), ("TIDEGRAPH_LOG", "debug")]).unwrap();
-        assert_eq!((found.graph.as_str(), found.nodes, found.moves), ("default", 1, 32));
+        assert_eq!((found.graphs, found.nodes, found.moves), (vec!["default".to_owned()], 1, 32));
         assert_eq!(found.region.as_deref(), Some("eu-west-3"));
         let found =
             read(&[("TIDEGRAPH_GRAPH", "g"), ("TIDEGRAPH_NODES", "6"), ("TIDEGRAPH_LEASE_MS", "")]).unwrap();
-        assert_eq!((found.graph.as_str(), found.nodes, found.lease.as_secs()), ("g", 6, 120));
+        assert_eq!((found.graphs, found.nodes, found.lease.as_secs()), (vec!["g".to_owned()], 6, 120));
     }
 
     #[test]
@@ -176,5 +189,9 @@ mod tests {
         says("TIDEGRAPH_SILENCE_MS", "soon", "soon");
         says("TIDEGRAPH_DYNAMODB_LOCAL", "true", "DYNAMODB_ENDPOINT");
         says("TIDEGRAPH_GRAHP", "g", "not one of");
+        for names in ["a,", "a,b,a", "a, b", ".a", "a/b"] {
+            says("TIDEGRAPH_GRAPH", names, names);
+        }
+        assert_eq!(read(&[("TIDEGRAPH_GRAPH", "b,a.c_-")]).unwrap().graphs, ["b", "a.c_-"]);
     }
 }

@@ -4,12 +4,14 @@ use crate::answer::{Answer, Lot, Needed};
 use crate::event::{Event, MOST_MACHINES, MOST_MOVES};
 use crate::settings::Settings;
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tidegraph_cluster::{
-    Acquired, Began, Eligibility, FleetState, Goal, Machine, MapStore, Move, NodeId, NodeState, Plan,
-    Rebalance, Release, UpgradeState, Upgrades, takeover_wait,
+    Acquired, Began, Eligibility, FleetState, Goal, HeartbeatSnapshot, Machine, MapStore, Move, NodeId,
+    NodeState, Plan, Rebalance, Release, UpgradeState, Upgrades, takeover_wait,
 };
 use tidegraph_platform::Clock;
+use tidegraph_types::Epoch;
 
 /// Longest name of a holder, which is the ARN of an execution.
 const MOST_HOLDER_BYTES: usize = 2048;
@@ -21,6 +23,51 @@ const TERMINATING: &str = "Terminating";
 
 /// Seconds after which a failed execution is started again although nothing changed: its name changes then.
 const NAME_SECONDS: i64 = 600;
+
+/// Longest name of a graph that stands in the name of an execution as it is.
+const MOST_GRAPH_BYTES: usize = 32;
+
+/// What a look at a graph found.
+#[derive(Debug)]
+pub(crate) struct Detected {
+    pub(crate) needed: Needed,
+    pub(crate) node: Option<NodeId>,
+    pub(crate) lost: Vec<NodeId>,
+    pub(crate) name: Name,
+}
+
+/// What makes the name of an execution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    epoch: Epoch,
+    step: i64,
+}
+
+impl Name {
+    /// Returns the name: at most 80 characters, as Step Functions wants it.
+    pub(crate) fn in_words(self, needed: Needed, graph: Option<&str>) -> String {
+        let kind = match needed {
+            Needed::Nothing => "nothing",
+            Needed::Heal => "heal",
+            Needed::Drain => "drain",
+            Needed::ScaleOut => "scale-out",
+        };
+        let graph = graph.map_or_else(String::new, |graph| format!("-{}", shortened(graph)));
+        format!("{kind}{graph}-{}-{}", self.epoch, self.step)
+    }
+}
+
+/// Returns a name of at most [`MOST_GRAPH_BYTES`]: a longer one is cut, and a checksum of the whole one follows.
+fn shortened(graph: &str) -> String {
+    if graph.len() <= MOST_GRAPH_BYTES {
+        return graph.to_owned();
+    }
+    let mut hasher = std::hash::DefaultHasher::new();
+    graph.hash(&mut hasher);
+    let checksum = hasher.finish() as u32;
+    let head: String = graph.chars().take(MOST_GRAPH_BYTES - 9).collect();
+    format!("{head}-{checksum:08x}")
+}
 
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
@@ -65,9 +112,10 @@ impl Error {
     }
 }
 
-/// Answers events.
+/// Answers events of one graph.
 #[derive(Debug)]
 pub struct Steps {
+    graph: String,
     rebalance: Rebalance,
     upgrades: Upgrades,
     store: Arc<dyn MapStore>,
@@ -76,11 +124,31 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Makes the steps of one graph over a map.
-    pub fn new(settings: Settings, store: Arc<dyn MapStore>, clock: Arc<dyn Clock>) -> Self {
-        let rebalance = Rebalance::new(store.clone(), &settings.graph);
-        let upgrades = Upgrades::new(store.clone(), &settings.graph);
-        Self { rebalance, upgrades, store, clock, settings }
+    /// Makes the steps of one graph over a map. `others`: the graphs that an upgrade of this one upgrades too.
+    pub(crate) fn new(
+        graph: &str,
+        others: &[String],
+        settings: Settings,
+        store: Arc<dyn MapStore>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let rebalance = Rebalance::new(store.clone(), graph);
+        let upgrades = Upgrades::new(store.clone(), graph).with(others);
+        Self { graph: graph.to_owned(), rebalance, upgrades, store, clock, settings }
+    }
+
+    /// Returns the name of the graph.
+    pub(crate) fn graph(&self) -> &str {
+        &self.graph
+    }
+
+    /// Whether the graph has a map.
+    pub(crate) fn exists(&self) -> Result<bool, Error> {
+        match self.store.load(&self.graph, None) {
+            Ok(_) => Ok(true),
+            Err(tidegraph_cluster::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Answers one event.
@@ -90,7 +158,16 @@ impl Steps {
     /// execution has it; [`Error::Invalid`] if the event is not allowed.
     pub fn answer(&self, event: Event) -> Result<Answer, Error> {
         match event {
-            Event::Detect {} => self.detect(),
+            Event::Detect {} => {
+                let before = self.heartbeats()?;
+                self.clock.sleep(self.settings.silence);
+                let Detected { needed, node, lost, name } = self.detect(&before)?;
+                let name = name.in_words(needed, None);
+                Ok(Answer::Detected { needed, node, lost, name })
+            }
+            Event::DetectAll {} | Event::Graphs {} => {
+                Err(Error::Invalid { reason: "this step is about all graphs and takes none".into() })
+            }
             Event::Silent {} => self.silent(),
             Event::Acquire { holder, seen } => {
                 check(&holder)?;
@@ -235,26 +312,25 @@ impl Steps {
         }
     }
 
-    fn detect(&self) -> Result<Answer, Error> {
-        let before = self.rebalance.heartbeat_snapshot()?;
-        self.clock.sleep(self.settings.silence);
-        let lost = self.rebalance.mark_lost(&before)?;
-        lost.iter().for_each(|node| tracing::warn!(%node, "no heartbeat: marked as lost"));
-        let map = self.store.load(&self.settings.graph, None)?;
-        let fleet = FleetState::of(&map, &self.store.heartbeats(&self.settings.graph)?);
+    /// Returns the heartbeats of now, with which [`Self::detect`] compares those of some seconds later.
+    pub(crate) fn heartbeats(&self) -> Result<HeartbeatSnapshot, Error> {
+        Ok(self.rebalance.heartbeat_snapshot()?)
+    }
+
+    /// Marks nodes that gave no sign of life since `before` as lost, and finds out what the graph needs.
+    pub(crate) fn detect(&self, before: &HeartbeatSnapshot) -> Result<Detected, Error> {
+        let lost = self.rebalance.mark_lost(before)?;
+        lost.iter()
+            .for_each(|node| tracing::warn!(graph = self.graph, %node, "no heartbeat: marked as lost"));
+        let map = self.store.load(&self.graph, None)?;
+        let fleet = FleetState::of(&map, &self.store.heartbeats(&self.graph)?);
         let (needed, node) = match self.needed(&fleet) {
             // The upgrade moves the replicas of the node that it replaces to the new one; shares come at its end.
             (Needed::ScaleOut, _) if self.is_upgrading()? => (Needed::Nothing, None),
             other => other,
         };
-        let kind = match needed {
-            Needed::Nothing => "nothing",
-            Needed::Heal => "heal",
-            Needed::Drain => "drain",
-            Needed::ScaleOut => "scale-out",
-        };
         let step = self.clock.wall().as_second() / NAME_SECONDS;
-        Ok(Answer::Detected { needed, node, lost, name: format!("{kind}-{}-{step}", map.epoch()) })
+        Ok(Detected { needed, node, lost, name: Name { epoch: map.epoch(), step } })
     }
 
     fn is_upgrading(&self) -> Result<bool, Error> {
@@ -263,7 +339,7 @@ impl Steps {
 
     /// Returns lost nodes with replicas. A node that left in order has none.
     fn silent(&self) -> Result<Answer, Error> {
-        let map = self.store.load(&self.settings.graph, None)?;
+        let map = self.store.load(&self.graph, None)?;
         let lost = map.nodes().filter(|(_, node)| node.state == NodeState::Gone).map(|(id, _)| id);
         let nodes = lost.filter(|id| map.held_by(id).next().is_some()).cloned().collect();
         Ok(Answer::Silent { nodes })
@@ -311,7 +387,7 @@ impl Steps {
     fn wrong(&self, plan: &Plan, drain: Option<&NodeId>) -> Result<String, Error> {
         if let Some(node) = drain {
             let state = self.drain(node)?;
-            let held = self.store.load(&self.settings.graph, None)?.held_by(node).count();
+            let held = self.store.load(&self.graph, None)?.held_by(node).count();
             if held > 0 {
                 return Ok(format!("node {node} is {state} and still has {held} replicas"));
             }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use std::path::Path;
 use tidegraph_cluster::{Action, Goal, Lease, Move, NodeId, NodeState, Release, UpgradeState};
-use tidegraph_rebalance::{Answer, Event, Lot, Needed};
+use tidegraph_rebalance::{Answer, Lot, Needed, OfGraph, Request};
 use tidegraph_types::{Epoch, PartitionId};
 
 fn golden(part: &str) -> Vec<Value> {
@@ -22,10 +22,10 @@ fn node(name: &str) -> NodeId {
 #[test]
 fn events_of_the_contract_are_read_and_others_refused() {
     for event in golden("events") {
-        serde_json::from_value::<Event>(event.clone()).unwrap_or_else(|error| panic!("{event}: {error}"));
+        Request::read(event.clone()).unwrap_or_else(|error| panic!("{event}: {error}"));
     }
     for event in golden("refused") {
-        assert!(serde_json::from_value::<Event>(event.clone()).is_err(), "{event}");
+        assert!(Request::read(event.clone()).is_err(), "{event}");
     }
 }
 
@@ -54,6 +54,27 @@ fn answers_are_those_of_the_contract() {
             name: name("drain"),
         },
         Answer::Detected { needed: Needed::Nothing, node: None, lost: vec![], name: name("nothing") },
+        Answer::DetectedAll {
+            graphs: vec![
+                OfGraph {
+                    graph: "orders".into(),
+                    needed: Needed::Heal,
+                    node: None,
+                    lost: vec![node("i-0456")],
+                    name: "heal-orders-17-2971000".into(),
+                    error: None,
+                },
+                OfGraph {
+                    graph: "people".into(),
+                    needed: Needed::Nothing,
+                    node: None,
+                    lost: vec![],
+                    name: String::new(),
+                    error: Some("graph \"people\" is not in the map".into()),
+                },
+            ],
+        },
+        Answer::Graphs { graphs: vec!["orders".into(), "people".into()] },
         Answer::Silent { nodes: vec![node("i-0456")] },
         Answer::Acquired { ours: false, lease, wait_seconds: 145 },
         Answer::Drains { state: NodeState::Draining },

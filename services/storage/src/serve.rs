@@ -48,7 +48,7 @@ pub struct Serve {
     )]
     graphs: Vec<String>,
     /// Part of a graph in --memory-budget-bytes, in relation to the others, such as `orders=3`. Default: 1 for each.
-    #[arg(long, value_name = "NAME=PART", value_delimiter = ',')]
+    #[arg(long, env = "TIDEGRAPH_GRAPH_SHARE", value_name = "NAME=PART", value_delimiter = ',')]
     graph_share: Vec<String>,
     #[command(flatten)]
     table: TableArgs,

@@ -65,11 +65,13 @@ pub enum Began {
     Theirs(Upgrade),
 }
 
-/// The steps of upgrades of one graph's fleet.
+/// The steps of upgrades of a fleet. The item of one graph excludes a second upgrade; the fleet may serve others too.
 #[derive(Clone, Debug)]
 pub struct Upgrades {
     store: Arc<dyn MapStore>,
     graph: String,
+    /// The other graphs of the fleet.
+    others: Vec<String>,
     lineage: Lineage,
 }
 
@@ -80,7 +82,14 @@ impl Upgrades {
     }
 
     pub(super) fn of(store: Arc<dyn MapStore>, graph: &str, lineage: Lineage) -> Self {
-        Self { store, graph: graph.into(), lineage }
+        Self { store, graph: graph.into(), others: Vec::new(), lineage }
+    }
+
+    /// Lets the same nodes serve other graphs. A graph that has no map is passed over: it is not made yet, or it is being
+    /// dropped.
+    #[must_use]
+    pub fn with(self, others: &[String]) -> Self {
+        Self { others: others.to_vec(), ..self }
     }
 
     /// Returns the last upgrade, if there was one.
@@ -95,8 +104,8 @@ impl Upgrades {
     /// `over` names a holder that is known to be dead.
     ///
     /// # Errors
-    /// [`Error::Refused`] for another release than that of the deployed steps, a downgrade, and a release that was
-    /// skipped; otherwise as [`MapStore::write_upgrade`].
+    /// [`Error::Refused`] for another release than that of the deployed steps, a downgrade, a release that was skipped, and
+    /// an unfinished split of any graph; otherwise as [`MapStore::write_upgrade`].
     pub fn begin(
         &self,
         holder: &str,
@@ -104,12 +113,12 @@ impl Upgrades {
         desired: u32,
         over: Option<&str>,
     ) -> Result<Began, Error> {
-        let refused = |reason: String| Error::Refused { change: format!("upgrade to {release}"), reason };
         let deployed = self.lineage.release;
         if release != deployed {
-            return Err(refused(format!(
+            let reason = format!(
                 "the deployed programs are of release {deployed}: deploy those of {release}, or upgrade to {deployed}"
-            )));
+            );
+            return Err(Error::Refused { change: format!("upgrade to {release}"), reason });
         }
         let found = self.last()?;
         if let Some(other) = found.as_ref().filter(|found| found.state == UpgradeState::Running)
@@ -118,32 +127,68 @@ impl Upgrades {
         {
             return Ok(Began::Theirs(other.clone()));
         }
-        if let Some(floor) = found.as_ref().and_then(|found| found.floor) {
-            self.lineage.check_from(Some(floor)).map_err(refused)?;
+        // All graphs first, so that a refusal leaves no upgrade of some of them behind.
+        self.check()?;
+        let mut others = Vec::new();
+        for other in self.each_other() {
+            others.extend(if_there_is_one(other.check())?.map(|()| other));
+        }
+        let ours = self.write(found.as_ref(), holder, desired)?;
+        for other in others {
+            // Who has the upgrade of the first graph has those of all.
+            let before = if_there_is_one(other.last())?.flatten();
+            if_there_is_one(other.write(before.as_ref(), holder, desired))?;
+        }
+        Ok(Began::Ours(ours))
+    }
+
+    fn refused(&self, reason: String) -> Error {
+        Error::Refused { change: format!("upgrade to {}", self.lineage.release), reason }
+    }
+
+    /// Returns the steps for each of the other graphs alone.
+    fn each_other(&self) -> impl Iterator<Item = Self> + '_ {
+        let of = |graph: &String| Self { graph: graph.clone(), others: Vec::new(), ..self.clone() };
+        self.others.iter().map(of)
+    }
+
+    /// Refuses an upgrade that the state of the graph does not allow.
+    fn check(&self) -> Result<(), Error> {
+        let floor = self.last()?.and_then(|found| found.floor);
+        if floor.is_some() {
+            self.lineage.check_from(floor).map_err(|reason| self.refused(reason))?;
         }
         let (map, releases) = (self.store.load(&self.graph, None)?, self.store.releases(&self.graph)?);
         if map.graph().splits.into.is_some() || map.graph().splits.from.is_some() {
-            let reason = "a split is unfinished: finish it with `tidegraph fleet split` first";
-            return Err(refused(reason.into()));
+            let graph = &self.graph;
+            let reason = format!(
+                "a split of the graph {graph} is unfinished: finish it with `tidegraph fleet split --graph {graph}` first"
+            );
+            return Err(self.refused(reason));
         }
         for (id, _) in map.nodes().filter(|(_, node)| node.state != NodeState::Gone) {
             let theirs = release_of(&map, &releases, id);
-            self.lineage.check_from(theirs).map_err(|reason| refused(format!("node {id}: {reason}")))?;
+            self.lineage.check_from(theirs).map_err(|reason| self.refused(format!("node {id}: {reason}")))?;
         }
+        Ok(())
+    }
+
+    /// Writes the upgrade to the deployed release in place of the last one.
+    fn write(&self, found: Option<&Upgrade>, holder: &str, desired: u32) -> Result<Upgrade, Error> {
         // One that was stopped may have left the group with a machine more.
-        let launched = found.as_ref().is_some_and(|one| one.launched && desired > one.capacity);
+        let launched = found.is_some_and(|one| one.launched && desired > one.capacity);
         let next = Upgrade {
-            serial: found.as_ref().map_or(1, |found| found.serial + 1),
-            release,
+            serial: found.map_or(1, |found| found.serial + 1),
+            release: self.lineage.release,
             state: UpgradeState::Running,
             holder: holder.into(),
             capacity: desired - u32::from(launched),
             launched,
             reason: String::new(),
-            floor: found.as_ref().and_then(|found| found.floor),
+            floor: found.and_then(|found| found.floor),
         };
-        self.store.write_upgrade(&self.graph, found.as_ref(), &next)?;
-        Ok(Began::Ours(next))
+        self.store.write_upgrade(&self.graph, found, &next)?;
+        Ok(next)
     }
 
     /// Decides what to do next, given the machines of the group and the number that it should have now.
@@ -152,11 +197,14 @@ impl Upgrades {
     /// [`Error::Conflict`] if the caller no longer has the upgrade; otherwise as [`MapStore::load`].
     pub fn next(&self, holder: &str, machines: &[Machine], desired: u32) -> Result<Next, Error> {
         let upgrade = self.held(holder)?;
-        let map = self.store.load(&self.graph, None)?;
-        let fleet = FleetState::of(&map, &self.store.heartbeats(&self.graph)?);
+        let first = self.view_of_graph()?;
+        let mut others = Vec::new();
+        for other in self.each_other() {
+            others.extend(if_there_is_one(other.view_of_graph())?);
+        }
+        let map = &first.map;
         let releases = self.store.releases(&self.graph)?;
-        let sequencer = self.store.lease(&self.graph, SEQUENCER)?.map(|lease| lease.endpoint);
-        let is_new = |id: &NodeId| release_of(&map, &releases, id) == Some(upgrade.release);
+        let is_new = |id: &NodeId| release_of(map, &releases, id) == Some(upgrade.release);
         let serving: Vec<(&NodeId, &Node)> = machines
             .iter()
             .filter(|machine| machine.in_service)
@@ -165,13 +213,12 @@ impl Upgrades {
         let left = serving.iter().filter(|(id, _)| !is_new(id)).count();
         let view = View {
             upgrade: &upgrade,
-            map: &map,
+            first: &first,
+            others: &others,
             machines,
             desired,
             serving: &serving,
             old: serving.iter().filter(|(id, _)| !is_new(id)).copied().collect(),
-            sequencer: sequencer.unwrap_or_default(),
-            missing: missing(&fleet),
         };
         let (action, node, reason) = view.decide();
         let is_last = action == Action::End && node.as_ref().is_some_and(|node| view.is_last(node));
@@ -198,6 +245,18 @@ impl Upgrades {
     /// # Errors
     /// [`Error::Conflict`] if the caller no longer has the upgrade.
     pub fn end(&self, holder: &str, stopped: Option<&str>) -> Result<Upgrade, Error> {
+        self.held(holder)?;
+        for other in self.each_other() {
+            match if_there_is_one(other.end_one(holder, stopped)) {
+                // A graph that was made after the beginning.
+                Err(Error::Conflict { .. }) => {}
+                ended => drop(ended?),
+            }
+        }
+        self.end_one(holder, stopped)
+    }
+
+    fn end_one(&self, holder: &str, stopped: Option<&str>) -> Result<Upgrade, Error> {
         let upgrade = self.held(holder)?;
         let state = if stopped.is_some() { UpgradeState::Stopped } else { UpgradeState::Finished };
         if upgrade.state == state {
@@ -214,6 +273,18 @@ impl Upgrades {
         Ok(next)
     }
 
+    fn view_of_graph(&self) -> Result<OfGraph, Error> {
+        let map = self.store.load(&self.graph, None)?;
+        let fleet = FleetState::of(&map, &self.store.heartbeats(&self.graph)?);
+        let lease = self.store.lease(&self.graph, SEQUENCER)?;
+        Ok(OfGraph {
+            graph: self.graph.clone(),
+            map,
+            sequencer: lease.map(|lease| lease.endpoint).unwrap_or_default(),
+            missing: missing(&fleet),
+        })
+    }
+
     fn held(&self, holder: &str) -> Result<Upgrade, Error> {
         let conflict = |found: String| Error::Conflict { item: "the upgrade".into(), found };
         match self.last()? {
@@ -221,6 +292,14 @@ impl Upgrades {
             Some(upgrade) => Err(conflict(format!("{} has it", upgrade.holder))),
             None => Err(conflict("none was begun".into())),
         }
+    }
+}
+
+/// Returns `None` if there is no such graph.
+fn if_there_is_one<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Err(Error::NotFound { .. }) => Ok(None),
+        found => found.map(Some),
     }
 }
 
@@ -235,19 +314,28 @@ fn missing(fleet: &FleetState) -> Option<String> {
     }
 }
 
+/// What a decision is made from, of one graph.
+struct OfGraph {
+    graph: String,
+    map: Arc<PartitionMap>,
+    /// Endpoint of the sequencer; empty if there is none.
+    sequencer: String,
+    /// Why the graph cannot spare a node now.
+    missing: Option<String>,
+}
+
 /// What a decision is made from.
 struct View<'v> {
     upgrade: &'v Upgrade,
-    map: &'v PartitionMap,
+    /// The graph that has the upgrade. Its map tells the releases and zones of nodes.
+    first: &'v OfGraph,
+    others: &'v [OfGraph],
     machines: &'v [Machine],
     desired: u32,
     /// Nodes on machines that are in service.
     serving: &'v [(&'v NodeId, &'v Node)],
     /// Those of them that do not run the release.
     old: Vec<(&'v NodeId, &'v Node)>,
-    /// Endpoint of the sequencer.
-    sequencer: String,
-    missing: Option<String>,
 }
 
 impl View<'_> {
@@ -258,7 +346,7 @@ impl View<'_> {
         }
         // A machine that was drained before, by this upgrade or another hand, ends before the next one is touched.
         let draining = || self.serving.iter().filter(|(_, node)| node.state == NodeState::Draining);
-        if let Some((id, _)) = draining().find(|(id, _)| self.map.held_by(id).next().is_none()) {
+        if let Some((id, _)) = draining().find(|(id, _)| !self.holds(id)) {
             let reason = format!("node {id} holds nothing");
             return (Action::End, Some((*id).clone()), reason);
         }
@@ -273,8 +361,8 @@ impl View<'_> {
         if self.old.is_empty() && self.serving.len() == capacity && self.desired as usize <= capacity {
             return (Action::Done, None, "all machines run the release".into());
         }
-        if let Some(missing) = &self.missing {
-            return wait(missing.clone());
+        if let Some(missing) = self.missing() {
+            return wait(missing);
         }
         if spare {
             let Some(node) = self.next_node() else { return wait("there is no node to drain".into()) };
@@ -287,8 +375,27 @@ impl View<'_> {
         }
     }
 
+    fn graphs(&self) -> impl Iterator<Item = &OfGraph> {
+        std::iter::once(self.first).chain(self.others)
+    }
+
     fn is_up(&self, id: &NodeId) -> bool {
-        self.map.node(id).is_some_and(|node| node.state == NodeState::Up)
+        let is_up = |map: &PartitionMap| map.node(id).is_some_and(|node| node.state == NodeState::Up);
+        self.graphs().all(|graph| is_up(&graph.map))
+    }
+
+    /// Whether a node has a replica of any graph.
+    fn holds(&self, id: &NodeId) -> bool {
+        self.graphs().any(|graph| graph.map.held_by(id).next().is_some())
+    }
+
+    /// Returns why a graph cannot spare a node now.
+    fn missing(&self) -> Option<String> {
+        let of_others = || {
+            let named = |of: &OfGraph| Some(format!("graph {}: {}", of.graph, of.missing.as_ref()?));
+            self.others.iter().find_map(named)
+        };
+        self.first.missing.clone().or_else(of_others)
     }
 
     /// Number of machines in service by zone.
@@ -304,7 +411,7 @@ impl View<'_> {
     /// the most machines, so that the zones stay even.
     fn is_last(&self, id: &NodeId) -> bool {
         let zones = self.zones();
-        let here = self.map.node(id).and_then(|node| zones.get(node.zone.as_str()));
+        let here = self.first.map.node(id).and_then(|node| zones.get(node.zone.as_str()));
         let others_are_new = self.old.iter().all(|(old, _)| *old == id);
         others_are_new && here == zones.values().max() && self.serving.len() > self.upgrade.capacity as usize
     }
@@ -323,7 +430,7 @@ impl View<'_> {
                 let zone = node.zone.as_str();
                 let count = |of: &BTreeMap<&str, usize>| of.get(zone).copied().unwrap_or_default();
                 let upgraded = count(&zones).saturating_sub(count(&olds));
-                let is_sequencer = node.endpoint == self.sequencer;
+                let is_sequencer = self.graphs().any(|graph| graph.sequencer == node.endpoint);
                 (Reverse(count(&zones)), Reverse(upgraded), zone, is_sequencer, *id)
             })
             .map(|(id, _)| (*id).clone())

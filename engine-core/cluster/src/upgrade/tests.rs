@@ -5,7 +5,7 @@ use crate::testing::new_graph;
 use crate::{Change, MemoryMap, Registration, ReplicaState, Role, change_all};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegraph_types::PartitionId;
+use tidegraph_types::{PartitionCount, PartitionId};
 
 const OLD: Lineage = Lineage { release: release(0, 1, 4), follows: None };
 const NEW: Lineage = Lineage { release: release(0, 2, 0), follows: Some(Line { major: 0, minor: 1 }) };
@@ -52,6 +52,12 @@ impl World {
             }
         }
         world
+    }
+
+    /// The same graph without a group, where nodes join with another release.
+    fn of(&self, deployed: Lineage) -> Self {
+        let (store, graph) = (self.store.clone(), self.graph.clone());
+        Self { is_lucky: false, store, graph, deployed, machines: vec![], desired: 0, started: 0 }
     }
 
     fn serve(&self, partition: u16, n: usize) {
@@ -362,4 +368,80 @@ fn a_release_of_an_earlier_generation_counts_for_nothing() {
     let refused = Upgrades::of(Arc::new(world.store.clone()), &world.graph, NEW);
     let refused = refused.begin("a", NEW.release, 3, None).unwrap_err().to_string();
     assert!(refused.contains("node i-0: a build that states no release"), "{refused}");
+}
+
+#[test]
+fn an_upgrade_is_one_of_all_graphs_of_the_fleet() {
+    let mut world = World::new(3);
+    let other = World { graph: new_graph(&world.store, 1), ..world.of(OLD) };
+    (0..3).for_each(|n| other.join(&id(n), n).unwrap());
+    [0, 1].into_iter().for_each(|n| other.serve(0, n));
+    world.deployed = NEW;
+    let others = [other.graph.clone(), "not made yet".to_owned()];
+    let upgrades = world.upgrades().with(&others);
+    assert!(matches!(upgrades.begin("a", NEW.release, 3, None).unwrap(), Began::Ours(_)));
+    // UPG-1: who has the upgrade of the first graph has all, also what an earlier holder left.
+    let Began::Theirs(_) = upgrades.begin("b", NEW.release, 3, None).unwrap() else { panic!("UPG-1") };
+    assert!(matches!(upgrades.begin("b", NEW.release, 3, Some("a")).unwrap(), Began::Ours(_)));
+    let of_other = || world.store.upgrade(&other.graph).unwrap().unwrap();
+    assert_eq!((of_other().holder.as_str(), of_other().state), ("b", UpgradeState::Running));
+
+    let next = |world: &World| {
+        let next = world.upgrades().with(&others).next("b", &world.machines, world.desired).unwrap();
+        (next.action, next.node, next.reason)
+    };
+    world.desired = 4;
+    world.fill();
+    // Its daemon is up for one graph and not for the other.
+    assert_eq!(next(&world), (Action::Wait, None, "machine i-3 is not up".into()));
+    let newer = other.of(NEW);
+    newer.join(&id(3), 0).unwrap();
+    assert_eq!(next(&world).0, Action::Drain);
+    world.drain(&id(0));
+    newer.set(&id(0), NodeState::Draining);
+    // UPG-2: it holds nothing of the first graph, and a replica of the other one.
+    let still = (Action::Drain, Some(id(0)), "node i-0 still holds replicas".into());
+    assert_eq!(next(&world), still);
+    newer.drain(&id(0));
+    assert_eq!(next(&world), (Action::End, Some(id(0)), "node i-0 holds nothing".into()));
+    // A replica of the other graph is missing: no node can be spared.
+    world.perform(&Next {
+        action: Action::End,
+        node: Some(id(0)),
+        capacity: 4,
+        is_canary: true,
+        is_last: false,
+        upgraded: 1,
+        left: 3,
+        reason: String::new(),
+    });
+    newer.set(&id(0), NodeState::Gone);
+    newer.join(&id(4), 0).unwrap();
+    let drop = Change::DropReplica { partition: PartitionId(0), node: id(1) };
+    change_all(&world.store, &newer.graph, &[drop]).unwrap();
+    let (action, _, reason) = next(&world);
+    assert_eq!(action, Action::Wait);
+    assert!(reason.starts_with(&format!("graph {}: 1 moves are left", newer.graph)), "{reason}");
+
+    upgrades.end("b", None).unwrap();
+    let ended = world.store.upgrade(&newer.graph).unwrap().unwrap();
+    assert_eq!((ended.state, ended.floor), (UpgradeState::Finished, Some(NEW.release)));
+    let refused = newer.of(OLD).join(&id(9), 0).unwrap_err();
+    assert!(refused.to_string().contains("the fleet was upgraded to 0.2.0"), "{refused}");
+}
+
+#[test]
+fn a_split_of_any_graph_keeps_an_upgrade_of_all_from_beginning() {
+    let mut world = World::new(3);
+    let other = new_graph(&world.store, 2);
+    world.deployed = NEW;
+    let upgrades = world.upgrades().with(std::slice::from_ref(&other));
+    let into = PartitionCount::new(4).unwrap();
+    change_all(&world.store, &other, &[Change::BeginSplit { into }]).unwrap();
+    let refused = upgrades.begin("a", NEW.release, 3, None).unwrap_err().to_string();
+    assert!(refused.contains(&format!("a split of the graph {other} is unfinished")), "{refused}");
+    // Otherwise the upgrade of the first graph would keep its own split and new shares away.
+    assert!(world.store.upgrade(&world.graph).unwrap().is_none());
+    change_all(&world.store, &other, &[Change::AbortSplit]).unwrap();
+    assert!(matches!(upgrades.begin("a", NEW.release, 3, None).unwrap(), Began::Ours(_)));
 }

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_remote::{SecurityConfig, TlsFiles, TlsMode};
+use tidegraph_types::is_graph_name;
 
 /// Prefix of Tidegraph's variables.
 const PREFIX: &str = "TIDEGRAPH_";
@@ -94,11 +95,22 @@ impl Variables {
         Ok(found)
     }
 
-    /// Reads how the fleet is reached.
+    /// Reads how each graph of the fleet is reached. There is at least one; requests that name none are about the first.
     ///
     /// # Errors
     /// The first variable that is invalid or missing.
-    pub fn access(&mut self) -> Result<Access, Invalid> {
+    pub fn accesses(&mut self) -> Result<Vec<Access>, Invalid> {
+        let names = self.text("GRAPH").unwrap_or_else(|| "default".into());
+        let graphs: Vec<&str> = names.split(',').collect();
+        let is_right = |(at, name): (usize, &&str)| is_graph_name(name) && !graphs[..at].contains(name);
+        if !graphs.iter().enumerate().all(is_right) {
+            return Err(wrong("GRAPH", &names, "names of graphs with commas between, each given once"));
+        }
+        let of_any = self.access_to(String::new())?;
+        Ok(graphs.into_iter().map(|graph| Access { graph: graph.to_owned(), ..of_any.clone() }).collect())
+    }
+
+    fn access_to(&mut self, graph: String) -> Result<Access, Invalid> {
         let mut worker = WorkerConfig {
             zone: self.text("ZONE").unwrap_or_default(),
             // Each request asks for the version instead: between two requests the process is stopped.
@@ -108,7 +120,6 @@ impl Variables {
         worker.watch.refresh_every = Duration::from_millis(self.number("MAP_POLL_MS", 5_000)?);
         let patience_ms = self.number("WRITE_PATIENCE_MS", worker.patience.as_millis() as u64)?;
         worker.patience = Duration::from_millis(patience_ms);
-        let graph = self.text("GRAPH").unwrap_or_else(|| "default".into());
         let (security, secret) = security(self)?;
         let certificates = certificates(self, &security)?;
         Ok(Access { graph, table: table(self)?, security, secret, certificates, worker })

@@ -9,7 +9,7 @@ import { drop, logger, observed, setting, tracer } from "./observe.ts";
 /** How long the table remembers who took a load. Later, the report of the load shows that the load was taken. */
 const KEPT_SECONDS = 30 * 24 * 3600;
 
-const graph = setting("TIDEGRAPH_GRAPH");
+const graphs = setting("TIDEGRAPH_GRAPH").split(",");
 const config = new IdempotencyConfig({
   eventKeyJmesPath: "loadId",
   throwOnNoIdempotencyKey: true,
@@ -31,7 +31,7 @@ const claim = async (loadId: string, execution: string): Promise<string> =>
 export const handler = observed(async (event: unknown, context): Promise<Taken> => {
   config.registerLambdaContext(context);
   const input = parse(event, undefined, inputSchema);
-  const taken = await intake(input, { graph, drop, claim });
+  const taken = await intake(input, { graphs, drop, claim });
   const { key } = input.input.detail.object;
   logger.info("drop", { key, execution: input.execution, ...taken });
   return taken;

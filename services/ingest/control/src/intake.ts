@@ -12,7 +12,7 @@
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { COMPLETE, folderOf, idOf, nameIn, reportOf } from "./mark.ts";
+import { COMPLETE, folderOf, idOf, loadIn, reportOf } from "./mark.ts";
 import type { Objects } from "./objects.ts";
 import { type Listed, MOST_BYTES, type Options, optionsOf } from "./options.ts";
 import { Refused } from "./refused.ts";
@@ -38,6 +38,8 @@ export interface Load {
   readonly source: string;
   /** Key of the report in the drop bucket. */
   readonly report: string;
+  /** The graph, where there are several and the load is into one of them. */
+  readonly graph?: string;
 }
 
 /** The first event for the function that loads (`contracts/schemas/ingest-event.schema.json`). */
@@ -46,6 +48,7 @@ export interface Begin extends Omit<Options, "files"> {
   readonly loadId: string;
   readonly source: string;
   readonly files?: readonly string[];
+  readonly graph?: string;
 }
 
 export type Taken =
@@ -56,7 +59,8 @@ export type Taken =
 
 /** The resources that `intake` uses. */
 export interface Parts {
-  readonly graph: string;
+  /** The graphs whose drops are in the bucket. */
+  readonly graphs: readonly string[];
   readonly drop: Objects;
   /** Claims a load for an execution. Returns the execution that has it, which is the first one that claimed it. */
   claim(loadId: string, execution: string): Promise<string>;
@@ -90,16 +94,17 @@ export async function intake({ execution, input }: Input, parts: Parts): Promise
     return { outcome: "already", load: { ...place, source: `s3://${drop.bucket}/${key}` } };
   }
   try {
-    nameIn(folder, parts.graph);
+    const { graph } = loadIn(folder, parts.graphs);
+    const of = parts.graphs.length > 1 ? { graph } : {};
     if (content === "tooLarge") throw new Refused(`${COMPLETE} has more than ${MOST_BYTES} bytes`);
     const { files, ...options } = optionsOf(content);
     const prefix = `drop/${folder}/`;
     if (files !== undefined) await compare(drop, prefix, files);
     const source = `s3://${drop.bucket}/${prefix}`;
-    const load = { ...place, source };
+    const load = { ...place, source, ...of };
     if ((await parts.claim(loadId, execution)) !== execution) return { outcome: "already", load };
     const listed = files && { files: files.map(({ name }) => name) };
-    return { outcome: "load", load, begin: { step: "begin", loadId, source, ...listed, ...options } };
+    return { outcome: "load", load, begin: { step: "begin", loadId, source, ...of, ...listed, ...options } };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     const load = { ...place, source: `s3://${drop.bucket}/${key}` };

@@ -27,22 +27,25 @@ export function folderOf(key: string): string | undefined {
 }
 
 /**
- * Returns the name of the load in a folder, which is the result of `folderOf`. Throws `Refused` if the folder has no
- * name of a load, belongs to another graph, or has a name that is not allowed.
+ * Returns the graph and the name of the load in a folder, which is the result of `folderOf`. Throws `Refused` if the folder
+ * has no name of a load, belongs to a graph that is not among the given ones, or has a name that is not allowed.
  */
-export function nameIn(folder: string, graph: string): string {
-  const [ofGraph, name] = folder.split("/");
+export function loadIn(folder: string, graphs: readonly string[]): { graph: string; name: string } {
+  const [graph = "", name] = folder.split("/");
   if (name === undefined) {
-    throw new Refused(`drop/${folder}/${COMPLETE} has no name of a load: drop/${graph}/NAME/${COMPLETE}`);
+    const below = graphs.length === 1 ? graphs[0] : "GRAPH";
+    throw new Refused(`drop/${folder}/${COMPLETE} has no name of a load: drop/${below}/NAME/${COMPLETE}`);
   }
-  if (ofGraph !== graph) {
-    throw new Refused(`the graph is ${JSON.stringify(ofGraph)}, and this is the drop bucket of ${graph}`);
+  if (!graphs.includes(graph)) {
+    throw new Refused(
+      `the graph is ${JSON.stringify(graph)}, and this is the drop bucket of ${graphs.join(", ")}`,
+    );
   }
   if (!NAME.test(name)) {
     const may = "1 to 128 letters, digits and ._=+@- that begin with a letter or digit";
     throw new Refused(`the name of the load is ${JSON.stringify(name)}, and has to be ${may}`);
   }
-  return name;
+  return { graph, name };
 }
 
 /**

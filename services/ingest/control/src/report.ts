@@ -15,6 +15,7 @@ export const loadSchema = z.object({
   loadId: z.uuid(),
   source: z.string(),
   report: z.string().startsWith("reports/"),
+  graph: z.string().optional(),
 });
 
 /** The payload of the function. */
@@ -24,7 +25,7 @@ export const inputSchema = z.discriminatedUnion("kind", [
     load: loadSchema,
     ended: z.object({
       status: z.string().regex(/^LOAD_[A-Z0-9_]+$/),
-      report: z.string().startsWith("ingest/"),
+      report: z.string().regex(/^(graphs\/[^/]+\/)?ingest\//),
     }),
   }),
   z.object({ kind: z.literal("refused"), load: loadSchema, reason: z.string() }),

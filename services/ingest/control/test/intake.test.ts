@@ -7,7 +7,7 @@ import { golden, Memory, problem } from "./memory.ts";
 const BUCKET = "example-drop";
 
 /** Makes a drop bucket, and a map from load ids to the executions that took the loads. */
-function world() {
+function world(graphs = ["people"]) {
   const drop = new Memory(BUCKET);
   const owners = new Map<string, string>();
   const claim = async (loadId: string, execution: string): Promise<string> => {
@@ -16,7 +16,7 @@ function world() {
   };
   const take = (key: string, execution = "first", bucket = BUCKET): Promise<Taken> => {
     const input: Input = { execution, input: { detail: { bucket: { name: bucket }, object: { key } } } };
-    return intake(inputSchema.parse(input), { graph: "people", drop, claim });
+    return intake(inputSchema.parse(input), { graphs, drop, claim });
   };
   return { drop, owners, take };
 }
@@ -43,6 +43,28 @@ test("a mark begins a load with the event of the contract", async () => {
   });
   assert.equal(taken.load.report, `reports/people/2026-11-22/${taken.load.loadId}.json`);
   assert.equal(owners.get(taken.load.loadId), "first");
+});
+
+test("with several graphs, the folder names the graph of the load, and each step gets it", async () => {
+  const { drop, take } = world(["people", "orders"]);
+  for (const graph of ["people", "orders"]) {
+    const key = `drop/${graph}/first/_SUCCESS`;
+    drop.put(key);
+    const taken = await take(key);
+    assert.ok(taken.outcome === "load");
+    assert.equal(problem("ingest-event", taken.begin), undefined);
+    assert.deepEqual([taken.load.graph, taken.begin.graph], [graph, graph]);
+    assert.equal(taken.load.source, `s3://example-drop/drop/${graph}/first/`);
+    assert.equal(taken.load.report, `reports/${graph}/first/${taken.load.loadId}.json`);
+  }
+  const cases: [string, RegExp][] = [
+    ["drop/others/first/_SUCCESS", /the graph is "others", and this is the drop bucket of people, orders/],
+    ["drop/orders/_SUCCESS", /has no name of a load: drop\/GRAPH\/NAME\/_SUCCESS/],
+  ];
+  for (const [key, why] of cases) {
+    drop.put(key);
+    assert.match(reason(await take(key)), why);
+  }
 });
 
 test("a manifest becomes a list of names if its files exist with the expected ETags", async () => {

@@ -6,7 +6,8 @@ import { golden, Memory, problem } from "./memory.ts";
 
 const ID = "0f8fad5b-d9cb-569f-a165-70867728950e";
 const REPORT = `reports/people/first/${ID}.json`;
-const load = { loadId: ID, source: "s3://example-drop/drop/people/first/", report: REPORT };
+// With several graphs, a load has the name of its graph, which the step that abandons it needs.
+const load = { loadId: ID, source: "s3://example-drop/drop/people/first/", report: REPORT, graph: "people" };
 const taken = { outcome: "load", load, begin: { step: "begin", loadId: ID } };
 const [event] = golden.stopped as [{ detail: { executionArn: string } }];
 

@@ -93,6 +93,21 @@ fn split(path: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, rest))
 }
 
+/// Takes the name of a graph out of a request's path and returns it. Returns `None`, and leaves the path, if it names no
+/// graph or one that is not known.
+pub(crate) fn take_graph(
+    request: &mut Request,
+    is_known: impl FnOnce(&str) -> bool,
+) -> Result<Option<Arc<str>>, Failure> {
+    let Some((name, rest)) = split(request.uri().path()).filter(|(name, _)| is_known(name)) else {
+        return Ok(None);
+    };
+    let (name, rest) = (Arc::<str>::from(name), rest.to_owned());
+    strip(request, &name, &rest)?;
+    request.extensions_mut().insert(NamedGraph(name.clone()));
+    Ok(Some(name))
+}
+
 /// Returns the failure of a path that names a graph that is not of this service; `None` if it names none.
 pub(super) fn unknown(path: &str) -> Option<Failure> {
     let (name, _) = split(path)?;

@@ -32,8 +32,8 @@ mod traced;
 
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
-pub(crate) use graphs::NamedGraph;
 pub use graphs::{Graphs, WrongGraphs};
+pub(crate) use graphs::{NamedGraph, take_graph};
 pub use gzip::with_gzip;
 pub use queries::{TimeLeft, Whole};
 

@@ -21,8 +21,8 @@ pub enum Responses {
 /// Settings of a function.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// How to reach the fleet.
-    pub access: Access,
+    /// How to reach each graph of the fleet. Paths without a graph are about the first one.
+    pub graphs: Vec<Access>,
     /// Limits of requests.
     pub limits: Limits,
     /// Limits of queries.
@@ -62,7 +62,7 @@ impl Configuration {
         limits.queries.query_timeout = query_timeout;
         let total = limits.queries.memory_total_bytes;
         limits.queries.memory_total_bytes = found.number("QUERY_MEMORY_TOTAL_BYTES", total)?;
-        let access = found.access()?;
+        let graphs = found.accesses()?;
         let responses = match found.text("RESPONSES").as_deref() {
             None | Some("stream") => Responses::Stream,
             Some("buffer") => Responses::Buffer,
@@ -74,7 +74,7 @@ impl Configuration {
         }
         let bucket = found.bucket()?;
         found.finish()?;
-        Ok(Self { access, limits, options, responses, base_path, bucket })
+        Ok(Self { graphs, limits, options, responses, base_path, bucket })
     }
 }
 
@@ -95,11 +95,9 @@ mod tests {
     #[test]
     fn missing_variables_have_defaults() {
         let found = read(&[]).unwrap();
-        assert_eq!(
-            (found.access.graph.as_str(), found.access.table.prefix.as_str()),
-            ("default", "tidegraph-")
-        );
-        assert_eq!((found.responses, found.access.worker.version_every), (Responses::Stream, Duration::ZERO));
+        let access = &found.graphs[0];
+        assert_eq!((access.graph.as_str(), access.table.prefix.as_str()), ("default", "tidegraph-"));
+        assert_eq!((found.responses, access.worker.version_every), (Responses::Stream, Duration::ZERO));
         let found = read(&[
             ("GRAPH", "g"),
             ("QUERY_TIMEOUT_MS", "1500"),
@@ -112,9 +110,16 @@ mod tests {
         let found = found.unwrap();
         assert_eq!(found.limits.queries.query_timeout, Duration::from_millis(1500));
         assert_eq!(found.options.query_timeout, Duration::from_millis(1500));
-        assert_eq!(found.access.security.token, "0123456789abcdef");
-        assert_eq!((found.responses, found.access.graph.as_str()), (Responses::Buffer, "g"));
+        assert_eq!(found.graphs[0].security.token, "0123456789abcdef");
+        assert_eq!((found.responses, found.graphs[0].graph.as_str()), (Responses::Buffer, "g"));
         assert_eq!(found.bucket.as_deref(), Some("data"));
+    }
+
+    #[test]
+    fn a_function_may_have_several_graphs() {
+        let found = read(&[("GRAPH", "orders,eu.people"), ("TABLE_PREFIX", "p-")]).unwrap().graphs;
+        let names: Vec<_> = found.iter().map(|of| (of.graph.as_str(), of.table.prefix.as_str())).collect();
+        assert_eq!(names, [("orders", "p-"), ("eu.people", "p-")]);
     }
 
     #[test]
@@ -122,7 +127,7 @@ mod tests {
         let of = |variables: &[(&str, &str)]| {
             let lambda = OF_LAMBDA.map(|name| (name.to_owned(), "1".to_owned()));
             let others = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            Configuration::read(lambda.into_iter().chain(others)).unwrap().access.table.endpoint
+            Configuration::read(lambda.into_iter().chain(others)).unwrap().graphs[0].table.endpoint.clone()
         };
         assert_eq!(of(&[]), None);
         let all = ("AWS_ENDPOINT_URL", "http://all");
@@ -143,7 +148,7 @@ mod tests {
             ("TIDEGRAPH_FLEET_SECRET", "arn:aws:secretsmanager:x"),
         ];
         let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let found = Configuration::read(lambda.into_iter().chain(others)).unwrap().access;
+        let found = Configuration::read(lambda.into_iter().chain(others)).unwrap().graphs.remove(0);
         let secret = ManagedSecret {
             id: "arn:aws:secretsmanager:x".into(),
             endpoint: Some("http://secrets".into()),
@@ -164,6 +169,9 @@ mod tests {
         says(&[("QUERY_TIMEOUT_MS", "soon")], &["TIDEGRAPH_QUERY_TIMEOUT_MS", "soon", "whole number"]);
         says(&[("QUERY_ROWS", "0")], &["TIDEGRAPH_QUERY_ROWS", "above 0"]);
         says(&[("RESPONSES", "both")], &["TIDEGRAPH_RESPONSES", "both", "stream or buffer"]);
+        for names in ["a,", "a,b,a", "a, b", ".a", "a/b"] {
+            says(&[("GRAPH", names)], &["TIDEGRAPH_GRAPH", names, "commas"]);
+        }
         says(&[("GRAHP", "g")], &["TIDEGRAPH_GRAHP", "not one of Tidegraph's"]);
         says(&[("DYNAMODB_LOCAL", "true")], &["TIDEGRAPH_DYNAMODB_ENDPOINT", "not set"]);
         says(&[("DYNAMODB_LOCAL", "yes")], &["TIDEGRAPH_DYNAMODB_LOCAL", "true or false"]);

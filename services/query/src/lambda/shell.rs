@@ -1,7 +1,8 @@
-//! Answers the requests of a function. It connects once and catches up with the newest version before each request.
+//! Answers the requests of a function. It connects to each graph once and catches up with the newest version before each request.
 
 use super::{Configuration, Responses};
-use crate::http::{Failure, Service, TimeLeft, Whole};
+use crate::admission::Capacity;
+use crate::http::{Failure, Service, TimeLeft, Whole, take_graph};
 use axum::Router;
 use axum::body::Body;
 use axum::http::uri::{PathAndQuery, Uri};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Principal, Roles};
 use tidegraph_fleet::Worker;
+use tidegraph_fleet::access::Access;
 use tidegraph_platform::{Objects, traces};
 use tidegraph_types::ErrorCode;
 use tokio::sync::Mutex;
@@ -24,11 +26,27 @@ const FOR_THE_ANSWER: Duration = Duration::from_millis(250);
 /// A function.
 pub struct Shell {
     configuration: Configuration,
-    /// `None` until the fleet was reached.
-    connected: Mutex<Option<Connected>>,
+    /// What several graphs share.
+    capacity: Option<Capacity>,
+    graphs: Vec<OfGraph>,
 }
 
-/// The parts that are built once.
+/// A graph of the function.
+struct OfGraph {
+    name: Arc<str>,
+    access: Access,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    /// `None` until the fleet was reached.
+    connected: Option<Connected>,
+    /// Whether the graph was there, and was dropped.
+    is_dropped: bool,
+}
+
+/// The parts that are built once for a graph.
 #[derive(Clone)]
 struct Connected {
     database: Arc<Database>,
@@ -47,28 +65,54 @@ impl Shell {
     /// Returns a function that is not connected yet.
     #[must_use]
     pub fn new(configuration: Configuration) -> Self {
-        Self { configuration, connected: Mutex::default() }
+        let of_graph = |access: &Access| OfGraph {
+            name: access.graph.as_str().into(),
+            access: access.clone(),
+            held: Mutex::default(),
+        };
+        let graphs: Vec<OfGraph> = configuration.graphs.iter().map(of_graph).collect();
+        let capacity = (graphs.len() > 1).then(|| Capacity::new(&configuration.limits.queries));
+        Self { configuration, capacity, graphs }
     }
 
-    /// Connects to the fleet, unless this happened before.
+    /// Connects to the first graph, unless this happened before. Others are connected to by their first request.
     ///
     /// # Errors
     ///
     /// The reason why the fleet cannot be reached.
     pub async fn connect(&self) -> anyhow::Result<()> {
-        self.connected().await.map(drop)
+        match self.graphs.first() {
+            Some(first) => self.connected(first).await.map(drop).map_err(Into::into),
+            None => Ok(()),
+        }
     }
 
-    /// Returns the connection, and whether this call made it.
-    async fn connected(&self) -> anyhow::Result<(Connected, bool)> {
-        let mut held = self.connected.lock().await;
-        if let Some(connected) = &*held {
+    /// Returns the connection to a graph, and whether this call made it.
+    async fn connected(&self, graph: &OfGraph) -> Result<(Connected, bool), NotConnected> {
+        let mut held = graph.held.lock().await;
+        if let Some(gone) = held.connected.take_if(|connected| connected.worker.is_dropped()) {
+            tracing::warn!(graph = &*graph.name, "the graph was dropped");
+            held.is_dropped = true;
+            gone.close();
+        }
+        if let Some(connected) = &held.connected {
             return Ok((connected.clone(), false));
         }
-        let configuration = self.configuration.clone();
-        let made = tokio::task::spawn_blocking(move || Connected::make(configuration)).await??;
-        *held = Some(made.clone());
-        Ok((made, true))
+        let (configuration, access) = (self.configuration.clone(), graph.access.clone());
+        let (name, capacity) = (graph.name.clone(), self.capacity.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            Connected::make(&configuration, &access, &name, capacity.as_ref())
+        });
+        match made.await.map_err(anyhow::Error::from).flatten() {
+            Ok(made) => {
+                *held = Held { connected: Some(made.clone()), is_dropped: false };
+                Ok((made, true))
+            }
+            Err(reason) if held.is_dropped && is_not_found(&reason) => {
+                Err(NotConnected::Dropped(graph.name.clone()))
+            }
+            Err(reason) => Err(NotConnected::Unreachable(reason)),
+        }
     }
 
     /// Answers a request. Failures become answers too.
@@ -86,6 +130,15 @@ impl Shell {
 
     async fn routed(&self, request: lambda_http::Request) -> Result<Response<Body>, Failure> {
         let mut request = to_router(request, &self.configuration.base_path)?;
+        // A path with an unknown graph goes to the first one, whose router says that there is no such path.
+        let is_ours = |name: &str| self.graphs.iter().any(|graph| &*graph.name == name);
+        let named = take_graph(&mut request, is_ours)?;
+        let is_asked = |graph: &&OfGraph| named.as_ref().is_none_or(|name| graph.name == *name);
+        let graph = self
+            .graphs
+            .iter()
+            .find(is_asked)
+            .ok_or_else(|| Failure::new(ErrorCode::Internal, "the function has no graph".to_owned()))?;
         let is_of_loads = request.uri().path().starts_with("/loader");
         if is_of_loads && (request.method() != Method::GET || self.configuration.bucket.is_none()) {
             let message = "a function loads no files, because Lambda freezes it between requests: put them into the drop folder, or ask a long-lived worker";
@@ -95,9 +148,7 @@ impl Shell {
             let message = "a function does not reset the graph, because it cannot keep a token for other processes: ask a long-lived worker";
             return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
         }
-        let (connected, new) = self.connected().await.map_err(|reason| {
-            Failure::new(ErrorCode::Unavailable, format!("the fleet cannot be reached: {reason:#}"))
-        })?;
+        let (connected, new) = self.connected(graph).await?;
         if !new {
             // Those of a streamed answer, which ended after it began.
             tokio::spawn(send_spans());
@@ -112,18 +163,19 @@ impl Shell {
         if self.configuration.responses == Responses::Buffer {
             request.extensions_mut().insert(Whole);
         }
-        let router = if is_of_loads { self.loads_router(&connected).await? } else { connected.router };
+        let router = if is_of_loads { self.loads_router(graph, &connected).await? } else { connected.router };
         router.oneshot(request).await.map_err(|never| match never {})
     }
 
     /// Returns the router that answers about loads. It is built on first use, because listing jobs would cost the start
     /// a request.
-    async fn loads_router(&self, connected: &Connected) -> Result<Router, Failure> {
+    async fn loads_router(&self, graph: &OfGraph, connected: &Connected) -> Result<Router, Failure> {
         let mut held = connected.loads_router.lock().await;
         if let Some(router) = &*held {
             return Ok(router.clone());
         }
         let (configuration, worker) = (self.configuration.clone(), connected.worker.clone());
+        let (name, capacity) = (graph.name.clone(), self.capacity.clone());
         let made = tokio::task::spawn_blocking(move || -> Result<Router, tidegraph_engine::Error> {
             let bucket = configuration.bucket.as_deref().unwrap_or_default();
             let objects = Objects::s3(bucket, None, [])?;
@@ -133,7 +185,7 @@ impl Shell {
             };
             let objects = Arc::new(objects);
             let database = Database::connect(configuration.options, worker, objects)?;
-            Ok(Service::new(database, configuration.limits).router())
+            Ok(Service::of_graph(database, configuration.limits, &name, capacity.as_ref()).router())
         });
         let router = made.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))??;
         *held = Some(router.clone());
@@ -142,14 +194,53 @@ impl Shell {
 }
 
 impl Connected {
-    fn make(configuration: Configuration) -> anyhow::Result<Self> {
-        let worker = configuration.access.connect()?;
+    fn make(
+        configuration: &Configuration,
+        access: &Access,
+        name: &Arc<str>,
+        capacity: Option<&Capacity>,
+    ) -> anyhow::Result<Self> {
+        let worker = access.connect()?;
         // This store stays empty, because only loads need files. A real store would cost the start a client.
         let objects = Arc::new(Objects::memory()?);
-        let database = Database::connect(configuration.options, worker.clone(), objects)?;
-        let router = Service::new(database.clone(), configuration.limits).router();
-        Ok(Self { database, worker, router, loads_router: Arc::default() })
+        let database = Database::connect(configuration.options.clone(), worker.clone(), objects)?;
+        let service = Service::of_graph(database.clone(), configuration.limits.clone(), name, capacity);
+        Ok(Self { database, worker, router: service.router(), loads_router: Arc::default() })
     }
+
+    fn close(self) {
+        // Both wait for threads.
+        tokio::task::spawn_blocking(move || {
+            self.database.close();
+            self.worker.stop();
+        });
+    }
+}
+
+/// Why a graph cannot be asked.
+#[derive(Debug, thiserror::Error)]
+enum NotConnected {
+    #[error("there is no graph {0:?}")]
+    Dropped(Arc<str>),
+    #[error("the fleet cannot be reached: {0:#}")]
+    Unreachable(anyhow::Error),
+}
+
+impl From<NotConnected> for Failure {
+    fn from(why: NotConnected) -> Self {
+        let code = match why {
+            NotConnected::Dropped(_) => ErrorCode::NotFound,
+            NotConnected::Unreachable(_) => ErrorCode::Unavailable,
+        };
+        Self::new(code, why.to_string())
+    }
+}
+
+/// Whether an error says that there is no such graph.
+fn is_not_found(reason: &anyhow::Error) -> bool {
+    use tidegraph_fleet::Error;
+    let error = reason.downcast_ref::<Error>();
+    matches!(error, Some(Error::Map(tidegraph_cluster::Error::NotFound { .. })))
 }
 
 /// The time when Lambda ends the request, in milliseconds since 1970.

@@ -30,7 +30,8 @@ impl World {
         let variables = [("TIDEGRAPH_GRAPH", GRAPH), ("TIDEGRAPH_NODES", "3"), ("TIDEGRAPH_MOVES", "6")];
         let owned = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let settings = Settings::read(owned).unwrap();
-        let steps = Steps::new(settings, Arc::new(store.clone()), Arc::new(ManualClock::default()));
+        let steps =
+            Steps::new(GRAPH, &[], settings, Arc::new(store.clone()), Arc::new(ManualClock::default()));
         let world = Self { store, steps };
         (0..nodes).for_each(|n| world.join(n));
         world
