@@ -11,6 +11,7 @@
  * - `workers`: the number of workers; 0 for none, so that no Docker is needed
  * - `protect`: "false" for the first deployment of the state, so that CloudFormation can remove what a failed one left;
  *   every later deployment protects the stack and the table
+ * - `encryption`: "required" or "accepted", for certificates between processes
  * - `patience`: how many seconds a lost node has to come back before its replicas are restored on other nodes
  */
 import { App, Duration, Validations } from "aws-cdk-lib";
@@ -26,6 +27,7 @@ const security = context("brokersSecurity", "tls") as NonNullable<GivenLogProps[
 const architecture = context("queryArchitecture", "arm64") as NonNullable<QueryProps["architecture"]>;
 const copies = Number(context("brokersCopies", "3"));
 const count = Number(context("workers", "2"));
+const mode = context("encryption", "");
 const patience = Duration.seconds(Number(context("patience", "120")));
 
 const protects = context("protect", "true") !== "false";
@@ -46,6 +48,7 @@ new ServiceStack(app, "Service", {
   nodes: { count: 3, instanceType: "i4g.xlarge" },
   query: { architecture, memoryMib: 1769, timeoutSeconds: 120, requestsPerSecond: 500, burst: 1000 },
   rebalance: { patience },
+  ...(mode !== "" && { encryption: { mode } }),
   workers: count === 0 ? false : { count, most: Math.max(count, 6) },
 });
 Validations.of(app).addPlugins(new AwsSolutionsChecks(app));

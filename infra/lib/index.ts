@@ -5,6 +5,7 @@
 export { InvalidProp } from "./check.ts";
 export { Backup, type BackupProps } from "./constructs/backup.ts";
 export { Buckets } from "./constructs/buckets.ts";
+export { Encryption, type EncryptionProps } from "./constructs/encryption.ts";
 export { Endpoints } from "./constructs/endpoints.ts";
 export type { GivenLogProps } from "./constructs/given-log.ts";
 export type { IGraphLog, LogAlarm } from "./constructs/graph-log.ts";

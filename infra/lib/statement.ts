@@ -40,9 +40,10 @@ export function useKeyOf(
   return key ? [statement(sid, actions, [key.keyArn], { StringEquals: { "kms:ViaService": via } })] : [];
 }
 
-/** Allows reading a secret, in all its versions. Its key needs `useKey` as well. */
-export function readSecret(secret: ISecret): iam.PolicyStatement {
-  return statement("ReadSecret", ["secretsmanager:GetSecretValue"], [secret.secretArn]);
+/** Allows reading secrets, in all their versions. Their key needs `useKey` as well. */
+export function readSecret(...secrets: (ISecret | undefined)[]): iam.PolicyStatement {
+  const arns = secrets.flatMap((secret) => (secret === undefined ? [] : [secret.secretArn]));
+  return statement("ReadSecret", ["secretsmanager:GetSecretValue"], arns);
 }
 
 /** Kinds of access to the objects of a bucket. */

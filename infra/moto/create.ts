@@ -221,6 +221,8 @@ export class Creation {
       this.leftOut.add(resource.Type);
       return { ref: id };
     }
+    // A service names its task definition by a text, and CloudFormation makes the definition first.
+    await Promise.all([resource.DependsOn ?? []].flat().map((other) => this.#resource(stack, other)));
     return make(this.#clients, await this.value(stack, resource.Properties), id);
   }
 }

@@ -112,7 +112,7 @@ before(async () => {
   certificate = await importCertificate(400);
   const elsewhere = new Stack(testApp(), "Elsewhere");
   const given = { certificate: Certificate.fromCertificateArn(elsewhere, "Certificate", certificate) };
-  const { state, service } = example({ backup: {}, workers: given });
+  const { state, service } = example({ backup: {}, encryption: {}, workers: given });
   templates = { State: state.toJSON() as Template, Service: service.toJSON() as Template };
   const [configuration] = Object.values(state.findResources("AWS::MSK::Configuration"));
   situation.brokerSettings = configuration?.Properties.ServerProperties;
@@ -144,6 +144,10 @@ async function makeWhole(): Promise<void> {
   const SecretId = await physical("Service", "AWS::SecretsManager::Secret", "SecretsFleet");
   const RotationRules = { AutomaticallyAfterDays: 30 };
   await stored.sm.send(new sm.RotateSecretCommand({ SecretId, RotationRules }));
+  for (const kind of ["Nodes", "Workers", "Functions"]) {
+    const SecretId = await physical("Service", "AWS::SecretsManager::Secret", `Encryption${kind}`);
+    await stored.sm.send(new sm.PutSecretValueCommand({ SecretId, SecretString: "{}" }));
+  }
   const TargetGroupArn = await physical(
     "Service",
     "AWS::ElasticLoadBalancingV2::TargetGroup",
@@ -192,6 +196,7 @@ test("a deployment that has just been made, before anybody did the rest", async 
   says(report, "checkpoints.age", "unknown", /map\.graph/);
   says(report, "log.disks", "unknown", /CloudWatch has no KafkaDataLogsDiskUsed/);
   says(report, "secrets.rotation", "failed", /off/);
+  says(report, "certificates.fleet", "failed", /no certificate was made/);
   says(report, "backups.age", "failed", /there is no backup yet/);
   says(report, "workers.targets", "failed", /0 healthy/);
   says(report, "alarms.topic", "failed", /nobody is told/);
@@ -237,6 +242,8 @@ test("checkpoints, backups, rotations and certificates have ages", async () => {
   const days = await later(40 * 24 * HOUR, areas);
   says(days, "backups.age", "failed", /40 days old \(20261126T050000Z-1f0c9a3e\)/);
   says(days, "secrets.rotation", "failed", /rotated last 40 days ago/);
+  says(days, "certificates.fleet", "failed", /written 40 days ago/);
+  says(await later(4 * 24 * HOUR, areas), "certificates.fleet", "warning", /written 4 days ago/);
   says(await later(380 * 24 * HOUR, areas), "certificates.dates", "warning", /(19|20) days left, imported/);
   says(await later(500 * 24 * HOUR, areas), "certificates.dates", "failed", /expired/);
   await map.put(checkpoint(3, VERSION));

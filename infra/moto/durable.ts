@@ -46,8 +46,9 @@ export function durable(clients: DurableClients): Record<string, Maker> {
     },
     "AWS::S3::Bucket": async (_, properties, id) => makeBucket(clients, properties, id),
     "AWS::DynamoDB::Table": async (_, properties, id) => makeTable(clients, { TableName: id, ...properties }),
-    "AWS::SecretsManager::Secret": async (_, { Description, KmsKeyId }, Name) => {
-      const secret = { Name, Description, KmsKeyId, SecretString: "a-secret-that-is-long-enough" };
+    "AWS::SecretsManager::Secret": async (_, { Description, KmsKeyId, GenerateSecretString }, Name) => {
+      const generated = GenerateSecretString && { SecretString: "a-secret-that-is-long-enough" };
+      const secret = { Name, Description, KmsKeyId, ...generated };
       const { ARN = "" } = await clients.sm.send(new sm.CreateSecretCommand(secret));
       return { ref: ARN };
     },

@@ -59,6 +59,7 @@ test("parliament finds nothing in the policies that is not explained", () => {
   const { certificate, accessKeys } = workerEndpoint();
   const { state, service } = example({
     backup: {},
+    encryption: {},
     workers: { certificate, accessKeys },
     nodes: { sessionManager: true },
   });
@@ -78,7 +79,7 @@ test("parliament finds nothing in the policies that is not explained", () => {
 });
 
 test("no role may be passed on, or assumed, without its name", () => {
-  const { state, service } = example({ backup: {} });
+  const { state, service } = example({ backup: {}, encryption: {} });
   const statements = Object.values(new Concrete([state, service]).policies()).flatMap(
     (document) => (document as { Statement: { Action: string | string[]; Resource: unknown }[] }).Statement,
   );

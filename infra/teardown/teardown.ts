@@ -25,16 +25,10 @@ import {
   SuspendProcessesCommand,
   UpdateAutoScalingGroupCommand,
 } from "@aws-sdk/client-auto-scaling";
+import { answer, type Request } from "./answer.ts";
 
-/** What CloudFormation sends. */
-export interface Event {
-  readonly RequestType: "Create" | "Update" | "Delete";
-  readonly ResponseURL: string;
-  readonly StackId: string;
-  readonly RequestId: string;
-  readonly LogicalResourceId: string;
-  /** The name of the group; absent in `Create`. */
-  readonly PhysicalResourceId?: string;
+/** What CloudFormation sends. The physical id is the name of the group. */
+export interface Event extends Request {
   readonly ResourceProperties: { readonly GroupName: string };
 }
 
@@ -78,7 +72,9 @@ export async function handle(event: Event, surroundings: Surroundings): Promise<
     failure = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     say({ group, failure });
   }
-  await answer(event, failure);
+  const { PhysicalResourceId, ResourceProperties } = event;
+  const id = event.RequestType === "Delete" ? PhysicalResourceId : ResourceProperties.GroupName;
+  await answer(event, id ?? ResourceProperties.GroupName, failure);
 }
 
 /** Empties a group, or deletes it by force when the time is nearly over. */
@@ -131,31 +127,6 @@ async function round(client: AutoScalingClient, found: AutoScalingGroup, group: 
   if (held.length === 0) return;
   // Scaling in while machines were protected has been cancelled, so it is asked for again.
   await client.send(new UpdateAutoScalingGroupCommand({ AutoScalingGroupName, ...none }));
-}
-
-/** Sends the result to the address that CloudFormation gave, without which it would wait for an hour. */
-async function answer(event: Event, failure: string | undefined): Promise<void> {
-  const body = JSON.stringify({
-    Status: failure === undefined ? "SUCCESS" : "FAILED",
-    Reason: failure ?? "",
-    PhysicalResourceId:
-      event.RequestType === "Delete" ? event.PhysicalResourceId : event.ResourceProperties.GroupName,
-    StackId: event.StackId,
-    RequestId: event.RequestId,
-    LogicalResourceId: event.LogicalResourceId,
-  });
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      // The address is signed for an empty content type; bytes have none, and text would get one.
-      const put = { method: "PUT", body: new TextEncoder().encode(body) };
-      const answered = await fetch(event.ResponseURL, put);
-      if (answered.ok) return;
-      throw new Error(`CloudFormation's address answered ${answered.status}`);
-    } catch (error) {
-      if (attempt === 5) throw error;
-      await new Promise((done) => setTimeout(done, 2 ** attempt * 100));
-    }
-  }
 }
 
 function say(what: Record<string, unknown>): void {

@@ -8,6 +8,7 @@ import { section } from "../doctor/checks/alarms.ts";
 import { behindCheckpoints } from "../doctor/checks/buckets.ts";
 import { CHECKS } from "../doctor/checks/index.ts";
 import { together } from "../doctor/checks/releases.ts";
+import { judgedIssue } from "../doctor/checks/secrets.ts";
 import type { Report } from "../doctor/doctor.ts";
 import { CallFailed, explained, span } from "../doctor/finding.ts";
 import { applied, MapItems } from "../doctor/map-items.ts";
@@ -53,11 +54,31 @@ test("the pages and sections that remedies name exist", () => {
 });
 
 test("each alarm's section of the runbook is found by its logical id", () => {
-  const { service } = example({ backup: {} });
+  const { service } = example({ backup: {}, encryption: {} });
   const sections = [...read("docs", "runbook.md").matchAll(/^## (.*)$/gm)].map(([, name = ""]) =>
     name.replaceAll(/[^A-Za-z0-9]/g, ""),
   );
   for (const [id] of ofType(service, "AWS::CloudWatch::Alarm")) assert.ok(sections.includes(section(id)), id);
+});
+
+test("certificates of the fleet are judged by when they were written", () => {
+  const now = Date.parse("2030-01-10T00:00:00Z");
+  const of = (day: string, stages = ["AWSCURRENT"]) => {
+    const LastChangedDate = new Date(`2030-01-${day}T00:00:00Z`);
+    return judgedIssue({ Name: "nodes", LastChangedDate, VersionIdsToStages: { v: stages } }, "issuer", now);
+  };
+  assert.equal(of("09").status, "ok");
+  assert.equal(of("06").status, "warning");
+  assert.equal(of("04").status, "failed");
+  assert.equal(of("09", []).status, "failed");
+  assert.match(of("04").remedy ?? "", /--function-name issuer/);
+  // The secrets and the function are found by their logical ids.
+  const { service } = example({ encryption: {} });
+  const ids = ofType(service, "AWS::SecretsManager::Secret").map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
+  for (const kind of ["EncryptionNodes", "EncryptionWorkers", "EncryptionFunctions"])
+    assert.equal(ids.filter((id) => id.endsWith(kind)).length, 1, kind);
+  const functions = ofType(service, "AWS::Lambda::Function").map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
+  assert.ok(functions.some((id) => id.endsWith("EncryptionFunction")));
 });
 
 test("the clock is judged by the surest answer", () => {

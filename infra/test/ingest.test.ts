@@ -340,7 +340,7 @@ test("alarms cover failed and slow loads, lost events and stale drops", () => {
 test("each function is bundled into one file with its source map, without Docker", () => {
   const app = testApp({ bundles: true });
   const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
-  const stack = new ServiceStack(app, "Service", { state, bundle: placeholders() });
+  const stack = new ServiceStack(app, "Service", { state, bundle: placeholders(), encryption: {} });
   app.synth();
   const manifest = JSON.parse(
     readFileSync(join(app.outdir, `${Stack.of(stack).artifactId}.assets.json`), "utf8"),
@@ -348,8 +348,9 @@ test("each function is bundled into one file with its source map, without Docker
   const folders = Object.values<{ source: { path: string } }>(manifest.files)
     .map(({ source }) => join(app.outdir, source.path))
     .filter((path) => existsSync(join(path, "index.js.map")));
-  // Three around loads, the one that empties the group of storage nodes, and the one that rotates the secret.
-  assert.equal(folders.length, 5);
+  // Three around loads, the one that empties the group of storage nodes, the one that rotates the secret, and the one that
+  // makes certificates.
+  assert.equal(folders.length, 6);
   for (const folder of folders) {
     assert.deepEqual(readdirSync(folder).toSorted(), ["index.js", "index.js.map"]);
     const code = readFileSync(join(folder, "index.js"), "utf8");

@@ -20,7 +20,11 @@ function sections(): Map<string, string> {
 }
 
 test("each alarm has a section", () => {
-  const { service } = example({ backup: {}, objectives: { latency: Duration.seconds(2) } });
+  const { service } = example({
+    backup: {},
+    encryption: {},
+    objectives: { latency: Duration.seconds(2) },
+  });
   const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) =>
     // Each broker has an alarm of its own, and each window of an objective.
     id
@@ -34,11 +38,12 @@ test("each alarm has a section", () => {
 });
 
 test("the log groups that it names exist", () => {
-  const { service, state } = example({ backup: {} });
+  const { service, state } = example({ backup: {}, encryption: {} });
   const groups = [...ofType(service, "AWS::Logs::LogGroup"), ...ofType(state, "AWS::Logs::LogGroup")];
   const names = groups.map(([, { Properties }]) => JSON.stringify(Properties.LogGroupName));
   for (const name of [
     ...["access", "query", "workers", "join", "nodes", "brokers", "rotation", "ingest-settle"],
+    "certificates",
     ...["backup", "backup-machine"],
   ]) {
     assert.ok(RUNBOOK.includes(`\`${name}\``), name);

@@ -177,6 +177,13 @@ export const PARTS = [
   },
   {
     name: "fleet",
+    title: "partitions that split",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    act: acceptance("fleet/split.mjs"),
+  },
+  {
+    name: "fleet",
     title: "what machines on AWS run",
     waits: true,
     inputs: [
@@ -195,6 +202,13 @@ export const PARTS = [
     waits: true,
     inputs: [...PROCESSES, "integration-tests/fleet", "infra/rotation"],
     act: acceptance("fleet/rotation.mjs"),
+  },
+  {
+    name: "fleet",
+    title: "TLS comes to a fleet, and its certificates and authority are replaced under load",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet", "infra/issuer"],
+    act: acceptance("fleet/certificates.mjs"),
   },
   {
     name: "fleet",

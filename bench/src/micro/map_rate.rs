@@ -41,6 +41,7 @@ fn measure(store: &dyn MapStore, clock: &dyn Clock, usage: &dyn Fn() -> Usage) {
         hash_bits: 64,
         replication_factor: REPLICAS,
         gremlin: Default::default(),
+        splits: Default::default(),
         shares_objects: false,
     };
     store.create_graph(&graph).expect("the graph is made");

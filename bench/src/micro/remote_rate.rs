@@ -182,8 +182,9 @@ pub fn run() {
     };
     let servers: Vec<Server> = held.into_iter().map(serve).collect();
     let address = |partition: PartitionId| servers[usize::from(partition.0) % NODES].address().to_string();
-    let replicas = count.all().map(|partition| std::iter::once(Arc::from(address(partition))).collect());
-    let map = RouteMap { epoch: Epoch(1), count, replicas: replicas.collect() };
+    let replicas =
+        count.all().map(|partition| (partition, std::iter::once(Arc::from(address(partition))).collect()));
+    let map = RouteMap::new(Epoch(1), Layout::made(count), replicas);
     let fleet = FleetClient::new(
         FleetConfig::default(),
         Security::none(),

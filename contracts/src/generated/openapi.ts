@@ -941,6 +941,15 @@ export interface components {
             mapEpoch: number;
             /** @description version of a record that no replica can apply, so that writes are stopped; null if there is none */
             haltedVersion?: number | null;
+            /** @description what splits into more partitions changed, and change at the moment; empty if there was none */
+            splits?: {
+                /** @description number of partitions with which the graph was created */
+                createdWith?: number;
+                /** @description number of partitions into which the graph is being split */
+                into?: number;
+                /** @description number of partitions before the last split, while nodes may hold some of these */
+                from?: number;
+            };
             nodes: {
                 id: string;
                 zone: string;

@@ -179,6 +179,7 @@ mod tests {
             replication_factor: 2,
             hash_bits: 64,
             gremlin: Default::default(),
+            splits: Default::default(),
             shares_objects: false,
         };
         store.create_graph(&graph).unwrap();

@@ -34,6 +34,7 @@
 //!     hash_bits: 64,
 //!     replication_factor: 1,
 //!     gremlin: Default::default(),
+//!     splits: Default::default(),
 //!     shares_objects: false,
 //! };
 //! store.create_graph(&graph)?;
@@ -63,6 +64,7 @@ mod memory;
 mod model;
 mod planner;
 mod rebalance;
+mod split;
 mod store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
@@ -78,12 +80,14 @@ pub use lease::{Claim, Election, ElectionConfig, ElectionState, Lease, SEQUENCER
 pub use map::PartitionMap;
 pub use memory::MemoryMap;
 pub use model::{
-    Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role, check_graph_name,
+    Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role, Splits,
+    check_graph_name,
 };
 pub use planner::{Candidate, Eligibility, FleetNode, FleetState, Goal, Move, Plan, place};
 pub use rebalance::{
     Acquired, Advanced, Coverage, HeartbeatSnapshot, REBALANCER, Rebalance, Stage, takeover_wait,
 };
+pub use split::{SplitProgress, SplitStage};
 pub use store::{MapStore, change_all};
 pub use upgrade::{
     Action, Began, Line, Lineage, Machine, Next, NodeRelease, NodeReleases, Release, Upgrade, UpgradeState,

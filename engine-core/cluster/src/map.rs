@@ -7,7 +7,7 @@
 
 use crate::model::{Graph, Node, NodeId, Replica};
 use std::collections::BTreeMap;
-use tidegraph_types::{Epoch, PartitionId};
+use tidegraph_types::{Epoch, Layout, PartitionId};
 
 /// The changes of an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,18 +33,17 @@ pub struct PartitionMap {
     /// Sum of the changes of all nodes and partitions.
     changes: u64,
     nodes: BTreeMap<NodeId, (Node, Mark)>,
-    /// By number of the partition; in order of node.
-    partitions: Vec<(Vec<Replica>, Mark)>,
+    /// Each in order of node. Those that the graph no longer has are here without replicas.
+    partitions: BTreeMap<PartitionId, (Vec<Replica>, Mark)>,
 }
 
 impl PartitionMap {
     /// The map of a new graph, without nodes and replicas.
     pub(crate) fn new(graph: Graph, epoch: Epoch, changes: u64) -> Self {
-        let partitions = vec![Default::default(); usize::from(graph.partitions.get())];
-        Self { graph, epoch, changes, nodes: BTreeMap::new(), partitions }
+        Self { graph, epoch, changes, nodes: BTreeMap::new(), partitions: BTreeMap::new() }
     }
 
-    /// The properties that were fixed when the graph was created.
+    /// The properties of the graph.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
@@ -70,12 +69,24 @@ impl PartitionMap {
     /// The replicas of a partition, in order of node; none if the graph has no such partition.
     #[must_use]
     pub fn replicas(&self, partition: PartitionId) -> &[Replica] {
-        self.partitions.get(usize::from(partition.0)).map_or(&[], |(replicas, _)| replicas)
+        self.partitions.get(&partition).map_or(&[], |(replicas, _)| replicas)
     }
 
-    /// All partitions with their replicas, in order.
+    /// All partitions that readers ask, with their replicas, in order.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, &[Replica])> {
-        (0..).map(PartitionId).zip(self.partitions.iter().map(|(replicas, _)| replicas.as_slice()))
+        self.partitions_of(self.graph.layout())
+    }
+
+    /// Some partitions with their replicas, in order.
+    pub fn partitions_of(&self, layout: Layout) -> impl Iterator<Item = (PartitionId, &[Replica])> {
+        layout.all().map(|partition| (partition, self.replicas(partition)))
+    }
+
+    /// All partitions that have a replica, in order: those that readers ask, those into which the graph is being split,
+    /// and those before the last split.
+    pub fn held(&self) -> impl Iterator<Item = (PartitionId, &[Replica])> {
+        let all = self.partitions.iter().map(|(partition, (replicas, _))| (*partition, replicas.as_slice()));
+        all.filter(|(_, replicas)| !replicas.is_empty())
     }
 
     /// The nodes that answer reads of a partition. Those with a leaving replica come last, draining nodes before them.
@@ -97,13 +108,17 @@ impl PartitionMap {
 
     /// The partitions of which a node has a replica, in any state.
     pub fn held_by<'a>(&'a self, node: &'a NodeId) -> impl Iterator<Item = (PartitionId, &'a Replica)> {
-        self.partitions().filter_map(move |(partition, replicas)| {
+        self.held().filter_map(move |(partition, replicas)| {
             Some((partition, replicas.iter().find(|replica| replica.node == *node)?))
         })
     }
 
     pub(crate) fn changes(&self) -> u64 {
         self.changes
+    }
+
+    pub(crate) fn set_graph(&mut self, graph: Graph) {
+        self.graph = graph;
     }
 
     pub(crate) fn set_epoch(&mut self, epoch: Epoch, changes: u64) {
@@ -115,7 +130,7 @@ impl PartitionMap {
     }
 
     pub(crate) fn partition_mark(&self, partition: PartitionId) -> Mark {
-        self.partitions.get(usize::from(partition.0)).map(|(_, mark)| *mark).unwrap_or_default()
+        self.partitions.get(&partition).map(|(_, mark)| *mark).unwrap_or_default()
     }
 
     /// Adds an item, unless a newer one is here.
@@ -125,14 +140,17 @@ impl PartitionMap {
         }
     }
 
-    /// Adds an item, unless a newer one is here. Returns false if the graph has no such partition.
+    /// Adds an item, unless a newer one is here. Returns false if the graph can have no such partition.
     pub(crate) fn put_partition(
         &mut self,
         partition: PartitionId,
         replicas: Vec<Replica>,
         mark: Mark,
     ) -> bool {
-        let Some(slot) = self.partitions.get_mut(usize::from(partition.0)) else { return false };
+        if !self.graph.may_have(partition) {
+            return false;
+        }
+        let slot = self.partitions.entry(partition).or_default();
         if mark.changes > slot.1.changes {
             *slot = (replicas, mark);
         }
@@ -144,7 +162,7 @@ impl PartitionMap {
     #[cfg(any(test, feature = "dynamodb", feature = "testing"))]
     pub(crate) fn is_torn(&self) -> Option<String> {
         let marks =
-            self.nodes.values().map(|(_, mark)| mark).chain(self.partitions.iter().map(|(_, mark)| mark));
+            self.nodes.values().map(|(_, mark)| mark).chain(self.partitions.values().map(|(_, mark)| mark));
         let (mut sum, mut newest) = (0, Epoch(0));
         for mark in marks {
             sum += mark.changes;

@@ -1,6 +1,6 @@
 //! The map in memory, for one process, for tests and for simulations.
 
-use crate::change::Touched;
+use crate::change::{Touched, no_partition};
 use crate::{
     Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, NodeRelease, NodeReleases,
     PartitionMap, Upgrade,
@@ -96,7 +96,7 @@ impl MapStore for MemoryMap {
         }
         let mut graphs = self.0.graphs.lock();
         match graphs.get(&graph.name) {
-            Some(kept) if kept.map.graph() == graph => Ok(()),
+            Some(kept) if kept.map.graph().unsplit() == graph.unsplit() => Ok(()),
             Some(_) => Err(Error::Exists { graph: graph.name.clone() }),
             None => {
                 let kept = Kept {
@@ -126,7 +126,7 @@ impl MapStore for MemoryMap {
             }
             let before = touched.of(&kept.map);
             let mut after = before.clone();
-            after.apply(changes, kept.map.graph().partitions.get())?;
+            after.apply(changes)?;
             if after == before {
                 return Ok(found);
             }
@@ -147,6 +147,7 @@ impl MapStore for MemoryMap {
                     changed += 1;
                 }
             }
+            map.set_graph(after.graph);
             map.set_epoch(epoch, map.changes() + changed);
             Ok(epoch)
         })
@@ -201,10 +202,8 @@ impl MapStore for MemoryMap {
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {
         self.with("note a checkpoint", graph, |kept| {
-            let count = kept.map.graph().partitions.get();
-            if checkpoint.partition.0 >= count {
-                let what = format!("partition {}, there are {count}", checkpoint.partition);
-                return Err(Error::NotFound { what });
+            if !kept.map.graph().may_have(checkpoint.partition) {
+                return Err(no_partition(kept.map.graph(), checkpoint.partition));
             }
             let newest = kept.checkpoints.entry(checkpoint.partition).or_insert_with(|| checkpoint.clone());
             if newest.version < checkpoint.version {

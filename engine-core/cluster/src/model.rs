@@ -7,7 +7,9 @@ use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use tidegraph_types::{GremlinSettings, PartitionCount, PartitionId, Sharding, Str, Version, is_graph_name};
+use tidegraph_types::{
+    GremlinSettings, Layout, PartitionCount, PartitionId, Sharding, Str, Version, is_graph_name,
+};
 
 /// Maximum number of characters in the name of a graph or a node.
 const MOST_NAME_CHARS: usize = 64;
@@ -67,14 +69,39 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// The properties of a graph that are fixed when it is created.
+/// Splits of a graph into more partitions.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Splits {
+    /// Number of partitions with which the graph was created; `None` if it was never split.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_with: Option<PartitionCount>,
+    /// Number of partitions into which the graph is being split. Readers do not ask these partitions yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub into: Option<PartitionCount>,
+    /// Number of partitions before the last split, while nodes may hold some of them for readers that have not noticed
+    /// the split.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<PartitionCount>,
+}
+
+impl Splits {
+    fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The properties of a graph. All but the number of partitions are fixed when it is created.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Graph {
     /// Its name, unique in the deployment.
     pub name: String,
-    /// Number of partitions.
+    /// Number of partitions that readers ask.
     pub partitions: PartitionCount,
+    /// What splits changed, and change at the moment.
+    #[serde(default, skip_serializing_if = "Splits::are_none")]
+    pub splits: Splits,
     /// Number of shards of its log.
     pub shards: u16,
     /// Number of bits of an id's hash that are used: 64 except in tests.
@@ -90,6 +117,61 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Number of partitions with which the graph was created.
+    #[must_use]
+    pub fn created_with(&self) -> PartitionCount {
+        self.splits.created_with.unwrap_or(self.partitions)
+    }
+
+    fn layout_of(&self, count: PartitionCount) -> Layout {
+        let created = self.created_with();
+        // `check` refuses a smaller count.
+        Layout::new(created, count).unwrap_or(Layout::made(created))
+    }
+
+    /// The partitions that readers ask.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layout_of(self.partitions)
+    }
+
+    /// The partitions into which the graph is being split.
+    #[must_use]
+    pub fn next_layout(&self) -> Option<Layout> {
+        self.splits.into.map(|count| self.layout_of(count))
+    }
+
+    /// The partitions before the last split, while some are left.
+    #[must_use]
+    pub fn former_layout(&self) -> Option<Layout> {
+        self.splits.from.map(|count| self.layout_of(count))
+    }
+
+    /// Whether nodes may hold a partition at the moment.
+    #[must_use]
+    pub fn has(&self, partition: PartitionId) -> bool {
+        let layouts = [Some(self.layout()), self.next_layout(), self.former_layout()];
+        layouts.into_iter().flatten().any(|layout| layout.number(partition).is_some())
+    }
+
+    /// Whether the graph can ever have, or have had, a partition of this name.
+    #[must_use]
+    pub fn may_have(&self, partition: PartitionId) -> bool {
+        Layout::of_partition(self.created_with(), partition).is_some()
+    }
+
+    /// The graph as readers see it, without a split that is under way.
+    #[must_use]
+    pub fn settled(&self) -> Self {
+        Self { splits: Splits { into: None, from: None, ..self.splits }, ..self.clone() }
+    }
+
+    /// The graph as it would be without splits. Two graphs that are equal without them are the same graph.
+    #[must_use]
+    pub fn unsplit(&self) -> Self {
+        Self { partitions: self.created_with(), splits: Splits::default(), ..self.clone() }
+    }
+
     /// The folder of its objects in the object store; `None`: the store is its own.
     #[must_use]
     pub fn folder(&self) -> Option<String> {
@@ -101,9 +183,9 @@ impl Graph {
     /// # Errors
     /// [`Error::Invalid`] if there are no shards, or more than partitions.
     pub fn sharding(&self) -> Result<Sharding, Error> {
-        Sharding::new(self.partitions, self.shards).map_err(|_| {
+        Sharding::new(self.created_with(), self.shards).map_err(|_| {
             let reason = "has to be at least 1 and at most the partition count";
-            let found = format!("{} for {} partitions", self.shards, self.partitions.get());
+            let found = format!("{} for {} partitions", self.shards, self.created_with().get());
             Error::Invalid { what: "shard count", found, reason }
         })
     }
@@ -116,6 +198,7 @@ impl Graph {
         check_graph_name(&self.name)?;
         let bits = self.hash_bits;
         self.sharding()?;
+        self.check_split()?;
         if !(1..=64).contains(&bits) {
             let reason = "have to be 1 to 64";
             return Err(Error::Invalid { what: "hash bits", found: bits.to_string(), reason });
@@ -125,6 +208,58 @@ impl Graph {
             return Err(Error::Invalid { what: "replication factor", found: "0".into(), reason });
         }
         Ok(())
+    }
+}
+
+impl Graph {
+    fn check_split(&self) -> Result<(), Error> {
+        let now = self.partitions.get();
+        let invalid = |what, found: PartitionCount, reason| {
+            let found = format!("{} where there are {now} partitions", found.get());
+            Err(Error::Invalid { what, found, reason })
+        };
+        if let Some(count) = self.splits.created_with.filter(|count| count.get() >= now) {
+            return invalid("first partition count", count, "has to be less");
+        }
+        if let Some(count) = self.splits.into.filter(|count| count.get() <= now) {
+            return invalid("partition count of a split", count, "has to be more");
+        }
+        let created = self.created_with().get();
+        if let Some(count) = self.splits.from.filter(|count| !(created..now).contains(&count.get())) {
+            return invalid("partition count before a split", count, "has to be less");
+        }
+        Ok(())
+    }
+
+    /// The partitions from whose checkpoints the partitions are restored: each from one of its own, or from one of a
+    /// partition from which it came if that is newer. `newest` returns the version of the newest checkpoint of a
+    /// partition. Also returns the partitions that have none.
+    ///
+    /// Where the log is trimmed by the same checkpoints, it has everything behind the chosen ones. One of the partition
+    /// itself may be too old: it may be of a split that was taken back long ago.
+    pub fn restored_from(
+        &self,
+        newest: impl Fn(PartitionId) -> Option<Version>,
+    ) -> (BTreeSet<PartitionId>, Vec<PartitionId>) {
+        let layout = self.layout();
+        let (mut from, mut without) = (BTreeSet::new(), Vec::new());
+        for partition in layout.all() {
+            // The last of those that are as new.
+            let all = layout.ancestors(partition).chain(std::iter::once(partition));
+            match all.filter_map(|of| Some((newest(of)?, of))).max_by_key(|(version, _)| *version) {
+                Some((_, of)) => _ = from.insert(of),
+                None => without.push(partition),
+            }
+        }
+        (from, without)
+    }
+
+    /// The checkpoints from which replicas of all partitions would be restored; `None` if a partition has none.
+    #[must_use]
+    pub fn restorable<'c>(&self, noted: &'c [Checkpoint]) -> Option<Vec<&'c Checkpoint>> {
+        let newest = |of| noted.iter().find(|noted| noted.partition == of).map(|noted| noted.version);
+        let (from, without) = self.restored_from(newest);
+        without.is_empty().then(|| noted.iter().filter(|noted| from.contains(&noted.partition)).collect())
     }
 }
 
@@ -287,6 +422,7 @@ mod tests {
             hash_bits: 64,
             replication_factor: 2,
             gremlin: Default::default(),
+            splits: Default::default(),
             shares_objects: false,
         };
         good.check().unwrap();

@@ -27,6 +27,7 @@ pub fn map_test_suite(store: &Arc<dyn MapStore>) {
     writers_at_once_lose_nothing(store);
     signs_of_life_are_no_changes(&**store);
     checkpoints_only_get_newer(&**store);
+    splits_change_what_readers_ask(&**store);
     releases_are_of_processes(&**store);
     an_upgrade_is_written_by_one(&**store);
     leases_have_one_holder(&**store);
@@ -44,6 +45,7 @@ pub(crate) fn graph(partitions: u16) -> Graph {
         hash_bits: 64,
         replication_factor: 2,
         gremlin: Default::default(),
+        splits: Default::default(),
         shares_objects: false,
     }
 }
@@ -201,6 +203,44 @@ fn maps_of_many_items_are_whole(store: &dyn MapStore) {
     assert_eq!(next.replicas(PartitionId(7)).len() + next.replicas(PartitionId(511)).len(), 4);
     assert_eq!(next.epoch(), Epoch(known.epoch().0 + 1));
     assert_eq!(*next, *load(store, name));
+}
+
+/// Shows MAP-1 and MAP-4.
+fn splits_change_what_readers_ask(store: &dyn MapStore) {
+    let name = &new_graph(store, 2);
+    let (four, made) = (PartitionCount::new(4).unwrap(), load(store, name).graph().clone());
+    change_all(store, name, &[register(1), register(2)]).unwrap();
+    for partition in 0..2 {
+        store.change(name, None, &serve(partition, 1)).unwrap();
+    }
+    let refused = store.change(name, None, &[add(4, 1)]).unwrap_err();
+    assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
+    let known = load(store, name);
+    let begun = store.change(name, None, &[Change::BeginSplit { into: four }]).unwrap();
+    assert_eq!(begun, Epoch(known.epoch().0 + 1));
+    assert_eq!(store.change(name, None, &[Change::BeginSplit { into: four }]).unwrap(), begun);
+    for partition in 4..8 {
+        store.change(name, None, &serve(partition, 2)).unwrap();
+    }
+    // A reader that knew the graph before the split reads only what changed.
+    let during = store.load(name, Some(&known)).unwrap();
+    assert_eq!((during.graph().partitions, during.graph().splits.into), (made.partitions, Some(four)));
+    assert_eq!((during.partitions().count(), during.held().count()), (2, 6));
+    assert_eq!(during.held_by(&id(2)).count(), 4);
+    assert_eq!(*during, *load(store, name));
+    let complete = [Change::CompleteSplit { into: four }];
+    assert!(matches!(store.change(name, Some(begun), &complete), Err(Error::Stale { .. })));
+    store.change(name, Some(during.epoch()), &complete).unwrap();
+    let after = store.load(name, Some(&during)).unwrap();
+    assert_eq!(after.partitions().map(|(partition, _)| partition.0).collect::<Vec<_>>(), [4, 5, 6, 7]);
+    assert_eq!(after.graph().splits.from, Some(made.partitions));
+    assert!(matches!(store.change(name, None, &[drop_replica(4, 2)]), Err(Error::Refused { .. })));
+    store.change(name, None, &[drop_replica(0, 1), drop_replica(1, 1), Change::EndSplit]).unwrap();
+    let end = store.load(name, Some(&known)).unwrap();
+    assert_eq!((end.held().count(), end.graph().splits.from), (4, None));
+    assert_eq!(end.graph().unsplit(), made);
+    assert_eq!(*end, *load(store, name));
+    store.create_graph(&made).unwrap();
 }
 
 /// Shows MAP-1.

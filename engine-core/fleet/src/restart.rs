@@ -23,9 +23,11 @@ const BATCH: u64 = 1_000;
 /// The checkpoints of a graph whose log is lost.
 #[derive(Debug)]
 pub struct LostLog {
-    /// The newest checkpoint of each partition that has one.
+    /// The newest checkpoint of each partition that has one, also of those from which others came in a split.
     newest: BTreeMap<PartitionId, Checkpoint>,
-    /// The lowest version of any checkpoint.
+    /// The lowest version of any checkpoint of each partition.
+    oldest: BTreeMap<PartitionId, Version>,
+    /// The lowest of these versions.
     lowest: Version,
     epoch: Epoch,
     next_sid: Sid,
@@ -72,7 +74,8 @@ impl LostLog {
     pub fn find(objects: &Objects, graph: &Graph) -> Result<Option<Self>, Error> {
         let mut found = Self {
             newest: BTreeMap::new(),
-            lowest: Version(u64::MAX),
+            oldest: BTreeMap::new(),
+            lowest: Version(0),
             epoch: Epoch(0),
             next_sid: Sid(1),
             tokens: BTreeMap::new(),
@@ -88,6 +91,11 @@ impl LostLog {
                 Err(error) => return Err(error.into()),
             }
         }
+        // After a split, partitions that are gone have checkpoints too.
+        let (from, _) = graph.restored_from(|of| found.newest.get(&of).map(|one| one.version));
+        found.newest.retain(|partition, _| from.contains(partition));
+        found.oldest.retain(|partition, _| from.contains(partition));
+        found.lowest = found.oldest.values().copied().min().unwrap_or_default();
         if !found.without(graph).is_empty() {
             // Their replicas begin with the first record.
             found.lowest = Version(0);
@@ -106,11 +114,12 @@ impl LostLog {
             let reason = format!("it belongs to graph {:?}, not to {:?}", manifest.graph, graph.name);
             return Err(Error::Foreign { object, reason });
         }
-        if partition.0 >= graph.partitions.get() {
+        if !graph.may_have(partition) {
             let reason = format!("the graph has {} partitions", graph.partitions.get());
             return Err(Error::Foreign { object, reason });
         }
-        self.lowest = self.lowest.min(manifest.version);
+        let oldest = self.oldest.entry(partition).or_insert(manifest.version);
+        *oldest = manifest.version.min(*oldest);
         self.epoch = self.epoch.max(manifest.epoch);
         self.next_sid = self.next_sid.max(Sid(manifest.next_sid));
         self.tokens.extend(manifest.tokens);
@@ -126,8 +135,7 @@ impl LostLog {
     /// Returns the partitions that have no checkpoint, and will be empty.
     #[must_use]
     pub fn without(&self, graph: &Graph) -> Vec<PartitionId> {
-        let all = (0..graph.partitions.get()).map(PartitionId);
-        all.filter(|partition| !self.newest.contains_key(partition)).collect()
+        graph.restored_from(|of| self.newest.get(&of).map(|found| found.version)).1
     }
 
     /// Returns the version up to which all partitions have everything.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask};
-use tidegraph_cluster::{Graph, MapStore};
+use tidegraph_cluster::{Graph, MapStore, Rebalance, SplitStage};
 use tidegraph_engine::Database;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
@@ -40,6 +40,7 @@ fn graph(shards: u16) -> Graph {
         hash_bits: 64,
         replication_factor: 2,
         gremlin: Default::default(),
+        splits: Default::default(),
         shares_objects: false,
     }
 }
@@ -206,6 +207,51 @@ fn a_graph_without_checkpoints_is_restored_from_its_log() {
     let (database, _worker) = restored.worker();
     assert_eq!(number(&database, "MATCH (w:W) RETURN count(w)"), 8);
     assert_eq!(number(&database, "MATCH (p:Person) RETURN sum(p.n)"), 190);
+}
+
+#[test]
+fn a_graph_that_was_split_is_restored_as_it_was() {
+    let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(10));
+    let (database, _worker) = fleet.worker();
+    load(&database, 0..30);
+    (0..20).for_each(|n| assert!(write(&database, n) > 0));
+    fleet.wait_until("there are checkpoints", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
+    let (rebalance, into) = (Rebalance::new(fleet.map.clone(), GRAPH), PartitionCount::new(16).unwrap());
+    rebalance.begin_split(into).unwrap();
+    fleet.wait_until("readers turn", |_| {
+        rebalance.advance_split(into, 64, 8).unwrap().stage == SplitStage::Turned
+    });
+    rebalance.drop_former_partitions().unwrap();
+    let graph = fleet.map.load(GRAPH, None).unwrap().graph().settled();
+    assert_eq!((graph.partitions, graph.created_with().get()), (into, PARTITIONS));
+    // At first, checkpoints of the partitions before the split may be copied; later those of the ones after it.
+    let (_objects, backups) = place();
+    for (n, own) in [(20, false), (21, true)] {
+        let last = (0..15).map(|_| write(&database, n)).max().unwrap();
+        if own {
+            fleet.wait_until("each has its own", |fleet| {
+                let noted = fleet.map.checkpoints(GRAPH).unwrap();
+                noted.iter().filter(|noted| graph.layout().number(noted.partition).is_some()).count() == 16
+            });
+        }
+        let source = Source { graph: graph.clone(), ..source(&fleet, 1) };
+        let backup = source.back_up(&backups, two_at_once()).unwrap();
+        assert!(backup.version >= last);
+        if own {
+            assert!(backup.checkpoints.iter().all(|found| found.partition >= 16), "{:?}", backup.checkpoints);
+        }
+        let mut restored = TestFleet::without_graph(graph.clone(), checkpointing(5));
+        target(&restored, graph.clone()).restore(&backups, &backup, Version(last), 3).unwrap();
+        restored.start_processes(2);
+        let (there, _worker) = restored.worker();
+        for text in [
+            "MATCH (w:W) RETURN count(w)",
+            "MATCH ()-[t:TO]->() RETURN sum(t.n)",
+            "MATCH (p:Person) RETURN sum(p.n)",
+        ] {
+            assert_eq!(number(&there, text), number(&database, text), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -65,6 +65,10 @@ pub const TRANSACTIONS: &str = "tidegraph_transactions";
 pub const TRANSACTIONS_ENDED: &str = "tidegraph_transactions_ended_total";
 /// Clients that did not prove who they are. Label `protocol`.
 pub const UNAUTHENTICATED: &str = "tidegraph_authentication_failures_total";
+/// Seconds until the certificate that the process shows other processes of the fleet expires; negative afterwards.
+pub const CERTIFICATE_LEFT: &str = "tidegraph_certificate_left_seconds";
+/// Reads of new certificates that could not be used, so that those before them stay.
+pub const CERTIFICATES_UNUSABLE: &str = "tidegraph_certificates_unusable_total";
 
 /// Whether metrics name their graph.
 static NAMES_GRAPHS: AtomicBool = AtomicBool::new(false);
@@ -280,6 +284,16 @@ pub fn halted(graph: &str, version: u64) {
     gauge!(HALTED_VERSION, of_graph(graph, [])).set(version as f64);
 }
 
+/// Sets the seconds until the certificate of the process expires.
+pub fn certificate_left(seconds: i64) {
+    gauge!(CERTIFICATE_LEFT).set(seconds as f64);
+}
+
+/// Counts a read of certificates that could not be used.
+pub fn certificates_unusable() {
+    counter!(CERTIFICATES_UNUSABLE).increment(1);
+}
+
 /// Describes all metrics to the recorder. Call it once, after the recorder was installed.
 pub fn describe() {
     describe_counter!(REFUSED, "input of other processes that was refused");
@@ -313,6 +327,15 @@ pub fn describe() {
     describe_gauge!(WRITABLE, "1 while commits are taken");
     describe_gauge!(HALTED_VERSION, "version of the record that no replica can apply, which stops writes");
     describe_gauge!(REPLICA_STUCK, "1 if a replica cannot apply its next record");
+    describe_gauge!(
+        CERTIFICATE_LEFT,
+        Unit::Seconds,
+        "time until the certificate that other processes see expires"
+    );
+    describe_counter!(
+        CERTIFICATES_UNUSABLE,
+        "reads of new certificates that could not be used, so that those before them stay"
+    );
 }
 
 /// Bounds of the histograms in seconds: from a point read to a query that reaches its time limit.

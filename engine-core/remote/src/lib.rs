@@ -19,6 +19,7 @@
 
 #[cfg(feature = "args")]
 mod args;
+mod certificates;
 mod changes;
 mod client;
 mod error;
@@ -32,10 +33,11 @@ mod services;
 
 #[cfg(feature = "args")]
 pub use args::TlsArgs;
+pub use certificates::{CertificateSource, CertificateTexts, Pem, TlsFiles, TlsMode};
 pub use client::{Answer, ClientConfig, Network, RemoteCommits, RemoteNode};
 pub use error::Error;
 pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};
-pub use security::{Security, SecurityConfig, TlsFiles, TokenSource, Tokens};
+pub use security::{Security, SecurityConfig, TokenSource, Tokens};
 pub use server::{Counters, Graphs, Server, ServerConfig, answer_once};
 pub use services::{
     ChangesAnswer, CommitOutcome, Commits, Committed, Earlier, LastChanges, LoadRequest, LoadStep, Newest,

@@ -8,17 +8,16 @@
 //! again, at most once a second, and accepts both → a client that is refused reads its source again, and then shows the
 //! newest secret or the one before. So nobody has to learn the new secret first, and a server whose source does not
 //! answer goes on with the secret before. Open connections stay.
+//!
+//! Certificates can be replaced too (`certificates.rs`).
 
 use crate::Error;
+use crate::certificates::{CertificateSource, Certificates, TLS_FIRST_BYTE, TlsFiles};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, ServerConfig};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -46,6 +45,13 @@ impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The secrets themselves must not be printed.
         f.debug_struct("Tokens").field("previous", &self.previous.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Secrets that stay the same.
+impl TokenSource for Tokens {
+    fn read(&self) -> Result<Tokens, String> {
+        Ok(self.clone())
     }
 }
 
@@ -77,26 +83,11 @@ impl std::fmt::Debug for SecurityConfig {
     }
 }
 
-/// PEM files for TLS.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsFiles {
-    /// Certificates of the authorities that the fleet trusts.
-    pub authorities: PathBuf,
-    /// The certificate of this process, followed by the intermediate ones.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// Name that the certificates of nodes must contain; `None`: the host in the address.
-    #[serde(default)]
-    pub server_name: Option<String>,
-}
-
 /// The authentication of this process, with its files read and checked.
 #[derive(Clone)]
 pub struct Security {
     tokens: Arc<Secrets>,
-    tls: Option<Tls>,
+    tls: Option<Arc<Certificates>>,
 }
 
 /// The secrets that this process knows.
@@ -167,13 +158,6 @@ fn is_one_of(tokens: &Tokens, found: &str) -> bool {
     (equal(&tokens.current) | previous).into()
 }
 
-#[derive(Clone)]
-struct Tls {
-    client: Arc<ClientConfig>,
-    server: Arc<ServerConfig>,
-    server_name: Option<String>,
-}
-
 impl std::fmt::Debug for Security {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Security").field("tls", &self.tls.is_some()).finish_non_exhaustive()
@@ -187,31 +171,40 @@ impl Security {
         Self { tokens: fixed(String::new()), tls: None }
     }
 
-    /// Reads the files.
+    /// Reads the files once: for tests, and for processes that end soon.
     ///
     /// # Errors
     ///
     /// [`Error::Certificates`] with the path, if a file cannot be read or has no usable certificate or key.
     pub fn load(config: &SecurityConfig) -> Result<Self, Error> {
-        let tls = config.tls.as_ref().map(load_tls).transpose()?;
-        Ok(Self { tokens: fixed(config.token.clone()), tls })
+        let tls = config.tls.as_ref().map(|files| Certificates::fixed(files, !config.token.is_empty()));
+        Ok(Self { tokens: fixed(config.token.clone()), tls: tls.transpose()?.map(Arc::new) })
     }
 
-    /// Reads the files, and takes the secret from a source, which is read again while the process runs.
+    /// Takes the secret and the certificates from sources, which are read again while the process runs.
     ///
     /// # Errors
     ///
-    /// Those of [`Security::load`]; [`Error::Secret`] if the source cannot be read.
+    /// [`Error::Certificates`] with the place, if certificates cannot be read or would be refused by peers;
+    /// [`Error::Secret`] if the source of the secret cannot be read.
     pub fn follow(
-        tls: Option<&TlsFiles>,
+        tls: Option<Arc<dyn CertificateSource>>,
         source: Arc<dyn TokenSource>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let tls = tls.map(load_tls).transpose()?;
-        let known = ArcSwap::from_pointee(source.read().map_err(Error::Secret)?);
+        let known = source.read().map_err(Error::Secret)?;
+        let has_secret = !known.current.is_empty();
+        let tls = match tls {
+            Some(certificates) => {
+                let certificates = Arc::new(Certificates::follow(certificates, clock.clone(), has_secret)?);
+                certificates.watch()?;
+                Some(certificates)
+            }
+            None => None,
+        };
         let due = Due { in_any_case: clock.now() + READ_EVERY, after_refusal: Duration::ZERO };
         let followed = Some(Followed { source, clock, due: Mutex::new(due) });
-        Ok(Self { tokens: Arc::new(Secrets { known, followed }), tls })
+        Ok(Self { tokens: Arc::new(Secrets { known: ArcSwap::from_pointee(known), followed }), tls })
     }
 
     /// Returns the secret to show.
@@ -230,58 +223,30 @@ impl Security {
         is_one_of(&self.tokens.known(), found) || is_one_of(&self.tokens.known_after_refusal(), found)
     }
 
-    pub(crate) fn server(&self) -> Option<Arc<ServerConfig>> {
-        self.tls.as_ref().map(|tls| tls.server.clone())
+    /// Returns the TLS configuration for a connection that a client opened; `None`: the connection has no TLS. Waits for
+    /// the first byte where both are allowed.
+    pub(crate) fn server(&self, socket: &TcpStream) -> std::io::Result<Option<Arc<ServerConfig>>> {
+        let Some(tls) = &self.tls else { return Ok(None) };
+        if !tls.is_required() {
+            let mut first = [0];
+            let count = socket.peek(&mut first)?;
+            if count == 0 || first[0] != TLS_FIRST_BYTE {
+                return Ok(None);
+            }
+        }
+        Ok(Some(tls.server()))
     }
 
-    /// Returns the TLS configuration for the node at an address, and the name that its certificate must contain.
+    /// Returns the TLS configuration for the node at an address, and the name that its certificate must contain; `None`:
+    /// connections are opened without TLS.
     pub(crate) fn client(&self, address: &str) -> Option<(Arc<ClientConfig>, String)> {
-        let tls = self.tls.as_ref()?;
-        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        Some((tls.client.clone(), tls.server_name.clone().unwrap_or_else(|| host.to_owned())))
+        self.tls.as_ref()?.client(address)
     }
 }
 
 fn fixed(token: String) -> Arc<Secrets> {
     let known = ArcSwap::from_pointee(Tokens { current: token, previous: None });
     Arc::new(Secrets { known, followed: None })
-}
-
-fn load_tls(files: &TlsFiles) -> Result<Tls, Error> {
-    let bad = |path: &Path, error: &dyn std::fmt::Display| {
-        Error::Certificates(format!("{}: {error}", path.display()))
-    };
-    let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, Error> {
-        let found = CertificateDer::pem_file_iter(path).map_err(|error| bad(path, &error))?;
-        let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|error| bad(path, &error))?;
-        if found.is_empty() { Err(bad(path, &"the file has no certificate")) } else { Ok(found) }
-    };
-    let mut roots = RootCertStore::empty();
-    for authority in certificates(&files.authorities)? {
-        roots.add(authority).map_err(|error| bad(&files.authorities, &error))?;
-    }
-    let roots = Arc::new(roots);
-    let chain = certificates(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| bad(&files.key, &error))?;
-    let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-    let all = |error: &dyn std::fmt::Display| Error::Certificates(error.to_string());
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
-        .build()
-        .map_err(|error| all(&error))?;
-    let server = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| all(&error))?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain.clone(), key.clone_key())
-        .map_err(|error| all(&error))?;
-    let client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| all(&error))?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(chain, key)
-        .map_err(|error| all(&error))?;
-    Ok(Tls { client: Arc::new(client), server: Arc::new(server), server_name: files.server_name.clone() })
 }
 
 #[cfg(test)]

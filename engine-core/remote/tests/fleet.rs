@@ -19,7 +19,7 @@ use tidegraph_remote::{
     ServedPartition, Server, ServerConfig, Services, answer_once,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
-use tidegraph_types::{Direction, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Version};
+use tidegraph_types::{Direction, Epoch, Gui, GuiHasher, Layout, PartitionCount, PartitionId, Version};
 use tidegraph_wire::{Message, proto};
 
 const PARTITIONS: u16 = 8;
@@ -144,10 +144,10 @@ impl Test {
         let servers: Vec<Server> = held.iter().map(serve).collect();
         let addresses: Vec<Arc<str>> =
             servers.iter().map(|server| server.address().to_string().into()).collect();
-        let replicas = count()
-            .all()
-            .map(|partition| places(partition).map(|node| addresses[node].clone()).into_iter().collect());
-        let current = RouteMap { epoch: Epoch(1), count: count(), replicas: replicas.collect() };
+        let replicas = count().all().map(|partition| {
+            (partition, places(partition).map(|node| addresses[node].clone()).into_iter().collect())
+        });
+        let current = RouteMap::new(Epoch(1), Layout::made(count()), replicas);
         let map = Arc::new(Map { current: ArcSwap::from_pointee(current), prepared: Mutex::default() });
         let random = Arc::new(SeededRandom::new(seed));
         let fleet = FleetClient::new(fleet, Security::none(), map.clone(), hasher, clock, random);
@@ -253,10 +253,10 @@ fn rows_come_from_nodes_that_know_no_groups() {
     fill(&whole, &graph, usize::MAX);
     let held = (0..3).map(|node| Arc::new(hold(node, hasher, &graph))).collect();
     let earlier = Arc::new(EarlierRelease { held, clock: RealClock::new(), refused: AtomicU64::new(0) });
-    let replicas = count()
-        .all()
-        .map(|partition| places(partition).map(|node| node.to_string().into()).into_iter().collect());
-    let current = RouteMap { epoch: Epoch(1), count: count(), replicas: replicas.collect() };
+    let replicas = count().all().map(|partition| {
+        (partition, places(partition).map(|node| node.to_string().into()).into_iter().collect())
+    });
+    let current = RouteMap::new(Epoch(1), Layout::made(count()), replicas);
     let map = Arc::new(Map { current: ArcSwap::from_pointee(current), prepared: Mutex::default() });
     let random = Arc::new(SeededRandom::new(11));
     let network = Some(earlier.clone() as Arc<dyn Network>);
@@ -388,7 +388,7 @@ fn a_partition_that_moved_is_found_by_a_newer_map() {
     newer.epoch = Epoch(2);
     let addresses: Vec<Arc<str>> =
         test.servers.iter().map(|server| server.address().to_string().into()).collect();
-    for replicas in &mut newer.replicas {
+    for replicas in newer.replicas.values_mut() {
         replicas.iter_mut().filter(|at| **at == addresses[0]).for_each(|at| *at = addresses[2].clone());
     }
     *test.map.prepared.lock() = Some(newer);

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -735,11 +736,13 @@ impl Authority {
         let path = |file: &str| self.folder.path().join(format!("{name}-{file}"));
         std::fs::write(path("certificate.pem"), certificate.pem()).unwrap();
         std::fs::write(path("key.pem"), key.serialize_pem()).unwrap();
+        std::fs::set_permissions(path("key.pem"), PermissionsExt::from_mode(0o600)).unwrap();
         let tls = TlsFiles {
             authorities: trusts.folder.path().join("authority.pem"),
             certificate: path("certificate.pem"),
             key: path("key.pem"),
             server_name: Some("node.fleet".into()),
+            ..TlsFiles::default()
         };
         Security::load(&SecurityConfig { token: String::new(), tls: Some(tls) }).unwrap()
     }
@@ -786,7 +789,9 @@ fn files_that_are_no_certificates_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("empty.pem");
     std::fs::write(&file, "nothing").unwrap();
-    let tls = TlsFiles { authorities: file.clone(), certificate: file.clone(), key: file, server_name: None };
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    let (authorities, certificate) = (file.clone(), file.clone());
+    let tls = TlsFiles { authorities, certificate, key: file, ..TlsFiles::default() };
     let loaded = Security::load(&SecurityConfig { token: String::new(), tls: Some(tls) });
     assert!(loaded.is_err_and(|error| error.to_string().contains("empty.pem")));
 }

@@ -79,7 +79,6 @@ impl RunningNode {
         let node = StorageNode::without_threads(config, node, &service)?;
         let takeover = CheckpointRecovery {
             graph: graph.name.clone(),
-            partitions: graph.partitions,
             map_store: map.clone(),
             objects: objects.clone(),
             log: Arc::new(log.clone()),
@@ -97,15 +96,8 @@ impl RunningNode {
         let candidate = Arc::new(candidate);
         commits.attach(&candidate);
         let care = MaintenanceConfig { lost_after: Duration::from_secs(3), step: Duration::from_secs(1) };
-        let maintenance = LeaderMaintenance::without_thread(
-            &graph.name,
-            graph.partitions,
-            map,
-            objects,
-            candidate.clone(),
-            clock,
-            care,
-        );
+        let maintenance =
+            LeaderMaintenance::without_thread(&graph.name, map, objects, candidate.clone(), clock, care);
         let services = service.services(Some(Arc::new(commits.clone())));
         Ok(Self { process, node, candidate, maintenance, service, commits, services })
     }

@@ -41,6 +41,7 @@ impl World {
             hash_bits: 64,
             replication_factor: profile.replication,
             gremlin: Default::default(),
+            splits: Default::default(),
             shares_objects: false,
         };
         let map = MemoryMap::default();

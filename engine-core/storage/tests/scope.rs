@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeCandidates, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor,
-    VertexRead, VertexRows,
+    Statistics, VertexRead, VertexRows,
 };
 use tidegraph_platform::{ManualClock, Objects};
 use tidegraph_storage::{CheckpointMeta, Scope, Store, StoreConfig, checkpoint};
 use tidegraph_types::{
-    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite, Sid, Str,
-    Token, Value, Version,
+    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, IndexDefinition, Mutation, PartitionCount,
+    PartitionId, PropertyWrite, Sid, Str, Token, Value, Version,
 };
 
 const PARTITIONS: u16 = 4;
@@ -145,7 +145,7 @@ type Links = Vec<(Direction, Gui, Sid, Token)>;
 fn all_of(store: &Store, version: Version, guis: &[Gui]) -> Vec<String> {
     let at = at(version);
     let mut all = Vec::new();
-    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
     let (mut rows, mut degrees) = (VertexRows::default(), Vec::new());
     store.vertices(at, &read, guis, &mut rows).unwrap();
     let both = Expand { loops_once: true, ..Expand::all(Direction::Both) };
@@ -164,7 +164,13 @@ fn all_of(store: &Store, version: Version, guis: &[Gui]) -> Vec<String> {
         let mut cells: Vec<String> = rows.cells_of(row).iter().map(|cell| format!("{cell:?}")).collect();
         cells.sort();
         let (id, labels, degree) = (&rows.ids[row], rows.labels_of(row), degrees[row]);
-        all.push(format!("{gui} {} {id} {labels:?} {cells:?} {degree} {links:?}", rows.present[row]));
+        let first = rows.first_cell_of(row);
+        let meta = rows.meta_of(first..first + rows.cells_of(row).len());
+        let meta: Vec<String> = meta.iter().map(|one| format!("{:?} {:?}", one.key, one.value)).collect();
+        all.push(format!(
+            "{gui} {meta:?} {} {id} {labels:?} {cells:?} {degree} {links:?}",
+            rows.present[row]
+        ));
     }
     all
 }
@@ -369,4 +375,160 @@ fn a_load_is_divided_like_transactions() {
     }
     same(&whole, &parts, &writer, version);
     assert_eq!(totals(&parts), whole.totals());
+}
+
+/// Returns the partitions into which those of `parts` are split, each restored from the newest checkpoint of the
+/// partition from which it comes.
+fn children(objects: &Objects, count: u16) -> Vec<Store> {
+    let partitions = PartitionCount::new(count).unwrap();
+    let child = |partition: PartitionId| {
+        let config = config().of_partition(Scope { partitions, partition });
+        let prefix = format!("checkpoints/p{:05}", partition.0 & (PARTITIONS - 1));
+        checkpoint::restore_newest(&config, objects, &prefix).unwrap().unwrap().store
+    };
+    partitions.all().map(child).collect()
+}
+
+fn write_checkpoints(parts: &[Store], objects: &Objects, writer: &Writer) {
+    for part in parts {
+        let partition = part.config().scope.unwrap().partition;
+        let meta =
+            CheckpointMeta { graph: "g".into(), epoch: Epoch(1), next_sid: writer.next_sid, tokens: vec![] };
+        part.checkpoint(writer.version, objects, &format!("checkpoints/p{:05}", partition.0), meta).unwrap();
+    }
+}
+
+/// Meta-properties of a vertex, so that rows have parts outside of columns.
+fn annotated(writer: &Writer) -> Vec<Mutation> {
+    let each = writer.live.iter().flat_map(|gui| {
+        let (gui, key, value) = (*gui, Token(30), Value::string("a text that is longer than what fits"));
+        let write = PropertyWrite { key, cardinality: Cardinality::Set, value: value.clone() };
+        let meta = Some(Value::Long(gui.0 as i64));
+        [
+            Mutation::SetVertexProperty { gui, write },
+            Mutation::SetMetaProperty { gui, key, of: value, nth: 0, meta_key: Token(31), value: meta },
+        ]
+    });
+    each.collect()
+}
+
+#[test]
+fn partitions_are_restored_from_the_checkpoint_of_the_one_they_come_from() {
+    for (seed, count) in [(1, 8), (2, 16), (3, 64)] {
+        let (whole, parts, mut writer) = (Store::new(config()), parts(), Writer::new(seed));
+        let objects = Objects::memory().unwrap();
+        let apply = |stores: &[&Store], writer: &Writer, mutations: &[Mutation]| {
+            for store in stores {
+                store.apply(writer.version, mutations);
+                store.publish(writer.version);
+            }
+        };
+        let all: Vec<&Store> = parts.iter().chain([&whole]).collect();
+        for _ in 0..300 {
+            let mutations = writer.transaction();
+            apply(&all, &writer, &mutations);
+        }
+        writer.version = writer.version.next();
+        apply(&all, &writer, &annotated(&writer));
+        let index = IndexDefinition {
+            name: "ages".into(),
+            label: Token(1),
+            key: Token(10),
+            unique: false,
+            unchecked: false,
+        };
+        writer.version = writer.version.next();
+        apply(&all, &writer, &[Mutation::DefineIndex { index: index.clone() }]);
+        write_checkpoints(&parts, &objects, &writer);
+        let from = writer.version;
+        let split = children(&objects, count);
+        let all: Vec<&Store> = split.iter().chain([&whole]).collect();
+        for _ in 0..100 {
+            let mutations = writer.transaction();
+            apply(&all, &writer, &mutations);
+        }
+        for version in from.0..=writer.version.0 {
+            same(&whole, &split, &writer, Version(version));
+        }
+        assert_eq!(totals(&split), whole.totals(), "seed {seed}");
+        let counts: Vec<Statistics> = split.iter().map(Store::counts).collect();
+        let sum = |of: fn(&Statistics) -> &Vec<(Token, u64)>| {
+            let mut sums: BTreeMap<Token, u64> = BTreeMap::new();
+            counts.iter().flat_map(of).for_each(|(token, count)| *sums.entry(*token).or_default() += count);
+            sums.retain(|_, count| *count > 0);
+            sums.into_iter().collect::<Vec<_>>()
+        };
+        let expected = whole.counts();
+        let there = |list: &[(Token, u64)]| list.iter().copied().filter(|(_, n)| *n > 0).collect::<Vec<_>>();
+        assert_eq!(sum(|counts| &counts.vertices_by_label), there(&expected.vertices_by_label));
+        assert_eq!(sum(|counts| &counts.edges_by_label), there(&expected.edges_by_label));
+        let mut exceptions: Vec<(Str, Gui)> = split.iter().flat_map(Store::exceptions).collect();
+        let mut expected = whole.exceptions();
+        exceptions.sort();
+        expected.sort();
+        assert!(!expected.is_empty(), "seed {seed}: ids collide");
+        assert_eq!(exceptions, expected, "each exception is in one partition");
+        for store in &split {
+            store.fill_indexes(&|| false).unwrap();
+            assert!(store.indexes().iter().all(|known| known.complete && known.definition == index));
+        }
+        let entries = |store: &Store| store.indexes().iter().map(|index| index.entries).sum::<usize>();
+        whole.fill_indexes(&|| false).unwrap();
+        assert_eq!(split.iter().map(entries).sum::<usize>(), entries(&whole), "seed {seed}");
+        // They write checkpoints of their own, which are whole, and others split those again.
+        let objects = Objects::memory().unwrap();
+        write_checkpoints(&split, &objects, &writer);
+        let again: Vec<Store> = split
+            .iter()
+            .map(|store| {
+                let partition = store.config().scope.unwrap().partition;
+                let prefix = format!("checkpoints/p{:05}", partition.0);
+                checkpoint::restore_newest(store.config(), &objects, &prefix).unwrap().unwrap().store
+            })
+            .collect();
+        let finer = PartitionCount::new(4 * count).unwrap();
+        let finer: Vec<Store> = finer
+            .all()
+            .map(|partition| {
+                let config = config().of_partition(Scope { partitions: finer, partition });
+                let prefix = format!("checkpoints/p{:05}", partition.0 & (count - 1));
+                checkpoint::restore_newest(&config, &objects, &prefix).unwrap().unwrap().store
+            })
+            .collect();
+        for stores in [&again, &finer] {
+            same(&whole, stores, &writer, writer.version);
+        }
+    }
+}
+
+#[test]
+fn a_partition_takes_no_more_memory_than_its_share_of_the_one_it_comes_from() {
+    let partitions = PartitionCount::new(PARTITIONS).unwrap();
+    let hasher = GuiHasher::default();
+    let config = |partitions, partition| {
+        let config = StoreConfig::new(Arc::new(ManualClock::default()));
+        StoreConfig { hasher, ..config }.of_partition(Scope { partitions, partition })
+    };
+    let parent = Store::new(config(partitions, PartitionId(0)));
+    let vertices = (0..100_000).map(|n| {
+        let id = Str::from(format!("v{n}"));
+        let write = |key, value| PropertyWrite { key: Token(key), cardinality: Cardinality::Single, value };
+        let properties = vec![write(10, Value::Long(n)), write(11, Value::string(format!("name of {n}")))];
+        Mutation::CreateVertex { gui: hasher.gui(&id), id, labels: vec![Token(1)], properties }
+    });
+    parent.apply_load_block(Version(1), &vertices.collect::<Vec<_>>());
+    parent.publish(Version(1));
+    let objects = Objects::memory().unwrap();
+    let meta = CheckpointMeta { graph: "g".into(), epoch: Epoch(1), next_sid: 1, tokens: vec![] };
+    parent.checkpoint(Version(1), &objects, "p", meta).unwrap();
+    let eight = PartitionCount::new(8 * PARTITIONS).unwrap();
+    let child = |number| {
+        let config = config(eight, PartitionId(number * PARTITIONS));
+        checkpoint::restore_newest(&config, &objects, "p").unwrap().unwrap().store
+    };
+    let children: Vec<Store> = (0..8).map(child).collect();
+    assert_eq!(children.iter().map(|child| child.totals().0).sum::<u64>(), parent.totals().0);
+    let (all, one) = (parent.memory_use().in_memory, children[0].memory_use().in_memory);
+    // With the places of the larger partition it would take nearly as much as that one.
+    assert!(one < all / 4, "{one} of {all} bytes");
 }

@@ -100,7 +100,7 @@ id!(
     u64
 );
 id!(
-    /// Number of a partition, below the graph's partition count.
+    /// Name of a partition. [`Layout`](crate::Layout) says which partitions a graph has.
     PartitionId,
     u16
 );
@@ -123,7 +123,7 @@ const PARTITION_SHIFT: u32 = 48;
 /// Mask of the bits of a GUI that select its partition, whatever the number of partitions.
 const PARTITION_BITS: u64 = u64::MAX << PARTITION_SHIFT;
 
-/// Number of partitions of a graph: a power of two, fixed when the graph is created.
+/// Number of partitions of a graph: a power of two. It is raised when the graph is split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct PartitionCount(u16);
@@ -151,7 +151,8 @@ impl PartitionCount {
         self.0
     }
 
-    /// Returns the partition that holds a vertex, its properties and its out-edges.
+    /// Returns the number of the partition that holds a vertex, its properties and its out-edges.
+    #[inline]
     #[must_use]
     pub fn of(self, gui: Gui) -> PartitionId {
         // The high bits: hash tables inside a partition use the low ones.
@@ -178,7 +179,7 @@ impl From<PartitionCount> for u16 {
 }
 
 /// Division of the partitions of a graph among the shards of its log: each shard has consecutive partitions. It is
-/// fixed when the graph is created.
+/// fixed when the graph is created: what comes of a partition when the graph is split is in the shard of that partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharding {
     partitions: PartitionCount,
@@ -213,7 +214,9 @@ impl Sharding {
     /// Returns the shard with the changes of a partition.
     #[must_use]
     pub fn of(self, partition: PartitionId) -> ShardId {
-        let scaled = u32::from(partition.0) * u32::from(self.shards);
+        // The last bits of the name are those of the partition from which it came.
+        let made = partition.0 & (self.partitions.get() - 1);
+        let scaled = u32::from(made) * u32::from(self.shards);
         ShardId((scaled / u32::from(self.partitions.0)) as u16)
     }
 
@@ -337,6 +340,17 @@ mod tests {
             let id = format!("v{n}");
             let plain = partitions.of(hasher.gui(&id));
             assert!((1..100).all(|salt| partitions.of(hasher.salted(&id, salt)) == plain));
+        }
+    }
+
+    #[test]
+    fn a_split_changes_no_shard() {
+        let made = PartitionCount::new(8).unwrap();
+        let sharding = Sharding::new(made, 3).unwrap();
+        let split = crate::Layout::new(made, PartitionCount::new(64).unwrap()).unwrap();
+        for step in 0..1_000u64 {
+            let gui = Gui(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            assert_eq!(sharding.of(split.of(gui)), sharding.home(gui));
         }
     }
 }

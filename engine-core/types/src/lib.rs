@@ -27,6 +27,7 @@ pub mod graph_file;
 pub mod graph_name;
 pub mod ids;
 pub mod integers;
+pub mod layout;
 pub mod mutation;
 pub mod order;
 pub mod point;
@@ -50,6 +51,7 @@ pub use ids::{
     Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
 };
 pub use integers::{Integers, Width};
+pub use layout::Layout;
 pub use mutation::{
     CommitRequest, IndexDefinition, Key, LoadChange, LoadChanges, MadeSince, MadeVertex, Mutation,
     PropertyWrite,

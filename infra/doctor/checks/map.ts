@@ -209,14 +209,16 @@ const replicas: Check = {
   async look(context) {
     const map = await mapOf(context);
     if (isFinding(map)) return map;
-    const { partitions: count, replicationFactor: wanted } = map.graph;
+    const { partitions: count, replicationFactor: wanted, splits } = map.graph;
+    // docs/split.md: partitions after a split have new names.
+    const first = splits?.createdWith === undefined ? 0 : count;
     const answers = new Set(
       map.nodes.filter(({ state }) => state === "up" || state === "draining").map(({ id }) => id),
     );
     const { partitions } = map;
     const none: number[] = [];
     const few: number[] = [];
-    for (let number = 0; number < count; number += 1) {
+    for (let number = first; number < first + count; number += 1) {
       const serving = Object.entries(partitions.get(number) ?? {}).filter(
         ([node, state]) => answers.has(node) && SERVES.has(state),
       ).length;

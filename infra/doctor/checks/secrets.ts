@@ -144,4 +144,45 @@ async function certificate({ clients }: Context, CertificateArn: string): Promis
   return left < SOON_DAYS * DAY_MS ? warning(seen, rest) : ok(seen, DomainName);
 }
 
-export const SECRETS: readonly Check[] = [rotation, versions, client, certificates];
+/** The issuer renews after a third of seven days. Processes refuse each other's certificates after all of them. */
+const ISSUED_DAYS = { soon: 3, urgent: 5 };
+/** Kinds of processes that have certificates of the deployment, by the ends of the logical ids of their secrets. */
+const ISSUED = ["EncryptionNodes", "EncryptionWorkers", "EncryptionFunctions"];
+
+const issued: Check = {
+  id: "certificates.fleet",
+  actions: [DESCRIBE],
+  async look(context) {
+    const { deployment } = context;
+    const secrets = ISSUED.flatMap((kind) => deployment.one("AWS::SecretsManager::Secret", kind) ?? []);
+    if (secrets.length === 0) return absent("connections between processes have no TLS (encryption)");
+    const functionName = deployment.one("AWS::Lambda::Function", "EncryptionFunction")?.id ?? "?";
+    return Promise.all(
+      secrets.map(async ({ id }) => {
+        const found = await describe(context, id);
+        return judgedIssue(found, functionName, Date.now());
+      }),
+    );
+  },
+};
+
+/** Judges the secret with the certificates of a kind of processes, by when it was written. */
+export function judgedIssue(
+  { Name = "", LastChangedDate, VersionIdsToStages = {} }: Partial<DescribeSecretCommandOutput>,
+  functionName: string,
+  now: number,
+): Finding {
+  const rest = {
+    subject: Name,
+    wanted: `written within ${ISSUED_DAYS.soon} days: certificates are valid for seven`,
+    remedy: `aws lambda invoke --function-name ${functionName} /dev/stdout; docs/runbook.md#certificatesunmade`,
+  };
+  const isWritten = Object.values(VersionIdsToStages).some((stages) => stages.includes("AWSCURRENT"));
+  if (!isWritten || LastChangedDate === undefined) return failed("no certificate was made", rest);
+  const age = now - LastChangedDate.getTime();
+  const seen = `written ${span(age)} ago`;
+  if (age > ISSUED_DAYS.urgent * DAY_MS) return failed(seen, rest);
+  return age > ISSUED_DAYS.soon * DAY_MS ? warning(seen, rest) : ok(seen, Name);
+}
+
+export const SECRETS: readonly Check[] = [rotation, versions, client, certificates, issued];

@@ -32,6 +32,8 @@ export interface FleetFunctionProps {
   /** Maximum number of concurrent environments; `undefined` for the account's limit. */
   readonly concurrency?: number | undefined;
   readonly fleetSecret: ISecret;
+  /** The secret with certificates of functions; `undefined` for none. */
+  readonly certificates: ISecret | undefined;
   readonly retention: logs.RetentionDays;
   /** The log filter. */
   readonly log: string;
@@ -94,6 +96,7 @@ export function fleetFunction(scope: Construct, props: FleetFunctionProps): Flee
       TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
       // Fetched at run time: CloudFormation would insert the secret once, and not again when it is rotated.
       TIDEGRAPH_FLEET_SECRET: props.fleetSecret.secretArn,
+      ...(props.certificates && { TIDEGRAPH_TLS_SECRET: props.certificates.secretArn }),
       ...props.environment,
       TIDEGRAPH_LOG: props.log,
     },
@@ -110,7 +113,7 @@ function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.IL
   for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
   const write = ["logs:CreateLogStream", "logs:PutLogEvents"];
   role.addToPolicy(statement("WriteLog", write, [logGroup.logGroupArn]));
-  role.addToPolicy(readSecret(props.fleetSecret));
+  role.addToPolicy(readSecret(props.fleetSecret, props.certificates));
   const services = ["dynamodb", "lambda", "secretsmanager", ...(props.keyServices ?? [])];
   role.addToPolicy(useKey(scope, state.key, services));
   // What Lambda needs to attach the function to a VPC.

@@ -75,6 +75,7 @@ interface Parts extends IngestProps {
   /** The processor of the query function; all functions use the same one. */
   readonly architecture: Architecture;
   readonly fleetSecret: ISecret;
+  readonly certificates: ISecret | undefined;
   readonly retention: logs.RetentionDays;
 }
 
@@ -159,6 +160,7 @@ export class Ingest extends Construct {
       memorySize,
       timeout: TIMEOUT,
       fleetSecret: props.fleetSecret,
+      certificates: props.certificates,
       retention: props.retention,
       log: props.log ?? "info",
       keyServices: ["s3"],

@@ -27,6 +27,9 @@ const ofNodes: readonly Selected[] = [
   { names: ["tidegraph_refused_total"], dimensions: ["what"] },
 ];
 
+/** Metrics of nodes with certificates. */
+const ofCertificates: Selected = { names: ["tidegraph_certificate_left_seconds"], dimensions: [] };
+
 /**
  * Metrics of the functions around loads of dropped files (`services/ingest/control/src/metrics.ts`), all under one
  * dimension of their own.
@@ -50,6 +53,7 @@ export const METRICS = {
   /** The dimension that holds the name of the deployment. */
   dimension: "Deployment",
   ofNodes,
+  ofCertificates,
   ofIngest,
   /** Values of the label `outcome`. */
   outcomes: ["committed", "conflict", "unavailable", "refused"],

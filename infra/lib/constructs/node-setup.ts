@@ -44,6 +44,8 @@ export interface NodeSetup {
   readonly objects: string;
   readonly brokers: string;
   readonly fleetSecretArn: string;
+  /** The secret with certificates; by default none. */
+  readonly certificatesArn?: string | undefined;
   readonly partitions: number;
   readonly shards: number;
   readonly replication: number;
@@ -107,6 +109,7 @@ function environment(setup: NodeSetup): string {
     ...setup.restores,
     ...(setup.awaitsRestore && { TIDEGRAPH_AWAIT_RESTORE: "true" }),
     TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
+    ...(setup.certificatesArn !== undefined && { TIDEGRAPH_TLS_SECRET: setup.certificatesArn }),
     ...(setup.traces && traceVariables(setup.traces)),
     FLEET_PORT,
     METRICS_PORT,
@@ -139,7 +142,11 @@ function scraping(setup: NodeSetup): string {
 
 /** The settings of AWS's agent: it ships the daemon's log, and its metrics embedded in log events. */
 function agent(setup: NodeSetup, home: string): string {
-  const selected = METRICS.ofNodes.map(({ dimensions, names }) => ({
+  const published = [
+    ...METRICS.ofNodes,
+    ...(setup.certificatesArn === undefined ? [] : [METRICS.ofCertificates]),
+  ];
+  const selected = published.map(({ dimensions, names }) => ({
     source_labels: ["job"],
     label_matcher: "^tidegraph-node$",
     dimensions: [[METRICS.dimension, ...dimensions]],

@@ -110,6 +110,7 @@ interface Parts extends QueryProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
   readonly fleetSecret: ISecret;
+  readonly certificates: ISecret | undefined;
   readonly retention: logs.RetentionDays;
   /** Whether records of the log say what they change. */
   readonly streams: boolean;
@@ -146,6 +147,7 @@ export class QueryFunction extends Construct {
       timeout: this.timeout,
       concurrency,
       fleetSecret: props.fleetSecret,
+      certificates: props.certificates,
       retention: props.retention,
       log: props.log ?? "info",
       keyServices: ["s3"],

@@ -27,6 +27,7 @@ import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
 import { Backup, type BackupProps } from "./backup.ts";
+import { Encryption, type EncryptionProps } from "./encryption.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
 import { FLEET_PORT } from "./node-setup.ts";
@@ -175,6 +176,13 @@ export interface GraphServiceProps {
    */
   readonly secretRotation?: Duration | false;
   /**
+   * Encryption of the connections between nodes, workers and functions, with certificates that the deployment makes and
+   * renews (docs/deploy.md).
+   *
+   * @default none: these connections are plain TCP within the VPC
+   */
+  readonly encryption?: EncryptionProps;
+  /**
    * Objectives of the API, with alarms when they are about to be missed.
    *
    * @default none
@@ -216,6 +224,7 @@ export class GraphService extends Construct {
   readonly workers: Workers | undefined;
   readonly backup: Backup | undefined;
   readonly secrets: Secrets;
+  readonly encryption: Encryption | undefined;
   readonly endpoints: Endpoints | undefined;
   readonly watch: Watch;
   readonly upgrade: Upgrade;
@@ -239,13 +248,18 @@ export class GraphService extends Construct {
     }
     const brokers = state.log.addressesFor(this, state);
     const fleetSecret = this.secrets.fleet;
+    if (props.encryption) {
+      this.encryption = new Encryption(this, "Encryption", { ...props.encryption, state, retention });
+    }
     const shared = { state, bundle, retention, fleetSecret };
+    const ofFunctions = { ...shared, certificates: this.encryption?.functions };
     // Each process that writes must say it, or its transactions are missing in the stream.
     const streams = props.streams ?? false;
     this.nodes = new StorageNodes(this, "Nodes", {
       ...props.nodes,
       ...graph,
       ...shared,
+      certificates: this.encryption?.nodes,
       gremlin: gremlinVariables(props.gremlin ?? {}),
       brokers,
       restoreFrom: props.restoreFrom,
@@ -261,10 +275,10 @@ export class GraphService extends Construct {
     });
     this.ingest = new Ingest(this, "Ingest", {
       ...props.ingest,
-      ...shared,
+      ...ofFunctions,
       architecture: props.query?.architecture ?? "arm64",
     });
-    this.query = new QueryFunction(this, "Query", { ...props.query, ...shared, streams });
+    this.query = new QueryFunction(this, "Query", { ...props.query, ...ofFunctions, streams });
     this.api = new QueryApi(this, "Api", {
       ...props.query,
       state,
@@ -277,6 +291,7 @@ export class GraphService extends Construct {
         ...props.workers,
         ...shared,
         secrets: this.secrets,
+        certificates: this.encryption?.workers,
         loadFrom,
         streams,
         traces: props.traces,
@@ -307,6 +322,7 @@ export class GraphService extends Construct {
       ingest: this.ingest,
       workers: this.workers,
       backup: this.backup,
+      encryption: this.encryption,
       topic: props.alarms,
     });
     if (props.objectives) {
@@ -419,13 +435,18 @@ export class GraphService extends Construct {
    * order.
    */
   private order(): void {
-    const { nodes, workers, endpoints, query, api, ingest } = this;
+    const { nodes, workers, endpoints, encryption, query, api, ingest } = this;
     const group = nodes.group.node;
     // Without the endpoints a machine fetches nothing, and a worker has no image.
     if (endpoints) {
       group.addDependency(endpoints);
       workers?.service.node.addDependency(endpoints);
       this.backup?.rule.node.addDependency(endpoints);
+    }
+    // A worker without certificates does not start, and ECS would give up.
+    if (encryption) {
+      group.addDependency(encryption.issued);
+      workers?.service.node.addDependency(encryption.issued);
     }
     // Late, so that what fails before leaves no machines behind. Once there are machines, removing them needs `Teardown`.
     group.addDependency(query, api, ingest);

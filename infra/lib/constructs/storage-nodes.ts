@@ -87,6 +87,8 @@ interface Parts extends NodesProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
   readonly fleetSecret: ISecret;
+  /** The secret with certificates of nodes; `undefined` for none. */
+  readonly certificates: ISecret | undefined;
   readonly brokers: string;
   readonly partitions: number;
   readonly shards: number;
@@ -226,6 +228,7 @@ export class StorageNodes extends Construct {
       objects: state.objects,
       brokers: props.brokers,
       fleetSecretArn: props.fleetSecret.secretArn,
+      certificatesArn: props.certificates?.secretArn,
       partitions: props.partitions,
       shards: props.shards,
       replication: props.replication,
@@ -276,7 +279,7 @@ export class StorageNodes extends Construct {
     const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
     useObjects(role, "Data", state.buckets.data, "write", ours);
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
-    role.addToPolicy(readSecret(props.fleetSecret));
+    role.addToPolicy(readSecret(props.fleetSecret, props.certificates));
     if (props.restoreFrom) this.letRestore(role, props.restoreFrom);
     const write = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"];
     role.addToPolicy(

@@ -18,6 +18,7 @@ import * as sns from "aws-cdk-lib/aws-sns";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Backup } from "./backup.ts";
+import type { Encryption } from "./encryption.ts";
 import type { Ingest } from "./ingest.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
@@ -35,13 +36,16 @@ export interface WatchProps {
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
   readonly backup: Backup | undefined;
+  readonly encryption: Encryption | undefined;
   /** The topic that receives alarms, if one is given. */
   readonly topic: sns.ITopic | undefined;
 }
 
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
-const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade)/;
+const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade|Certificates)/;
+/** A certificate is valid for a week, and is renewed when it has five days left. */
+const LEAST_LEFT = Duration.days(2);
 /** The DynamoDB operations that the daemons use. */
 const OPERATIONS = [
   dynamodb.Operation.GET_ITEM,
@@ -73,6 +77,7 @@ export class Watch extends Construct {
     this.ofServices();
     this.ofDrops();
     this.ofBackups();
+    this.ofCertificates();
     this.rules();
     this.dashboard = this.draw();
   }
@@ -297,6 +302,25 @@ export class Watch extends Construct {
       backup.machine.metricSucceeded({ period: Duration.hours(1) }),
       1,
       { comparison: BELOW, hours: backup.hours + 2, missing: cloudwatch.TreatMissingData.BREACHING },
+    );
+  }
+
+  private ofCertificates(): void {
+    const { encryption } = this.props;
+    if (encryption === undefined) return;
+    this.alarm(
+      "CertificatesExpire",
+      "A node has a certificate that expires within two days: look at the log groups certificates and nodes.",
+      this.ofNodes("tidegraph_certificate_left_seconds", {}, "Minimum"),
+      LEAST_LEFT.toSeconds(),
+      { comparison: BELOW, minutes: 15 },
+    );
+    this.alarm(
+      "CertificatesUnmade",
+      "The function that makes certificates fails: look at the log group certificates.",
+      encryption.function.metricErrors({ period: Duration.hours(1) }),
+      0,
+      { hours: 1 },
     );
   }
 

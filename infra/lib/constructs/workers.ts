@@ -99,6 +99,8 @@ interface Parts extends WorkersProps {
   readonly state: GraphState;
   readonly bundle: Bundle;
   readonly secrets: Secrets;
+  /** The secret with certificates of workers, for connections to nodes; `undefined` for none. */
+  readonly certificates: ISecret | undefined;
   readonly loadFrom: readonly IBucket[];
   readonly retention: logs.RetentionDays;
   /** Whether records of the log say what they change. */
@@ -300,6 +302,7 @@ export class Workers extends Construct {
         ...(accessKeys ? ["--sigv4-region", Stack.of(this).region] : []),
         ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
         ...["--fleet-token-secret", secrets.fleet.secretArn],
+        ...(props.certificates ? ["--tls-secret", props.certificates.secretArn] : []),
         ...(props.streams ? ["--streams"] : []),
         // The buckets that its role may read.
         ...[state.buckets.drop, ...props.loadFrom].flatMap(({ bucketName }) => [
@@ -332,7 +335,7 @@ export class Workers extends Construct {
   }
 
   /** Creates the role of the worker itself. */
-  private role({ state, secrets, loadFrom }: Parts): iam.Role {
+  private role({ state, secrets, certificates, loadFrom }: Parts): iam.Role {
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
       description: `Workers of ${state.name}`,
@@ -345,7 +348,7 @@ export class Workers extends Construct {
       const reason = "Files to load: people choose their names.";
       useObjects(role, `Source${index}`, bucket, "read", reason);
     }
-    role.addToPolicy(readSecret(secrets.fleet));
+    role.addToPolicy(readSecret(secrets.fleet, certificates));
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
     return role;
   }

@@ -11,10 +11,11 @@ const PATIENCE_MS = 300_000;
  * @param {string} endpoint
  * @param {string} folder A folder that does not exist yet.
  * @param {number} vertices
+ * @param {string} label
  */
-export async function bulkLoad(endpoint, folder, vertices) {
+export async function bulkLoad(endpoint, folder, vertices, label = "Bulk") {
   mkdirSync(folder);
-  const lines = Array.from({ length: vertices }, (_, n) => `b-${n},Bulk,${n}\n`).join("");
+  const lines = Array.from({ length: vertices }, (_, n) => `${label}-${n},${label},${n}\n`).join("");
   writeFileSync(join(folder, "vertices.csv"), `~id,~label,n:Int(single)\n${lines}`);
   const taken = await fetch(`${endpoint}/loader`, {
     method: "POST",

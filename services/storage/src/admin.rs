@@ -13,7 +13,7 @@ use tidegraph_cluster::{
 use tidegraph_fleet::restart::any_checkpoint;
 use tidegraph_log::{LogCopies, LogLocation};
 use tidegraph_platform::{Clock, RealClock};
-use tidegraph_types::{Cardinality, ElementIds, GremlinSettings, PartitionCount, PartitionId};
+use tidegraph_types::{Cardinality, ElementIds, GremlinSettings, PartitionCount};
 
 /// Flags of `init`.
 #[derive(Args, Debug)]
@@ -108,6 +108,10 @@ impl Init {
             Ok(there) => {
                 graph.gremlin = self.gremlin(there.graph().gremlin);
                 graph.shares_objects |= there.graph().shares_objects;
+                if there.graph().unsplit() == graph {
+                    // The flags name the number with which it was created.
+                    graph = there.graph().clone();
+                }
             }
             Err(tidegraph_cluster::Error::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -132,6 +136,7 @@ impl Init {
             hash_bits: 64,
             replication_factor: self.replication,
             gremlin: self.gremlin(GremlinSettings::default()),
+            splits: Default::default(),
             shares_objects: self.share_objects,
         };
         graph.check()?;
@@ -204,20 +209,20 @@ impl Place {
                 }
             };
         let map = until(&format!("{} nodes", self.nodes), &|map| candidates(map).len() >= self.nodes)?;
-        let partitions = map.graph().partitions;
+        let layout = map.graph().layout();
         let held: Vec<_> = map
             .partitions()
             .map(|(_, replicas)| replicas.iter().map(|replica| replica.node.clone()).collect::<Vec<_>>())
             .collect();
-        let wanted = place(partitions, map.graph().replication_factor, &candidates(&map), &held);
+        let wanted = place(layout.count(), map.graph().replication_factor, &candidates(&map), &held);
         let mut changes = Vec::new();
-        for (partition, nodes) in (0..).map(PartitionId).zip(&wanted) {
-            let new = nodes.iter().filter(|node| !held[usize::from(partition.0)].contains(node));
+        for ((partition, nodes), held) in layout.all().zip(&wanted).zip(&held) {
+            let new = nodes.iter().filter(|node| !held.contains(node));
             changes.extend(new.map(|node| Change::AddReplica { partition, node: node.clone() }));
         }
         change_all(&*store, name, &changes)?;
         until("as many replicas that serve as there should be", &|map| {
-            (0..).map(PartitionId).zip(&wanted).all(|(partition, nodes)| {
+            layout.all().zip(&wanted).all(|(partition, nodes)| {
                 let serving = map.serving(partition);
                 nodes.iter().all(|node| serving.iter().any(|(id, _)| *id == node))
             })
@@ -262,7 +267,12 @@ impl Map {
                 json!({ "partition": partition.0, "replicas": replicas.collect::<Vec<_>>() })
             })
             .collect();
-        let text = json!({ "epoch": map.epoch().0, "nodes": nodes, "partitions": partitions });
+        let text = json!({
+            "epoch": map.epoch().0,
+            "nodes": nodes,
+            "partitions": partitions,
+            "splits": map.graph().splits,
+        });
         #[allow(clippy::print_stdout)] // The output of the command.
         {
             println!("{text:#}");

@@ -164,7 +164,7 @@ impl BackUp {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let name = &self.map.graph;
         let map = self.map.open_for_command(&clock)?;
-        let graph = map.load(name, None).context("the graph's map cannot be loaded")?.graph().clone();
+        let graph = map.load(name, None).context("the graph's map cannot be loaded")?.graph().settled();
         let backups = open(&self.to, &self.place, name)?;
         let source = Source {
             log: self.log.location(name)?.backend(graph.sharding()?)?,
@@ -236,14 +236,17 @@ impl Restore {
         let version = backups.version_at(&backup, point)?;
         let wanted = self.init.graph()?;
         let gremlin = self.init.gremlin(backup.graph.gremlin);
-        let graph = Graph { hash_bits: backup.graph.hash_bits, gremlin, ..wanted };
-        if graph.partitions != backup.graph.partitions {
+        let (there, created_with) = (&backup.graph, backup.graph.created_with());
+        if wanted.partitions != created_with {
             bail!(
-                "backup {} has {} partitions: give --partitions {1}",
+                "backup {} was created with {} partitions: give --partitions {1}",
                 backup.name,
-                backup.graph.partitions.get()
+                created_with.get()
             );
         }
+        // What splits changed is as in the backup.
+        let (partitions, splits) = (there.partitions, there.splits);
+        let graph = Graph { hash_bits: there.hash_bits, gremlin, partitions, splits, ..wanted };
         let log = self.init.log_location()?;
         let target = Target {
             log_is_new: log.is_new()?,

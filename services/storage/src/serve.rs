@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegraph_cluster::{Graph, check_graph_name};
-use tidegraph_fleet::access::{ManagedSecret, SecretPlace};
+use tidegraph_fleet::access::{ManagedCertificates, ManagedSecret, SecretPlace};
 use tidegraph_fleet::{NodeConfig, RestoreReads};
 use tidegraph_platform::{Clock, Objects, Random, RealClock, RealRandom, metric};
 use tidegraph_remote::{Graphs, Security, SecurityConfig, Server, ServerConfig, TlsArgs};
@@ -138,14 +138,18 @@ impl Serve {
             (None, None) => SecretPlace::Configuration,
         };
         let tls = self.tls.files()?;
+        let certificates = self.tls.secret().map(|(id, every)| ManagedCertificates {
+            secret: ManagedSecret { id, ..ManagedSecret::default() },
+            every,
+        });
         let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
         let is_local = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
         anyhow::ensure!(
-            is_local || tls.is_some() || place != SecretPlace::Configuration,
+            is_local || tls.is_some() || certificates.is_some() || place != SecretPlace::Configuration,
             "{} can be reached from other machines: give --token-file, --token-secret or the --tls flags",
             self.listen
         );
-        Ok(place.security(&SecurityConfig { token: String::new(), tls }, clock)?)
+        Ok(place.security(&SecurityConfig { token: String::new(), tls }, certificates.as_ref(), clock)?)
     }
 
     fn is(&self, role: RoleArg) -> bool {

@@ -22,7 +22,7 @@ mod tables;
 mod tests;
 mod upgrades;
 
-use crate::change::{Scope, Touched};
+use crate::change::{Scope, Touched, no_partition};
 use crate::map::Mark;
 use crate::watch::jitter;
 use crate::{
@@ -64,7 +64,7 @@ pub struct DynamoMap {
     patience: Duration,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    /// Properties of the graphs that were read.
+    /// Properties of the graphs as they were first read: what a split changes may be outdated.
     graphs: Mutex<BTreeMap<String, Arc<Graph>>>,
 }
 
@@ -204,8 +204,9 @@ impl DynamoMap {
                 let (fixed, mark) = decode_graph(graph, own)?;
                 let epoch = mark.changed_at;
                 match known {
-                    Some(known) if *known.graph() == fixed => {
+                    Some(known) if known.graph().unsplit() == fixed.unsplit() => {
                         let mut map = known.clone();
+                        map.set_graph(fixed);
                         map.set_epoch(epoch, mark.changes);
                         map
                     }
@@ -220,11 +221,7 @@ impl DynamoMap {
     }
 
     /// Reads the graph's item and the items that a change touches in one transaction.
-    fn read_scope(
-        &self,
-        graph: &str,
-        touched: &Touched,
-    ) -> Result<Option<(Graph, Mark, PartitionMap)>, Error> {
+    fn read_scope(&self, graph: &str, touched: &Touched) -> Result<Option<(Mark, PartitionMap)>, Error> {
         let operation = "change the map";
         let keys = std::iter::once(items::GRAPH_KEY.to_owned())
             .chain(touched.nodes.iter().map(items::node_key))
@@ -250,24 +247,23 @@ impl DynamoMap {
             return Err(Error::NotFound { what: format!("graph {graph}") });
         };
         let (fixed, mark) = decode_graph(graph, Read::new(graph, own)?)?;
-        let mut part = PartitionMap::new(fixed.clone(), mark.changed_at, mark.changes);
+        let mut part = PartitionMap::new(fixed, mark.changed_at, mark.changes);
         for item in reads.flatten() {
             Read::new(graph, item)?.put_into(&mut part)?;
         }
-        Ok(Some((fixed, mark, part)))
+        Ok(Some((mark, part)))
     }
 
     /// Writes the changed items and the next epoch. Returns false if the map is no longer at the epoch that was read.
     fn write_scope(
         &self,
-        fixed: &Graph,
         mark: Mark,
         part: &PartitionMap,
         before: &Scope,
         after: &Scope,
     ) -> Result<bool, Error> {
         let operation = "change the map";
-        let graph = fixed.name.as_str();
+        let graph = after.graph.name.as_str();
         let epoch = Epoch(mark.changed_at.0 + 1);
         let mut written = Vec::new();
         for (id, node) in &after.nodes {
@@ -284,7 +280,8 @@ impl DynamoMap {
             }
         }
         let changes = mark.changes + written.len() as u64;
-        let own = items::item(graph, items::GRAPH_KEY, Some(Mark { changed_at: epoch, changes }), fixed)?;
+        let own =
+            items::item(graph, items::GRAPH_KEY, Some(Mark { changed_at: epoch, changes }), &after.graph)?;
         let own = Put::builder()
             .table_name(&self.table)
             .set_item(Some(own))
@@ -359,7 +356,7 @@ impl MapStore for DynamoMap {
         if self.put(operation, item, condition, &[("#g", items::GRAPH)], &[])?.is_none() {
             return Ok(());
         }
-        match *self.graph(&graph.name)? == *graph {
+        match self.graph(&graph.name)?.unsplit() == graph.unsplit() {
             true => Ok(()),
             false => Err(Error::Exists { graph: graph.name.clone() }),
         }
@@ -382,7 +379,7 @@ impl MapStore for DynamoMap {
             };
             match map.is_torn() {
                 None => {
-                    check_nodes(&map)?;
+                    check_replicas(&map)?;
                     return Ok(match known {
                         Some(known) if **known == map => known.clone(),
                         _ => Arc::new(map),
@@ -403,18 +400,18 @@ impl MapStore for DynamoMap {
         let touched = Touched::by(changes)?;
         let end = self.clock.now() + self.patience;
         for attempt in 0.. {
-            if let Some((fixed, mark, part)) = self.read_scope(graph, &touched)? {
+            if let Some((mark, part)) = self.read_scope(graph, &touched)? {
                 let found = mark.changed_at;
                 if let Some(expected) = expected.filter(|expected| *expected != found) {
                     return Err(Error::Stale { expected, found });
                 }
                 let before = touched.of(&part);
                 let mut after = before.clone();
-                after.apply(changes, fixed.partitions.get())?;
+                after.apply(changes)?;
                 if after == before {
                     return Ok(found);
                 }
-                if self.write_scope(&fixed, mark, &part, &before, &after)? {
+                if self.write_scope(mark, &part, &before, &after)? {
                     return Ok(Epoch(found.0 + 1));
                 }
             }
@@ -477,11 +474,9 @@ impl MapStore for DynamoMap {
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {
-        let count = self.graph(graph)?.partitions.get();
-        if checkpoint.partition.0 >= count {
-            return Err(Error::NotFound {
-                what: format!("partition {}, there are {count}", checkpoint.partition),
-            });
+        let known = self.graph(graph)?;
+        if !known.may_have(checkpoint.partition) {
+            return Err(no_partition(&known, checkpoint.partition));
         }
         let key = items::checkpoint_key(checkpoint.partition);
         let item = items::item(graph, &key, None, &CheckpointItem::new(checkpoint))?;
@@ -525,9 +520,13 @@ impl MapStore for DynamoMap {
     }
 }
 
-/// Refuses a replica on a node that does not exist.
-fn check_nodes(map: &PartitionMap) -> Result<(), Error> {
-    for (partition, replicas) in map.partitions() {
+/// Refuses a replica on a node that does not exist, and one of a partition that the graph does not have.
+fn check_replicas(map: &PartitionMap) -> Result<(), Error> {
+    for (partition, replicas) in map.held() {
+        if !map.graph().has(partition) {
+            let reason = "the graph has no such partition now";
+            return Err(items::damaged(&map.graph().name, &items::partition_key(partition), reason));
+        }
         if let Some(replica) = replicas.iter().find(|replica| map.node(&replica.node).is_none()) {
             let reason = format!("there is no node {}", replica.node);
             return Err(items::damaged(&map.graph().name, &items::partition_key(partition), reason));

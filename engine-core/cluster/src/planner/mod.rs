@@ -21,7 +21,7 @@ use crate::model::{Node, NodeState, Replica, Role};
 use crate::{Heartbeat, NodeId, PartitionMap};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tidegraph_types::PartitionId;
+use tidegraph_types::{Layout, PartitionId};
 
 /// The goal of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -85,16 +85,38 @@ pub struct FleetState {
     pub replication: u16,
     /// All nodes.
     pub nodes: BTreeMap<NodeId, FleetNode>,
-    /// The replicas of each partition.
+    /// The partitions, in order of their names.
+    pub names: Vec<PartitionId>,
+    /// The replicas of each of them.
     pub partitions: Vec<Vec<Replica>>,
     /// Approximate bytes of one replica. Partitions are divided by a hash and hardly differ.
     pub replica_bytes: u64,
 }
 
 impl FleetState {
-    /// Returns the fleet of a map and of the heartbeats of its nodes.
+    /// Returns the fleet of a map and of the heartbeats of its nodes, with the partitions that readers ask, and the ones
+    /// into which the graph is being split as far as nodes hold them.
     #[must_use]
     pub fn of(map: &PartitionMap, beats: &BTreeMap<NodeId, Heartbeat>) -> Self {
+        let next = map.graph().next_layout();
+        let is_next = |(partition, _): &(PartitionId, &[Replica])| {
+            next.is_some_and(|layout| layout.number(*partition).is_some())
+        };
+        Self::of_partitions(map, beats, map.partitions().chain(map.held().filter(is_next)))
+    }
+
+    /// Returns the fleet of a map and of the heartbeats of its nodes, with the partitions of `layout`.
+    #[must_use]
+    pub fn of_layout(map: &PartitionMap, beats: &BTreeMap<NodeId, Heartbeat>, layout: Layout) -> Self {
+        Self::of_partitions(map, beats, map.partitions_of(layout))
+    }
+
+    fn of_partitions<'m>(
+        map: &'m PartitionMap,
+        beats: &BTreeMap<NodeId, Heartbeat>,
+        partitions: impl Iterator<Item = (PartitionId, &'m [Replica])>,
+    ) -> Self {
+        let (names, partitions) = partitions.map(|(name, replicas)| (name, replicas.to_vec())).unzip();
         let node = |(id, node): (&NodeId, &Node)| {
             let (zone, weight) = (node.zone.clone(), node.capacity_bytes);
             (id.clone(), FleetNode { zone, weight, eligibility: Eligibility::of(node) })
@@ -104,7 +126,8 @@ impl FleetState {
         Self {
             replication: map.graph().replication_factor,
             nodes: map.nodes().map(node).collect(),
-            partitions: map.partitions().map(|(_, replicas)| replicas.to_vec()).collect(),
+            names,
+            partitions,
             replica_bytes: used.checked_div(held as u64).unwrap_or(0),
         }
     }
@@ -119,8 +142,9 @@ impl FleetState {
     }
 
     /// Number of replicas of a partition that answer reads.
-    fn alive(&self, partition: usize) -> usize {
-        self.partitions[partition].iter().filter(|replica| self.answers(replica)).count()
+    fn alive(&self, partition: PartitionId) -> usize {
+        let place = self.names.binary_search(&partition).unwrap_or(usize::MAX);
+        self.partitions.get(place).into_iter().flatten().filter(|replica| self.answers(replica)).count()
     }
 
     /// The plan to reach a goal if the node `drain` left.
@@ -158,15 +182,13 @@ impl FleetState {
             self.moves_of(partition, nodes, &mut plan);
         }
         // Partitions with the fewest answering replicas come first, moves that only free memory last.
-        plan.moves
-            .sort_by_key(|one| (one.to.is_none(), self.alive(usize::from(one.partition.0)), one.partition));
+        plan.moves.sort_by_key(|one| (one.to.is_none(), self.alive(one.partition), one.partition));
         plan
     }
 
     fn moves_of(&self, partition: usize, wanted: &[NodeId], plan: &mut Plan) {
         let replicas = &self.partitions[partition];
-        let Ok(number) = u16::try_from(partition) else { return };
-        let number = PartitionId(number);
+        let Some(&number) = self.names.get(partition) else { return };
         let on = |node: &NodeId| replicas.iter().find(|replica| replica.node == *node);
         plan.short += usize::from(self.replication).saturating_sub(wanted.len());
         let mut coming = Vec::new();

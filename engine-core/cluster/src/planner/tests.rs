@@ -70,7 +70,7 @@ impl World {
         let is_there = replicas.iter().any(|replica| replica.node == *from);
         if is_there && others >= one.others {
             self.change(&[Change::DropReplica { partition, node: from.clone() }]);
-            let alive = self.fleet().alive(usize::from(partition.0));
+            let alive = self.fleet().alive(partition);
             assert!(alive >= 1, "{one:?} left nothing that answers");
             return true;
         }
@@ -132,7 +132,7 @@ impl World {
             fleet.nodes.values().filter(|node| node.eligibility == Eligibility::Takes).collect();
         let wanted = usize::from(fleet.replication).min(holds.len());
         for (partition, replicas) in fleet.partitions.iter().enumerate() {
-            assert_eq!(fleet.alive(partition), wanted, "{replicas:?}");
+            assert_eq!(fleet.alive(fleet.names[partition]), wanted, "{replicas:?}");
         }
     }
 }
@@ -210,11 +210,10 @@ fn the_only_replica_that_answers_is_kept_and_moved_first() {
     // One node is left, so only one replica is possible.
     assert!(plan.moves.iter().all(|one| one.from != Some(id(0))), "{plan:?}");
     assert_eq!(plan.short, 8);
-    let alive: Vec<usize> =
-        plan.moves.iter().map(|one| world.fleet().alive(usize::from(one.partition.0))).collect();
+    let alive: Vec<usize> = plan.moves.iter().map(|one| world.fleet().alive(one.partition)).collect();
     assert!(alive.is_sorted() && alive[0] == 1, "{alive:?}");
     world.rebalance_until_still(Goal::Repair);
-    assert!((0..8).all(|partition| world.fleet().alive(partition) == 1));
+    assert!((0..8).all(|partition| world.fleet().alive(PartitionId(partition)) == 1));
     // The lost node may register again.
     assert_eq!(world.loads()[&id(0)] + world.loads()[&id(2)], 8 + world.loads()[&id(0)]);
     assert_eq!(world.loads()[&id(1)], 0);

@@ -102,7 +102,7 @@ impl Rebalance {
 fn next(map: &PartitionMap, of: &Move) -> (Option<Change>, Stage) {
     let partition = of.partition;
     let void = |reason: String| (None, Stage::Void { reason });
-    if usize::from(partition.0) >= map.partitions().count() {
+    if !map.graph().has(partition) {
         return void(format!("there is no partition {partition}"));
     }
     let replicas = map.replicas(partition);

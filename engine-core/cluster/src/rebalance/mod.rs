@@ -27,8 +27,8 @@ use std::sync::Arc;
 /// The steps of a rebalance of one graph.
 #[derive(Clone, Debug)]
 pub struct Rebalance {
-    store: Arc<dyn MapStore>,
-    graph: String,
+    pub(crate) store: Arc<dyn MapStore>,
+    pub(crate) graph: String,
 }
 
 /// How many partitions of a graph have enough replicas.

@@ -122,6 +122,10 @@ impl Upgrades {
             self.lineage.check_from(Some(floor)).map_err(refused)?;
         }
         let (map, releases) = (self.store.load(&self.graph, None)?, self.store.releases(&self.graph)?);
+        if map.graph().splits.into.is_some() || map.graph().splits.from.is_some() {
+            let reason = "a split is unfinished: finish it with `tidegraph fleet split` first";
+            return Err(refused(reason.into()));
+        }
         for (id, _) in map.nodes().filter(|(_, node)| node.state != NodeState::Gone) {
             let theirs = release_of(&map, &releases, id);
             self.lineage.check_from(theirs).map_err(|reason| refused(format!("node {id}: {reason}")))?;

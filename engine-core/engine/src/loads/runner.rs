@@ -156,6 +156,7 @@ impl Shared {
             let snapshot = self.backend.snapshot(turn.as_ref().map(|turn| turn.since))?;
             job.set_not_at(snapshot.at.version);
             let target = GraphTarget::new(&*self.backend, &*self.clock, snapshot.at);
+            config.attempt = checks;
             let outcome = run::run(
                 &config,
                 &source,

@@ -1,14 +1,14 @@
 //! Reads the configuration of a function from environment variables. Every value is checked before any connection is
 //! made; an unknown variable with Tidegraph's prefix is refused, because it is probably misspelt.
 
-use super::{Access, LEAST_CHARACTERS, ManagedSecret, SecretPlace, Table};
+use super::{Access, LEAST_CHARACTERS, ManagedCertificates, ManagedSecret, SecretPlace, Table};
 use crate::WorkerConfig;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_remote::{SecurityConfig, TlsFiles};
+use tidegraph_remote::{SecurityConfig, TlsFiles, TlsMode};
 
 /// Prefix of Tidegraph's variables.
 const PREFIX: &str = "TIDEGRAPH_";
@@ -110,7 +110,8 @@ impl Variables {
         worker.patience = Duration::from_millis(patience_ms);
         let graph = self.text("GRAPH").unwrap_or_else(|| "default".into());
         let (security, secret) = security(self)?;
-        Ok(Access { graph, table: table(self)?, security, secret, worker })
+        let certificates = certificates(self, &security)?;
+        Ok(Access { graph, table: table(self)?, security, secret, certificates, worker })
     }
 
     /// Reads the bucket with segments and jobs, which is the workers' bucket. `None` if it is not set.
@@ -134,6 +135,15 @@ impl Variables {
         match self.ours.pop_first() {
             Some((variable, _)) => Err(Invalid::Unknown { variable }),
             None => Ok(()),
+        }
+    }
+
+    /// Returns a secret in Secrets Manager.
+    fn managed(&self, id: String) -> ManagedSecret {
+        ManagedSecret {
+            id,
+            endpoint: self.aws.endpoint_of_secrets.clone(),
+            region_of_environment: self.aws.region.clone(),
         }
     }
 
@@ -232,19 +242,21 @@ fn security(found: &mut Variables) -> Result<(SecurityConfig, SecretPlace), Inva
             }
             SecretPlace::File(path)
         }
-        (None, Some(id)) => SecretPlace::SecretsManager(ManagedSecret {
-            id,
-            endpoint: found.aws.endpoint_of_secrets.clone(),
-            region_of_environment: found.aws.region.clone(),
-        }),
+        (None, Some(id)) => SecretPlace::SecretsManager(found.managed(id)),
         (None, None) => SecretPlace::Configuration,
     };
     let names = ["TLS_AUTHORITIES", "TLS_CERTIFICATE", "TLS_KEY"];
     let files = names.map(|name| found.text(name).map(PathBuf::from));
     let server_name = found.text("TLS_SERVER_NAME");
+    let mode = match found.text("TLS_MODE").as_deref() {
+        None | Some("require") => TlsMode::Require,
+        Some("prefer") => TlsMode::Prefer,
+        Some("accept") => TlsMode::Accept,
+        Some(other) => return Err(wrong("TLS_MODE", other, "accept, prefer or require")),
+    };
     let tls = match files {
         [Some(authorities), Some(certificate), Some(key)] => {
-            Some(TlsFiles { authorities, certificate, key, server_name })
+            Some(TlsFiles { authorities, certificate, key, server_name, mode })
         }
         [None, None, None] => None,
         some => {
@@ -255,4 +267,19 @@ fn security(found: &mut Variables) -> Result<(SecurityConfig, SecretPlace), Inva
         }
     };
     Ok((SecurityConfig { token, tls }, place))
+}
+
+/// Time between two reads of certificates in Secrets Manager.
+const CERTIFICATES_EVERY_MS: u64 = 300_000;
+
+fn certificates(
+    found: &mut Variables,
+    security: &SecurityConfig,
+) -> Result<Option<ManagedCertificates>, Invalid> {
+    let every = Duration::from_millis(found.number("TLS_POLL_MS", CERTIFICATES_EVERY_MS)?);
+    let Some(id) = found.text("TLS_SECRET") else { return Ok(None) };
+    if security.tls.is_some() {
+        return Err(wrong("TLS_SECRET", &id, "not set beside the files of certificates"));
+    }
+    Ok(Some(ManagedCertificates { secret: found.managed(id), every }))
 }

@@ -1,12 +1,12 @@
 //! Connects a worker to its fleet, for workers that run as a command and as a function. The map is in DynamoDB.
 //!
 //! Roles: [`Access`] is the configuration; [`environment`] reads it from the environment variables of a function;
-//! [`SecretPlace`] is where the fleet's secret is, also for nodes.
+//! [`SecretPlace`] and [`ManagedCertificates`] say where the fleet's secret and the certificates are, also for nodes.
 
 pub mod environment;
 mod secret;
 
-pub use secret::{LEAST_CHARACTERS, ManagedSecret, SecretPlace};
+pub use secret::{LEAST_CHARACTERS, ManagedCertificates, ManagedSecret, SecretPlace};
 
 use crate::{Error, Worker, WorkerConfig, WorkerParts};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct Access {
     pub security: SecurityConfig,
     /// Where the secret is.
     pub secret: SecretPlace,
+    /// Certificates in Secrets Manager, in place of those of [`Access::security`].
+    pub certificates: Option<ManagedCertificates>,
     /// Settings of the worker.
     pub worker: WorkerConfig,
 }
@@ -75,7 +77,7 @@ impl Access {
         let parts = WorkerParts {
             graph: self.graph.clone(),
             map_store: self.table.open(&clock)?,
-            security: self.secret.security(&self.security, clock.clone())?,
+            security: self.secret.security(&self.security, self.certificates.as_ref(), clock.clone())?,
             clock,
             random: Arc::new(RealRandom),
         };

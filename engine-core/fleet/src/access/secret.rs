@@ -1,5 +1,5 @@
-//! Where a process of a fleet has the fleet's secret from. A file and Secrets Manager are read again while the process
-//! runs, so that a secret can be replaced without a restart ([`TokenSource`]).
+//! Where a process of a fleet has the fleet's secret and its certificates from. Files and Secrets Manager are read again
+//! while the process runs, so that both can be replaced without a restart ([`TokenSource`], [`CertificateSource`]).
 
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_sdk_secretsmanager::Client;
@@ -7,11 +7,14 @@ use aws_sdk_secretsmanager::config::retry::RetryConfig;
 use aws_sdk_secretsmanager::config::timeout::TimeoutConfig;
 use aws_sdk_secretsmanager::config::{BehaviorVersion, Builder, Region};
 use aws_sdk_secretsmanager::error::DisplayErrorContext;
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tidegraph_platform::{Clock, read_secret_file};
-use tidegraph_remote::{Error, Security, SecurityConfig, TokenSource, Tokens};
+use tidegraph_remote::{
+    CertificateSource, CertificateTexts, Error, Pem, Security, SecurityConfig, TlsMode, TokenSource, Tokens,
+};
 use tokio::runtime::Runtime;
 
 /// Least length of a secret in characters.
@@ -44,18 +47,42 @@ pub struct ManagedSecret {
     pub region_of_environment: Option<String>,
 }
 
+/// Certificates in a secret of AWS Secrets Manager: a JSON object with the PEM texts `authorities`, `certificate` and
+/// `key`, the name `serverName` that nodes have, and the `mode`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManagedCertificates {
+    /// The secret.
+    pub secret: ManagedSecret,
+    /// Time between two reads of it.
+    pub every: Duration,
+}
+
 impl SecretPlace {
-    /// Returns the authentication of a process with the secret of this place.
+    /// Returns the authentication of a process with the secret of this place, and with certificates from files
+    /// ([`SecurityConfig::tls`]) or from Secrets Manager.
     ///
     /// # Errors
     /// [`Error::Certificates`] if the certificates cannot be used, [`Error::Secret`] if the secret cannot be read.
-    pub fn security(&self, config: &SecurityConfig, clock: Arc<dyn Clock>) -> Result<Security, Error> {
+    pub fn security(
+        &self,
+        config: &SecurityConfig,
+        certificates: Option<&ManagedCertificates>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Security, Error> {
         let source: Arc<dyn TokenSource> = match self {
-            Self::Configuration => return Security::load(config),
+            Self::Configuration => Arc::new(Tokens { current: config.token.clone(), previous: None }),
             Self::File(path) => Arc::new(File(path.clone())),
             Self::SecretsManager(secret) => Arc::new(Manager::open(secret).map_err(Error::Secret)?),
         };
-        Security::follow(config.tls.as_ref(), source, clock)
+        let tls: Option<Arc<dyn CertificateSource>> = match (certificates, &config.tls) {
+            (Some(place), _) => {
+                let manager = Manager::open(&place.secret).map_err(Error::Certificates)?;
+                Some(Arc::new(Certificates { manager, every: place.every }))
+            }
+            (None, Some(files)) => Some(Arc::new(files.clone())),
+            (None, None) => None,
+        };
+        Security::follow(tls, source, clock)
     }
 }
 
@@ -118,30 +145,96 @@ impl Drop for Manager {
     }
 }
 
-impl TokenSource for Manager {
-    fn read(&self) -> Result<Tokens, String> {
+impl Manager {
+    /// Reads versions of the secret; `None` if it has no such version.
+    fn versions<const N: usize>(
+        &self,
+        stages: [&'static str; N],
+    ) -> Result<[Result<Option<String>, String>; N], String> {
         let gone = || "the process is going down".to_owned();
         let runtime = self.runtime.as_ref().ok_or_else(gone)?;
-        let (sender, answer) = mpsc::sync_channel(1);
-        let (client, id) = (self.client.clone(), self.id.clone());
-        runtime.spawn(async move {
-            let both =
-                tokio::join!(version(&client, &id, "AWSCURRENT"), version(&client, &id, "AWSPREVIOUS"),);
-            let _ = sender.send(both);
+        let answers = stages.map(|stage| {
+            let (sender, answer) = mpsc::sync_channel(1);
+            let (client, id) = (self.client.clone(), self.id.clone());
+            runtime.spawn(async move {
+                let _ = sender.send(version(&client, &id, stage).await);
+            });
+            answer
         });
-        let (current, previous) = answer.recv().map_err(|_| gone())?;
-        let none = || format!("{} has no version AWSCURRENT", self.id);
-        Ok(Tokens { current: current?.ok_or_else(none)?, previous: previous? })
+        Ok(answers.map(|answer| answer.recv().unwrap_or_else(|_| Err(gone()))))
     }
+
+    fn none(&self) -> String {
+        format!("{} has no version AWSCURRENT", self.id)
+    }
+}
+
+impl TokenSource for Manager {
+    fn read(&self) -> Result<Tokens, String> {
+        let stages = ["AWSCURRENT", "AWSPREVIOUS"];
+        let [current, previous] = self.versions(stages)?;
+        let check = |text: Option<String>, stage: &str| {
+            text.map(|text| checked(&text, &format!("version {stage} of {}", self.id))).transpose()
+        };
+        let current = check(current?, stages[0])?.ok_or_else(|| self.none())?;
+        Ok(Tokens { current, previous: check(previous?, stages[1])? })
+    }
+}
+
+/// Certificates in a secret.
+struct Certificates {
+    manager: Manager,
+    every: Duration,
+}
+
+/// What the secret has. Fields that are unknown are of a later release.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    authorities: String,
+    certificate: String,
+    key: String,
+    server_name: Option<String>,
+    mode: TlsMode,
+}
+
+impl CertificateSource for Certificates {
+    fn read(&self) -> Result<CertificateTexts, String> {
+        let [current] = self.manager.versions(["AWSCURRENT"])?;
+        parsed(&current?.ok_or_else(|| self.manager.none())?, &self.manager.id)
+    }
+
+    fn every(&self) -> Duration {
+        self.every
+    }
+}
+
+fn parsed(text: &str, id: &str) -> Result<CertificateTexts, String> {
+    let document: Document = serde_json::from_str(text).map_err(|error| {
+        // The text of the error may quote a value.
+        format!(
+            "{id} is not a document with certificates: wrong in line {}, column {}",
+            error.line(),
+            error.column()
+        )
+    })?;
+    let pem = |text: String, field: &str| Pem { text, place: format!("{field} of {id}") };
+    Ok(CertificateTexts {
+        authorities: pem(document.authorities, "authorities"),
+        certificate: pem(document.certificate, "certificate"),
+        key: pem(document.key, "key"),
+        server_name: document.server_name,
+        mode: document.mode,
+    })
 }
 
 /// Reads one version of a secret; `None` if it has no such version.
 async fn version(client: &Client, id: &str, stage: &str) -> Result<Option<String>, String> {
     match client.get_secret_value().secret_id(id).version_stage(stage).send().await {
-        Ok(answer) => {
-            let text = answer.secret_string().ok_or_else(|| format!("{id} is not a text"))?;
-            Ok(Some(checked(text, &format!("version {stage} of {id}"))?))
-        }
+        Ok(answer) => match answer.secret_string() {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(format!("version {stage} of {id} is not a text")),
+        },
         // The secret exists if its current version does; the first one has no predecessor.
         Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {
             Ok(None)
@@ -200,7 +293,24 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
         let place = SecretPlace::File(path.clone());
-        let error = place.security(&SecurityConfig::default(), Arc::new(RealClock::new())).unwrap_err();
+        let error = place.security(&SecurityConfig::default(), None, Arc::new(RealClock::new())).unwrap_err();
         assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn a_document_has_certificates_and_no_error_has_its_key() {
+        let text = r#"{"authorities": "a", "certificate": "c", "key": "private", "serverName": "n", "mode": "prefer",
+            "later": 1}"#;
+        let found = parsed(text, "arn:x").unwrap();
+        assert_eq!((found.mode, found.server_name.as_deref()), (TlsMode::Prefer, Some("n")));
+        assert_eq!((found.key.text.as_str(), found.key.place.as_str()), ("private", "key of arn:x"));
+        assert!(!format!("{found:?}").contains("private"));
+        for wrong in ["", "{}", "private", &text.replace("prefer", "private"), &text.replace("\"c\"", "7")] {
+            let error = parsed(wrong, "arn:x").unwrap_err();
+            assert!(
+                error.contains("arn:x") && error.contains("line") && !error.contains("private"),
+                "{error}"
+            );
+        }
     }
 }

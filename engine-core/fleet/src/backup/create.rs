@@ -230,6 +230,9 @@ impl Source {
             let (version, epoch) = (manifest.version, manifest.epoch);
             newest.insert(partition, Chosen { manifest: path, version, epoch, objects });
         }
+        // After a split, partitions that are gone have checkpoints too.
+        let (from, _) = self.graph.restored_from(|of| newest.get(&of).map(|found| found.version));
+        newest.retain(|partition, _| from.contains(partition));
         Ok(newest)
     }
 
@@ -240,7 +243,7 @@ impl Source {
             let reason = format!("it belongs to graph {:?}, not to {:?}", manifest.graph, self.graph.name);
             return Err(crate::Error::Foreign { object, reason });
         }
-        if partition.0 >= self.graph.partitions.get() {
+        if !self.graph.may_have(partition) {
             let reason = format!("the graph has {} partitions", self.graph.partitions.get());
             return Err(crate::Error::Foreign { object, reason });
         }
@@ -249,7 +252,8 @@ impl Source {
 
     /// Returns the position of the oldest checkpoint; the beginning of the log if a partition has none.
     fn lowest(&self, chosen: &Checkpoints) -> Position {
-        if chosen.len() < usize::from(self.graph.partitions.get()) {
+        let (_, without) = self.graph.restored_from(|of| chosen.get(&of).map(|found| found.version));
+        if !without.is_empty() {
             return Position::default();
         }
         let lowest = chosen.values().min_by_key(|checkpoint| checkpoint.version);

@@ -234,6 +234,7 @@ mod tests {
                 hash_bits: 64,
                 replication_factor: 1,
                 gremlin: Default::default(),
+                splits: Default::default(),
                 shares_objects: false,
             },
             release: String::new(),

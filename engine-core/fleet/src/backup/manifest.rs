@@ -5,7 +5,7 @@ use crate::restart::CHECKPOINTS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tidegraph_cluster::Graph;
-use tidegraph_types::Formats;
+use tidegraph_types::{Formats, PartitionId, Version};
 
 /// Formats of backups.
 pub const FORMATS: Formats = Formats::only(1);
@@ -173,7 +173,6 @@ impl Backup {
         if self.earliest > self.version {
             return Err(format!("its versions {} to {} are none", self.earliest, self.version));
         }
-        let partitions = self.graph.partitions.get();
         let is_of_graph = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
         let foreign = self.objects.iter().map(|object| &object.path).find(|path| !is_of_graph(path));
         let foreign =
@@ -184,7 +183,7 @@ impl Backup {
         let paths: BTreeSet<&str> = self.objects.iter().map(|object| object.path.as_str()).collect();
         for checkpoint in &self.checkpoints {
             let (partition, version) = (checkpoint.partition, checkpoint.version);
-            if partition >= partitions || version > self.earliest {
+            if !self.graph.may_have(PartitionId(partition)) || version > self.earliest {
                 return Err(format!("it has a checkpoint of partition {partition} at version {version}"));
             }
             if !paths.contains(checkpoint.manifest.as_str()) {
@@ -197,7 +196,9 @@ impl Backup {
     /// Returns the version behind which the log begins to be needed: that of the oldest checkpoint, or 0 if a partition
     /// has none.
     pub(super) fn lowest(&self) -> u64 {
-        if self.checkpoints.len() < usize::from(self.graph.partitions.get()) {
+        let found = |of| self.checkpoints.iter().find(|found| PartitionId(found.partition) == of);
+        let newest = |of| found(of).map(|found| Version(found.version));
+        if !self.graph.restored_from(newest).1.is_empty() {
             return 0;
         }
         self.checkpoints.iter().map(|checkpoint| checkpoint.version).min().unwrap_or_default()
@@ -219,6 +220,7 @@ mod tests {
                 hash_bits: 64,
                 replication_factor: 2,
                 gremlin: Default::default(),
+                splits: Default::default(),
                 shares_objects: false,
             },
             release: "0.1.0".into(),

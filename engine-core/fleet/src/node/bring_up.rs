@@ -5,13 +5,14 @@ use super::replica::{Broken, Replica};
 use super::{Shared, prefix_of};
 use crate::Error;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tidegraph_cluster::ReplicaState;
+use tidegraph_cluster::{Checkpoint, ReplicaState};
 use tidegraph_engine::StoreApplier;
 use tidegraph_log::{Follower, Position};
 use tidegraph_platform::metric;
 use tidegraph_storage::{Scope, Store, StoreConfig, checkpoint};
-use tidegraph_types::{GuiHasher, PartitionId, Version};
+use tidegraph_types::{GuiHasher, Layout, PartitionId, Version};
 
 /// Longest wait for the next record.
 const POLL: Duration = Duration::from_millis(20);
@@ -150,8 +151,13 @@ impl Shared {
         broken: Broken,
     ) -> Result<(), Error> {
         let Broken { record, reason } = broken;
+        // Readers do not ask the partitions into which the graph is being split, and must not turn to one that is stuck:
+        // those before the split have applied the record.
+        let is_asked = self.watch.map().graph().layout().number(partition).is_some();
         let is_last = match record {
-            Some(record) if stuck_at.is_none() => !self.is_applied_elsewhere(partition, record)?,
+            Some(record) if stuck_at.is_none() && is_asked => {
+                !self.is_applied_elsewhere(partition, record)?
+            }
             _ => false,
         };
         if !is_last {
@@ -173,9 +179,14 @@ impl Shared {
         self.set_state(partition, ReplicaState::Serving)
     }
 
-    /// Restores the newest complete checkpoint, or an empty store if there is none.
+    /// Restores the newest complete checkpoint of a partition, or its part of one of the partition from which it came if
+    /// the map notes a newer one of that, because the graph was split a short time ago or is being split. Restores an
+    /// empty store if neither has any.
     fn restored(&self, partition: PartitionId) -> Result<Replica, Error> {
-        let scope = Scope { partitions: self.graph.partitions, partition };
+        let unknown = || tidegraph_cluster::Error::NotFound { what: format!("partition {partition}") };
+        let layout = Layout::of_partition(self.graph.created_with(), partition).ok_or_else(unknown)?;
+        let number = PartitionId(layout.number(partition).ok_or_else(unknown)?);
+        let scope = Scope { partitions: layout.count(), partition: number };
         let config = StoreConfig {
             hasher: GuiHasher::with_bits(self.graph.hash_bits),
             window: self.config.window,
@@ -185,17 +196,42 @@ impl Shared {
         };
         let config = config.of_partition(scope);
         let noted = self.map_store.checkpoints(&self.graph.name)?;
+        let mut sources: Vec<PartitionId> =
+            std::iter::once(partition).chain(layout.ancestors(partition)).collect();
+        // The log is trimmed by the notes. Checkpoints of a split that was taken back may be older than its records.
+        let newest = |of| noted.iter().find(|noted| noted.partition == of).map(|noted| noted.version);
+        sources.sort_by_key(|of| std::cmp::Reverse(newest(*of)));
+        for of in sources {
+            if let Some((store, at)) = self.restored_from(&config, of, &noted)? {
+                let replica = self.replica(partition, store, at);
+                if of != partition {
+                    // Its first checkpoint is due although nothing has changed since.
+                    replica.checkpointed.store(0, Ordering::Relaxed);
+                }
+                return Ok(replica);
+            }
+        }
+        Ok(self.replica(partition, Store::new(config), Position::default()))
+    }
+
+    /// Restores the newest complete checkpoint of a partition into a store; `None` if there is no checkpoint.
+    fn restored_from(
+        &self,
+        config: &StoreConfig,
+        partition: PartitionId,
+        noted: &[Checkpoint],
+    ) -> Result<Option<(Store, Position)>, Error> {
         let mut prefixes: Vec<String> = noted
-            .into_iter()
+            .iter()
             .filter(|noted| noted.partition == partition)
-            .map(|noted| noted.prefix)
+            .map(|noted| noted.prefix.clone())
             .collect();
         // The note in the map may have been lost, and another node's checkpoint may be complete where this one is not:
         // the prefixes in the object store are tried too.
         prefixes.extend(self.prefixes(partition)?);
         let mut failed = None;
         for prefix in prefixes {
-            match checkpoint::restore_newest(&config, &self.objects, &prefix) {
+            match checkpoint::restore_newest(config, &self.objects, &prefix) {
                 Ok(Some(restored)) if restored.manifest.graph != self.graph.name => {
                     metric::refused(metric::Refused::Checkpoint);
                     let reason = format!("it belongs to graph {:?}", restored.manifest.graph);
@@ -208,7 +244,7 @@ impl Shared {
                     let manifest = &restored.manifest;
                     self.note_meta(&manifest.tokens, manifest.next_sid);
                     let at = Position { version: manifest.version, epoch: manifest.epoch };
-                    return Ok(self.replica(partition, restored.store, at));
+                    return Ok(Some((restored.store, at)));
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -217,11 +253,8 @@ impl Shared {
                 }
             }
         }
-        match failed {
-            // An empty store would be wrong: the log may be trimmed up to the checkpoint.
-            Some(error) => Err(error.into()),
-            None => Ok(self.replica(partition, Store::new(config), Position::default())),
-        }
+        // An empty store would be wrong: the log may be trimmed up to the checkpoint.
+        failed.map_or(Ok(None), |error| Err(error.into()))
     }
 
     fn replica(&self, partition: PartitionId, store: Store, at: Position) -> Replica {

@@ -125,6 +125,7 @@ impl std::fmt::Debug for NodeParts {
 /// The state that all threads of a node share.
 pub(crate) struct Shared {
     pub config: NodeConfig,
+    /// The graph as it was when the node started. A split changes the number of partitions.
     pub graph: Graph,
     pub id: NodeId,
     registration: Registration,

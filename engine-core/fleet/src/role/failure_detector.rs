@@ -94,6 +94,7 @@ mod tests {
             shards: 1,
             replication_factor: 2,
             gremlin: Default::default(),
+            splits: Default::default(),
             shares_objects: false,
             hash_bits: 64,
         })

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_cluster::{Change, MapStore, NodeState, is_applied_elsewhere, record_that_none_applies};
 use tidegraph_platform::{Clock, Objects, metric};
-use tidegraph_types::{PartitionCount, Version};
+use tidegraph_types::Version;
 
 /// Settings of the leader's maintenance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,7 +41,6 @@ pub struct LeaderMaintenance {
 #[derive(Debug)]
 struct State {
     graph: String,
-    partitions: PartitionCount,
     map_store: Arc<dyn MapStore>,
     objects: Arc<Objects>,
     candidate: Arc<Candidate>,
@@ -59,7 +58,6 @@ impl LeaderMaintenance {
     /// The error of the system, if it gives no thread.
     pub fn start(
         graph: &str,
-        partitions: PartitionCount,
         map_store: Arc<dyn MapStore>,
         objects: Arc<Objects>,
         candidate: Arc<Candidate>,
@@ -67,8 +65,7 @@ impl LeaderMaintenance {
         config: MaintenanceConfig,
     ) -> std::io::Result<Self> {
         let step = config.step;
-        let mut maintenance =
-            Self::without_thread(graph, partitions, map_store, objects, candidate, clock, config);
+        let mut maintenance = Self::without_thread(graph, map_store, objects, candidate, clock, config);
         let (state, stopped) = (maintenance.state.clone(), maintenance.stop.clone());
         let run = move || {
             let (stopped, woken) = &*stopped;
@@ -89,7 +86,6 @@ impl LeaderMaintenance {
     #[must_use]
     pub fn without_thread(
         graph: &str,
-        partitions: PartitionCount,
         map_store: Arc<dyn MapStore>,
         objects: Arc<Objects>,
         candidate: Arc<Candidate>,
@@ -98,7 +94,6 @@ impl LeaderMaintenance {
     ) -> Self {
         let state = State {
             graph: graph.to_owned(),
-            partitions,
             map_store,
             objects,
             candidate,
@@ -172,8 +167,8 @@ impl State {
     fn check_replicas(&self, leading: &Leadership) -> Result<(), tidegraph_cluster::Error> {
         let map = self.map_store.load(&self.graph, None)?;
         let beats = self.map_store.heartbeats(&self.graph)?;
-        let found =
-            self.partitions.all().filter_map(|partition| record_that_none_applies(&map, &beats, partition));
+        let partitions = map.graph().layout().all();
+        let found = partitions.filter_map(|partition| record_that_none_applies(&map, &beats, partition));
         let known = leading.halted();
         let still = known
             .as_deref()
@@ -189,10 +184,9 @@ impl State {
     /// requests that are sent again (TXN-4).
     fn trim(&mut self, sequencer: &tidegraph_txn::Sequencer) -> Result<(), Error> {
         let noted = self.map_store.checkpoints(&self.graph)?;
-        if noted.len() < usize::from(self.partitions.get()) {
-            return Ok(());
-        }
-        let lowest = noted.iter().map(|noted| noted.version).min().unwrap_or_default();
+        let map = self.map_store.load(&self.graph, None)?;
+        let Some(restorable) = map.graph().restorable(&noted) else { return Ok(()) };
+        let lowest = restorable.iter().map(|noted| noted.version).min().unwrap_or_default();
         let before = std::mem::replace(&mut self.lowest, lowest);
         if before > Version(0) && before < lowest {
             let below = Version(before.next().0.saturating_sub(self.candidate.config().asked_again));

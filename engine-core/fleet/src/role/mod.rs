@@ -27,8 +27,7 @@ use tidegraph_remote::{
 };
 use tidegraph_storage::Manifest;
 use tidegraph_types::{
-    ChangesRequest, CommitRequest, Epoch, LoadChanges, LoadTurn, MadeSince, PartitionCount, Sid, Str, Token,
-    Version,
+    ChangesRequest, CommitRequest, Epoch, LoadChanges, LoadTurn, MadeSince, Sid, Str, Token, Version,
 };
 
 /// Answers requests to the sequencer, if this process is it. It exists before its candidate does.
@@ -291,8 +290,6 @@ impl Commits for SequencerService {
 pub struct CheckpointRecovery {
     /// The graph's name.
     pub graph: String,
-    /// How many partitions it has.
-    pub partitions: PartitionCount,
     /// The map, which notes checkpoints.
     pub map_store: Arc<dyn MapStore>,
     /// The object store with the checkpoints.
@@ -310,10 +307,9 @@ impl std::fmt::Debug for CheckpointRecovery {
 impl RecoverySource for CheckpointRecovery {
     fn base(&self) -> Result<RecoveryBase, crate::Error> {
         let noted = self.map_store.checkpoints(&self.graph)?;
-        if noted.len() < usize::from(self.partitions.get()) {
-            return Ok(RecoveryBase::default());
-        }
-        let Some(oldest) = noted.iter().min_by_key(|noted| noted.version) else {
+        let map = self.map_store.load(&self.graph, None)?;
+        let restorable = map.graph().restorable(&noted).unwrap_or_default();
+        let Some(oldest) = restorable.into_iter().min_by_key(|noted| noted.version) else {
             return Ok(RecoveryBase::default());
         };
         let manifest = Manifest::latest(&self.objects, &oldest.prefix)?;

@@ -78,6 +78,7 @@ fn world() -> Arc<World> {
         hash_bits: 64,
         replication_factor: 1,
         gremlin: Default::default(),
+        splits: Default::default(),
         shares_objects: false,
     };
     world.map.create_graph(&graph).unwrap();

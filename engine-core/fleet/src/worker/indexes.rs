@@ -12,7 +12,7 @@ use tidegraph_apl::{
 };
 use tidegraph_engine::Error;
 use tidegraph_storage::{Duplicate, IndexState};
-use tidegraph_types::{ErrorCode, Gui, IndexDefinition, Str, Token, Value, Version};
+use tidegraph_types::{ErrorCode, Gui, IndexDefinition, PartitionId, Str, Token, Value, Version};
 
 /// Longest wait for the status of a node.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -101,6 +101,7 @@ impl Shared {
             "haltedVersion": (halted > 0).then_some(halted),
             "nodes": nodes,
             "partitions": partitions,
+            "splits": map.graph().splits,
         })
     }
 
@@ -131,7 +132,7 @@ impl Shared {
     }
 
     fn indexes_at(&self, least: Version) -> Result<Vec<IndexState>, Error> {
-        let count = self.graph.partitions.get();
+        let layout = self.watch.map().graph().layout();
         let mut seen: BTreeSet<u16> = BTreeSet::new();
         let mut found: BTreeMap<String, (IndexState, BTreeSet<u16>)> = BTreeMap::new();
         for (endpoint, answer) in self.ask_nodes() {
@@ -139,7 +140,10 @@ impl Shared {
             let status: NodeStatus = serde_json::from_str(&text).map_err(|error| {
                 Error::new(ErrorCode::Internal, format!("cannot read the status of node {endpoint}: {error}"))
             })?;
-            for replica in status.replicas.into_iter().filter(|replica| replica.ready) {
+            let is_asked = |replica: &ReplicaStatus| {
+                replica.ready && layout.number(PartitionId(replica.partition)).is_some()
+            };
+            for replica in status.replicas.into_iter().filter(is_asked) {
                 if Version(replica.version) < least {
                     let (partition, version) = (replica.partition, replica.version);
                     let message = format!(
@@ -167,12 +171,13 @@ impl Shared {
                 }
             }
         }
-        if seen.len() < usize::from(count) {
+        let count = usize::from(layout.count().get());
+        if seen.len() < count {
             let message = format!("only {} of {count} partitions answer", seen.len());
             return Err(Error::new(ErrorCode::Unavailable, message));
         }
         let whole = |(mut state, of): (IndexState, BTreeSet<u16>)| {
-            state.complete &= of.len() == usize::from(count);
+            state.complete &= of.len() == count;
             state
         };
         Ok(found.into_values().map(whole).collect())

@@ -502,7 +502,7 @@ fn token_of(change: &Change) -> Option<Token> {
 
 impl Backend for Worker {
     fn partitions(&self) -> PartitionCount {
-        self.shared.graph.partitions
+        self.shared.watch.map().graph().partitions
     }
 
     fn hasher(&self) -> GuiHasher {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{MapWatch, PartitionMap};
 use tidegraph_remote::{Replicas, RouteMap, Routes};
-use tidegraph_types::Epoch;
+use tidegraph_types::{Epoch, PartitionId};
 
 /// Routes derived from a watched map.
 pub(super) struct MapRoutes {
@@ -25,20 +25,19 @@ impl MapRoutes {
 
 /// Lists the serving replicas of each partition: those in `zone` first, each group rotated by `turn`.
 fn routes(map: &PartitionMap, zone: &str, turn: usize) -> RouteMap {
-    let of = |(partition, _): (tidegraph_types::PartitionId, _)| -> Replicas {
+    let of = |(partition, _): (PartitionId, _)| -> (PartitionId, Replicas) {
         let mut serving = map.serving(partition);
         if !serving.is_empty() {
             let by = (turn + usize::from(partition.0)) % serving.len();
             serving.rotate_left(by);
         }
         serving.sort_by_key(|(_, node)| node.zone != zone);
-        serving.into_iter().map(|(_, node)| Arc::from(node.endpoint.as_str())).collect()
+        (partition, serving.into_iter().map(|(_, node)| Arc::from(node.endpoint.as_str())).collect())
     };
-    RouteMap {
-        epoch: map.epoch(),
-        count: map.graph().partitions,
-        replicas: map.partitions().map(of).collect(),
-    }
+    let former = map.graph().former_layout();
+    let former =
+        map.held().filter(|(partition, _)| former.is_some_and(|layout| layout.number(*partition).is_some()));
+    RouteMap::new(map.epoch(), map.graph().layout(), map.partitions().chain(former).map(of))
 }
 
 impl Routes for MapRoutes {

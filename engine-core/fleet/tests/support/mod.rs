@@ -20,7 +20,7 @@ use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
 use tidegraph_remote::{
     ClientConfig, Graphs, RemoteCommits, RemoteNode, Security, Server, ServerConfig, Services,
 };
-use tidegraph_types::{Epoch, GremlinSettings, PartitionCount, PartitionId, ShardId, Sharding, Version};
+use tidegraph_types::{Epoch, GremlinSettings, PartitionCount, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
 /// Time limit of every wait: generous, because other programs may keep the machine busy.
@@ -184,6 +184,7 @@ impl TestFleet {
             hash_bits,
             replication_factor: replication,
             gremlin,
+            splits: Default::default(),
             shares_objects: false,
         };
         Self::started(graph, nodes, config)
@@ -205,6 +206,7 @@ impl TestFleet {
             hash_bits: 64,
             replication_factor: replication,
             gremlin,
+            splits: Default::default(),
             shares_objects: false,
         };
         Self::started(graph, nodes, config)
@@ -232,7 +234,7 @@ impl TestFleet {
     /// Starts a sequencer and nodes for the graph, and waits until all replicas serve.
     pub fn start_processes(&mut self, nodes: usize) {
         let fleet = self;
-        let (partitions, replication) = (fleet.graph.partitions, fleet.graph.replication_factor);
+        let (layout, replication) = (fleet.graph.layout(), fleet.graph.replication_factor);
         fleet.start_sequencer();
         (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
         let candidates: Vec<Place> = fleet
@@ -241,15 +243,15 @@ impl TestFleet {
             .enumerate()
             .map(|(number, member)| Place { node: member.id.clone(), zone: format!("z{number}"), weight: 1 })
             .collect();
-        let held = vec![vec![]; usize::from(partitions.get())];
-        for (partition, nodes) in place(partitions, replication, &candidates, &held).iter().enumerate() {
-            let partition = PartitionId(partition as u16);
+        let held = vec![vec![]; usize::from(layout.count().get())];
+        let placed = place(layout.count(), replication, &candidates, &held);
+        for (partition, nodes) in layout.all().zip(&placed) {
             let add = |node: &NodeId| Change::AddReplica { partition, node: node.clone() };
             fleet.map.change(GRAPH, None, &nodes.iter().map(add).collect::<Vec<_>>()).unwrap();
         }
         fleet.wait_until("all serve", |fleet| {
             let map = fleet.map.load(GRAPH, None).unwrap();
-            partitions.all().all(|p| map.serving(p).len() == usize::from(replication).min(nodes))
+            layout.all().all(|p| map.serving(p).len() == usize::from(replication).min(nodes))
         });
     }
 
@@ -276,7 +278,6 @@ impl TestFleet {
         };
         let takeover = CheckpointRecovery {
             graph: GRAPH.into(),
-            partitions: self.graph.partitions,
             map_store: self.map.clone(),
             objects: self.objects.clone(),
             log: Arc::new(self.log.clone()),
@@ -294,17 +295,8 @@ impl TestFleet {
     pub fn maintain(&self) -> LeaderMaintenance {
         let (_, candidate) = self.sequencer.as_ref().unwrap();
         let config = MaintenanceConfig { lost_after: PATIENCE, step: Duration::from_millis(100) };
-        let (partitions, map, objects) = (self.graph.partitions, self.map.clone(), self.objects.clone());
-        LeaderMaintenance::start(
-            GRAPH,
-            partitions,
-            map,
-            objects,
-            candidate.clone(),
-            self.clock.clone(),
-            config,
-        )
-        .unwrap()
+        let (map, objects) = (self.map.clone(), self.objects.clone());
+        LeaderMaintenance::start(GRAPH, map, objects, candidate.clone(), self.clock.clone(), config).unwrap()
     }
 
     /// Stops the sequencer.

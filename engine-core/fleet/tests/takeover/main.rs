@@ -56,6 +56,7 @@ impl World {
             hash_bits: 64,
             replication_factor: 1,
             gremlin: Default::default(),
+            splits: Default::default(),
             shares_objects: false,
         };
         map.create_graph(&graph).unwrap();

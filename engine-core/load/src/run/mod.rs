@@ -93,6 +93,9 @@ impl Parallelism {
 pub struct Config {
     /// Id of the load; segments are named after it.
     pub load_id: String,
+    /// Number of the attempt: no two attempts of a load write segments of one name. A record may name those of an earlier
+    /// one, whose outcome was not known.
+    pub attempt: u32,
     /// Dialect of the files.
     pub dialect: Dialect,
     /// Options of the parser.
@@ -121,6 +124,7 @@ impl Config {
     pub fn new(load_id: impl Into<String>, dialect: Dialect) -> Self {
         Self {
             load_id: load_id.into(),
+            attempt: 0,
             dialect,
             options: Options::default(),
             fail_on_error: true,
@@ -168,6 +172,7 @@ pub fn run(
         config.buffer_bytes,
     )
     .in_background();
+    let writer = if config.attempt > 0 { writer.named(&format!("{:03}", config.attempt)) } else { writer };
     let context = Context::new(config, target, objects, control)?;
     let mut load = Load::new(context, FileTable::new(files), names, writer)?;
     let stop = load.tally.meter.stop.clone();

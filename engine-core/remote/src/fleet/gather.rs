@@ -419,6 +419,11 @@ impl<'q> Gather<'q> {
             self.shared.routes.stale(self.map.epoch, self.query.remaining(RELOAD));
         }
         let newer = self.shared.routes.current();
+        let is_gone = |part: &Part| part.answer.is_none() && !newer.has(part.partition);
+        if let Some(part) = self.parts.iter().find(|part| is_gone(part)) {
+            let message = format!("the graph was split, and partition {} is gone", part.partition);
+            return Err(AplError::Unavailable(message));
+        }
         if newer.epoch == self.map.epoch {
             let pause = Duration::from_millis(2 << self.rounds.min(5));
             self.shared.clock.sleep(self.query.remaining(pause));

@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Error, Statistics, Traffic};
 use tidegraph_platform::{Clock, Random, traces};
-use tidegraph_types::{Gui, GuiHasher, PartitionCount, PartitionId, Version};
+use tidegraph_types::{Gui, GuiHasher, Layout, PartitionId, Version};
 use tidegraph_wire::apl::{AnyRequest, Request};
 
 /// Age up to which the versions that nodes have applied are not computed anew.
@@ -162,7 +162,7 @@ impl FleetClient {
         let shared = self.0.clone();
         let deadline = shared.deadline(within);
         FleetApl {
-            count: shared.routes.current().count,
+            layout: shared.routes.current().layout,
             shared,
             deadline,
             cancelled,
@@ -225,7 +225,7 @@ impl Shared {
 
     fn prune(&self) {
         let map = self.routes.current();
-        let known: rustc_hash::FxHashSet<&Arc<str>> = map.replicas.iter().flatten().collect();
+        let known: rustc_hash::FxHashSet<&Arc<str>> = map.addresses().collect();
         self.nodes.write().retain(|address, _| known.contains(address));
     }
 
@@ -245,8 +245,9 @@ impl Shared {
 /// One query's view of a fleet: implements [`tidegraph_apl::Apl`] with a deadline and a way to be cancelled.
 pub struct FleetApl {
     shared: Arc<Shared>,
-    /// Number of partitions of the graph, which never changes.
-    count: PartitionCount,
+    /// The partitions of the graph when the query began. The query asks them even if the graph is split meanwhile,
+    /// because its cursors count them.
+    layout: Layout,
     /// Deadline by the shared clock.
     deadline: Duration,
     cancelled: Option<Arc<AtomicBool>>,
@@ -311,12 +312,12 @@ impl FleetApl {
 
     /// Sends the same request to every partition. Returns one answer for each.
     fn ask_all<R: Request + Clone>(&self, at: At, request: R) -> Result<Vec<R::Answer>, Error> {
-        let all = self.count.all().map(|partition| asked(partition, request.clone())).collect();
+        let all = self.layout.all().map(|partition| asked(partition, request.clone())).collect();
         self.gather(at, usize::MAX, all)?.into_iter().map(Answered::to::<R>).collect()
     }
 
     fn partition(&self, gui: Gui) -> PartitionId {
-        self.count.of(gui)
+        self.layout.of(gui)
     }
 
     /// Returns the number of a replica for cursors (APL-2).
@@ -358,10 +359,11 @@ impl FleetApl {
         let rows = partitions.len();
         let mut split = Split { parts: Vec::new(), places: Vec::with_capacity(rows) };
         // A table pays only for many rows; a few are found by searching the parts.
-        let table = if rows > 16 { usize::from(self.count.get()) } else { 0 };
+        let table = if rows > 16 { usize::from(self.layout.count().get()) } else { 0 };
         let (mut numbers, share) = (vec![NONE; table], rows / table.max(1) + 4);
         for (row, partition) in partitions.enumerate() {
-            let known = match numbers.get(usize::from(partition.0)) {
+            let place = self.layout.number(partition).map_or(usize::MAX, usize::from);
+            let known = match numbers.get(place) {
                 Some(&NONE) => None,
                 Some(&number) => Some(number as usize),
                 None => split.parts.iter().position(|(of, _)| *of == partition),
@@ -370,8 +372,8 @@ impl FleetApl {
                 split.parts.push((partition, Vec::with_capacity(share.min(rows))));
                 split.parts.len() - 1
             });
-            if let Some(place) = numbers.get_mut(usize::from(partition.0)) {
-                *place = number as u32;
+            if let Some(known) = numbers.get_mut(place) {
+                *known = number as u32;
             }
             let part = &mut split.parts[number].1;
             split.places.push((number as u32, part.len() as u32));

@@ -1,11 +1,10 @@
-//! Scans: partition after partition, several small partitions at once. A cursor names the partition of the graph; for
-//! the node's store it is partition 0, the only one.
+//! Scans: partition after partition, several small partitions at once. A cursor has the number of the partition among
+//! those of the graph; for the node's store it is partition 0, the only one.
 
 use super::FleetApl;
 use super::gather::Asked;
 use std::sync::atomic::Ordering;
 use tidegraph_apl::{At, Error, ScanCursor};
-use tidegraph_types::PartitionId;
 use tidegraph_wire::apl::Request;
 
 /// Maximum number of partitions that a scan asks at once.
@@ -23,7 +22,7 @@ impl FleetApl {
         request: impl Fn(ScanCursor) -> R,
         take: &mut dyn FnMut(R::Answer) -> Result<(Option<ScanCursor>, bool), Error>,
     ) -> Result<Option<ScanCursor>, Error> {
-        let count = self.count.get();
+        let count = self.layout.count().get();
         let mut partition = from.partition;
         if partition >= count {
             return Ok(None);
@@ -34,7 +33,7 @@ impl FleetApl {
             let start = if first { from } else { ScanCursor::default() };
             let pin = if first { self.pin(from.replica)? } else { None };
             let request = request(ScanCursor { partition: 0, replica: 0, ..start }).into();
-            Ok(Asked { partition: PartitionId(number), request, pin })
+            Ok(Asked { partition: self.layout.at(number), request, pin })
         });
         let asked = asked.collect::<Result<Vec<_>, Error>>()?;
         for answered in self.gather(at, rows, asked)? {

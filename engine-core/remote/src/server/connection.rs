@@ -59,7 +59,7 @@ fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr
     socket.set_nodelay(true).map_err(lost)?;
     socket.set_read_timeout(Some(stuck)).map_err(lost)?;
     socket.set_write_timeout(Some(stuck)).map_err(lost)?;
-    let link = match shared.security.server() {
+    let link = match shared.security.server(&socket).map_err(lost)? {
         Some(tls) => Link::server(socket, tls).map_err(lost)?,
         None => Link::plain(socket),
     };

@@ -1,4 +1,5 @@
-//! Restores the newest checkpoint that is complete.
+//! Restores the newest checkpoint that is complete. A store of one partition can be restored from a checkpoint of the
+//! partition that it came from, when the graph was split.
 
 use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind};
@@ -6,9 +7,10 @@ use super::manifest::{damaged, numbered, numbers, object_error};
 use super::reads::{READ_BYTES, RestoreReads};
 use super::{BaseCheckpoint, Manifest, ManifestObject, ManifestPartition};
 use crate::parallel::try_parallel;
-use crate::partition::{Misread, Rebuild, Rebuilt};
+use crate::partition::{Excerpt, Misread, Rebuild, Rebuilt};
 use crate::store::Generation;
 use crate::{Error, Scope, Store, StoreConfig};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use tidegraph_platform::{ObjectError, Objects, metric};
 use tidegraph_wire::frame::is_intact;
@@ -34,7 +36,8 @@ pub struct Refused {
 }
 
 /// Restores the newest complete checkpoint under a prefix; returns `None` if there is no checkpoint at all. Partition
-/// count and hash are those of the checkpoint, whatever `config` says.
+/// count and hash are those of the checkpoint, whatever `config` says. If `config` is of one partition, the checkpoint
+/// may be that of a partition from which it came when the graph was split: see [`Scope::covers`].
 ///
 /// # Errors
 ///
@@ -79,7 +82,11 @@ fn is_unusable(error: &Error) -> bool {
 }
 
 fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Result<Store, Error> {
-    if config.scope != manifest.scope {
+    let larger = match (manifest.scope, config.scope) {
+        (Some(held), Some(wanted)) if held != wanted && held.covers(wanted) => Some(held),
+        _ => None,
+    };
+    if config.scope != manifest.scope && larger.is_none() {
         let what = |scope: Option<Scope>| match scope {
             Some(Scope { partitions, partition }) => format!("partition {partition} of {}", partitions.get()),
             None => "all of a graph".to_owned(),
@@ -95,7 +102,8 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     store.note_changes();
     let partition = |number: usize| {
         let entry = &manifest.partitions[number];
-        let source = PartitionSource { objects, reads: &reads, store: &store, manifest, entry, number };
+        let reads = &reads;
+        let source = PartitionSource { objects, reads, store: &store, manifest, entry, number, larger };
         let directory = source.directory()?;
         let rebuilt = source.rebuild(&directory);
         // If an evicted page could not be read back, the checkpoint is not at fault.
@@ -110,10 +118,15 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     if sum(|partition| partition.1) != sum(|partition| partition.2) {
         return Err(damaged(&manifest.object, 0, "out-edges and in-edges differ"));
     }
-    store.add_exceptions(&manifest.exceptions);
+    let exceptions = manifest.exceptions.iter().filter(|(_, gui)| store.holds(*gui)).cloned();
+    store.add_exceptions(&exceptions.collect::<Vec<_>>());
     manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
-    let directories = partitions.into_iter().map(|(directory, ..)| directory).collect();
-    store.set_base(Arc::new(BaseCheckpoint { manifest: manifest.clone(), directories, rewritten_bytes: 0 }));
+    // A checkpoint of a larger partition has other places, so the next checkpoint writes every chunk.
+    if larger.is_none() {
+        let directories = partitions.into_iter().map(|(directory, ..)| directory).collect();
+        let base = BaseCheckpoint { manifest: manifest.clone(), directories, rewritten_bytes: 0 };
+        store.set_base(Arc::new(base));
+    }
     drop(store);
     Ok(restored)
 }
@@ -126,6 +139,8 @@ struct PartitionSource<'r> {
     manifest: &'r Manifest,
     entry: &'r ManifestPartition,
     number: usize,
+    /// The partition that the checkpoint holds, if it is larger than the one to restore.
+    larger: Option<Scope>,
 }
 
 impl PartitionSource<'_> {
@@ -189,24 +204,45 @@ impl PartitionSource<'_> {
         Ok(())
     }
 
+    /// Returns the excerpt of a larger partition; `None` if the checkpoint is that of the partition itself.
+    fn excerpt(&self, directory: &Directory) -> Result<Option<Excerpt>, Error> {
+        let Some(larger) = self.larger else { return Ok(None) };
+        let (reader, mut edges) = (self.manifest.format.reader(), FxHashSet::default());
+        self.each_chunk(directory, &[ChunkKind::Nodes], |_, _, bytes| {
+            reader.out_edges(bytes, &mut |gui, links| {
+                if self.store.holds(gui) {
+                    edges.extend(links.iter().map(|link| link.sid));
+                }
+            })
+        })?;
+        Ok(Some(Excerpt::new(larger, edges)))
+    }
+
     fn rebuild(&self, directory: &Directory) -> Result<Rebuilt, Error> {
         let reader = self.manifest.format.reader();
-        let mut rebuild = Rebuild::new(self.store, self.number);
+        let excerpt = self.excerpt(directory)?;
+        // Vertices and ids are divided by a hash, so each excerpt has about as many.
+        let share = self
+            .larger
+            .zip(self.store.config().scope)
+            .map_or(1, |(larger, own)| usize::from(own.partitions.get() / larger.partitions.get()));
+        let mut rebuild = Rebuild::new(self.store, self.number, excerpt);
         // The directory's counts are not trusted: no more is reserved than the chunks' bytes can hold.
         let most = |kind| {
             let least = reader.least_record_bytes(kind);
             directory.of(kind).iter().map(|entry| entry.length / least).sum::<u64>()
         };
         let vertices = directory.counts().0.min(most(ChunkKind::Nodes));
-        rebuild.reserve(vertices as usize, most(ChunkKind::EdgeIds) as usize);
-        self.each_chunk(directory, |kind, entry, bytes| {
+        rebuild.reserve(vertices as usize / share, most(ChunkKind::EdgeIds) as usize / share);
+        self.each_chunk(directory, &ChunkKind::ALL, |kind, entry, bytes| {
             reader.chunk(kind, entry.number, bytes, &mut rebuild)?;
             rebuild.make_room();
             Ok(())
         })?;
         let (start, own) = (self.entry.directory_offset, self.own());
         let rebuilt = rebuild.finish().map_err(|reason| damaged(own, start, reason))?;
-        let (vertices, edges) = (rebuilt.tally.vertices.unsigned_abs(), rebuilt.tally.edges.unsigned_abs());
+        let vertices = rebuilt.tally.vertices.unsigned_abs() + rebuilt.left_out.0;
+        let edges = rebuilt.tally.edges.unsigned_abs() + rebuilt.left_out.1;
         if (vertices, edges) != (self.entry.vertices, self.entry.edges) {
             let reason = format!(
                 "it has {vertices} vertices and {edges} edges, the manifest states {} and {}",
@@ -217,15 +253,19 @@ impl PartitionSource<'_> {
         Ok(rebuilt)
     }
 
-    /// Reads all chunks (adjacent ones together, and several parts ahead), checks their checksums, and calls `take` with
-    /// each, in the order of the directory.
+    /// Reads all chunks of some kinds (adjacent ones together, and several parts ahead), checks their checksums, and
+    /// calls `take` with each, in the order of the directory.
     fn each_chunk(
         &self,
         directory: &Directory,
+        kinds: &[ChunkKind],
         mut take: impl FnMut(ChunkKind, &ChunkEntry, &[u8]) -> Result<(), Misread>,
     ) -> Result<(), Error> {
-        let of = |kind| adjacent(directory.of(kind)).map(move |some| (kind, some));
-        let all = ChunkKind::ALL.into_iter().flat_map(of);
+        let of = |kind: &ChunkKind| {
+            let kind = *kind;
+            adjacent(directory.of(kind)).map(move |some| (kind, some))
+        };
+        let all = kinds.iter().flat_map(of);
         let part = |(_, some): (ChunkKind, &[ChunkEntry])| {
             let (start, object) = some.first().map_or((0, 0), |first| (first.offset, first.object));
             let end = some.last().map_or(start, |last| last.offset + last.length);

@@ -49,7 +49,7 @@ pub(crate) use distinct::{Distinct, Sketches};
 pub(crate) use image::{Image, NodeCounts};
 pub(crate) use pending_links::PendingLinks;
 pub(crate) use read::{EdgePosition, ExpandRequest, Filter};
-pub(crate) use restore::{Misread, Rebuild, Rebuilt};
+pub(crate) use restore::{Excerpt, Misread, Rebuild, Rebuilt};
 pub(crate) use scan::{EdgeAnswer, EdgeScanRequest};
 pub(crate) use write::{Tally, Writer};
 

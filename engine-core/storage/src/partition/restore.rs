@@ -1,5 +1,8 @@
 //! Rebuilds a partition from the records of a checkpoint. Nothing in them is trusted.
 //!
+//! A partition can also be rebuilt from the checkpoint of a larger one, of whose vertices it has some ([`Excerpt`]).
+//! Rows and slots then get new places, so that the partition has no holes.
+//!
 //! Flow: pages first, then the vertices, which name rows of those pages, then edge ids; each kind in
 //! order of its slots. The index of vertices is filled with the vertices, that of edges at the end. No
 //! reader uses the partition meanwhile. [`crate::checkpoint::format`] defines the bytes of a checkpoint.
@@ -8,11 +11,13 @@
 
 use super::common_labels::Noted;
 use super::{EdgeIdEntry, Open, Tally, sid_hash};
+use crate::Scope;
 use crate::adjacency::{LARGEST_SID, Link};
 use crate::error::Cause;
 use crate::properties::{RowOwner, RowPlace};
 use crate::store::Generation;
 use crossbeam_epoch::{Guard, pin};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Gui, Sid, Version};
 
@@ -32,6 +37,27 @@ pub(crate) struct Rebuilt {
     pub left: u64,
     /// The same sum over the in-edges. STO-2: over all partitions both sums are equal.
     pub arrived: u64,
+    /// Numbers of vertices and of edges of the larger partition that do not belong here.
+    pub left_out: (u64, u64),
+}
+
+/// The records that a rebuild takes from the checkpoint of a larger partition.
+pub(crate) struct Excerpt {
+    /// The larger partition.
+    of: Scope,
+    /// Edges that begin at vertices of the excerpt: their rows come before the vertices.
+    edges: FxHashSet<Sid>,
+    /// New places of rows of vertices.
+    places: FxHashMap<RowPlace, RowPlace>,
+    next_slot: u32,
+    next_edge_id: u32,
+}
+
+impl Excerpt {
+    /// Makes an excerpt of a partition; `edges` are the edges that begin at vertices of the excerpt.
+    pub fn new(of: Scope, edges: FxHashSet<Sid>) -> Self {
+        Self { of, edges, places: FxHashMap::default(), next_slot: 0, next_edge_id: 0 }
+    }
 }
 
 /// Fills one empty partition of a store.
@@ -46,6 +72,8 @@ pub(crate) struct Rebuild<'p> {
     /// Slot of each of these lists, and its end.
     inward_ends: Vec<(u32, usize)>,
     noted: Noted,
+    /// `None`: the checkpoint is that of the partition itself.
+    excerpt: Option<Excerpt>,
 }
 
 /// Mixes an edge into a number, for sums that compare two sets of edges.
@@ -58,7 +86,7 @@ fn mark(source: Gui, target: Gui, link: &Link) -> u64 {
 
 impl<'p> Rebuild<'p> {
     /// Opens partition `number` of an empty store until the rebuild ends.
-    pub fn new(store: &'p Generation, number: usize) -> Self {
+    pub fn new(store: &'p Generation, number: usize, excerpt: Option<Excerpt>) -> Self {
         Self {
             store,
             number,
@@ -68,6 +96,7 @@ impl<'p> Rebuild<'p> {
             inward: Vec::new(),
             inward_ends: Vec::new(),
             noted: Noted::default(),
+            excerpt,
         }
     }
 
@@ -85,6 +114,9 @@ impl<'p> Rebuild<'p> {
 
     /// Takes over a page of properties.
     pub fn page(&mut self, number: u32, bytes: &[u8]) -> Result<(), Misread> {
+        if self.excerpt.is_some() {
+            return self.page_of_larger(number, bytes);
+        }
         let guard = pin();
         let (pages, view) = self.partition.pages(&guard);
         let adopted = pages.adopt(view, number, bytes);
@@ -101,13 +133,60 @@ impl<'p> Rebuild<'p> {
         Ok(())
     }
 
+    /// Takes the rows of a page that belong to the excerpt.
+    fn page_of_larger(&mut self, number: u32, bytes: &[u8]) -> Result<(), Misread> {
+        let Some(Excerpt { edges, places, .. }) = &mut self.excerpt else { return Ok(()) };
+        let guard = pin();
+        let (tally, rows, store) = (&mut self.rebuilt.tally, &mut self.vertex_rows, self.store);
+        let partition = self.partition.partition;
+        let distinct = &partition.distinct;
+        let takes = |owner| match owner {
+            RowOwner::Vertex(gui) => store.holds(gui),
+            RowOwner::Edge(sid) => edges.contains(&sid),
+        };
+        let (pages, view) = self.partition.pages(&guard);
+        let adopted = pages.adopt_some(view, bytes, takes, |taken| {
+            if let RowOwner::Vertex(_) = taken.owner {
+                *rows += 1;
+                places.insert(RowPlace::new(number, taken.row), taken.place);
+                for label in taken.labels {
+                    *tally.vertices_by_label.entry(*label).or_default() += 1;
+                }
+                let values = taken.single_values();
+                distinct.note(values.iter().map(|(key, value)| (*key, value)));
+            }
+        });
+        adopted.map_err(|error| Misread { at: error.offset(), reason: error.into() })
+    }
+
     /// Prefetches the index line of a vertex that will be added.
     pub fn prefetch(&self, gui: Gui, guard: &Guard) {
         self.partition.prefetch_index(gui, guard);
     }
 
-    /// Adds a vertex without edges, or returns why there can be no such vertex.
-    pub fn vertex(&mut self, slot: u32, gui: Gui, place: RowPlace, guard: &Guard) -> Result<(), String> {
+    /// Adds a vertex without edges. Returns its slot, or `None` if it does not belong to the excerpt. Fails if there can
+    /// be no such vertex.
+    pub fn vertex(
+        &mut self,
+        slot: u32,
+        gui: Gui,
+        place: RowPlace,
+        guard: &Guard,
+    ) -> Result<Option<u32>, String> {
+        let (slot, place) = match &mut self.excerpt {
+            Some(excerpt) if excerpt.of.holds(gui) && !self.store.holds(gui) => {
+                self.rebuilt.left_out.0 += 1;
+                return Ok(None);
+            }
+            Some(excerpt) => {
+                let Some(place) = excerpt.places.get(&place) else {
+                    return Err(format!("the row of {gui} is not at its place"));
+                };
+                excerpt.next_slot += 1;
+                (excerpt.next_slot - 1, *place)
+            }
+            None => (slot, place),
+        };
         if !self.belongs_here(gui) {
             return Err(format!("{gui} belongs to another partition"));
         }
@@ -126,7 +205,12 @@ impl<'p> Rebuild<'p> {
         node.row.set(Some(place));
         partition.by_gui.insert(&mut state.permit, gui.0, slot);
         self.rebuilt.tally.vertices += 1;
-        Ok(())
+        Ok(Some(slot))
+    }
+
+    /// Leaves out the out-edges of a vertex that does not belong to the excerpt.
+    pub fn leave_out(&mut self, out_edges: usize) {
+        self.rebuilt.left_out.1 += out_edges as u64;
     }
 
     /// Gives a vertex that was just added its out-edges, in order of label and SID.
@@ -171,6 +255,14 @@ impl<'p> Rebuild<'p> {
     /// Adds an edge id, or returns why there can be no such id.
     pub fn edge_id(&mut self, slot: u32, entry: EdgeIdEntry) -> Result<(), String> {
         let EdgeIdEntry { hash, sid, .. } = entry;
+        let slot = match &mut self.excerpt {
+            Some(excerpt) if excerpt.of.holds(Gui(hash)) && !self.store.holds(Gui(hash)) => return Ok(()),
+            Some(excerpt) => {
+                excerpt.next_edge_id += 1;
+                excerpt.next_edge_id - 1
+            }
+            None => slot,
+        };
         if !self.belongs_here(Gui(hash)) || sid == Sid(0) || sid > LARGEST_SID {
             return Err(format!(
                 "the edge id of {sid} belongs to another partition, or its SID is out of range"

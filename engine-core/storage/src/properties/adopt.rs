@@ -1,13 +1,16 @@
-//! Takes over pages of a checkpoint. They keep their numbers, and so do their rows.
+//! Takes over pages of a checkpoint. They keep their numbers, and so do their rows. Of the pages of a larger partition,
+//! some rows are taken, which get new places.
 
 use super::bytes::Texts;
 use super::bytes::{Error, Loaded};
 use super::column::{ColumnType, decode};
+use super::overflow::Content;
 use super::page::{ROWS, RowPlace};
 use super::page_table::{PAGES, PageTable};
 use super::page_writer::{PageState, PageWriter, SetPages, TableView};
 use super::read::RowOwner;
 use super::sets::{Column, ColumnShape, RowKind};
+use super::write::{content_of, id_of};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Token, Value};
@@ -66,6 +69,51 @@ impl PageWriter {
             self.by_set[by_set].open.push(number);
         }
         Ok(Adopted { labels: &set.labels, rows, vertices: set.kind == RowKind::Vertex })
+    }
+}
+
+/// A row of a page of a checkpoint, and its new place.
+pub(crate) struct TakenRow<'r> {
+    pub owner: RowOwner,
+    /// Number of the row in the page of the checkpoint.
+    pub row: usize,
+    pub place: RowPlace,
+    pub labels: &'r [Token],
+    content: &'r Content,
+}
+
+impl TakenRow<'_> {
+    /// Returns the values whose key has one value.
+    pub fn single_values(&self) -> Vec<(Token, Value)> {
+        let single = self.content.entries.iter().filter(|entry| entry.values.len() == 1);
+        single.flat_map(|entry| entry.values.iter().map(|value| (entry.key, Value::from(value)))).collect()
+    }
+}
+
+impl PageWriter {
+    /// Decodes a page and adds the rows whose owner `takes` returns true for. They are visible at every version. Calls
+    /// `taken` with each.
+    pub fn adopt_some(
+        &mut self,
+        view: TableView<'_>,
+        bytes: &[u8],
+        takes: impl Fn(RowOwner) -> bool,
+        mut taken: impl FnMut(TakenRow<'_>),
+    ) -> Result<(), Error> {
+        let loaded = Loaded::from_bytes(0, bytes)?;
+        let page = loaded.page();
+        let set = page.set();
+        for row in 0..page.header().used.load(Ordering::Relaxed) as usize {
+            let owner = RowOwner::of(set.kind, page.owners()[row].load(Ordering::Relaxed));
+            if !page.is_present(row) || !takes(owner) {
+                continue;
+            }
+            // SAFETY: the row is present, and no other thread has the page.
+            let (content, id) = unsafe { (content_of(page, row), id_of(page, row)) };
+            let place = self.insert(view, None, owner, id.as_ref(), &set.labels, &content, None);
+            taken(TakenRow { owner, row, place, labels: &set.labels, content: &content });
+        }
+        Ok(())
     }
 }
 

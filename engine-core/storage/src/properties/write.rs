@@ -30,6 +30,46 @@ fn is_unseen(heads: Option<&Heads>, row: usize, version: Version, column: u16, b
     begin == version
 }
 
+/// Returns the properties of a row.
+///
+/// # Safety
+///
+/// The row is present, and no other thread changes it meanwhile.
+pub(super) unsafe fn content_of(page: Page<'_>, row: usize) -> Content {
+    let set = page.set();
+    let overflow = page.overflows().and_then(|overflows| {
+        // SAFETY: the caller's promise.
+        unsafe { overflow_at(overflows[row].load(Ordering::Relaxed)) }
+    });
+    let mut entries = Vec::with_capacity(set.columns.len() + 1);
+    for (at, column) in (0..).zip(&set.columns) {
+        let shape = &column.shape;
+        if shape.column != ColumnType::Elsewhere {
+            // SAFETY: the caller's promise.
+            let value = unsafe { decode(shape.column, page.load(at, row)) };
+            let (key, cardinality) = (shape.key, shape.cardinality);
+            entries.push(Entry { key, cardinality, values: Values::One(value) });
+        } else if let Some(entry) = overflow.and_then(|overflow| overflow.find(shape.key)) {
+            entries.push(entry.clone());
+        }
+    }
+    if set.irregular {
+        let rest = overflow.into_iter().flat_map(|overflow| &overflow.entries);
+        entries.extend(rest.filter(|entry| set.find(entry.key).is_none()).cloned());
+    }
+    Content { entries }
+}
+
+/// Returns the id of a row; `None` if rows of its set have none.
+///
+/// # Safety
+///
+/// The same as for [`content_of`].
+pub(super) unsafe fn id_of(page: Page<'_>, row: usize) -> Option<Str> {
+    // SAFETY: the caller's promise.
+    page.ids().map(|ids| unsafe { share_text(load_pair(&ids[row])) })
+}
+
 impl PageWriter {
     /// Returns whether the newest version has the row. A removed row has an undo record until nothing names it, and a
     /// spilled page has no records, so its named rows are present.
@@ -52,36 +92,14 @@ impl PageWriter {
 
     /// Returns the id in the newest version.
     pub fn id(&self, view: TableView<'_>, place: RowPlace) -> Option<Str> {
-        let ids = view.page(place.page()).ids()?;
         // SAFETY: the writer's own row, so its words are alive.
-        Some(unsafe { share_text(load_pair(&ids[place.row()])) })
+        unsafe { id_of(view.page(place.page()), place.row()) }
     }
 
     /// Returns the properties in the newest version.
     pub fn content(&self, view: TableView<'_>, place: RowPlace) -> Content {
-        let (page, row) = (view.page(place.page()), place.row());
-        let set = page.set();
-        let overflow = page.overflows().and_then(|overflows| {
-            // SAFETY: as in `id`.
-            unsafe { overflow_at(overflows[row].load(Ordering::Relaxed)) }
-        });
-        let mut entries = Vec::with_capacity(set.columns.len() + 1);
-        for (at, column) in (0..).zip(&set.columns) {
-            let shape = &column.shape;
-            if shape.column != ColumnType::Elsewhere {
-                // SAFETY: as in `id`.
-                let value = unsafe { decode(shape.column, page.load(at, row)) };
-                let (key, cardinality) = (shape.key, shape.cardinality);
-                entries.push(Entry { key, cardinality, values: Values::One(value) });
-            } else if let Some(entry) = overflow.and_then(|overflow| overflow.find(shape.key)) {
-                entries.push(entry.clone());
-            }
-        }
-        if set.irregular {
-            let rest = overflow.into_iter().flat_map(|overflow| &overflow.entries);
-            entries.extend(rest.filter(|entry| set.find(entry.key).is_none()).cloned());
-        }
-        Content { entries }
+        // SAFETY: as in `id`.
+        unsafe { content_of(view.page(place.page()), place.row()) }
     }
 
     /// Returns whether the newest version has a value of a key.

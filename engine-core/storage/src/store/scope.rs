@@ -10,7 +10,8 @@ use super::{Generation, Store};
 use crate::partition::Writer;
 use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token, Value};
 
-/// The partition of a graph that a store holds.
+/// The partition of a graph that a store holds: of a graph that has `partitions` partitions, the one with the number
+/// `partition` among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scope {
     /// Number of partitions of the graph.
@@ -25,6 +26,14 @@ impl Scope {
     #[must_use]
     pub fn holds(&self, gui: Gui) -> bool {
         self.partitions.of(gui) == self.partition
+    }
+
+    /// Returns whether every GUI of another partition belongs to this one too: they are the same, or the graph was
+    /// split and this is the partition from which the other came.
+    #[must_use]
+    pub fn covers(&self, other: Self) -> bool {
+        self.partitions.get() <= other.partitions.get()
+            && other.partition.0 & (self.partitions.get() - 1) == self.partition.0
     }
 }
 

@@ -1,6 +1,8 @@
 //! `tidegraph fleet`: plans moves of replicas and carries them out. The steps are those of [`Rebalance`], which the
 //! state machines on AWS use too.
 
+mod split;
+
 use super::map::MapArgs;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -37,6 +39,9 @@ enum Command {
     /// Move all replicas away from a node. It answers queries until other nodes hold its replicas, and may be stopped
     /// then.
     Drain(Drain),
+    /// Raise the number of partitions while the graph is read and written. May be stopped at any time; the same command
+    /// goes on.
+    Split(split::Split),
 }
 
 /// Flags of the commands that move replicas.
@@ -140,6 +145,7 @@ impl FleetCommand {
                     run.to_end(Goal::Balance, None)
                 })
             }
+            Command::Split(split) => split.run(),
             Command::Drain(Drain { node, args }) => {
                 let run = Run::new(args)?;
                 let node = NodeId::new(&node)?;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::WorkerConfig;
-use tidegraph_fleet::access::{Access, ManagedSecret, SecretPlace};
+use tidegraph_fleet::access::{Access, ManagedCertificates, ManagedSecret, SecretPlace};
 use tidegraph_platform::{Objects, chain, metric};
 use tidegraph_remote::{SecurityConfig, TlsArgs};
 use tokio::sync::oneshot;
@@ -95,6 +95,7 @@ impl Worker {
                 table: self.table.table(),
                 security: security.clone(),
                 secret: secret.clone(),
+                certificates: self.certificates(),
                 worker: config.clone(),
             };
             let of_graph = OfGraph {
@@ -130,6 +131,13 @@ impl Worker {
 
     fn security(&self) -> anyhow::Result<SecurityConfig> {
         Ok(SecurityConfig { token: String::new(), tls: self.tls.files()? })
+    }
+
+    fn certificates(&self) -> Option<ManagedCertificates> {
+        self.tls.secret().map(|(id, every)| ManagedCertificates {
+            secret: ManagedSecret { id, ..ManagedSecret::default() },
+            every,
+        })
     }
 
     fn secret(&self) -> anyhow::Result<SecretPlace> {

@@ -23,6 +23,7 @@ impl World {
             hash_bits: 64,
             replication_factor: 2,
             gremlin: Default::default(),
+            splits: Default::default(),
             shares_objects: false,
         };
         store.create_graph(&graph).unwrap();

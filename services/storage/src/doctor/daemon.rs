@@ -8,13 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{MapStore, NodeId, NodeState};
-use tidegraph_platform::Clock;
+use tidegraph_platform::{Clock, metric};
 
 const DAEMON: &str = "machine.daemon";
 const FILES: &str = "machine.files";
 const MEMBER: &str = "machine.member";
+const CERTIFICATE: &str = "machine.certificate";
 const LOOK_AT_UNIT: &str = "systemctl status tidegraph-node; tail /var/log/tidegraph/node.log";
 
+/// Time that a certificate should be valid: one of a deployment on AWS lives for a week, and is renewed when it has more
+/// than four days left. The alarm comes at two.
+const SOON: Duration = Duration::from_secs(3 * 86_400);
+const URGENT: Duration = Duration::from_secs(86_400);
 /// Open files that a daemon may need: connections, Kafka, and files of spilled pages.
 const LEAST_FILES: u64 = 65_536;
 /// Time limit of the metrics.
@@ -25,14 +30,39 @@ const PAUSE: Duration = Duration::from_secs(3);
 
 /// Asks the daemon for its metrics, and looks at the limits of its process.
 pub fn look(metrics: SocketAddr) -> Vec<Finding> {
-    let answered = match scrape(metrics) {
-        Ok(text) => judge_metrics(metrics, &text),
+    let (answered, certificate) = match scrape(metrics) {
+        Ok(text) => (judge_metrics(metrics, &text), judge_certificate(&text)),
         Err(error) => {
             let seen = format!("http://{metrics}/metrics: {error}");
-            Finding::wrong(Status::Failed, DAEMON, seen, "the daemon's metrics", LOOK_AT_UNIT)
+            let answered = Finding::wrong(Status::Failed, DAEMON, seen, "the daemon's metrics", LOOK_AT_UNIT);
+            (answered, Finding::unknown(CERTIFICATE, "the daemon's metrics do not say", LOOK_AT_UNIT))
         }
     };
-    vec![answered, files_of(metrics)]
+    vec![answered, certificate, files_of(metrics)]
+}
+
+/// Judges how long the certificate of the daemon is valid, from its metrics.
+fn judge_certificate(text: &str) -> Finding {
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.trim().parse::<f64>().ok())
+    };
+    let Some(left) = value(metric::CERTIFICATE_LEFT) else {
+        return Finding::absent(CERTIFICATE, "the daemon has no certificate for other processes");
+    };
+    let refused = value(metric::CERTIFICATES_UNUSABLE).unwrap_or_default();
+    let hours = (left / 3600.0).floor();
+    let seen = format!("{hours} h left, {refused} reads of new certificates could not be used");
+    let status = if left < URGENT.as_secs_f64() {
+        Status::Failed
+    } else if left < SOON.as_secs_f64() {
+        Status::Warning
+    } else {
+        return Finding::ok(CERTIFICATE, seen);
+    };
+    let wanted = format!("at least {} h", SOON.as_secs() / 3600);
+    let remedy = "put new files in place of the old ones, or see why the daemon cannot read its secret: /var/log/tidegraph/node.log";
+    Finding::wrong(status, CERTIFICATE, seen, wanted, remedy)
 }
 
 fn scrape(metrics: SocketAddr) -> Result<String, String> {
@@ -135,8 +165,7 @@ fn member(map: &MapArgs, node: &str, clock: &Arc<dyn Clock>) -> anyhow::Result<F
     let before = counter(&*store)?;
     clock.sleep(PAUSE);
     let after = counter(&*store)?;
-    let replicas =
-        loaded.partitions().filter(|(_, replicas)| replicas.iter().any(|replica| replica.node == id)).count();
+    let replicas = loaded.held_by(&id).count();
     let seen = format!("{node} is {} in the map of {}, with {replicas} replicas", known.state, map.graph);
     if after.is_none() || before == after {
         let seen = format!("{seen}; no heartbeat within {} s", PAUSE.as_secs());
@@ -190,6 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn the_time_that_is_left_of_a_certificate_is_judged() {
+        let status = |seconds: f64| {
+            judge_certificate(&format!("tidegraph_certificate_left_seconds {seconds}\n")).status
+        };
+        assert_eq!(status(4.0 * 86_400.0), Status::Ok);
+        assert_eq!(status(2.0 * 86_400.0), Status::Warning);
+        assert_eq!(status(86_000.0), Status::Failed);
+        assert_eq!(status(-1.0), Status::Failed);
+        assert_eq!(judge_certificate("tidegraph_version 1\n").status, Status::Absent);
+        let text = "tidegraph_certificate_left_seconds 400000\ntidegraph_certificates_unusable_total 3\n";
+        assert!(judge_certificate(text).seen.contains("111 h left, 3 reads"));
+    }
+
+    #[test]
     fn metrics_of_others_are_told() {
         let ours = "# TYPE tidegraph_version gauge\ntidegraph_version 7\n";
         assert_eq!(judge_metrics(address(), ours).status, Status::Ok);
@@ -200,7 +243,8 @@ mod tests {
 
     #[test]
     fn a_port_where_nobody_listens_is_a_failure() {
-        let [answered, files] = look("127.0.0.1:9".parse().unwrap()).try_into().unwrap();
+        let [answered, certificate, files] = look("127.0.0.1:9".parse().unwrap()).try_into().unwrap();
         assert_eq!((answered.status, files.status), (Status::Failed, Status::Unknown), "{answered}");
+        assert_eq!(certificate.status, Status::Unknown);
     }
 }

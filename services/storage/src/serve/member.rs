@@ -67,8 +67,7 @@ impl Member {
         let node = StorageNode::start(serve.node_config(quota), parts, &service)?;
         let mut member = Self { graph: graph.into(), node, leading: None };
         if is_candidate {
-            let partitions = made.graph().partitions;
-            let takeover = CheckpointRecovery { graph: graph.into(), partitions, map_store, objects, log };
+            let takeover = CheckpointRecovery { graph: graph.into(), map_store, objects, log };
             member.leading = Some(lead(daemon, takeover, &commits)?);
         }
         Ok(member)
@@ -97,9 +96,8 @@ fn lead(
     takeover: CheckpointRecovery,
     commits: &SequencerService,
 ) -> anyhow::Result<(Arc<Candidate>, LeaderMaintenance)> {
-    let CheckpointRecovery { graph, partitions, map_store, objects, .. } = &takeover;
-    let (graph, partitions) = (graph.clone(), *partitions);
-    let (map_store, objects) = (map_store.clone(), objects.clone());
+    let CheckpointRecovery { graph, map_store, objects, .. } = &takeover;
+    let (graph, map_store, objects) = (graph.clone(), map_store.clone(), objects.clone());
     let claim = Claim {
         // No other process has or had this name (MAP-3).
         holder: format!("{}-{:016x}", daemon.serve.node, daemon.random.next_u64()),
@@ -118,8 +116,7 @@ fn lead(
         lost_after: Duration::from_millis(daemon.serve.lost_after_ms),
         ..MaintenanceConfig::default()
     };
-    let maintenance =
-        LeaderMaintenance::start(&graph, partitions, map_store, objects, candidate.clone(), clock, config)?;
+    let maintenance = LeaderMaintenance::start(&graph, map_store, objects, candidate.clone(), clock, config)?;
     Ok((candidate, maintenance))
 }
 

@@ -17,9 +17,10 @@ use super::directory::{ChunkKind, Directory};
 use super::manifest::damaged;
 use super::{Manifest, ManifestPartition};
 use crate::Error;
+use crate::adjacency::Link;
 use crate::partition::{Misread, Rebuild};
 use std::fmt;
-use tidegraph_types::Formats;
+use tidegraph_types::{Formats, Gui};
 
 /// A version of the checkpoint format that this release reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,9 @@ pub(super) trait FormatReader: Sync {
 
     /// Returns the fewest bytes that one record takes in a chunk: it bounds what is allocated for a directory's counts.
     fn least_record_bytes(&self, kind: ChunkKind) -> u64;
+
+    /// Decodes a chunk of nodes without adding them, and calls `each` with the out-edges of each vertex.
+    fn out_edges(&self, bytes: &[u8], each: &mut dyn FnMut(Gui, &[Link])) -> Result<(), Misread>;
 
     /// Decodes one chunk and adds its records to a partition. Chunks come in the order of [`ChunkKind::ALL`], and each
     /// kind in the order of its numbers.

@@ -85,7 +85,6 @@ impl Drop for Loaded {
 
 impl Loaded {
     /// Decodes a page into a set of its own with the given number.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for tests of the bytes alone"))]
     pub fn from_bytes(number: u32, bytes: &[u8]) -> Result<Self, Error> {
         Self::of_set(bytes, |shape| Arc::new(Set::new(number, shape)))
     }

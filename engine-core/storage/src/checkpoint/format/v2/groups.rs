@@ -171,13 +171,33 @@ pub(super) fn nodes(group: u32, bytes: &[u8], rebuild: &mut Rebuild<'_>) -> Resu
     let mut links = Vec::new();
     for ((slot, gui), place) in slots_of(group, bits).zip(guis).zip(places) {
         let place = RowPlace(u32::from_le_bytes(*place));
-        rebuild.vertex(slot, gui, place, &guard).map_err(|reason| cursor.misread(reason))?;
+        let slot = rebuild.vertex(slot, gui, place, &guard).map_err(|reason| cursor.misread(reason))?;
         cursor.list(&mut links)?;
-        rebuild.out_edges(slot, gui, &links);
+        match slot {
+            Some(slot) => rebuild.out_edges(slot, gui, &links),
+            None => rebuild.leave_out(links.len()),
+        }
         cursor.list(&mut links)?;
-        rebuild.in_edges(slot, gui, &links);
+        if let Some(slot) = slot {
+            rebuild.in_edges(slot, gui, &links);
+        }
     }
     rebuild.end_of_nodes();
+    cursor.end()
+}
+
+/// Reads the vertices of a group of nodes, and calls `each` with the out-edges of each.
+pub(super) fn out_edges(bytes: &[u8], each: &mut dyn FnMut(Gui, &[Link])) -> Result<(), Misread> {
+    let mut cursor = Cursor { bytes, at: 0 };
+    let count = cursor.bits()?.count_ones() as usize;
+    let guis = cursor.column::<8>(count, "vertices")?;
+    cursor.column::<4>(count, "places")?;
+    let mut links = Vec::new();
+    for gui in guis {
+        cursor.list(&mut links)?;
+        each(Gui(u64::from_le_bytes(*gui)), &links);
+        cursor.list(&mut links)?;
+    }
     cursor.end()
 }
 
@@ -263,7 +283,7 @@ mod tests {
     fn rebuild(chunks: &[Vec<(u32, Vec<u8>)>; 3]) -> Result<(i64, bool), String> {
         let store = empty();
         let generation = store.newest();
-        let mut rebuild = Rebuild::new(&generation, 0);
+        let mut rebuild = Rebuild::new(&generation, 0, None);
         let mut all = || -> Result<(), Misread> {
             for (kind, chunks) in ChunkKind::ALL.into_iter().zip(chunks) {
                 for (number, bytes) in chunks {

@@ -12,8 +12,10 @@ pub(in crate::checkpoint) use manifest::encode as encode_manifest;
 
 use super::{ChunkKind, Directory};
 use crate::Error;
+use crate::adjacency::Link;
 use crate::checkpoint::{Manifest, ManifestPartition};
 use crate::partition::{Misread, Rebuild};
+use tidegraph_types::Gui;
 
 /// Reads version 2.
 pub(super) struct V2;
@@ -34,6 +36,10 @@ impl super::FormatReader for V2 {
             ChunkKind::Nodes => 14,
             ChunkKind::EdgeIds => 24,
         }
+    }
+
+    fn out_edges(&self, bytes: &[u8], each: &mut dyn FnMut(Gui, &[Link])) -> Result<(), Misread> {
+        groups::out_edges(bytes, each)
     }
 
     fn chunk(

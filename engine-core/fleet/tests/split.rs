@@ -1,0 +1,221 @@
+//! A graph is split into more partitions while clients read, write and load: nothing is lost, and every read finds the
+//! same graph (MAP-4).
+
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use support::{GRAPH, TestFleet, ask, rows};
+use tidegraph_cluster::{MapStore, Rebalance, SplitStage};
+use tidegraph_engine::Database;
+use tidegraph_engine::Language::OpenCypher;
+use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
+use tidegraph_fleet::NodeConfig;
+use tidegraph_types::PartitionCount;
+
+fn config() -> NodeConfig {
+    NodeConfig {
+        beat: Duration::from_millis(50),
+        checkpoint_versions: 20,
+        checkpoint_after: Duration::from_millis(200),
+        ..NodeConfig::default()
+    }
+}
+
+/// Queries, and the numbers of their answers.
+const READS: &[(&str, &str)] = &[
+    ("MATCH (a:Fixed) RETURN count(a), sum(a.n)", "500,124750"),
+    ("MATCH (:Fixed)-[r:NEXT]->(:Fixed) RETURN count(r), sum(r.w)", "500,124750"),
+    ("MATCH (a:Fixed {n: 41})-[:NEXT*1..3]->(b) RETURN sum(b.n)", "129"),
+    ("MATCH (a:Fixed) WHERE a.name = 'fixed 7' RETURN count(a)", "1"),
+];
+
+/// Returns the numbers of an answer.
+fn numbers(database: &Database, text: &str) -> String {
+    let found = rows(database, OpenCypher, text).join("");
+    found.chars().filter(|c| c.is_ascii_digit() || *c == ',').collect()
+}
+
+fn check(database: &Database) {
+    for (text, expected) in READS {
+        assert_eq!(numbers(database, text), *expected, "{text}");
+    }
+}
+
+/// Loads people, and returns whether they are visible: transactions may win every time.
+fn load(database: &Database, dir: &Path, people: usize) -> bool {
+    std::fs::create_dir_all(dir).unwrap();
+    let vertices: String = (0..people).map(|n| format!("p{n},Person,{n}\n")).collect();
+    let edges: String = (0..people).map(|n| format!("k{n},p{n},p{},KNOWS\n", n / 2)).collect();
+    std::fs::write(dir.join("people.csv"), format!("~id,~label,n:Int(single)\n{vertices}")).unwrap();
+    std::fs::write(dir.join("knows.csv"), format!("~id,~from,~to,~label\n{edges}")).unwrap();
+    let mut spec = LoadSpec::new(vec![format!("file://{}", dir.display())], Some(Dialect::GREMLIN));
+    spec.mode = Mode::New;
+    let id = database.loads().submit(spec).unwrap();
+    let done = database.loads().wait(&id).unwrap();
+    let counts = done.overall.counts;
+    assert_eq!((counts.parsing_errors, counts.insert_errors), (0, 0), "{:?}", done.errors);
+    done.overall.state == LoadState::Completed
+}
+
+/// Returns the people that are there twice, have the id of no person, or lack their number.
+fn odd_people(database: &Database) -> Vec<String> {
+    let all = rows(database, OpenCypher, "MATCH (a:Person) RETURN id(a), labels(a), a.n");
+    let id = |row: &String| row.split(',').next().unwrap_or_default().to_owned();
+    let is_odd = |at: usize| {
+        let (row, own) = (&all[at], id(&all[at]));
+        let twice = [at.wrapping_sub(1), at + 1]
+            .into_iter()
+            .filter_map(|next| all.get(next))
+            .any(|next| id(next) == own);
+        twice
+            || !own.contains("\"p")
+            || row.contains("Null")
+            || row.contains("\"W\"")
+            || row.contains("\"X\"")
+    };
+    (0..all.len()).filter(|at| is_odd(*at)).map(|at| all[at].clone()).collect()
+}
+
+fn split(fleet: &TestFleet, rebalance: &Rebalance, into: PartitionCount) {
+    rebalance.begin_split(into).unwrap();
+    let end = fleet.clock.now() + support::PATIENCE;
+    loop {
+        let progress = rebalance.advance_split(into, 64, 4).unwrap();
+        match progress.stage {
+            SplitStage::Done => return,
+            SplitStage::Turned => {
+                // Workers look at the map, and queries end.
+                fleet.clock.sleep(Duration::from_millis(2_500));
+                rebalance.drop_former_partitions().unwrap();
+            }
+            _ => fleet.clock.sleep(Duration::from_millis(50)),
+        }
+        assert!(fleet.clock.now() < end, "{progress:?}");
+    }
+}
+
+#[test]
+fn a_graph_is_split_under_reads_writes_and_loads() {
+    let home = tempfile::tempdir().unwrap();
+    let mut fleet = TestFleet::start_sharded(2, 4, 3, 2, 10, config());
+    let maintenance = fleet.maintain();
+    let (database, _worker) = fleet.worker();
+    let (reader, _reading) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 499) AS n CREATE (:Fixed {n: n, name: 'fixed ' + n})")
+        .unwrap();
+    ask(&database, OpenCypher, "CREATE INDEX fixed FOR (n:Fixed) ON (n.n)").unwrap();
+    let link = "MATCH (a:Fixed), (b:Fixed) WHERE b.n = (a.n + 1) % 500 CREATE (a)-[:NEXT {w: a.n}]->(b)";
+    ask(&database, OpenCypher, link).unwrap();
+    fleet.wait_until("another worker sees it", |_| numbers(&reader, READS[1].0) == READS[1].1);
+    check(&reader);
+    let rebalance = Rebalance::new(fleet.map.clone(), GRAPH);
+    let (stop, written, loads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let loaded = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                check(&reader);
+            }
+        });
+        scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                let n = written.load(Ordering::Acquire);
+                ask(&database, OpenCypher, &format!("CREATE (:W {{n: {n}}})-[:OF]->(:X {{n: {n}}})"))
+                    .unwrap();
+                written.store(n + 1, Ordering::Release);
+            }
+        });
+        scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                let n = loads.load(Ordering::Acquire);
+                let people = 200 + 20 * n;
+                if load(&database, &home.path().join(format!("load-{n}")), people as usize) {
+                    loaded.store(people, Ordering::Release);
+                    let found = numbers(&database, "MATCH (a:Person) RETURN count(a)");
+                    assert_eq!(found, people.to_string(), "after load {n}: {:#?}", odd_people(&database));
+                }
+                loads.store(n + 1, Ordering::Release);
+            }
+        });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            split(&fleet, &rebalance, PartitionCount::new(16).unwrap());
+            split(&fleet, &rebalance, PartitionCount::new(32).unwrap());
+        }));
+        stop.store(true, Ordering::Release);
+        ended.unwrap();
+    });
+    let (written, loads) = (written.load(Ordering::Acquire), loads.load(Ordering::Acquire));
+    assert!(written > 10 && loads > 1, "{written} writes, {loads} loads");
+    let counts = |database: &Database| {
+        let people = loaded.load(Ordering::Acquire).to_string();
+        let found = numbers(database, "MATCH (a:Person) RETURN count(a)");
+        assert_eq!(found, people, "{:#?}", odd_people(database));
+        assert_eq!(numbers(database, "MATCH ()-[r:KNOWS]->() RETURN count(r)"), people);
+        assert_eq!(numbers(database, "MATCH (:W)-[r:OF]->(:X) RETURN count(r)"), written.to_string());
+        assert_eq!(numbers(database, "MATCH (a:W) RETURN count(DISTINCT a.n)"), written.to_string());
+        check(database);
+    };
+    counts(&database);
+    let map = fleet.map.load(GRAPH, None).unwrap();
+    assert_eq!(
+        map.held().map(|(partition, _)| partition.0).collect::<Vec<_>>(),
+        (32..64).collect::<Vec<_>>()
+    );
+    // Nodes that start again restore the new partitions, of checkpoints and what is left of the log.
+    fleet.wait_until("every partition has a checkpoint of its own", |fleet| {
+        let noted = fleet.map.checkpoints(GRAPH).unwrap();
+        noted.iter().filter(|noted| noted.partition.0 >= 32).count() == 32
+    });
+    for name in ["n0", "n1", "n2"] {
+        drop(fleet.kill(name));
+        fleet.join(name);
+        fleet.wait_until("all serve", |fleet| {
+            let map = fleet.map.load(GRAPH, None).unwrap();
+            map.partitions().all(|(partition, replicas)| map.serving(partition).len() == replicas.len())
+        });
+    }
+    let (database, _worker) = fleet.worker();
+    counts(&database);
+    drop(maintenance);
+}
+
+#[test]
+fn a_split_is_taken_back_and_nodes_give_its_replicas_up() {
+    let fleet = TestFleet::start(2, 2, 2, 64, config());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Fixed {n: n})").unwrap();
+    let rebalance = Rebalance::new(fleet.map.clone(), GRAPH);
+    let into = PartitionCount::new(8).unwrap();
+    rebalance.begin_split(into).unwrap();
+    // Some of them at once, so that not all serve.
+    rebalance.advance_split(into, 3, 3).unwrap();
+    let held = |fleet: &TestFleet| -> Vec<String> {
+        fleet
+            .members
+            .iter()
+            .flat_map(|member| {
+                let status = member.node.status();
+                let replicas = status["replicas"].as_array().unwrap().clone();
+                replicas.into_iter().map(|replica| replica["partition"].to_string())
+            })
+            .collect()
+    };
+    fleet.wait_until("nodes hold some", |fleet| held(fleet).len() > 4);
+    assert!(rebalance.abort_split().unwrap());
+    fleet.wait_until("nodes hold none", |fleet| {
+        let mut held = held(fleet);
+        held.sort();
+        held == ["0", "0", "1", "1"]
+    });
+    let found = rows(&database, OpenCypher, "MATCH (a:Fixed) RETURN count(a)");
+    assert!(found[0].contains("100"), "{found:?}");
+    split(&fleet, &rebalance, into);
+    let found = rows(&database, OpenCypher, "MATCH (a:Fixed) RETURN count(a)");
+    assert!(found[0].contains("100"), "{found:?}");
+}

@@ -1,0 +1,131 @@
+/**
+ * Certificates of the processes of a fleet, which encrypt the connections between them: a function that makes and renews
+ * them (`infra/issuer/`), and the secrets through which processes get them (ADR 0044).
+ *
+ * The key of the authority is in a secret that only the function may read. Each kind of processes may read the secret
+ * with its own certificate and no other one.
+ */
+import { CustomResource, Duration } from "aws-cdk-lib";
+import * as events from "aws-cdk-lib/aws-events";
+import * as targets from "aws-cdk-lib/aws-events-targets";
+import * as iam from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import * as lambda from "aws-cdk-lib/aws-lambda";
+import type * as logs from "aws-cdk-lib/aws-logs";
+import { type CfnSecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
+import { Construct } from "constructs";
+import { InvalidProp } from "../check.ts";
+import { processLog } from "../log-group.ts";
+import { explain } from "../nag.ts";
+import { statement, useKey } from "../statement.ts";
+import { typescriptFunction } from "../typescript-function.ts";
+import type { GraphState } from "./state.ts";
+
+/** Encryption of the connections between nodes, workers and functions. */
+export interface EncryptionProps {
+  /**
+   * `required`: processes accept connections with TLS and certificates on both sides only; `accepted`: they accept these
+   * and those without TLS, and open them without. A deployment whose processes have no certificates yet needs `accepted`
+   * first, until an upgrade gave certificates to all of them.
+   *
+   * @default required
+   */
+  readonly mode?: string;
+}
+
+/** Settings and resources that the certificates need. */
+interface Parts extends EncryptionProps {
+  readonly state: GraphState;
+  readonly retention: logs.RetentionDays;
+}
+
+/** Time between two runs of the function. A certificate is renewed once a third of its seven days has passed. */
+const EVERY = Duration.hours(6);
+
+/** The values of the prop, and what the function calls them. */
+const MODES: Partial<Record<string, string>> = { accepted: "accept", required: "require" };
+
+/** Time of a run, which makes three requests for each of four secrets. */
+const TIMEOUT = Duration.minutes(1);
+
+export class Encryption extends Construct {
+  /** Certificates of storage nodes, which may serve. */
+  readonly nodes: Secret;
+  /** Certificates of workers. */
+  readonly workers: Secret;
+  /** Certificates of the functions that ask nodes. */
+  readonly functions: Secret;
+  /** The first certificates: what starts processes depends on it. */
+  readonly issued: CustomResource;
+  readonly function: lambda.Function;
+
+  constructor(scope: Construct, id: string, props: Parts) {
+    super(scope, id);
+    const { state } = props;
+    const mode = MODES[props.mode ?? "required"];
+    if (mode === undefined)
+      throw new InvalidProp("encryption.mode", props.mode, Object.keys(MODES).join(" or "));
+    // Imported by ARN, so that CDK does not change the key's policy, which belongs to the other stack.
+    const encryptionKey = Key.fromKeyArn(this, "Key", state.key.keyArn);
+    const make = (name: string, description: string): Secret => {
+      const secret = new Secret(this, name, { description, encryptionKey });
+      // The function writes the first version. CloudFormation must not make one.
+      (secret.node.defaultChild as CfnSecret).generateSecretString = undefined;
+      explain(secret, "SMG4", "The function of this construct writes new versions on a schedule of its own.");
+      return secret;
+    };
+    const authority = make("Authority", "Authority of the fleet's certificates, with its key");
+    this.nodes = make("Nodes", "Certificates that storage nodes show");
+    this.workers = make("Workers", "Certificates that workers show");
+    this.functions = make("Functions", "Certificates that functions show to nodes");
+    const logGroup = processLog(this, "Logs", state, "certificates", props.retention);
+    const secrets = [authority, this.nodes, this.workers, this.functions];
+    this.function = typescriptFunction(this, "certificates", {
+      description: `Issues the certificates of the fleet of the graph ${state.graph}`,
+      architecture: lambda.Architecture.ARM_64,
+      memorySize: 256,
+      timeout: TIMEOUT,
+      role: this.role(state, secrets, logGroup),
+      logGroup,
+      environment: {
+        FLEET: state.name,
+        MODE: mode,
+        STATE_SECRET: authority.secretArn,
+        NODES_SECRET: this.nodes.secretArn,
+        WORKERS_SECRET: this.workers.secretArn,
+        FUNCTIONS_SECRET: this.functions.secretArn,
+      },
+      environmentEncryption: Key.fromKeyArn(this, "VariablesKey", state.key.keyArn),
+    });
+    this.issued = new CustomResource(this, "Issued", {
+      serviceToken: this.function.functionArn,
+      resourceType: "Custom::TidegraphCertificates",
+      // A changed property makes CloudFormation call the function again.
+      properties: { Mode: mode },
+      serviceTimeout: TIMEOUT.plus(Duration.minutes(1)),
+    });
+    this.issued.node.addDependency(this.function);
+    const schedule = new events.Rule(this, "Schedule", {
+      description: `Renews the certificates of ${state.name}`,
+      schedule: events.Schedule.rate(EVERY),
+      targets: [new targets.LambdaFunction(this.function)],
+    });
+    // Two runs at once would disagree about the first authority, and one of them would fail.
+    schedule.node.addDependency(this.issued);
+  }
+
+  private role(state: GraphState, secrets: readonly Secret[], logGroup: logs.ILogGroup): iam.Role {
+    const role = new iam.Role(this, "Role", {
+      assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
+      description: `Issues the certificates of ${state.name}`,
+    });
+    const actions = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"];
+    const arns = secrets.map(({ secretArn }) => secretArn);
+    role.addToPolicy(statement("IssueCertificates", actions, arns));
+    role.addToPolicy(useKey(this, state.key, ["lambda", "secretsmanager"]));
+    role.addToPolicy(
+      statement("WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [logGroup.logGroupArn]),
+    );
+    return role;
+  }
+}
