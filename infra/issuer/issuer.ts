@@ -185,7 +185,7 @@ async function renew(
   now: Date,
 ): Promise<boolean> {
   const SecretId = documents[kind];
-  const found = (await read<Partial<Document>>(client, SecretId))?.value;
+  const found = await readDocument(client, SecretId);
   const wanted = { authorities: authorities(state).join("\n"), serverName: NODE_NAME, mode: state.mode };
   const isSame =
     found?.key !== undefined &&
@@ -198,6 +198,19 @@ async function renew(
   const document: Document = { ...wanted, ...(await issue(kind, fleet, state.current, now)) };
   await client.send(new PutSecretValueCommand({ SecretId, SecretString: JSON.stringify(document) }));
   return true;
+}
+
+/** Reads a document. One that is not JSON counts as none: a new one is made of the state, so nothing is lost. */
+async function readDocument(
+  client: SecretsManagerClient,
+  SecretId: string,
+): Promise<Partial<Document> | undefined> {
+  try {
+    return (await read<Partial<Document>>(client, SecretId))?.value;
+  } catch (error) {
+    if (error instanceof NoJson) return undefined;
+    throw error;
+  }
 }
 
 /** Writes the state after a version of it, and returns the id of the new one. Fails if another run did it first. */
@@ -232,11 +245,14 @@ async function read<T>(
   }
 }
 
+/** The content of a secret is not what this function writes. */
+class NoJson extends Error {}
+
 function parse<T>(text: string, secret: string): T {
   try {
     return JSON.parse(text);
   } catch {
     // The error of the parser quotes the text.
-    throw new Error(`${secret} is not JSON: somebody else wrote to it`);
+    throw new NoJson(`${secret} is not JSON: somebody else wrote to it`);
   }
 }

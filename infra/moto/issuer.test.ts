@@ -355,6 +355,10 @@ test("what somebody else wrote into a secret is replaced in documents, and refus
     client.send(new sm.PutSecretValueCommand({ SecretId, SecretString }));
   await put(fleet.settings.documents.workers, "{}");
   assert.deepEqual((await fleet.run()).issued, ["workers"]);
+  const { authorities } = await fleet.document("nodes");
+  await put(fleet.settings.documents.nodes, "half of a docum");
+  assert.deepEqual((await fleet.run()).issued, ["nodes"]);
+  assert.equal((await fleet.document("nodes")).authorities, authorities);
   const [first] = trusted(await fleet.document("nodes"));
   await put(fleet.settings.state, "{}");
   assert.deepEqual((await fleet.run()).changes, ["made the first authority"]);
