@@ -225,12 +225,21 @@ try {
   assert.equal(await count(people, "Person"), 1);
 
   // A drop that is killed after its first step is gone on with. Nobody serves the graph meanwhile, nor can it be made.
+  // It waits for seconds after its first step, so it is killed as soon as the map shows that step.
   cluster.processes.start("drop", nodeBinary, dropping("people"));
+  const map = ["map", ...cluster.mapFlags("people")];
+  while (
+    await cluster.admin(map).then(
+      () => true,
+      () => false,
+    )
+  )
+    await sleep(20);
+  cluster.processes.signal("drop", "SIGKILL");
   const gone = await untilStatus(people, 404);
   assert.match(gone.body.detailedMessage, /people/);
-  cluster.processes.signal("drop", "SIGKILL");
   assert.match(await refusal(init("people", "--partitions", "4")), /being dropped/);
-  assert.match(await refusal(["map", ...cluster.mapFlags("people")]), /being dropped/);
+  assert.match(await refusal(map), /being dropped/);
   const dropped = JSON.parse(await cluster.admin(dropping("people")));
   assert.ok(dropped.dropped === "people" && dropped.objects > 0, JSON.stringify(dropped));
   assert.match(await refusal(dropping("people")), /there is no graph people/);
