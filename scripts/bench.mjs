@@ -7,14 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { airRoutes } from "./lib/air-routes.mjs";
 import { Cluster } from "./lib/cluster/cluster.mjs";
+import { LocalStack } from "./lib/localstack.mjs";
 import { buildBench, buildFleet } from "./lib/programs.mjs";
 import { run } from "./lib/run.mjs";
 import { installPeers, wanted } from "./peers.mjs";
 
 const args = process.argv.slice(2);
 
-/** Measurements that need a feature of `tidegraph-bench`. */
-const FEATURES = { "kafka-rate": "kafka", "map-rate": "dynamodb" };
+/** Measurements and workloads that need a feature of `tidegraph-bench`. */
+const FEATURES = { "kafka-rate": "kafka", "map-rate": "dynamodb", rebalance: "s3" };
 const withCluster = ["ycsb", "fleet"].includes(args[0] ?? "") && !args.includes("--help");
 
 /**
@@ -56,20 +57,47 @@ async function overCluster(env) {
   }
 }
 
+/**
+ * Runs the workload beside LocalStack's S3.
+ *
+ * @param {string} program
+ * @param {Record<string, string>} env
+ */
+async function overBucket(program, env) {
+  const home = mkdtempSync(join(tmpdir(), "tidegraph-bench-"));
+  const localStack = new LocalStack({ log: join(home, "localstack.log") });
+  process.on("exit", () => localStack.kill());
+  try {
+    console.error("starting LocalStack; this takes half a minute");
+    await localStack.start([]);
+    const bucket = "tidegraph-bench";
+    await localStack.aws(["s3api", "create-bucket", "--bucket", bucket, "--region", "us-east-1"]);
+    const all = { ...env, ...localStack.environment, TIDEGRAPH_BENCH_S3: bucket };
+    await run(program, args, { env: all });
+  } finally {
+    await localStack.stop();
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
 try {
   const peers = await installPeers(wanted(args));
   try {
     const env = { TIDEGRAPH_PEERS: peers };
     if (withCluster) await overCluster(env);
     else {
-      const features = Object.entries(FEATURES).filter(([name]) => args[0] === "micro" && args[1] === name);
+      const features = Object.entries(FEATURES).filter(
+        ([name]) => name === (args[0] === "micro" ? args[1] : args[0]),
+      );
       const { binary, benchBinary } = await buildBench(
         "dist",
         features.map(([, feature]) => feature),
       );
       const routes =
         args[0] === "gremlin" ? { TIDEGRAPH_AIR_ROUTES: join(await airRoutes(), "gremlin") } : {};
-      await run(benchBinary, args, { env: { ...env, ...routes, TIDEGRAPH_BINARY: binary } });
+      const all = { ...env, ...routes, TIDEGRAPH_BINARY: binary };
+      if (args[0] === "rebalance" && !args.includes("--help")) await overBucket(benchBinary, all);
+      else await run(benchBinary, args, { env: all });
     }
   } finally {
     rmSync(peers, { force: true });

@@ -33,6 +33,7 @@ mod machine;
 mod micro;
 mod peers;
 mod pokec;
+mod rebalance;
 mod recover;
 mod report;
 mod scan;
@@ -82,6 +83,8 @@ enum Workload {
     Commit(Flags),
     /// Writing a checkpoint, restoring it, and starting from the log.
     Recover(Flags),
+    /// Restoring replicas beside what the object store gives, and moves and upgrades of a fleet of 100 nodes.
+    Rebalance(Flags),
     /// Frontiers, scans, point reads and searches without a query language.
     Scan(Flags),
     /// Records by key: read, insert, update, delete; in one process and in a cluster.
@@ -96,7 +99,8 @@ enum Workload {
 /// Flags of every workload.
 #[derive(Args, Clone, Debug)]
 struct Flags {
-    /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet),
+    /// Size of the graph: golden entities (identity, load, http, drivers, recover), records (ycsb), vertices (fleet, and of
+    /// a replica: rebalance),
     /// persons (lsqb, snb), or the exponent of the number of vertices (pokec, gremlin, scan).
     #[arg(long)]
     scale: Option<u64>,
@@ -150,6 +154,7 @@ impl Workload {
             Self::Drivers(flags) => flags.measure("drivers", drivers::run),
             Self::Commit(flags) => flags.without_peers()?.measure("commit", commit::run),
             Self::Recover(flags) => flags.without_peers()?.measure("recover", recover::run),
+            Self::Rebalance(flags) => flags.without_peers()?.measure("rebalance", rebalance::run),
             Self::Scan(flags) => flags.without_peers()?.measure("scan", scan::run),
             Self::Ycsb(flags) => flags.measure("ycsb", ycsb::run),
             #[cfg(feature = "fleet")]

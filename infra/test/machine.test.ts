@@ -37,6 +37,11 @@ const userData = nodeSetup({
   ).join(),
   fleetSecretArn: `arn:aws:secretsmanager:eu-west-1:111122223333:secret:${"x".repeat(60)}`,
   graphs: new Graphs(checkedGraph("", "people", { gremlin: { ids: "typed" } }, LIMITS), [], LIMITS),
+  restores: {
+    TIDEGRAPH_RESTORES_AT_ONCE: "8",
+    TIDEGRAPH_RESTORE_READS: "32",
+    TIDEGRAPH_RESTORE_BANDWIDTH: "500",
+  },
   logReplication: 3,
   logInSync: 2,
   logVariables: { TIDEGRAPH_KAFKA_IAM_REGION: "eu-west-1" },
@@ -94,7 +99,7 @@ test("every file of the folder is on the machine, unchanged", () => {
 test("the daemon knows the flags and variables of the units", () => {
   const files = written();
   const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
-  const source = ["serve.rs", "admin.rs", "connect.rs"]
+  const source = ["serve.rs", "serve/restores.rs", "admin.rs", "connect.rs"]
     .map((name) => readFileSync(join(SOURCES, name), "utf8"))
     .join("\n");
   const flags = [...unit.matchAll(/ --([a-z-]+)/g)].map(([, name = ""]) => name);

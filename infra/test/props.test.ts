@@ -184,8 +184,13 @@ test("rotations of the secret", () => {
 });
 
 test("moves of replicas", () => {
-  for (const moves of [0, -1, 33, 1.5])
-    refused(() => service({ rebalance: { moves } }), "rebalance.moves", "to 32");
+  for (const moves of [0, -1, 257, 1.5])
+    refused(() => service({ rebalance: { moves } }), "rebalance.moves", "to 256");
+  refused(
+    () => service({ rebalance: { moves: 256, restoresPerNode: 65 } }),
+    "rebalance.restoresPerNode",
+    "to 64",
+  );
   for (const restoresPerNode of [0, 9])
     refused(
       () => service({ rebalance: { moves: 8, restoresPerNode } }),
@@ -197,6 +202,25 @@ test("moves of replicas", () => {
   const { Properties } = named(template, "AWS::Lambda::Function", "ServiceRebalance");
   const { TIDEGRAPH_MOVES, TIDEGRAPH_RESTORES_PER_NODE } = Properties.Environment.Variables;
   assert.deepEqual([TIDEGRAPH_MOVES, TIDEGRAPH_RESTORES_PER_NODE], ["8", "4"]);
+});
+
+test("moves follow the number of nodes", () => {
+  const moves = (props: Partial<GraphServiceProps>): unknown =>
+    named(example(props).service, "AWS::Lambda::Function", "ServiceRebalance").Properties.Environment
+      .Variables.TIDEGRAPH_MOVES;
+  assert.equal(moves({ nodes: { count: 2 } }), "32");
+  assert.equal(moves({ nodes: { count: 6 } }), "96");
+  assert.equal(moves({ nodes: { count: 100 } }), "256");
+  assert.equal(moves({ nodes: { count: 10 }, rebalance: { restoresPerNode: 8 } }), "80");
+});
+
+test("restores of a node", () => {
+  const cases = [
+    ["nodes.restoresAtOnce", { restoresAtOnce: 0 }, "1024"],
+    ["nodes.restoreReads", { restoreReads: 1025 }, "1024"],
+    ["nodes.restoreBandwidth", { restoreBandwidth: 0.5 }, "100000"],
+  ] as const;
+  for (const [prop, nodes, most] of cases) refused(() => service({ nodes }), prop, `to ${most}`);
 });
 
 test("accounts that drop files", () => {

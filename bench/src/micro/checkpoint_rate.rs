@@ -40,7 +40,7 @@ fn timed<T>(clock: &RealClock, work: impl FnOnce() -> anyhow::Result<T>) -> anyh
 }
 
 /// Returns the processor time of this process in seconds, with a resolution of 0.01; 0 where there is no `/proc`.
-fn cpu_seconds() -> f64 {
+pub fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
@@ -104,7 +104,7 @@ fn write(key: u32, value: Value) -> PropertyWrite {
     PropertyWrite { key: Token(key), cardinality: Cardinality::Single, value }
 }
 
-fn build(store: &Store, vertices: u64) {
+pub fn build(store: &Store, vertices: u64) {
     let mut random = Random(1);
     let mut some = Vec::new();
     for n in 0..vertices {

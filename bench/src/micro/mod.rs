@@ -1,7 +1,7 @@
 //! Measurements of single crates, without the query service around them. They print text and write no report.
 
 mod apply_rate;
-mod checkpoint_rate;
+pub mod checkpoint_rate;
 mod commit_rate;
 #[cfg(feature = "kafka")]
 mod kafka_rate;

@@ -2,12 +2,14 @@
 //!
 //! Roles: [`Objects`] starts each request on its own small tokio runtime and waits for the answer on a channel. So it
 //! may be called from any thread, also inside another runtime, whose thread it then blocks. [`ObjectReader`] streams an
-//! object with a bounded number of chunks in flight. [`ObjectWriter`] uploads in parts.
+//! object with a bounded number of chunks in flight. [`Pending`] is the answer of a request that was only started.
+//! [`ObjectWriter`] uploads in parts.
 //!
 //! Flow of a write: the writer buffers up to [`PART_BYTES`]. A smaller object is one atomic put, a larger one a
 //! multipart upload. An object is not visible before [`ObjectWriter::finish`] returns; a dropped writer leaves nothing
 //! behind.
 
+use crate::pending::Pending;
 use crate::{Disk, RealDisk};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -34,6 +36,9 @@ const PARTS_IN_FLIGHT: usize = 4;
 
 /// Number of chunks of one download that wait for the reader.
 const CHUNKS_IN_FLIGHT: usize = 32;
+
+/// Most threads that a store's requests run on, a quarter of the processors. They decrypt what comes from the network.
+const MOST_THREADS: usize = 8;
 
 /// Time after which a request looks whether its caller cancelled it.
 const LOOK_FOR_CANCEL: Duration = Duration::from_millis(50);
@@ -197,8 +202,9 @@ impl Objects {
     ///
     /// [`Error::Open`] if the runtime cannot be started.
     pub fn new(store: Arc<dyn ObjectStore>, name: &str) -> Result<Self, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads((cores / 4).clamp(2, MOST_THREADS))
             .thread_name("objects")
             .enable_all()
             .build()
@@ -325,14 +331,24 @@ impl Objects {
 
     /// Reads some bytes of an object; fewer if it ends before.
     pub fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes, Error> {
+        self.start_range(path, range)?.wait()
+    }
+
+    /// Starts to read some bytes of an object, and returns before they are there.
+    pub fn start_range(&self, path: &str, range: Range<u64>) -> Result<Pending<Bytes>, Error> {
         let (store, location) = (self.store.clone(), parse(path)?);
-        self.wait("read", path, async move { store.get_range(&location, range).await })
+        Ok(self.start("read", path, async move { store.get_range(&location, range).await }))
     }
 
     /// Returns size and time of an object.
     pub fn head(&self, path: &str) -> Result<ObjectInfo, Error> {
+        self.start_head(path)?.wait()
+    }
+
+    /// Starts to ask for size and time of an object, and returns before the answer is there.
+    pub fn start_head(&self, path: &str) -> Result<Pending<ObjectInfo>, Error> {
         let (store, location) = (self.store.clone(), parse(path)?);
-        self.wait("look up", path, async move { Ok(info(store.head(&location).await?)) })
+        Ok(self.start("look up", path, async move { Ok(info(store.head(&location).await?)) }))
     }
 
     /// Streams an object.
@@ -470,7 +486,7 @@ impl Objects {
         }
     }
 
-    fn object(&self, path: &str) -> String {
+    pub(crate) fn object(&self, path: &str) -> String {
         format!("{}/{path}", self.name)
     }
 
@@ -478,24 +494,31 @@ impl Objects {
         Some(self.runtime.0.as_ref()?.spawn(task).abort_handle())
     }
 
-    /// Runs a request on the own runtime and waits on a channel, which works on threads of other runtimes too.
+    /// Runs a request and waits for its answer.
     fn wait<T: Send + 'static>(
         &self,
         operation: &'static str,
         path: &str,
         request: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Result<T, Error> {
-        let (sender, answer) = mpsc::channel();
-        self.spawn(async move {
-            let _ = sender.send(request.await);
-        });
-        match answer.recv() {
-            Ok(answer) => answer.map_err(|source| self.error(operation, path, source)),
-            Err(_) => Err(Error::Dropped { operation, object: self.object(path) }),
-        }
+        self.start(operation, path, request).wait()
     }
 
-    fn error(&self, operation: &'static str, path: &str, source: object_store::Error) -> Error {
+    /// Runs a request on the own runtime. Its answer comes on a channel, which works on threads of other runtimes too.
+    fn start<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        path: &str,
+        request: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let (sender, answer) = mpsc::channel();
+        let task = self.spawn(async move {
+            let _ = sender.send(request.await);
+        });
+        Pending { answer, task, objects: self.clone(), operation, path: path.into() }
+    }
+
+    pub(crate) fn error(&self, operation: &'static str, path: &str, source: object_store::Error) -> Error {
         match source {
             object_store::Error::NotFound { .. } => Error::NotFound { object: self.object(path) },
             object_store::Error::Precondition { .. } => Error::Changed { object: self.object(path) },

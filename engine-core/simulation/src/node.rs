@@ -74,6 +74,7 @@ impl RunningNode {
             random: Arc::new(SeededRandom::new(seed)),
             // Nodes here have no memory budget, so nothing is written to it.
             disk: Arc::new(RealDisk),
+            reads: Arc::default(),
         };
         let node = StorageNode::without_threads(config, node, &service)?;
         let takeover = CheckpointRecovery {

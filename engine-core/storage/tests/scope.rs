@@ -5,6 +5,7 @@
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IteratorRandom};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeCandidates, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor,
@@ -499,6 +500,39 @@ fn partitions_are_restored_from_the_checkpoint_of_the_one_they_come_from() {
             same(&whole, stores, &writer, writer.version);
         }
     }
+}
+
+/// The vertices of the larger partition are read first, and then all of it: one place is enough for both, and both keep
+/// to a bandwidth.
+#[test]
+fn all_reads_of_a_partition_that_comes_from_another_keep_to_the_limits() {
+    let (parts, mut writer) = (parts(), Writer::new(4));
+    for _ in 0..300 {
+        let mutations = writer.transaction();
+        for part in &parts {
+            part.apply(writer.version, &mutations);
+            part.publish(writer.version);
+        }
+    }
+    let objects = Objects::memory().unwrap();
+    write_checkpoints(&parts, &objects, &writer);
+    let clock = Arc::new(ManualClock::default());
+    // 1 KiB a second.
+    let reads = checkpoint::RestoreReads::new(NonZeroUsize::MIN);
+    let reads = Arc::new(reads.with_bandwidth(NonZeroU32::MIN, clock.clone()));
+    let seconds = |count| {
+        let partitions = PartitionCount::new(count).unwrap();
+        let config = config().of_partition(Scope { partitions, partition: PartitionId(0) });
+        let (config, before) = (StoreConfig { reads: reads.clone(), ..config }, clock.now());
+        checkpoint::restore_newest(&config, &objects, "checkpoints/p00000").unwrap().unwrap();
+        (clock.now() - before).as_secs_f64()
+    };
+    // The first 8 MiB may be read at once.
+    let restores = (0..10_000).position(|_| seconds(PARTITIONS) > 0.0);
+    assert!(restores.is_some_and(|restores| restores > 0), "{restores:?}");
+    let (own, larger) = (seconds(PARTITIONS), seconds(2 * PARTITIONS));
+    assert!(own >= 1.0, "{own} s");
+    assert!(larger > own + 0.9 && larger < 2.0 * own, "{larger} s, {own} s for the partition itself");
 }
 
 #[test]

@@ -62,6 +62,8 @@ export interface NodeSetup {
   readonly metricsLogGroup: string;
   /** The value of the metrics' dimension. */
   readonly deployment: string;
+  /** Settings of restores, as variables of the daemon. */
+  readonly restores?: Readonly<Record<string, string>>;
   /** Traces of the daemon; by default none. */
   readonly traces?: TracesProps | undefined;
 }
@@ -137,6 +139,7 @@ function environment(setup: NodeSetup): string {
     TIDEGRAPH_KAFKA_BROKERS: setup.brokers,
     ...setup.logVariables,
     ...(!areSeveral && first.gremlin),
+    ...setup.restores,
     ...(setup.awaitsRestore && { TIDEGRAPH_AWAIT_RESTORE: "true" }),
     TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
     ...(setup.certificatesArn !== undefined && { TIDEGRAPH_TLS_SECRET: setup.certificatesArn }),

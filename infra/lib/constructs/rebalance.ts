@@ -38,10 +38,10 @@ export interface RebalanceProps {
    */
   readonly patience?: Duration;
   /**
-   * Maximum number of replicas that move at the same time. More of them finish sooner, and take more network and
-   * processor time from queries.
+   * Maximum number of replicas that move at the same time, to at most 32 nodes. More of them finish sooner, and take
+   * more network and processor time from queries.
    *
-   * @default 32
+   * @default `restoresPerNode` for each node, from 32 to 256
    */
   readonly moves?: number;
   /**
@@ -67,6 +67,10 @@ interface Parts extends RebalanceProps {
 const STEP_TIMEOUT = Duration.seconds(60);
 /** Maximum number of replicas that one node is assigned at the same time. */
 const RESTORES = 16;
+/** The largest `restoresPerNode`, which the function takes. */
+const MOST_RESTORES = 64;
+/** Maximum number of replicas that move at the same time in a small fleet. */
+const LEAST_MOVES = 32;
 /** A node without a sign of life for this long is lost. */
 const SILENCE = Duration.seconds(15);
 /** Longer than any wait of a state machine between two steps. */
@@ -92,13 +96,18 @@ export class Rebalance extends Construct {
     if (patience.toSeconds() > 3600) {
       throw new InvalidProp("rebalance.patience", patience.toHumanString(), "at most 1 hour");
     }
-    // More moves than this do not fit in the history of an execution.
-    const moves = whole("rebalance.moves", props.moves ?? MOVES, 1, MOVES);
+    const byNodes = (props.restoresPerNode ?? RESTORES) * props.nodes.count;
+    const moves = whole(
+      "rebalance.moves",
+      props.moves ?? Math.min(MOVES, Math.max(LEAST_MOVES, byNodes)),
+      1,
+      MOVES,
+    );
     const restores = whole(
       "rebalance.restoresPerNode",
       props.restoresPerNode ?? Math.min(RESTORES, moves),
       1,
-      moves,
+      Math.min(moves, MOST_RESTORES),
     );
     this.function = this.steps(moves, restores);
     const { function: fn } = this;

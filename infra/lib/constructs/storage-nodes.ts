@@ -63,6 +63,24 @@ export interface NodesProps {
    * @default 20 minutes
    */
   readonly joinPatience?: Duration;
+  /**
+   * How many replicas a node restores at once. A restore uses about one processor, at a lower priority than queries.
+   *
+   * @default half of the processors of its machine, at least 2
+   */
+  readonly restoresAtOnce?: number;
+  /**
+   * How many parts of checkpoints, of 8 MiB each, all restores of a node together read at once and hold in memory.
+   *
+   * @default 16
+   */
+  readonly restoreReads?: number;
+  /**
+   * Largest bandwidth of all restores of a node together, in MiB a second, so that queries keep the rest.
+   *
+   * @default no limit
+   */
+  readonly restoreBandwidth?: number;
 }
 
 /** Settings and resources that the nodes need. */
@@ -217,6 +235,7 @@ export class StorageNodes extends Construct {
       metricsLogGroup: groups[1].logGroupName,
       deployment: state.name,
       traces: props.traces,
+      restores: restoreVariables(props),
     });
     const volume = ec2.BlockDeviceVolume.ebs(16, {
       encrypted: true,
@@ -344,4 +363,18 @@ function launchesOf(
       },
     },
   };
+}
+
+/** The settings of restores, as variables of the daemon. A setting that is not given has none. */
+function restoreVariables(props: NodesProps): Record<string, string> {
+  const settings = [
+    ["nodes.restoresAtOnce", "TIDEGRAPH_RESTORES_AT_ONCE", props.restoresAtOnce, 1_024],
+    ["nodes.restoreReads", "TIDEGRAPH_RESTORE_READS", props.restoreReads, 1_024],
+    ["nodes.restoreBandwidth", "TIDEGRAPH_RESTORE_BANDWIDTH", props.restoreBandwidth, 100_000],
+  ] as const;
+  const given: Record<string, string> = {};
+  for (const [prop, variable, value, most] of settings) {
+    if (value !== undefined) given[variable] = String(whole(prop, value, 1, most));
+  }
+  return given;
 }

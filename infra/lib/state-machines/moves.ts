@@ -6,7 +6,7 @@
  * A machine may be stopped at any point. The next execution takes over the lease once it sees no sign of its holder,
  * and continues what the map says was begun.
  *
- * The history of an execution has at most 25,000 events. So an execution ends after `ROUNDS` plans with at most `MOVES`
+ * The history of an execution has at most 25,000 events. So an execution ends after `ROUNDS` plans with at most `LOTS`
  * lots each, which are checked `LOOKS` times; the detector starts the next execution while something is left. A test
  * adds up the events.
  */
@@ -17,8 +17,10 @@ import type * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { invocation } from "./invocation.ts";
 
-/** Maximum number of concurrent moves of one plan. */
-export const MOVES = 32;
+/** Maximum number of lots of one plan: the moves to one node each (`services/rebalance/src/event.rs`). */
+export const LOTS = 32;
+/** Maximum number of moves of one plan, which the function takes. */
+export const MOVES = 256;
 /** Number of lots that are checked concurrently. */
 export const CONCURRENCY = 8;
 /** Maximum number of plans of one execution. */

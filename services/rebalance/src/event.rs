@@ -4,6 +4,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidegraph_cluster::{Goal, Lease, Move, NodeId, Release};
 
+/// Maximum number of groups of moves in one plan. The history of an execution has room for this many
+/// (`infra/lib/state-machines/moves.ts`).
+pub const MOST_LOTS: usize = 32;
+
 /// Maximum number of moves in one event.
 pub const MOST_MOVES: usize = 256;
 

@@ -1,7 +1,7 @@
 //! The steps of a rebalance: answers events with a map and the planner of `tidegraph-cluster`.
 
 use crate::answer::{Answer, Lot, Needed};
-use crate::event::{Event, MOST_MACHINES, MOST_MOVES};
+use crate::event::{Event, MOST_LOTS, MOST_MACHINES, MOST_MOVES};
 use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -419,11 +419,15 @@ fn check(holder: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Groups moves by the node that restores.
+/// Groups moves by the node that restores: the first moves come first, and groups above [`MOST_LOTS`] wait for the next
+/// plan.
 fn lots(moves: &[&Move]) -> Vec<Lot> {
     let mut by_node: BTreeMap<Option<&NodeId>, Vec<Move>> = BTreeMap::new();
     for one in moves {
-        by_node.entry(one.to.as_ref()).or_default().push((*one).clone());
+        let node = one.to.as_ref();
+        if by_node.len() < MOST_LOTS || by_node.contains_key(&node) {
+            by_node.entry(node).or_default().push((*one).clone());
+        }
     }
     by_node.into_values().map(|moves| Lot { moves }).collect()
 }

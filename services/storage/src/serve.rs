@@ -4,12 +4,14 @@
 //! thread for each ([`member::supervise`]): a graph that is not made yet, fails or is dropped stops no other one.
 
 mod member;
+mod restores;
 
 use crate::connect::{LogArgs, TableArgs, objects};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use member::{Member, Quota, supervise};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use restores::RestoreArgs;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegraph_cluster::{Graph, check_graph_name};
-use tidegraph_fleet::NodeConfig;
 use tidegraph_fleet::access::{ManagedCertificates, ManagedSecret, SecretPlace};
+use tidegraph_fleet::{NodeConfig, RestoreReads};
 use tidegraph_platform::{Clock, Objects, Random, RealClock, RealRandom, metric};
 use tidegraph_remote::{Graphs, Security, SecurityConfig, Server, ServerConfig, TlsArgs};
 
@@ -96,6 +98,8 @@ pub struct Serve {
     /// The node leaves the map if the disk of --spill-dir has fewer free bytes than this.
     #[arg(long, default_value_t = NodeConfig::default().least_free_bytes)]
     least_free_bytes: u64,
+    #[command(flatten)]
+    restores: RestoreArgs,
     /// Number of versions after which the next checkpoint of a replica is written.
     #[arg(long, default_value_t = NodeConfig::default().checkpoint_versions)]
     checkpoint_versions: u64,
@@ -162,10 +166,9 @@ impl Serve {
             self.graphs.join(", ")
         );
         let all: u64 = parts.iter().map(|(_, part)| u64::from(*part)).sum();
-        let restores = NodeConfig::default().restores_at_once;
         let quota = |part: u32| Quota {
             memory_bytes: self.memory_budget_bytes.map(|bytes| part_of(bytes, u64::from(part), all)),
-            restores_at_once: (restores / parts.len()).max(1),
+            restores_at_once: self.restores.at_once(parts.len()),
         };
         Ok(parts.iter().map(|(graph, part)| (graph.clone(), quota(*part))).collect())
     }
@@ -257,6 +260,7 @@ fn part_of(bytes: u64, part: u64, all: u64) -> u64 {
 struct Daemon {
     serve: Serve,
     objects: Arc<Objects>,
+    reads: Arc<RestoreReads>,
     graphs: Graphs,
     server: Server,
     /// Where others reach the daemon.
@@ -283,7 +287,8 @@ impl Daemon {
         let server = Server::start(config, serve.security(clock.clone())?, &graphs, clock.clone(), &*random)?;
         let endpoint = serve.advertise.clone().unwrap_or_else(|| server.address().to_string());
         let (at_root, stopping) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Self { serve, objects, graphs, server, endpoint, clock, random, at_root, stopping })
+        let reads = Arc::new(serve.restores.reads(clock.clone()));
+        Ok(Self { serve, objects, reads, graphs, server, endpoint, clock, random, at_root, stopping })
     }
 
     fn is_stopping(&self) -> bool {

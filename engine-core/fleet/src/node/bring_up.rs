@@ -191,6 +191,7 @@ impl Shared {
             hasher: GuiHasher::with_bits(self.graph.hash_bits),
             window: self.config.window,
             memory: self.memory(),
+            reads: self.reads.clone(),
             ..StoreConfig::new(self.clock.clone())
         };
         let config = config.of_partition(scope);

@@ -45,6 +45,7 @@ use tidegraph_cluster::{
 use tidegraph_log::{Body, LogBackend, Record};
 use tidegraph_platform::{Clock, Disk, Objects, Random};
 use tidegraph_storage::MemoryBudget;
+use tidegraph_storage::checkpoint::RestoreReads;
 use tidegraph_types::{PartitionId, Sharding, Str, Token, Version};
 
 /// Settings of a storage node.
@@ -111,6 +112,8 @@ pub struct NodeParts {
     pub random: Arc<dyn Random>,
     /// The local disk.
     pub disk: Arc<dyn Disk>,
+    /// What the restores of all graphs of the process read at the same time.
+    pub reads: Arc<RestoreReads>,
 }
 
 impl std::fmt::Debug for NodeParts {
@@ -135,6 +138,7 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     disk: Arc<dyn Disk>,
+    reads: Arc<RestoreReads>,
     sharding: Sharding,
     /// One feed for each shard of the log.
     feeds: Vec<Feed>,
@@ -324,7 +328,7 @@ impl StorageNode {
         service: &NodeService,
         watch: impl FnOnce(Arc<dyn MapStore>, &str) -> Result<MapWatch, tidegraph_cluster::Error>,
     ) -> Result<Self, Error> {
-        let NodeParts { graph, registration, map_store, log, objects, clock, random, disk } = parts;
+        let NodeParts { graph, registration, map_store, log, objects, clock, random, disk, reads } = parts;
         if let Some(dir) = &config.spill_dir {
             disk.create_dir_all(dir)?;
         }
@@ -349,6 +353,7 @@ impl StorageNode {
             clock,
             random,
             disk,
+            reads,
             sharding,
             feeds: sharding.all().map(Feed::new).collect(),
             pins: Pins::default(),

@@ -107,6 +107,8 @@ impl Tasks {
         }
         let of = shared.clone();
         let begun = self.spawn(shared, format!("restore {partition}"), move || {
+            // Queries of the replicas that serve go first.
+            tidegraph_platform::lower_priority();
             if let Err(error) = of.bring_up(partition) {
                 bring_up_failed(&of, partition, &error);
                 of.clock.sleep(RETRY_AFTER);

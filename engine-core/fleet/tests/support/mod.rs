@@ -339,6 +339,7 @@ impl TestFleet {
             clock: self.node_clock.clone(),
             random: Arc::new(RealRandom),
             disk: Arc::new(RealDisk),
+            reads: Arc::default(),
         };
         let node = StorageNode::start(self.config.clone(), parts, &service).unwrap();
         self.members.push(Member { id, server, node });

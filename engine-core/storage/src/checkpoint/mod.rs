@@ -16,7 +16,7 @@
 //!
 //! Flow of restoring: try manifests from the newest on. If a manifest is damaged, or one of its objects is damaged,
 //! missing or short, it is refused with object, offset and reason, and the one before is tried. Partitions are
-//! restored in parallel.
+//! restored in parallel, and each reads parts of its objects ahead ([`RestoreReads`]).
 //!
 //! What must never happen: a store made of a damaged checkpoint; a checkpoint that mixes versions (STO-1); an object
 //! removed that a manifest names.
@@ -24,11 +24,13 @@
 mod directory;
 pub(crate) mod format;
 mod manifest;
+mod reads;
 mod restore;
 mod write;
 
 pub use format::Format;
 pub use manifest::{Manifest, ManifestObject, ManifestPartition, prune, prune_below};
+pub use reads::RestoreReads;
 pub use restore::{Refused, Restored, restore_newest};
 pub(crate) use write::write;
 

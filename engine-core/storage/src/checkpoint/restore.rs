@@ -4,20 +4,16 @@
 use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind};
 use super::manifest::{damaged, numbered, numbers, object_error};
-use super::{BaseCheckpoint, Manifest, ManifestPartition};
+use super::reads::{READ_BYTES, RestoreReads};
+use super::{BaseCheckpoint, Manifest, ManifestObject, ManifestPartition};
 use crate::parallel::try_parallel;
 use crate::partition::{Excerpt, Misread, Rebuild, Rebuilt};
 use crate::store::Generation;
 use crate::{Error, Scope, Store, StoreConfig};
-use bytes::Bytes;
 use rustc_hash::FxHashSet;
-use std::ops::Range;
 use std::sync::Arc;
 use tidegraph_platform::{ObjectError, Objects, metric};
 use tidegraph_wire::frame::is_intact;
-
-/// Adjacent chunks are read together, up to this number of bytes.
-const READ_BYTES: u64 = 8 << 20;
 
 /// A restored store.
 #[derive(Debug)]
@@ -100,12 +96,14 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     }
     let config =
         StoreConfig { partitions: manifest.partition_count, hasher: manifest.hasher, ..config.clone() };
+    let reads = config.reads.clone();
     let restored = Store::at(config, manifest.version);
     let store = restored.newest();
     store.note_changes();
     let partition = |number: usize| {
         let entry = &manifest.partitions[number];
-        let source = PartitionSource { objects, store: &store, manifest, entry, number, larger };
+        let reads = &reads;
+        let source = PartitionSource { objects, reads, store: &store, manifest, entry, number, larger };
         let directory = source.directory()?;
         let rebuilt = source.rebuild(&directory);
         // If an evicted page could not be read back, the checkpoint is not at fault.
@@ -136,6 +134,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
 /// The part of a checkpoint that a partition is restored from.
 struct PartitionSource<'r> {
     objects: &'r Objects,
+    reads: &'r Arc<RestoreReads>,
     store: &'r Generation,
     manifest: &'r Manifest,
     entry: &'r ManifestPartition,
@@ -149,38 +148,16 @@ impl PartitionSource<'_> {
         self.entry.objects.first().map_or(&self.manifest.object, |own| &own.path)
     }
 
-    /// Reads exactly a range of an object.
-    fn read(&self, object: &str, range: Range<u64>) -> Result<Bytes, Error> {
-        if range.is_empty() {
-            return Ok(Bytes::new());
-        }
-        let bytes = self.objects.get_range(object, range.clone()).map_err(object_error(object))?;
-        match range.end - range.start == bytes.len() as u64 {
-            true => Ok(bytes),
-            false => Err(damaged(object, range.start + bytes.len() as u64, "the object ends here")),
-        }
-    }
-
     /// Checks all objects and reads the directory.
     fn directory(&self) -> Result<Directory, Error> {
-        for object in &self.entry.objects {
-            let path = &object.path;
-            let found = self.objects.head(path).map_err(object_error(path))?.bytes;
-            if found != object.bytes {
-                let reason = format!("it has {found} bytes, the manifest states {}", object.bytes);
-                return Err(damaged(path, found.min(object.bytes), reason));
-            }
-            let magic = self.read(path, 0..found.min(Format::MAGIC_BYTES as u64))?;
-            let format = Format::of_magic(path, ObjectKind::Partition, &magic)?;
-            let named = self.manifest.format;
-            if format != named {
-                let reason = format!("it has format {format}, the manifest names format {named}");
-                return Err(damaged(path, 7, reason));
-            }
-        }
+        self.check_sizes()?;
+        self.check_formats()?;
         let (start, own) = (self.entry.directory_offset, self.own());
-        let bytes = self.read(own, start..self.entry.objects.first().map_or(start, |own| own.bytes))?;
-        let found = crc32c::crc32c(&bytes);
+        let end = self.entry.objects.first().map_or(start, |own| own.bytes);
+        let mut ahead = self.reads.ahead(self.objects, std::iter::once((own, start..end)));
+        let part = ahead.next_part()?;
+        let bytes: &[u8] = part.as_deref().unwrap_or_default();
+        let found = crc32c::crc32c(bytes);
         if !is_intact(found, self.entry.directory_crc32c) {
             let reason = format!(
                 "its directory has checksum {found:08x} instead of {:08x}",
@@ -188,14 +165,50 @@ impl PartitionSource<'_> {
             );
             return Err(damaged(own, start, reason));
         }
-        self.manifest.format.reader().directory(&bytes, self.entry)
+        self.manifest.format.reader().directory(bytes, self.entry)
+    }
+
+    /// Checks that all objects are there and have their sizes.
+    fn check_sizes(&self) -> Result<(), Error> {
+        let ask = |object: &ManifestObject| {
+            self.objects.start_head(&object.path).map_err(object_error(&object.path))
+        };
+        let asked = self.entry.objects.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
+        for (object, asked) in self.entry.objects.iter().zip(asked) {
+            let path = &object.path;
+            let found = asked.wait().map_err(object_error(path))?.bytes;
+            if found != object.bytes {
+                let reason = format!("it has {found} bytes, the manifest states {}", object.bytes);
+                return Err(damaged(path, found.min(object.bytes), reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the first bytes of all objects.
+    fn check_formats(&self) -> Result<(), Error> {
+        let magic = |object: &'_ ManifestObject| 0..object.bytes.min(Format::MAGIC_BYTES as u64);
+        let objects = self.entry.objects.iter();
+        let mut ahead = self
+            .reads
+            .ahead(self.objects, objects.clone().map(|object| (object.path.as_str(), magic(object))));
+        for ManifestObject { path, .. } in objects {
+            let Some(magic) = ahead.next_part()? else { break };
+            let format = Format::of_magic(path, ObjectKind::Partition, &magic)?;
+            let named = self.manifest.format;
+            if format != named {
+                let reason = format!("it has format {format}, the manifest names format {named}");
+                return Err(damaged(path, 7, reason));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the excerpt of a larger partition; `None` if the checkpoint is that of the partition itself.
     fn excerpt(&self, directory: &Directory) -> Result<Option<Excerpt>, Error> {
         let Some(larger) = self.larger else { return Ok(None) };
         let (reader, mut edges) = (self.manifest.format.reader(), FxHashSet::default());
-        self.each_chunk(directory.of(ChunkKind::Nodes), |_, bytes| {
+        self.each_chunk(directory, &[ChunkKind::Nodes], |_, _, bytes| {
             reader.out_edges(bytes, &mut |gui, links| {
                 if self.store.holds(gui) {
                     edges.extend(links.iter().map(|link| link.sid));
@@ -221,13 +234,11 @@ impl PartitionSource<'_> {
         };
         let vertices = directory.counts().0.min(most(ChunkKind::Nodes));
         rebuild.reserve(vertices as usize / share, most(ChunkKind::EdgeIds) as usize / share);
-        for kind in ChunkKind::ALL {
-            self.each_chunk(directory.of(kind), |entry, bytes| {
-                reader.chunk(kind, entry.number, bytes, &mut rebuild)?;
-                rebuild.make_room();
-                Ok(())
-            })?;
-        }
+        self.each_chunk(directory, &ChunkKind::ALL, |kind, entry, bytes| {
+            reader.chunk(kind, entry.number, bytes, &mut rebuild)?;
+            rebuild.make_room();
+            Ok(())
+        })?;
         let (start, own) = (self.entry.directory_offset, self.own());
         let rebuilt = rebuild.finish().map_err(|reason| damaged(own, start, reason))?;
         let vertices = rebuilt.tally.vertices.unsigned_abs() + rebuilt.left_out.0;
@@ -242,29 +253,31 @@ impl PartitionSource<'_> {
         Ok(rebuilt)
     }
 
-    /// Reads chunks (adjacent ones together), checks their checksums, and calls `take` with each.
+    /// Reads all chunks of some kinds (adjacent ones together, and several parts ahead), checks their checksums, and
+    /// calls `take` with each, in the order of the directory.
     fn each_chunk(
         &self,
-        entries: &[ChunkEntry],
-        mut take: impl FnMut(&ChunkEntry, &[u8]) -> Result<(), Misread>,
+        directory: &Directory,
+        kinds: &[ChunkKind],
+        mut take: impl FnMut(ChunkKind, &ChunkEntry, &[u8]) -> Result<(), Misread>,
     ) -> Result<(), Error> {
-        let mut rest = entries;
-        while let Some(first) = rest.first() {
-            let mut end = first.offset;
-            let together = rest.iter().take_while(|entry| {
-                let fits = end == first.offset || end - first.offset + entry.length <= READ_BYTES;
-                let next = entry.object == first.object && entry.offset == end && fits;
-                if next {
-                    end += entry.length;
-                }
-                next
-            });
-            let (some, more) = rest.split_at(together.count().max(1));
-            rest = more;
-            let object = &self.entry.objects[first.object as usize].path;
-            let bytes = self.read(object, first.offset..end)?;
+        let of = |kind: &ChunkKind| {
+            let kind = *kind;
+            adjacent(directory.of(kind)).map(move |some| (kind, some))
+        };
+        let all = kinds.iter().flat_map(of);
+        let part = |(_, some): (ChunkKind, &[ChunkEntry])| {
+            let (start, object) = some.first().map_or((0, 0), |first| (first.offset, first.object));
+            let end = some.last().map_or(start, |last| last.offset + last.length);
+            (self.entry.objects[object as usize].path.as_str(), start..end)
+        };
+        let mut ahead = self.reads.ahead(self.objects, all.clone().map(part));
+        for (kind, some) in all {
+            let Some(bytes) = ahead.next_part()? else { break };
+            let first = some.first().map_or(0, |first| first.offset);
             for entry in some {
-                let start = (entry.offset - first.offset) as usize;
+                let object = &self.entry.objects[entry.object as usize].path;
+                let start = (entry.offset - first) as usize;
                 let chunk = &bytes[start..start + entry.length as usize];
                 let found = crc32c::crc32c(chunk);
                 if !is_intact(found, entry.crc32c) {
@@ -272,10 +285,30 @@ impl PartitionSource<'_> {
                         format!("the chunk has checksum {found:08x} instead of {:08x}", entry.crc32c);
                     return Err(damaged(object, entry.offset, reason));
                 }
-                take(entry, chunk)
+                take(kind, entry, chunk)
                     .map_err(|Misread { at, reason }| damaged(object, entry.offset + at as u64, reason))?;
             }
         }
         Ok(())
     }
+}
+
+/// Divides chunks into runs that lie in one object without a gap, of up to [`READ_BYTES`] or one chunk.
+fn adjacent(entries: &[ChunkEntry]) -> impl Iterator<Item = &[ChunkEntry]> + Clone {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let first = rest.first()?;
+        let mut end = first.offset;
+        let together = rest.iter().take_while(|entry| {
+            let fits = end == first.offset || end - first.offset + entry.length <= READ_BYTES;
+            let next = entry.object == first.object && entry.offset == end && fits;
+            if next {
+                end += entry.length;
+            }
+            next
+        });
+        let (some, more) = rest.split_at(together.count().max(1));
+        rest = more;
+        Some(some)
+    })
 }

@@ -34,6 +34,7 @@ pub use scope::Scope;
 
 pub(crate) use generation::Generation;
 
+use crate::checkpoint::RestoreReads;
 use crate::properties::spill::PageMemory;
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
@@ -63,6 +64,8 @@ pub struct StoreConfig {
     pub clock: Arc<dyn Clock>,
     /// Limit of the memory that the store uses; `None` for no limit.
     pub memory: Option<MemoryBudget>,
+    /// What restores read at the same time. All stores of a process share it.
+    pub reads: Arc<RestoreReads>,
 }
 
 impl StoreConfig {
@@ -77,6 +80,7 @@ impl StoreConfig {
             window: Duration::from_secs(60),
             clock,
             memory: None,
+            reads: Arc::default(),
         }
     }
 }

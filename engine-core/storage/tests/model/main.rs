@@ -55,6 +55,7 @@ impl Run {
             clock: clock.clone(),
             scope: None,
             memory: spilling.then(|| little_memory(seed)),
+            reads: Arc::default(),
         };
         Self {
             store: Store::new(config),

@@ -52,8 +52,8 @@ struct MoveArgs {
     /// Show the moves and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Largest number of moves at the same time.
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Largest number of moves at the same time. With few nodes, --restores-per-node is the limit.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
     moves: u16,
     /// Largest number of restores on one node at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]

@@ -116,6 +116,23 @@ fn id(n: usize) -> NodeId {
 }
 
 #[test]
+fn a_plan_has_at_most_32_lots_and_the_first_moves_come_first() {
+    let to = |node: usize| Move {
+        partition: PartitionId(node as u16),
+        to: Some(id(node)),
+        from: None,
+        is_begun: false,
+        others: 0,
+    };
+    let moves: Vec<Move> = (0..100).rev().chain((60..100).rev()).map(to).collect();
+    let found = super::lots(&moves.iter().collect::<Vec<_>>());
+    let sizes: Vec<usize> = found.iter().map(|lot| lot.moves.len()).collect();
+    assert_eq!(sizes, [2; 32]);
+    let nodes: Vec<usize> = found.iter().map(|lot| usize::from(lot.moves[0].partition.0)).collect();
+    assert!(nodes.iter().all(|node| (68..100).contains(node)), "{nodes:?}");
+}
+
+#[test]
 fn a_graph_is_placed_once_enough_nodes_are_up() {
     let world = World::new(2);
     assert_eq!(world.needed(), "nothing");

@@ -62,6 +62,7 @@ impl Member {
             clock: daemon.clock.clone(),
             random: daemon.random.clone(),
             disk: Arc::new(RealDisk),
+            reads: daemon.reads.clone(),
         };
         let node = StorageNode::start(serve.node_config(quota), parts, &service)?;
         let mut member = Self { graph: graph.into(), node, leading: None };
