@@ -20,11 +20,14 @@ function sections(): Map<string, string> {
 }
 
 test("each alarm has a section", () => {
-  const { service } = example({ backup: {}, objectives: { latency: Duration.seconds(2) } });
+  const { service } = example({
+    ...{ backup: {}, objectives: { latency: Duration.seconds(2) } },
+    nodes: { most: 9 },
+  });
   const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) =>
     // Each broker has an alarm of its own, and each window of an objective.
     id
-      .replace(/^Service(Watch|Objectives)/, "")
+      .replace(/^Service(Watch|Objectives|Autoscaling)/, "")
       .replace(/[0-9A-F]{8}$/, "")
       .replace(/\d+$/, ""),
   );
@@ -34,12 +37,12 @@ test("each alarm has a section", () => {
 });
 
 test("the log groups that it names exist", () => {
-  const { service, state } = example({ backup: {} });
+  const { service, state } = example({ backup: {}, nodes: { most: 9 } });
   const groups = [...ofType(service, "AWS::Logs::LogGroup"), ...ofType(state, "AWS::Logs::LogGroup")];
   const names = groups.map(([, { Properties }]) => JSON.stringify(Properties.LogGroupName));
   for (const name of [
     ...["access", "query", "workers", "join", "nodes", "brokers", "rotation", "ingest-settle"],
-    ...["backup", "backup-machine"],
+    ...["backup", "backup-machine", "resize", "drain"],
   ]) {
     assert.ok(RUNBOOK.includes(`\`${name}\``), name);
     assert.ok(

@@ -63,6 +63,7 @@ mod memory;
 mod model;
 mod planner;
 mod rebalance;
+mod scaling;
 mod store;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
@@ -84,6 +85,7 @@ pub use planner::{Candidate, Eligibility, FleetNode, FleetState, Goal, Move, Pla
 pub use rebalance::{
     Acquired, Advanced, Coverage, HeartbeatSnapshot, REBALANCER, Rebalance, Stage, takeover_wait,
 };
+pub use scaling::{ScaleAction, ScaleGroup, ScaleStep, Scaling, Wanted};
 pub use store::{MapStore, change_all};
 pub use upgrade::{
     Action, Began, Line, Lineage, Machine, Next, NodeRelease, NodeReleases, Release, Upgrade, UpgradeState,

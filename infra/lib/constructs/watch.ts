@@ -41,7 +41,7 @@ export interface WatchProps {
 
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
-const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade)/;
+const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade|Nodes(Full|NotResized))/;
 /** The DynamoDB operations that the daemons use. */
 const OPERATIONS = [
   dynamodb.Operation.GET_ITEM,
@@ -134,6 +134,27 @@ export class Watch extends Construct {
       machine.metricFailed({ period: MINUTE }),
       0,
       { minutes: 1 },
+    );
+  }
+
+  /** Adds the alarms of a fleet whose nodes come and go, and its load to the dashboard. */
+  ofSize(machine: IStateMachine, load: cloudwatch.IMetric): void {
+    this.alarm(
+      "NodesFull",
+      "The nodes have been busy for an hour: the fleet has nodes.most nodes, or cannot grow. Look at the log group resize.",
+      load,
+      100,
+      { minutes: 60 },
+    );
+    this.alarm(
+      "NodesNotResized",
+      "The fleet did not get a node more or fewer: look at the log groups resize and drain.",
+      machine.metricFailed({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
+    this.dashboard.addWidgets(
+      new cloudwatch.GraphWidget({ title: "Load of nodes, % of busy", left: [load], width: 8 }),
     );
   }
 
@@ -388,8 +409,9 @@ export class Watch extends Construct {
         ],
         [
           graph(
-            "Memory and spilled bytes of a node",
+            "Memory, its budget and spilled bytes of a node",
             this.ofNodes("tidegraph_memory_bytes", {}, "Maximum"),
+            this.ofNodes("tidegraph_memory_limit_bytes", {}, "Minimum"),
             this.ofNodes("tidegraph_spilled_bytes", {}, "Maximum"),
           ),
           graph("Calls to nodes", this.ofNodes("tidegraph_remote_calls_total")),

@@ -16,6 +16,7 @@ mod release;
 mod steps;
 
 pub use release::{Line, Lineage, Release};
+pub(crate) use steps::missing;
 pub use steps::{Action, Began, Machine, Next, Upgrades};
 
 use crate::{Error, MapStore, NodeId, NodeState, PartitionMap};

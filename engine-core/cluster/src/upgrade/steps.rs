@@ -91,6 +91,14 @@ impl Upgrades {
         self.store.upgrade(&self.graph)
     }
 
+    /// Whether an execution works on an upgrade.
+    ///
+    /// # Errors
+    /// The same as [`MapStore::upgrade`].
+    pub fn is_running(&self) -> Result<bool, Error> {
+        Ok(self.last()?.is_some_and(|upgrade| upgrade.state == UpgradeState::Running))
+    }
+
     /// Begins or resumes the upgrade to `release`. `desired` is the number of machines that the group should have now.
     /// `over` names a holder that is known to be dead.
     ///
@@ -221,7 +229,7 @@ impl Upgrades {
 }
 
 /// Returns why the fleet cannot spare a node now; `None` if each partition has all of its replicas.
-fn missing(fleet: &FleetState) -> Option<String> {
+pub(crate) fn missing(fleet: &FleetState) -> Option<String> {
     let plan = fleet.plan(Goal::Repair);
     match (plan.moves.len(), plan.coming.len(), plan.short) {
         (0, 0, 0) => None,
