@@ -28,6 +28,12 @@ export const REBALANCE: Page = {
   ]),
 };
 
+/** The machine that gives a fleet nodes, and takes them away, with the load: on the same page, with `nodes.most`. */
+export const RESIZE: Page = {
+  path: REBALANCE.path,
+  machines: new Map([["resize", "ServiceAutoscalingResize"]]),
+};
+
 /** The page of the machine that upgrades. */
 export const UPGRADE: Page = {
   path: join(DOCS, "upgrade.md"),
@@ -177,4 +183,6 @@ export function current(template: Template, page: Page): string {
 if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
   const { service } = example();
   for (const page of [REBALANCE, UPGRADE, INGEST]) writeFileSync(page.path, current(service, page));
+  const grows = example({ nodes: { most: 9 } }).service;
+  writeFileSync(RESIZE.path, current(grows, RESIZE));
 }

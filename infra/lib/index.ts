@@ -3,6 +3,7 @@
  * make none of their own.
  */
 export { InvalidProp } from "./check.ts";
+export { Autoscaling, type NodesScalingProps } from "./constructs/autoscaling.ts";
 export { Backup, type BackupProps } from "./constructs/backup.ts";
 export { Buckets } from "./constructs/buckets.ts";
 export { Encryption, type EncryptionProps } from "./constructs/encryption.ts";

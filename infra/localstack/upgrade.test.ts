@@ -12,11 +12,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { loadSchemas } from "../../contracts/src/validate.ts";
 import { ACCOUNT, LocalStack, REGION } from "../../scripts/lib/localstack.mjs";
 import { type Definition, definitions, UPGRADE } from "../draw/draw.ts";
 import { example } from "../test/support.ts";
+import { answer, type Case, error, local, type Reply, type Run, replies, runCase } from "./states.ts";
 
 const NAME = "example-upgrade";
 /** The query function, with the versions 1 and 2, and its alias. */
@@ -24,16 +24,6 @@ const FUNCTION = "example-query";
 const ALIAS = ["--function-name", FUNCTION, "--name", "live"];
 const MACHINE = `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:${NAME}`;
 const EXECUTION = `arn:aws:states:${REGION}:${ACCOUNT}:execution:${NAME}`;
-/** Time limit of an execution, on a busy machine. */
-const WITHIN_MS = 300_000;
-
-/** An answer to one call of a task, or an error. */
-type Reply =
-  | { readonly Return: unknown }
-  | { readonly Throw: { readonly Error: string; readonly Cause: string } };
-
-const answer = (value: unknown): Reply => ({ Return: value });
-const error = (name: string, Cause: string): Reply => ({ Throw: { Error: name, Cause } });
 
 const quiet = answer({ MetricAlarms: [] });
 const loud = answer({ MetricAlarms: [{ AlarmName: "ApiErrors" }, { AlarmName: "NodesAway" }] });
@@ -62,9 +52,6 @@ function next(action: string, node?: string, more: { isCanary?: boolean; isLast?
     reason: `to ${action}`,
   });
 }
-
-/** A case: what the tasks answer, one reply for each call; the last reply is repeated. */
-type Case = Readonly<Record<string, readonly Reply[]>>;
 
 /** ECS's description of the workers' service. */
 const workers = (state: string, TaskDefinition = "example-workers:2"): Reply =>
@@ -149,45 +136,13 @@ const cases = {
 /** The tasks that invoke our function. */
 const OF_FUNCTION = ["Begin", "Next", "Take it over", "Finish", "Stop"];
 
-/** Wraps what the function answers, as Lambda does. */
-function asLambda(reply: Reply): Reply {
-  return "Return" in reply ? { Return: { StatusCode: 200, Payload: reply.Return } } : reply;
-}
-
-/** Returns LocalStack's file of replies. */
-function replies(): unknown {
-  const responses: Record<string, Record<string, Reply>> = {};
-  const testCases: Record<string, Record<string, string>> = {};
-  for (const [name, tasks] of Object.entries<Case>(cases)) {
-    testCases[name] = {};
-    for (const [task, list] of Object.entries(tasks)) {
-      const id = `${name}: ${task}`;
-      testCases[name][task] = id;
-      const said = list.map((reply) => (OF_FUNCTION.includes(task) ? asLambda(reply) : reply));
-      responses[id] = Object.fromEntries(
-        said.map((reply, at) => [at === list.length - 1 ? `${at}-${at + 99}` : String(at), reply]),
-      );
-    }
-  }
-  return { StateMachines: { [NAME]: { TestCases: testCases } }, MockedResponses: responses };
-}
-
 /** Returns the definition with ARNs of LocalStack, and short waits. */
 function definition(): Definition {
   const made = definitions(example().service, UPGRADE).get("upgrade");
   const text = JSON.stringify(made)
-    .replaceAll("<AWS::Partition>", "aws")
-    .replaceAll("<AWS::Region>", REGION)
-    .replaceAll("<AWS::AccountId>", ACCOUNT)
     .replaceAll(/<ServiceQueryFunctionCurrentVersion[^>]*>/g, "2")
-    .replaceAll(/<ServiceQueryFunction[^>]*>/g, FUNCTION)
-    .replaceAll(/<ServiceRebalanceFunction[^>]*>/g, `arn:aws:lambda:${REGION}:${ACCOUNT}:function:steps`)
-    .replaceAll(/<ServiceRebalanceDrain[^>]*>/g, `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:drain`);
-  const parsed: Definition = JSON.parse(text);
-  for (const state of Object.values(parsed.States) as { Type: string; Seconds?: number; Retry?: unknown }[]) {
-    if (state.Type === "Wait") state.Seconds = 1;
-  }
-  return parsed;
+    .replaceAll(/<ServiceQueryFunction[^>]*>/g, FUNCTION);
+  return local(text);
 }
 
 const home = mkdtempSync(join(tmpdir(), "tidegraph-states-"));
@@ -196,7 +151,7 @@ const stack = new LocalStack({ log: join(home, "localstack.log"), variables: { S
 process.on("exit", () => stack.kill());
 
 before(async () => {
-  writeFileSync(file, JSON.stringify(replies()));
+  writeFileSync(file, JSON.stringify(replies([{ machine: NAME, cases, ofFunction: OF_FUNCTION }])));
   await stack.start(["stepfunctions", "lambda"]);
   await makeFunction();
   const role = `arn:aws:iam::${ACCOUNT}:role/any`;
@@ -236,46 +191,8 @@ async function live(): Promise<[version: string, weights: Record<string, number>
   return [FunctionVersion, RoutingConfig?.AdditionalVersionWeights ?? {}];
 }
 
-/** What an execution did. */
-interface Run {
-  readonly status: string;
-  readonly error?: string;
-  readonly cause?: string;
-  /** The states that it entered. */
-  readonly states: string[];
-  /** What services answered, as text. */
-  readonly answers: string[];
-}
-
 /** Runs a case to its end. */
-async function run(name: keyof typeof cases): Promise<Run> {
-  const input = JSON.stringify({ release: "0.2.0" });
-  const start = [
-    "start-execution",
-    "--state-machine-arn",
-    `${MACHINE}#${name}`,
-    "--input",
-    input,
-    "--name",
-    name,
-  ];
-  const { executionArn } = await stack.aws(["stepfunctions", ...start]);
-  const arn = ["--execution-arn", executionArn];
-  for (const end = Date.now() + WITHIN_MS; ; await sleep(500)) {
-    const { status, error, cause } = await stack.aws(["stepfunctions", "describe-execution", ...arn]);
-    if (status === "RUNNING" && Date.now() < end) continue;
-    const { events } = await stack.aws(["stepfunctions", "get-execution-history", ...arn]);
-    const all: {
-      stateEnteredEventDetails?: { name: string };
-      taskSucceededEventDetails?: { output: string };
-    }[] = events;
-    return {
-      ...{ status, error, cause },
-      states: all.flatMap(({ stateEnteredEventDetails: entered }) => (entered ? [entered.name] : [])),
-      answers: all.flatMap(({ taskSucceededEventDetails: task }) => (task ? [task.output] : [])),
-    };
-  }
-}
+const run = (name: keyof typeof cases): Promise<Run> => runCase(stack, MACHINE, name, { release: "0.2.0" });
 
 /** Returns the calls of the execution that change something. */
 const changes = ({ states }: Run): string[] =>

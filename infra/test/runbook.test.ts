@@ -24,11 +24,12 @@ test("each alarm has a section", () => {
     backup: {},
     encryption: {},
     objectives: { latency: Duration.seconds(2) },
+    nodes: { most: 9 },
   });
   const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) =>
     // Each broker has an alarm of its own, and each window of an objective.
     id
-      .replace(/^Service(Watch|Objectives)/, "")
+      .replace(/^Service(Watch|Objectives|Autoscaling)/, "")
       .replace(/[0-9A-F]{8}$/, "")
       .replace(/\d+$/, ""),
   );
@@ -38,13 +39,13 @@ test("each alarm has a section", () => {
 });
 
 test("the log groups that it names exist", () => {
-  const { service, state } = example({ backup: {}, encryption: {} });
+  const { service, state } = example({ backup: {}, encryption: {}, nodes: { most: 9 } });
   const groups = [...ofType(service, "AWS::Logs::LogGroup"), ...ofType(state, "AWS::Logs::LogGroup")];
   const names = groups.map(([, { Properties }]) => JSON.stringify(Properties.LogGroupName));
   for (const name of [
     ...["access", "query", "workers", "join", "nodes", "brokers", "rotation", "ingest-settle"],
     "certificates",
-    ...["backup", "backup-machine"],
+    ...["backup", "backup-machine", "resize", "drain"],
   ]) {
     assert.ok(RUNBOOK.includes(`\`${name}\``), name);
     assert.ok(

@@ -64,6 +64,7 @@ mod memory;
 mod model;
 mod planner;
 mod rebalance;
+mod scaling;
 mod split;
 mod store;
 #[cfg(any(feature = "testing", test))]
@@ -87,6 +88,7 @@ pub use planner::{Candidate, Eligibility, FleetNode, FleetState, Goal, Move, Pla
 pub use rebalance::{
     Acquired, Advanced, Coverage, HeartbeatSnapshot, REBALANCER, Rebalance, Stage, takeover_wait,
 };
+pub use scaling::{ScaleAction, ScaleGroup, ScaleStep, Scaling, Wanted};
 pub use split::{SplitProgress, SplitStage};
 pub use store::{MapStore, change_all};
 pub use upgrade::{

@@ -32,6 +32,8 @@ pub const COMMITS_WAITING: &str = "tidegraph_commits_waiting_for_load";
 pub const VERSION: &str = "tidegraph_version";
 /// Memory of graph data, without older versions.
 pub const MEMORY: &str = "tidegraph_memory_bytes";
+/// Memory of graph data in proportion to its budget, if the process has one.
+pub const MEMORY_RATIO: &str = "tidegraph_memory_used_ratio";
 /// Bytes of properties in the local file because they do not fit into memory.
 pub const SPILLED: &str = "tidegraph_spilled_bytes";
 /// Gauge: the largest ratio of estimated rows and rows of an operator since the start.
@@ -250,6 +252,11 @@ pub fn memory_use(graph: &str, memory: u64, spilled: u64) {
     gauge!(SPILLED, of_graph(graph, [])).set(spilled as f64);
 }
 
+/// Sets which part of its budget the memory of graph data takes.
+pub fn memory_ratio(graph: &str, memory: u64, budget: u64) {
+    gauge!(MEMORY_RATIO, of_graph(graph, [])).set(memory as f64 / budget.max(1) as f64);
+}
+
 /// Sets the memory of all queries, its limit, and the number of refusals since the start.
 pub fn query_memory(used: u64, limit: u64, refusals: u64) {
     gauge!(QUERY_MEMORY).set(used as f64);
@@ -311,6 +318,7 @@ pub fn describe() {
     describe_gauge!(COMMITS_WAITING, "commits that wait for the turn of a bulk load");
     describe_gauge!(VERSION, "newest version that can be read");
     describe_gauge!(MEMORY, Unit::Bytes, "memory that graph data takes, older versions apart");
+    describe_gauge!(MEMORY_RATIO, "memory of graph data in proportion to its budget");
     describe_gauge!(
         SPILLED,
         Unit::Bytes,

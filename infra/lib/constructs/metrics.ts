@@ -19,6 +19,7 @@ const ofNodes: readonly Selected[] = [
       "tidegraph_remote_calls_total",
       "tidegraph_version",
       "tidegraph_memory_bytes",
+      "tidegraph_memory_used_ratio",
       "tidegraph_spilled_bytes",
     ],
     dimensions: [],

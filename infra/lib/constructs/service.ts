@@ -26,6 +26,7 @@ import { InvalidProp, onlyFalse, whole } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
+import { Autoscaling, boundsOf } from "./autoscaling.ts";
 import { Backup, type BackupProps } from "./backup.ts";
 import { Encryption, type EncryptionProps } from "./encryption.ts";
 import { Endpoints } from "./endpoints.ts";
@@ -218,6 +219,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
   readonly endpoints: Endpoints | undefined;
   readonly watch: Watch;
   readonly upgrade: Upgrade;
+  /** Nodes that come and go with the load, if `nodes.most` is given. */
+  readonly autoscaling: Autoscaling | undefined;
   private readonly state: IGraphState;
   private readonly graphs: Graphs;
 
@@ -329,6 +332,14 @@ export class GraphService extends Construct implements ec2.IConnectable {
     if (props.objectives) {
       const stage = this.api.api.deploymentStage;
       new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });
+    }
+    const bounds = boundsOf(props.nodes ?? {});
+    if (bounds) {
+      this.autoscaling = new Autoscaling(this, "Autoscaling", {
+        ...props.nodes?.scaling,
+        ...{ state, nodes: this.nodes, rebalance: this.rebalance, watch: this.watch, retention },
+        most: bounds.most,
+      });
     }
     this.upgrade = new Upgrade(this, "Upgrade", {
       ...props.upgrade,

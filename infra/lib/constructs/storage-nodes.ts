@@ -3,8 +3,8 @@
  * `tidegraph-node serve` with both roles, so each is a candidate for the sequencer.
  *
  * The group replaces a lost machine; a new machine is in service once its daemon is up (`join`). The group never
- * terminates a machine by itself, because other nodes must have its replicas first. Only a person or the rebalance
- * planner can tell.
+ * terminates a machine by itself, because other nodes must have its replicas first. Only a person, or the machines that
+ * upgrade and resize the fleet, can tell.
  */
 import { Duration, Stack } from "aws-cdk-lib";
 import * as autoscaling from "aws-cdk-lib/aws-autoscaling";
@@ -23,6 +23,7 @@ import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
 import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
+import { boundsOf, type NodesScalingProps } from "./autoscaling.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
@@ -37,6 +38,19 @@ export interface NodesProps {
    * @default 3
    */
   readonly count?: number;
+  /**
+   * Largest number of nodes. If it is given, `count` is the least number: the fleet gets a node more while its nodes are
+   * busy, and one fewer while they are idle.
+   *
+   * @default the number of nodes is fixed
+   */
+  readonly most?: number;
+  /**
+   * When nodes come and go, with `most`.
+   *
+   * @default above 60 % of the processors or 75 % of the memory, and below half of both
+   */
+  readonly scaling?: NodesScalingProps;
   /**
    * Instance type of the machines: Graviton with local NVMe.
    *
@@ -150,7 +164,7 @@ export class StorageNodes extends Construct {
       ...launchesOf(template, types),
       minCapacity: this.count,
       // Leaves room to start a new machine before an old one is terminated.
-      maxCapacity: this.count * 2,
+      maxCapacity: (boundsOf(props)?.most ?? this.count) * 2,
       newInstancesProtectedFromScaleIn: true,
       healthChecks: autoscaling.HealthChecks.ec2({ gracePeriod: patience }),
       groupMetrics: [autoscaling.GroupMetrics.all()],

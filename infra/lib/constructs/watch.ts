@@ -45,7 +45,7 @@ export interface WatchProps {
 
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
-const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade|Certificates)/;
+const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade|Certificates|Nodes(Full|NotResized))/;
 /** A certificate is valid for a week, and is renewed when it has five days left. */
 const LEAST_LEFT = Duration.days(2);
 /** The DynamoDB operations that the daemons use. */
@@ -141,6 +141,27 @@ export class Watch extends Construct {
       machine.metricFailed({ period: MINUTE }),
       0,
       { minutes: 1 },
+    );
+  }
+
+  /** Adds the alarms of a fleet whose nodes come and go, and its load to the dashboard. */
+  ofSize(machine: IStateMachine, load: cloudwatch.IMetric): void {
+    this.alarm(
+      "NodesFull",
+      "The nodes have been busy for an hour: the fleet has nodes.most nodes, or cannot grow. Look at the log group resize.",
+      load,
+      100,
+      { minutes: 60 },
+    );
+    this.alarm(
+      "NodesNotResized",
+      "The fleet did not get a node more or fewer: look at the log groups resize and drain.",
+      machine.metricFailed({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
+    this.dashboard.addWidgets(
+      new cloudwatch.GraphWidget({ title: "Load of nodes, % of busy", left: [load], width: 8 }),
     );
   }
 

@@ -18,6 +18,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
+import { lookAtGroup, ofGroup } from "./group.ts";
 import { invocation } from "./invocation.ts";
 import { patiently } from "./retry.ts";
 
@@ -206,7 +207,7 @@ class Upgrade {
   private launch(): tasks.CallAwsService {
     const { groupName, groupArn } = this.props;
     return this.guard(
-      this.ofGroup("Start a machine", "The group starts it in the zone that has the fewest", {
+      ofGroup(this.scope, "Start a machine", "The group starts it in the zone that has the fewest", {
         action: "setDesiredCapacity",
         parameters: {
           AutoScalingGroupName: groupName,
@@ -237,7 +238,7 @@ class Upgrade {
   /** Ends a machine that holds nothing; after the first one, the new release shows that it serves. */
   private ending(progress: sfn.IChainable, idle: sfn.IChainable): sfn.IChainable {
     const { scope, props } = this;
-    const end = this.ofGroup("End the machine", "It holds nothing", {
+    const end = ofGroup(scope, "End the machine", "It holds nothing", {
       action: "terminateInstanceInAutoScalingGroup",
       parameters: {
         InstanceId: stringAt("$.next.node"),
@@ -509,44 +510,8 @@ class Upgrade {
   }
 
   private group(id: string, isBegun: boolean): tasks.CallAwsService {
-    const look = this.ofGroup(id, "How many machines it should have, and which it has", {
-      action: "describeAutoScalingGroups",
-      parameters: { AutoScalingGroupNames: [this.props.groupName] },
-      iamAction: "autoscaling:DescribeAutoScalingGroups",
-      iamResources: ["*"],
-      resultSelector: {
-        "desired.$": "$.AutoScalingGroups[0].DesiredCapacity",
-        "ids.$": "$.AutoScalingGroups[0].Instances[*].InstanceId",
-        "states.$": "$.AutoScalingGroups[0].Instances[*].LifecycleState",
-      },
-      resultPath: "$.group",
-    });
+    const look = lookAtGroup(this.scope, id, this.props.groupName);
     return isBegun ? this.guard(look) : look;
-  }
-
-  private ofGroup(
-    id: string,
-    comment: string,
-    call: Pick<
-      tasks.CallAwsServiceProps,
-      "action" | "parameters" | "iamAction" | "iamResources" | "resultSelector" | "resultPath"
-    >,
-  ): tasks.CallAwsService {
-    const task = new tasks.CallAwsService(this.scope, id, {
-      resultPath: sfn.JsonPath.DISCARD,
-      ...call,
-      comment,
-      service: "autoscaling",
-      taskTimeout: sfn.Timeout.duration(MINUTE),
-    });
-    task.addRetry(
-      patiently([
-        "AutoScaling.ResourceContentionException",
-        "AutoScaling.ScalingActivityInProgressException",
-        "AutoScaling.SdkClientException",
-      ]),
-    );
-    return task;
   }
 
   private step(

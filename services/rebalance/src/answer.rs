@@ -1,7 +1,7 @@
 //! Answers of the steps.
 
 use serde::Serialize;
-use tidegraph_cluster::{Action, Goal, Lease, Move, NodeId, NodeState, Release, UpgradeState};
+use tidegraph_cluster::{Action, Goal, Lease, Move, NodeId, NodeState, Release, ScaleAction, UpgradeState};
 
 /// The state machine that should run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -84,7 +84,7 @@ pub enum Answer {
         /// Seconds that the lease must stay unchanged before it may be taken.
         wait_seconds: u64,
     },
-    /// To `drain`.
+    /// To `drain` and to `keep`.
     Drains {
         /// The state of the node.
         state: NodeState,
@@ -172,5 +172,17 @@ pub enum Answer {
     UpgradeEnded {
         /// State of the upgrade.
         state: UpgradeState,
+    },
+    /// To `scale-next`.
+    ScaleNext {
+        /// What to do.
+        action: ScaleAction,
+        /// The node to drain or to end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        /// Number of machines that the group should have afterwards.
+        capacity: u32,
+        /// Why, for people.
+        reason: String,
     },
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tidegraph_cluster::{Goal, Lease, Move, NodeId, Release};
+use tidegraph_cluster::{Goal, Lease, Move, NodeId, Release, Wanted};
 
 /// Maximum number of groups of moves in one plan. The history of an execution has room for this many
 /// (`infra/lib/state-machines/moves.ts`).
@@ -123,5 +123,25 @@ pub enum Event {
         /// Why it was stopped; absent if it is finished.
         #[serde(default)]
         stopped: Option<String>,
+    },
+    /// Decides whether a fleet whose load asks for it gets a node more, or one fewer.
+    ScaleNext {
+        /// What the load asks for.
+        wanted: Wanted,
+        /// Least number of machines.
+        least: u32,
+        /// Largest number of machines.
+        most: u32,
+        /// Number of machines that the group should have.
+        desired: u32,
+        /// Ids of the group's machines.
+        ids: Vec<NodeId>,
+        /// Their lifecycle states in the group, in the same order.
+        states: Vec<String>,
+    },
+    /// Ends the draining of a node, which then holds replicas again.
+    Keep {
+        /// The node.
+        node: NodeId,
     },
 }

@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::steps::{Detected, Error, Steps};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegraph_cluster::MapStore;
+use tidegraph_cluster::{MapStore, NodeId, NodeState};
 use tidegraph_platform::Clock;
 
 /// Answers requests about the graphs of a fleet.
@@ -43,10 +43,14 @@ impl Graphs {
         match (request.graph, request.event) {
             (None, Event::DetectAll {}) => self.detect_all(),
             (None, Event::Graphs {}) => Ok(Answer::Graphs { graphs: self.existing()? }),
+            (None, Event::Keep { node }) => self.keep(&node),
             (None, event) => self.first.answer(event),
             (Some(_), Event::UpgradeBegin { .. } | Event::UpgradeNext { .. } | Event::UpgradeEnd { .. }) => {
                 Err(Error::Invalid { reason: "an upgrade is one of all graphs and takes none".into() })
             }
+            (Some(_), Event::ScaleNext { .. } | Event::Keep { .. }) => Err(Error::Invalid {
+                reason: "the size of a fleet is that of all graphs, and its steps take none".into(),
+            }),
             (Some(graph), event) => self.steps_of(&graph)?.answer(event),
         }
     }
@@ -72,6 +76,17 @@ impl Graphs {
             }
         }
         Ok(found)
+    }
+
+    /// Ends the draining of a node in all graphs, and returns its state in the first one that exists.
+    fn keep(&self, node: &NodeId) -> Result<Answer, Error> {
+        let mut state = NodeState::Gone;
+        for steps in self.all().collect::<Vec<_>>().into_iter().rev() {
+            if steps.exists()? {
+                state = steps.keep(node)?;
+            }
+        }
+        Ok(Answer::Drains { state })
     }
 
     /// Looks at all graphs, with one wait between two looks at their heartbeats. A graph that cannot be looked at does not

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tidegraph_cluster::{
     Acquired, Began, Eligibility, FleetState, Goal, HeartbeatSnapshot, Machine, MapStore, Move, NodeId,
-    NodeState, Plan, Rebalance, Release, UpgradeState, Upgrades, takeover_wait,
+    NodeState, Plan, Rebalance, Release, ScaleGroup, Scaling, Upgrades, Wanted, takeover_wait,
 };
 use tidegraph_platform::Clock;
 use tidegraph_types::Epoch;
@@ -118,13 +118,14 @@ pub struct Steps {
     graph: String,
     rebalance: Rebalance,
     upgrades: Upgrades,
+    scaling: Scaling,
     store: Arc<dyn MapStore>,
     clock: Arc<dyn Clock>,
     settings: Settings,
 }
 
 impl Steps {
-    /// Makes the steps of one graph over a map. `others`: the graphs that an upgrade of this one upgrades too.
+    /// Makes the steps of one graph over a map. `others`: the other graphs that its upgrade and its size are about.
     pub(crate) fn new(
         graph: &str,
         others: &[String],
@@ -134,7 +135,8 @@ impl Steps {
     ) -> Self {
         let rebalance = Rebalance::new(store.clone(), graph);
         let upgrades = Upgrades::new(store.clone(), graph).with(others);
-        Self { graph: graph.to_owned(), rebalance, upgrades, store, clock, settings }
+        let scaling = Scaling::new(store.clone(), graph, others);
+        Self { graph: graph.to_owned(), rebalance, upgrades, scaling, store, clock, settings }
     }
 
     /// Returns the name of the graph.
@@ -234,6 +236,11 @@ impl Steps {
                 tracing::info!(%state, stopped, "an upgrade ended");
                 Ok(Answer::UpgradeEnded { state })
             }
+            Event::ScaleNext { wanted, least, most, desired, ids, states } => {
+                let machines = machines(ids, &states)?;
+                self.next_of_scaling(wanted, &ScaleGroup { least, most, desired, machines: &machines })
+            }
+            Event::Keep { node } => Ok(Answer::Drains { state: self.keep(&node)? }),
         }
     }
 
@@ -270,20 +277,7 @@ impl Steps {
         states: &[String],
     ) -> Result<Answer, Error> {
         check(holder)?;
-        if ids.len() != states.len() || ids.len() > MOST_MACHINES {
-            let reason = format!(
-                "{} machines and {} states of machines: each has one, and there are at most {MOST_MACHINES}",
-                ids.len(),
-                states.len()
-            );
-            return Err(Error::Invalid { reason });
-        }
-        let machine = |(node, state): (NodeId, &String)| Machine {
-            node,
-            in_service: state == IN_SERVICE,
-            is_leaving: state.starts_with(TERMINATING),
-        };
-        let machines: Vec<Machine> = ids.into_iter().zip(states).map(machine).collect();
+        let machines = machines(ids, states)?;
         let next = self.upgrades.next(holder, &machines, desired).map_err(|error| not_ours(holder, error))?;
         tracing::info!(action = ?next.action, node = ?next.node, reason = next.reason, "the upgrade goes on");
         Ok(Answer::UpgradeNext {
@@ -298,18 +292,35 @@ impl Steps {
         })
     }
 
+    fn next_of_scaling(&self, wanted: Wanted, group: &ScaleGroup<'_>) -> Result<Answer, Error> {
+        if group.least == 0 || group.most < group.least {
+            let reason = format!("{} to {} machines are no bounds of a fleet", group.least, group.most);
+            return Err(Error::Invalid { reason });
+        }
+        let next = self.scaling.next(wanted, group)?;
+        tracing::info!(?wanted, action = ?next.action, node = ?next.node, reason = next.reason, "the fleet is sized");
+        Ok(Answer::ScaleNext {
+            action: next.action,
+            node: next.node,
+            capacity: next.capacity,
+            reason: next.reason,
+        })
+    }
+
     /// Renews the lease of the caller, who must have it.
     fn holds(&self, holder: &str) -> Result<(), Error> {
         check(holder)?;
         self.rebalance.renew(holder).map_err(|error| not_ours(holder, error))
     }
 
-    /// Drains a node. A machine that was removed before its node registered holds nothing and is unknown.
+    /// Ends the draining of a node.
+    pub(crate) fn keep(&self, node: &NodeId) -> Result<NodeState, Error> {
+        gone_if_unknown(self.rebalance.keep(node))
+    }
+
+    /// Drains a node.
     fn drain(&self, node: &NodeId) -> Result<NodeState, Error> {
-        match self.rebalance.drain(node) {
-            Err(tidegraph_cluster::Error::NotFound { .. }) => Ok(NodeState::Gone),
-            other => Ok(other?),
-        }
+        gone_if_unknown(self.rebalance.drain(node))
     }
 
     /// Returns the heartbeats of now, with which [`Self::detect`] compares those of some seconds later.
@@ -326,15 +337,11 @@ impl Steps {
         let fleet = FleetState::of(&map, &self.store.heartbeats(&self.graph)?);
         let (needed, node) = match self.needed(&fleet) {
             // The upgrade moves the replicas of the node that it replaces to the new one; shares come at its end.
-            (Needed::ScaleOut, _) if self.is_upgrading()? => (Needed::Nothing, None),
+            (Needed::ScaleOut, _) if self.upgrades.is_running()? => (Needed::Nothing, None),
             other => other,
         };
         let step = self.clock.wall().as_second() / NAME_SECONDS;
         Ok(Detected { needed, node, lost, name: Name { epoch: map.epoch(), step } })
-    }
-
-    fn is_upgrading(&self) -> Result<bool, Error> {
-        Ok(self.upgrades.last()?.is_some_and(|upgrade| upgrade.state == UpgradeState::Running))
     }
 
     /// Returns lost nodes with replicas. A node that left in order has none.
@@ -401,6 +408,14 @@ impl Steps {
     }
 }
 
+/// The state of a node. A machine that was removed before its node registered holds nothing and is unknown.
+fn gone_if_unknown(state: Result<NodeState, tidegraph_cluster::Error>) -> Result<NodeState, Error> {
+    match state {
+        Err(tidegraph_cluster::Error::NotFound { .. }) => Ok(NodeState::Gone),
+        other => Ok(other?),
+    }
+}
+
 /// Returns the error of a step whose caller no longer has the lease or the upgrade.
 fn not_ours(holder: &str, error: tidegraph_cluster::Error) -> Error {
     match error {
@@ -417,6 +432,24 @@ fn check(holder: &str) -> Result<(), Error> {
         return Err(Error::Invalid { reason });
     }
     Ok(())
+}
+
+/// Returns the machines of a group, from two lists of the same length.
+fn machines(ids: Vec<NodeId>, states: &[String]) -> Result<Vec<Machine>, Error> {
+    if ids.len() != states.len() || ids.len() > MOST_MACHINES {
+        let reason = format!(
+            "{} machines and {} states of machines: each has one, and there are at most {MOST_MACHINES}",
+            ids.len(),
+            states.len()
+        );
+        return Err(Error::Invalid { reason });
+    }
+    let machine = |(node, state): (NodeId, &String)| Machine {
+        node,
+        in_service: state == IN_SERVICE,
+        is_leaving: state.starts_with(TERMINATING),
+    };
+    Ok(ids.into_iter().zip(states).map(machine).collect())
 }
 
 /// Groups moves by the node that restores: the first moves come first, and groups above [`MOST_LOTS`] wait for the next

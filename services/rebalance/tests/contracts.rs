@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use tidegraph_cluster::{Action, Goal, Lease, Move, NodeId, NodeState, Release, UpgradeState};
+use tidegraph_cluster::{Action, Goal, Lease, Move, NodeId, NodeState, Release, ScaleAction, UpgradeState};
 use tidegraph_rebalance::{Answer, Lot, Needed, OfGraph, Request};
 use tidegraph_types::{Epoch, PartitionId};
 
@@ -129,6 +129,18 @@ fn answers_are_those_of_the_contract() {
             reason: "3 machines are left".into(),
         },
         Answer::UpgradeEnded { state: UpgradeState::Stopped },
+        Answer::ScaleNext {
+            action: ScaleAction::Drain,
+            node: Some(node("i-0123")),
+            capacity: 4,
+            reason: "4 nodes are idle: node i-0123 leaves".into(),
+        },
+        Answer::ScaleNext {
+            action: ScaleAction::Nothing,
+            node: None,
+            capacity: 4,
+            reason: "an upgrade runs".into(),
+        },
     ];
     let told: Vec<Value> = answers.iter().map(|answer| serde_json::to_value(answer).unwrap()).collect();
     assert_eq!(told, golden("answers"));

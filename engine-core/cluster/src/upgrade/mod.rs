@@ -17,6 +17,7 @@ mod steps;
 
 pub use release::{Line, Lineage, Release};
 pub use steps::{Action, Began, Machine, Next, Upgrades};
+pub(crate) use steps::{if_there_is_one, missing};
 
 use crate::{Error, MapStore, NodeId, NodeState, PartitionMap};
 use serde::{Deserialize, Serialize};

@@ -100,6 +100,14 @@ impl Upgrades {
         self.store.upgrade(&self.graph)
     }
 
+    /// Whether an execution works on an upgrade.
+    ///
+    /// # Errors
+    /// The same as [`MapStore::upgrade`].
+    pub fn is_running(&self) -> Result<bool, Error> {
+        Ok(self.last()?.is_some_and(|upgrade| upgrade.state == UpgradeState::Running))
+    }
+
     /// Begins or resumes the upgrade to `release`. `desired` is the number of machines that the group should have now.
     /// `over` names a holder that is known to be dead.
     ///
@@ -296,7 +304,7 @@ impl Upgrades {
 }
 
 /// Returns `None` if there is no such graph.
-fn if_there_is_one<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+pub(crate) fn if_there_is_one<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
     match found {
         Err(Error::NotFound { .. }) => Ok(None),
         found => found.map(Some),
@@ -304,7 +312,7 @@ fn if_there_is_one<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
 }
 
 /// Returns why the fleet cannot spare a node now; `None` if each partition has all of its replicas.
-fn missing(fleet: &FleetState) -> Option<String> {
+pub(crate) fn missing(fleet: &FleetState) -> Option<String> {
     let plan = fleet.plan(Goal::Repair);
     match (plan.moves.len(), plan.coming.len(), plan.short) {
         (0, 0, 0) => None,

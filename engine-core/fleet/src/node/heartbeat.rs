@@ -43,6 +43,9 @@ pub(super) fn send(shared: &Shared) {
     };
     let spilled = replicas.iter().map(|replica| replica.store.memory_use().spilled).sum();
     metric::memory_use(&shared.graph.name, beat.used_bytes, spilled);
+    if let Some(budget) = shared.config.memory_budget_bytes {
+        metric::memory_ratio(&shared.graph.name, beat.used_bytes, budget);
+    }
     for replica in &replicas {
         let (partition, applied) = (replica.partition.0, replica.applied().0);
         metric::replica(&shared.graph.name, partition, applied, replica.stuck_at().is_some());

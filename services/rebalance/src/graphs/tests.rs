@@ -73,6 +73,7 @@ fn a_request_is_about_the_graph_that_it_names() {
         (json!({ "step": "silent", "graph": "c" }), "\"c\" is not one of this fleet, which has a, b"),
         (json!({ "step": "detect-all", "graph": "a" }), "takes none"),
         (json!({ "step": "upgrade-end", "holder": "u", "graph": "a" }), "takes none"),
+        (json!({ "step": "keep", "node": "node-1", "graph": "a" }), "take none"),
     ] {
         let error = ask(&graphs, request).unwrap_err();
         assert_eq!(error.name(), "Invalid");
@@ -128,4 +129,24 @@ fn a_node_is_drained_of_all_graphs_by_one_execution() {
         found["graphs"].as_array().unwrap().iter().map(|of| (&of["needed"], of.get("node"))).collect();
     let (drain, node) = (json!("drain"), json!("node-0"));
     assert_eq!((told[0], told[2]), ((&drain, Some(&node)), (&json!("nothing"), None)));
+}
+
+#[test]
+fn a_node_that_is_kept_is_kept_for_all_graphs() {
+    let store = MemoryMap::default();
+    ["a", "c"].into_iter().for_each(|graph| make(&store, graph, 3));
+    // The second graph is not made yet, and the third one's drain did not begin.
+    set(&store, "a", 0, NodeState::Draining);
+    let graphs = fleet(&store, "a,b,c");
+    for node in ["node-0", "node-1"] {
+        let kept = ask(&graphs, json!({ "step": "keep", "node": node })).unwrap();
+        assert_eq!(kept["state"], "up");
+    }
+    set(&store, "c", 0, NodeState::Draining);
+    ask(&graphs, json!({ "step": "keep", "node": "node-0" })).unwrap();
+    for graph in ["a", "c"] {
+        assert_eq!(store.load(graph, None).unwrap().node(&id(0)).unwrap().state, NodeState::Up);
+    }
+    let unknown = ask(&graphs, json!({ "step": "keep", "node": "node-9" })).unwrap();
+    assert_eq!(unknown["state"], "gone");
 }

@@ -320,3 +320,32 @@ fn upgrades_that_cannot_be_are_refused_by_name() {
     let none = json!({ "step": "upgrade-begin", "holder": "v", "release": ours, "desired": 0 });
     assert_eq!(world.ask(none).unwrap_err().name(), "Invalid");
 }
+
+#[test]
+fn an_idle_fleet_drains_and_ends_a_node_and_keeps_one_that_cannot_leave() {
+    let world = World::new(4);
+    world.execute("e", "balance", None, 1000).unwrap();
+    let ask = |wanted: &str, most: u32| {
+        let ids = [id(0), id(1), id(2), id(3)];
+        world.ask(json!({
+            "step": "scale-next", "wanted": wanted, "least": 3, "most": most, "desired": 4, "ids": ids,
+            "states": ["InService", "InService", "InService", "InService"],
+        }))
+    };
+    assert_eq!(ask("more", 5).unwrap()["capacity"], 5);
+    assert_eq!(ask("more", 4).unwrap()["action"], "nothing");
+    let error = ask("fewer", 2).unwrap_err();
+    assert!(error.name() == "Invalid" && error.to_string().contains("3 to 2 machines"), "{error}");
+    let first = ask("fewer", 5).unwrap();
+    assert_eq!(first["action"], "drain");
+    let node = first["node"].as_str().unwrap();
+    // What cannot leave holds replicas again; a machine that never registered holds none.
+    assert_eq!(world.ask(json!({ "step": "drain", "node": node })).unwrap()["state"], "draining");
+    assert_eq!(world.needed(), format!("drain {node}"));
+    assert_eq!(world.ask(json!({ "step": "keep", "node": node })).unwrap()["state"], "up");
+    assert_eq!(world.ask(json!({ "step": "keep", "node": "i-unknown" })).unwrap()["state"], "gone");
+    assert_eq!(world.needed(), "nothing");
+    world.execute("d", "repair", Some(node), 1000).unwrap();
+    let last = ask("fewer", 5).unwrap();
+    assert_eq!((&last["action"], &last["node"], &last["capacity"]), (&json!("end"), &json!(node), &json!(3)));
+}

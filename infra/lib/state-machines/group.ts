@@ -1,0 +1,47 @@
+/** Calls about an Auto Scaling group. */
+import { Duration } from "aws-cdk-lib";
+import * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
+import type { Construct } from "constructs";
+import { patiently } from "./retry.ts";
+
+/** A call, as `CallAwsService` takes it. */
+type Call = Pick<
+  tasks.CallAwsServiceProps,
+  "action" | "parameters" | "iamAction" | "iamResources" | "resultSelector" | "resultPath"
+>;
+
+/** Returns a state that calls Auto Scaling. Errors that pass are retried. */
+export function ofGroup(scope: Construct, id: string, comment: string, call: Call): tasks.CallAwsService {
+  const task = new tasks.CallAwsService(scope, id, {
+    resultPath: sfn.JsonPath.DISCARD,
+    ...call,
+    comment,
+    service: "autoscaling",
+    taskTimeout: sfn.Timeout.duration(Duration.minutes(1)),
+  });
+  task.addRetry(
+    patiently([
+      "AutoScaling.ResourceContentionException",
+      "AutoScaling.ScalingActivityInProgressException",
+      "AutoScaling.SdkClientException",
+    ]),
+  );
+  return task;
+}
+
+/** Returns a state that looks at a group: `$.group` gets its size, and ids and states of its machines. */
+export function lookAtGroup(scope: Construct, id: string, groupName: string): tasks.CallAwsService {
+  return ofGroup(scope, id, "How many machines it should have, and which it has", {
+    action: "describeAutoScalingGroups",
+    parameters: { AutoScalingGroupNames: [groupName] },
+    iamAction: "autoscaling:DescribeAutoScalingGroups",
+    iamResources: ["*"],
+    resultSelector: {
+      "desired.$": "$.AutoScalingGroups[0].DesiredCapacity",
+      "ids.$": "$.AutoScalingGroups[0].Instances[*].InstanceId",
+      "states.$": "$.AutoScalingGroups[0].Instances[*].LifecycleState",
+    },
+    resultPath: "$.group",
+  });
+}
