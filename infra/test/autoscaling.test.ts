@@ -53,7 +53,7 @@ test("the load is the larger of processors and memory in proportion to their tar
   ] as const) {
     const found = metrics(id);
     assert.equal(found.get("processor_load")?.Expression, "100 * processors / 60");
-    assert.equal(found.get("memory_load")?.Expression, "10000 * used / room / 75");
+    assert.equal(found.get("memory_load")?.Expression, "10000 * used / 75");
     const returned = [...found.values()].filter(({ ReturnData }) => ReturnData !== false);
     assert.deepEqual(
       returned.map(({ Expression }) => Expression),

@@ -440,11 +440,15 @@ export class Watch extends Construct {
           graph("Input refused by nodes", ...refusals),
         ],
         [
-          graph(
-            "Memory and spilled bytes of a node",
-            this.ofNodes("tidegraph_memory_bytes", {}, "Maximum"),
-            this.ofNodes("tidegraph_spilled_bytes", {}, "Maximum"),
-          ),
+          new cloudwatch.GraphWidget({
+            title: "Memory of a node: bytes and spilled bytes, and part of the budget",
+            left: [
+              this.ofNodes("tidegraph_memory_bytes", {}, "Maximum"),
+              this.ofNodes("tidegraph_spilled_bytes", {}, "Maximum"),
+            ],
+            right: [this.ofNodes("tidegraph_memory_used_ratio", {}, "Maximum")],
+            width: 8,
+          }),
           graph("Calls to nodes", this.ofNodes("tidegraph_remote_calls_total")),
           graph(
             "Processors of nodes, %",
