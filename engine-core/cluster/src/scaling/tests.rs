@@ -11,7 +11,7 @@ use Wanted::{Fewer, More};
 use std::time::Duration;
 use tidegraph_types::{Epoch, PartitionId};
 
-const PARTITIONS: u16 = 12;
+const PARTITIONS: u16 = 16;
 
 fn id(n: usize) -> NodeId {
     NodeId::new(&format!("i-{n}")).unwrap()
