@@ -95,6 +95,7 @@ fn split(path: &str) -> Option<(&str, &str)> {
 
 /// Takes the name of a graph out of a request's path and returns it. Returns `None`, and leaves the path, if it names no
 /// graph or one that is not known.
+#[cfg(feature = "lambda")]
 pub(crate) fn take_graph(
     request: &mut Request,
     is_known: impl FnOnce(&str) -> bool,
