@@ -32,10 +32,10 @@ mod traced;
 
 pub use allowed::{AllowedClients, HostName, NotAHost, NotAnOrigin, PageOrigin};
 pub use errors::Failure;
-pub use graphs::{Graphs, WrongGraphs};
 pub(crate) use graphs::NamedGraph;
 #[cfg(feature = "lambda")]
 pub(crate) use graphs::take_graph;
+pub use graphs::{Graphs, WrongGraphs};
 pub use gzip::with_gzip;
 pub use queries::{TimeLeft, Whole};
 
