@@ -15,6 +15,9 @@ interface Contents {
 export function commands(contents: Contents): string {
   const { settings, images } = contents;
   const repository = images.size > 0 ? " Repository=$REPOSITORY" : "";
+  const vpc = settings.existingVpc
+    ? " \\\n  VpcId=vpc-… FirstSubnet=subnet-… SecondSubnet=subnet-… ThirdSubnet=subnet-…"
+    : "";
   const others = settings.nodes.slice(1).map((nodes) => `\`${SERVICE}-${nodes}-nodes.template.json\``);
   return `# Tidegraph ${settings.version} for CloudFormation
 
@@ -48,7 +51,7 @@ what a failed one left.
 \`\`\`
 aws cloudformation deploy --stack-name $NAME-state --template-file ${STATE}.template.json \\
   --s3-bucket $BUCKET --s3-prefix \${PREFIX}deployed --capabilities CAPABILITY_IAM \\
-  --parameter-overrides Name=$NAME Protect=false
+  --parameter-overrides Name=$NAME Protect=false${vpc}
 \`\`\`
 
 Then protect it:
@@ -56,7 +59,7 @@ Then protect it:
 \`\`\`
 aws cloudformation deploy --stack-name $NAME-state --template-file ${STATE}.template.json \\
   --s3-bucket $BUCKET --s3-prefix \${PREFIX}deployed --capabilities CAPABILITY_IAM \\
-  --parameter-overrides Name=$NAME Protect=true
+  --parameter-overrides Name=$NAME Protect=true${vpc}
 aws cloudformation update-termination-protection --stack-name $NAME-state --enable-termination-protection
 \`\`\`
 

@@ -19,10 +19,20 @@ import {
   Token,
 } from "aws-cdk-lib";
 import type { CfnTable } from "aws-cdk-lib/aws-dynamodb";
+import { Vpc } from "aws-cdk-lib/aws-ec2";
 import type { Construct } from "constructs";
 import { setFlags } from "../lib/flags.ts";
-import { GraphService, GraphState, type WorkersProps } from "../lib/index.ts";
-import { BROKER_TYPE, OF_BOTH, OF_SERVICE, OF_STATE, WORKER_COUNT, ZONES } from "./parameters.ts";
+import { GraphService, GraphState, type NetworkProps, type WorkersProps } from "../lib/index.ts";
+import {
+  BROKER_TYPE,
+  OF_BOTH,
+  OF_EXISTING_NETWORK,
+  OF_NETWORK,
+  OF_SERVICE,
+  OF_STATE,
+  WORKER_COUNT,
+  ZONES,
+} from "./parameters.ts";
 import type { Settings } from "./settings.ts";
 import { type Assets, ParameterSynthesizer } from "./synthesizer.ts";
 
@@ -81,7 +91,7 @@ export class StateTemplate extends TemplateStack {
   constructor(scope: Construct, id: string, settings: Settings, assets: Assets) {
     super(scope, id, `Tidegraph ${settings.version}: the durable state of a graph`, assets);
     const { log } = settings;
-    const { Protect, ...zones } = this.parameters("State", OF_STATE);
+    const { Protect } = this.parameters("State", OF_STATE);
     const brokers =
       "addresses" in log
         ? log
@@ -94,7 +104,7 @@ export class StateTemplate extends TemplateStack {
     this.state = new GraphState(this, "State", {
       name: Fn.ref("Name"),
       graph: Fn.ref("Graph"),
-      network: { cidr: settings.cidr, availabilityZones: this.zones(zones) },
+      network: settings.existingVpc ? this.existingNetwork() : this.ownNetwork(settings.cidr),
       log: brokers,
     });
     const table = this.state.map.table.node.defaultChild as CfnTable;
@@ -102,8 +112,21 @@ export class StateTemplate extends TemplateStack {
     this.describeOthers();
   }
 
-  /** Returns the zones that are given, or the first ones of the region. */
-  private zones(given: Record<(typeof ZONES)[number], CfnParameter>): string[] {
+  /** A VPC that exists. Nothing depends on the names of its zones, except that they differ. */
+  private existingNetwork(): NetworkProps {
+    const { VpcId, FirstSubnet, SecondSubnet, ThirdSubnet } = this.parameters("Network", OF_EXISTING_NETWORK);
+    const subnets = [FirstSubnet, SecondSubnet, ThirdSubnet].map(({ valueAsString }) => valueAsString);
+    const vpc = Vpc.fromVpcAttributes(this, "Vpc", {
+      vpcId: VpcId.valueAsString,
+      availabilityZones: [...ZONES],
+      isolatedSubnetIds: subnets,
+    });
+    return { vpc };
+  }
+
+  /** A new VPC, in the zones that are given, or in the first ones of the region. */
+  private ownNetwork(cidr: string): NetworkProps {
+    const given = this.parameters("Network", OF_NETWORK);
     const isEmpty = ZONES.map((id) => Fn.conditionEquals(given[id].valueAsString, ""));
     const isGiven = new CfnCondition(this, "ZonesGiven", {
       expression: Fn.conditionNot(isEmpty[0] as never),
@@ -114,11 +137,12 @@ export class StateTemplate extends TemplateStack {
         { assert: Fn.conditionOr(...all), assertDescription: "Give all three zones, or none of them." },
       ],
     });
-    return ZONES.map((id, index) =>
+    const availabilityZones = ZONES.map((id, index) =>
       Token.asString(
         Fn.conditionIf(isGiven.logicalId, given[id].valueAsString, Fn.select(index, Fn.getAzs())),
       ),
     );
+    return { cidr, availabilityZones };
   }
 
   /** Exports a value for the service, under a name that does not depend on the name of the stack. */

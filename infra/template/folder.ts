@@ -2,11 +2,21 @@
  * Writes the folder of templates: the templates, the files of functions and machines under the hash of their content,
  * the sources of images, and the commands that deploy them.
  */
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { App, type DockerImageAssetSource, FileAssetPackaging, Validations } from "aws-cdk-lib";
 import { AwsSolutionsChecks } from "cdk-nag";
 import { type Zippable, zipSync } from "fflate";
+import { InvalidProp } from "../lib/check.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { commands } from "./commands.ts";
 import { SERVICE, ServiceTemplate, STATE, StateTemplate } from "./deployment.ts";
@@ -39,30 +49,36 @@ export interface Folder {
   readonly images: ReadonlyMap<string, DockerImageAssetSource>;
 }
 
-/** Makes the templates and writes the folder. A folder of that name is removed before. */
+/** Makes the templates and writes the folder. What an earlier run wrote there is removed before. */
 export function writeFolder(settings: Settings): Folder {
   const { out } = settings;
+  checkFolder(out);
   const assets = new Assets();
   const assembly = temporaryFolder("template");
-  rmSync(out, { recursive: true, force: true });
-  mkdirSync(out, { recursive: true });
-  const templates: Record<string, Measured> = {};
-  const write = (stack: string, as: string) => {
-    const name = `${as}.template.json`;
-    const text = readFileSync(join(assembly, `${stack}.template.json`), "utf8");
-    writeFileSync(join(out, name), text);
-    templates[name] = measured(name, text);
-  };
+  const texts = new Map<string, string>();
+  const take = (stack: string, as: string) =>
+    texts.set(`${as}.template.json`, readFileSync(join(assembly, `${stack}.template.json`), "utf8"));
   for (const [index, nodes] of settings.nodes.entries()) {
     makeApp(settings, nodes, assets, assembly).synth();
     // The state is the same for every number of nodes.
-    if (index === 0) write("State", STATE);
-    write("Service", index === 0 ? SERVICE : `${SERVICE}-${nodes}-nodes`);
+    if (index === 0) take("State", STATE);
+    take("Service", index === 0 ? SERVICE : `${SERVICE}-${nodes}-nodes`);
   }
+  const templates = Object.fromEntries([...texts].map(([name, text]) => [name, measured(name, text)]));
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  for (const [name, text] of texts) writeFileSync(join(out, name), text);
   writeAssets(assets, assembly, out);
-  const text = commands({ settings, images: assets.images, folder: IMAGES });
-  writeFileSync(join(out, "README.md"), text);
+  writeFileSync(join(out, "README.md"), commands({ settings, images: assets.images, folder: IMAGES }));
   return { templates, files: [...assets.files.keys()], images: assets.images };
+}
+
+/** Refuses a folder with files of others, because it would be removed. */
+function checkFolder(out: string): void {
+  if (!existsSync(out)) return;
+  const isFree = statSync(out).isDirectory() && readdirSync(out).length === 0;
+  if (isFree || existsSync(join(out, `${STATE}.template.json`))) return;
+  throw new InvalidProp("--out", out, "a new or empty folder, or one that this command has written");
 }
 
 /**

@@ -16,7 +16,9 @@ if (args.includes("--help")) {
     console.log(settings.out);
     for (const [name, { bytes, resources }] of Object.entries(templates))
       console.log(`${String(bytes).padStart(9)} bytes, ${resources} resources  ${name}`);
-    console.log(`${files.length} files, ${images.size} images; README.md has the commands that deploy them`);
+    console.log(
+      `${files.length} files, sources of images: ${images.size}; README.md has the commands that deploy them`,
+    );
   } catch (error) {
     const isMistake =
       error instanceof InvalidProp || (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS");

@@ -65,6 +65,29 @@ const zone: CfnParameterProps = {
   constraintDescription: "an availability zone, or nothing",
 };
 
+/** Parameters of a network that the stack makes. */
+export const OF_NETWORK = {
+  FirstZone: zone,
+  SecondZone: zone,
+  ThirdZone: zone,
+} satisfies Record<string, CfnParameterProps>;
+
+const subnet: CfnParameterProps = {
+  type: "AWS::EC2::Subnet::Id",
+  description: "Subnet of the VPC without public addresses, each of the three in another zone.",
+};
+
+/** Parameters of a network that exists. */
+export const OF_EXISTING_NETWORK = {
+  VpcId: {
+    type: "AWS::EC2::VPC::Id",
+    description: "VPC with DNS names and DNS resolution, and with a way to the services of AWS.",
+  },
+  FirstSubnet: subnet,
+  SecondSubnet: subnet,
+  ThirdSubnet: subnet,
+} satisfies Record<string, CfnParameterProps>;
+
 /** Parameters of the stack with the durable state. */
 export const OF_STATE = {
   Protect: {
@@ -74,9 +97,6 @@ export const OF_STATE = {
     default: "true",
     allowedValues: ["true", "false"],
   },
-  FirstZone: zone,
-  SecondZone: zone,
-  ThirdZone: zone,
 } satisfies Record<string, CfnParameterProps>;
 
 /** The type of MSK's brokers. */

@@ -17,6 +17,7 @@ export const HELP = `npm run template -- [FLAGS]: writes CloudFormation template
   --nodes NUMBERS              numbers of storage nodes, such as 3,6,9: a template of the service for each
   --workers NUMBER             workers at first; 0 for none, and for a template without an image
   --cidr RANGE                 addresses of the VPC (10.42.0.0/16)
+  --existing-vpc               a VPC and subnets that parameters name, instead of a new one
   --brokers ADDRESSES          addresses of an existing Kafka, instead of MSK
   --brokers-security tls|plaintext, --brokers-copies NUMBER
   --query-architecture arm64|x86_64  for which the programs of functions are built (arm64)
@@ -38,6 +39,8 @@ export interface Settings {
   readonly partitions: number;
   readonly replication: number;
   readonly cidr: string;
+  /** Whether parameters name a VPC, instead of a new one. */
+  readonly existingVpc: boolean;
   readonly log: GivenLogProps | (LogClusterProps & { readonly instanceType: string });
   readonly query: QueryProps;
   readonly workers: (WorkersProps & { readonly count: number; readonly most: number }) | false;
@@ -55,7 +58,8 @@ const OPTIONS = {
   size: { type: "string", default: "production" },
   nodes: { type: "string" },
   workers: { type: "string" },
-  cidr: { type: "string", default: "10.42.0.0/16" },
+  cidr: { type: "string" },
+  "existing-vpc": { type: "boolean", default: false },
   brokers: { type: "string" },
   "brokers-security": { type: "string" },
   "brokers-copies": { type: "string" },
@@ -71,6 +75,11 @@ const OPTIONS = {
 export function settingsOf(args: readonly string[]): Settings {
   const { values } = parseArgs({ args: [...args], options: OPTIONS });
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  if (values["existing-vpc"] && values.cidr !== undefined)
+    throw new InvalidProp("--cidr", values.cidr, "left out with --existing-vpc, whose VPC has its addresses");
+  for (const flag of ["brokers-security", "brokers-copies"] as const)
+    if (values.brokers === undefined && values[flag] !== undefined)
+      throw new InvalidProp(`--${flag}`, values[flag], "given with --brokers");
   const size = sizeOf(values.size);
   const nodes = values.nodes?.split(",").map((text) => number("--nodes", text, 1, 300)) ?? [size.nodes.count];
   if (new Set(nodes).size !== nodes.length)
@@ -85,7 +94,8 @@ export function settingsOf(args: readonly string[]): Settings {
     nodeType: size.nodes.instanceType,
     partitions: size.partitions,
     replication: size.replication,
-    cidr: values.cidr,
+    cidr: values.cidr ?? "10.42.0.0/16",
+    existingVpc: values["existing-vpc"],
     log: values.brokers === undefined ? size.log : givenLog(values.brokers, values),
     query: { ...size.query, architecture },
     workers:
@@ -117,5 +127,6 @@ function givenLog(
 }
 
 function number(flag: string, text: string, least: number, most: number): number {
-  return whole(flag, text.trim() === "" ? Number.NaN : Number(text), least, most);
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidProp(flag, text, `a whole number from ${least} to ${most}`);
+  return whole(flag, Number(text), least, most);
 }

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { App } from "aws-cdk-lib";
@@ -14,7 +14,7 @@ import { InvalidProp } from "../lib/check.ts";
 import { ServiceStack, StateStack } from "../lib/index.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { makeApp, measured, writeFolder } from "../template/folder.ts";
-import { settingsOf } from "../template/settings.ts";
+import { HELP, settingsOf } from "../template/settings.ts";
 import { Assets } from "../template/synthesizer.ts";
 import { flat, placeholders, type Resource } from "./support.ts";
 
@@ -32,11 +32,12 @@ function make(...flags: string[]) {
 
 const full = make("--nodes", "3,6", "--backup", "--encryption", "--session-manager");
 const small = make("--size", "development", "--workers", "0");
+const inside = make("--existing-vpc", "--brokers", "kafka.example.com:9094");
 const read = (folder: { out: string }, name: string): Json =>
   JSON.parse(readFileSync(join(folder.out, `${name}.template.json`), "utf8"));
 const state = read(full, "tidegraph-state");
 const service = read(full, "tidegraph-service");
-const ALL = [full, small].flatMap((folder) =>
+const ALL = [full, small, inside].flatMap((folder) =>
   Object.keys(folder.templates).map(
     (name) => [name, read(folder, name.replace(".template.json", ""))] as const,
   ),
@@ -139,7 +140,8 @@ test("each parameter says what it is and which values it takes, and takes its de
     for (const [id, one] of Object.entries<Json>(template.Parameters)) {
       const what = `${name}: ${id}`;
       assert.ok(one.Description?.endsWith("."), what);
-      if (one.Type.startsWith("AWS::SSM::")) continue;
+      // CloudFormation and its console know the values of these types.
+      if (one.Type.startsWith("AWS::")) continue;
       assert.ok(one.AllowedPattern ?? one.AllowedValues ?? one.MinValue, what);
       if (one.AllowedPattern) assert.ok(one.ConstraintDescription, what);
       // The bucket is the one thing that everybody has to say.
@@ -182,6 +184,19 @@ test("the service imports what the state exports, by the name of the deployment 
     assert.deepEqual([...new Set(imported)].toSorted(), exported.toSorted());
   }
   for (const id of ["Name", "Graph"]) assert.deepEqual(service.Parameters[id], state.Parameters[id]);
+});
+
+test("a network that exists is what parameters name, and gets no endpoints", () => {
+  const [state, service] = ["tidegraph-state", "tidegraph-service"].map((name) => read(inside, name));
+  const text = JSON.stringify([state.Resources, service.Resources]);
+  assert.doesNotMatch(text, /AWS::EC2::(VPC|Subnet|RouteTable|VPCEndpoint)"/);
+  assert.doesNotMatch(text, /(First|Second|Third)Zone/, "no resource names a zone");
+  const exported = Object.values<Json>(state.Outputs).flatMap(({ Value, Export }) =>
+    Export ? [flat(Value)] : [],
+  );
+  for (const id of ["VpcId", "FirstSubnet", "SecondSubnet", "ThirdSubnet"])
+    assert.ok(exported.includes(`<${id}>`), id);
+  assert.match(readFileSync(join(inside.out, "README.md"), "utf8"), /VpcId=vpc-… FirstSubnet=/);
 });
 
 test("no role or policy has a name, so that CAPABILITY_IAM is enough", () => {
@@ -311,7 +326,10 @@ test("flags are checked, and sizes are CloudFormation's", () => {
   refused("--size", "--size", "large");
   for (const nodes of ["0", "3,3", "three", "301", "3,"]) refused("--nodes", "--nodes", nodes);
   for (const workers of ["-1", "1.5", ""]) refused("--workers", `--workers=${workers}`);
+  refused("--cidr", "--existing-vpc", "--cidr", "10.0.0.0/16");
+  refused("--brokers-copies", "--brokers-copies", "1");
   refused("--patience", "--patience", "4000");
+  assert.throws(() => settingsOf(["--nodes", "x"]), /--nodes is "x"/);
   assert.throws(() => settingsOf(["--instances", "3"]), /Unknown option/);
   // Constructs check the others.
   const wrong = settingsOf(["--bundle", bundle, "--cidr", "10.0.0.0/8"]);
@@ -323,6 +341,50 @@ test("flags are checked, and sizes are CloudFormation's", () => {
   );
   const many = Object.fromEntries(Array.from({ length: 501 }, (_, n) => [`R${n}`, {}]));
   assert.throws(() => measured("many", JSON.stringify({ Resources: many })), /has 501 Resources/);
+});
+
+test("docs/deploy.md has each parameter and each flag, with the defaults", () => {
+  const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "deploy.md"), "utf8");
+  const section = page.split("### Without CDK\n")[1]?.split("\n### ")[0] ?? "";
+  const rows = [...section.matchAll(/^\| (`.*?) \| (\w+) \| (.*?) \| /gm)];
+  const told = rows.flatMap(([, ids = "", stack, value = ""]) =>
+    [...ids.matchAll(/`(\w+)`/g)].map(([, id = ""]) => [id, { stack, value }] as const),
+  );
+  const all = { ...state.Parameters, ...service.Parameters };
+  const ours = Object.keys(all).filter((id) => !id.startsWith("Ssm"));
+  assert.deepEqual(told.map(([id]) => id).toSorted(), ours.toSorted());
+  for (const [id, { stack, value }] of told) {
+    const where = [state, service].map(({ Parameters }) => id in Parameters);
+    assert.deepEqual(where, [stack !== "service", stack !== "state"], id);
+    if (value.startsWith("`") || /^\d+$/.test(value))
+      assert.equal(value.replaceAll("`", ""), String(all[id].Default), id);
+  }
+  const flags = [...section.matchAll(/`(--[a-z-]+)`/g)].map(([, flag = ""]) => flag);
+  const known = [...HELP.matchAll(/--[a-z-]+/g)].map(([flag]) => flag);
+  // How an existing Kafka is reached is told with it.
+  const others = [
+    "--",
+    "--brokers-security",
+    "--brokers-copies",
+    "--query-architecture",
+    "--out",
+    "--bundle",
+  ];
+  for (const flag of known) assert.ok(flags.includes(flag) || others.includes(flag), flag);
+  const ofOthers = ["--help", "--capabilities", "--s3-bucket", "--name", "--stack"];
+  for (const flag of flags) assert.ok(known.includes(flag) || ofOthers.includes(flag), flag);
+});
+
+test("a folder with other files is refused and left alone", () => {
+  const out = temporaryFolder("others");
+  writeFileSync(join(out, "theirs"), "a file");
+  const settings = settingsOf(["--out", out, "--bundle", bundle]);
+  assert.throws(() => writeFolder(settings), /--out is ".*", and has to be a new or empty folder/);
+  assert.throws(() => writeFolder({ ...settings, out: join(out, "theirs") }), /--out is/);
+  assert.deepEqual(readdirSync(out), ["theirs"]);
+  // A mistake leaves what an earlier run wrote.
+  assert.throws(() => writeFolder({ ...full.settings, cidr: "10.0.0.0/8" }), /network\.cidr/);
+  assert.ok(readdirSync(full.out).includes("tidegraph-state.template.json"));
 });
 
 test("the doctor reads parameters of a stack as the values that it was given", () => {
