@@ -50,7 +50,7 @@ what a failed one left.
 
 \`\`\`
 aws cloudformation deploy --stack-name $NAME-state --template-file ${STATE}.template.json \\
-  --s3-bucket $BUCKET --s3-prefix \${PREFIX}deployed --capabilities CAPABILITY_IAM \\
+  --s3-bucket $BUCKET --s3-prefix \${PREFIX}deployed \\
   --parameter-overrides Name=$NAME Protect=false${vpc}
 \`\`\`
 
@@ -58,7 +58,7 @@ Then protect it:
 
 \`\`\`
 aws cloudformation deploy --stack-name $NAME-state --template-file ${STATE}.template.json \\
-  --s3-bucket $BUCKET --s3-prefix \${PREFIX}deployed --capabilities CAPABILITY_IAM \\
+  --s3-bucket $BUCKET --s3-prefix \${PREFIX}deployed \\
   --parameter-overrides Name=$NAME Protect=true${vpc}
 aws cloudformation update-termination-protection --stack-name $NAME-state --enable-termination-protection
 \`\`\`

@@ -208,6 +208,10 @@ test("no role or policy has a name, so that CAPABILITY_IAM is enough", () => {
     }
     assert.equal(template.Transform, undefined, "nothing that needs CAPABILITY_AUTO_EXPAND");
   }
+  assert.doesNotMatch(JSON.stringify(state.Resources), /AWS::IAM::/, "the state needs no capability");
+  const page = readFileSync(join(full.out, "README.md"), "utf8");
+  for (const [command] of page.matchAll(/^aws cloudformation deploy [^`]*?[^\\]\n/gm))
+    assert.equal(command.includes("CAPABILITY_IAM"), command.includes("tidegraph-service"), command);
 });
 
 test("each number of nodes has a template of its own, and what follows from it", () => {
