@@ -6,6 +6,8 @@
  * - `tidegraph-cdk-VERSION.tgz`: the package `@tidegraph/cdk`, whose prop `bundle` takes the unpacked archive for arm64.
  * - `tidegraph_cdk-VERSION-py3-none-any.whl`: the same for CDK apps in Python.
  * - `tidegraph_neptune-VERSION-py3-none-any.whl`: the package `tidegraph-neptune` for Neptune's clients in Python.
+ * - `tidegraph-VERSION-cloudformation.tar.gz`, with the programs for arm64: templates of CloudFormation for several numbers
+ *   of nodes, with what they refer to (`npm run template`).
  * - `container/`: the Dockerfile of the service of one process, and the files that it copies.
  * - `tidegraph-VERSION.cdx.json`: the bill of materials of the Rust programs (CycloneDX), and
  *   `tidegraph-functions-VERSION.cdx.json` for the functions, constructs and the doctor in TypeScript.
@@ -35,6 +37,8 @@ import { installNodeModules, root, run } from "./lib/run.mjs";
 
 const CYCLONEDX_VERSION = "0.5.9";
 const PROGRAMS = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
+/** Numbers of storage nodes for which a release has templates. */
+const NODES = [3, 6, 9, 12];
 const DOCUMENTS = ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"];
 
 const { values } = parseArgs({
@@ -61,6 +65,7 @@ await run("npm", ["run", "pack:python", "--silent", "--workspace", "infra", "--"
   env: await pythonWithCdk(),
 });
 await neptuneWheel(out);
+if (values.arch === "arm64") await packTemplates();
 await billsOfMaterials();
 const sums = writeChecksums();
 console.log(`\n${out}\n${sums}`);
@@ -72,10 +77,30 @@ function packPrograms() {
   mkdirSync(join(work, name));
   for (const program of PROGRAMS) copyFileSync(join(bundle, program), join(work, name, program));
   for (const document of DOCUMENTS) copyFileSync(join(root, document), join(work, name, document));
-  // Fixed order, times and owners, so that equal programs make equal archives.
+  packFolder(work, name);
+}
+
+/** Packs the templates and what they refer to. Machines are of arm64, and so are their programs. */
+async function packTemplates() {
+  const work = mkdtempSync(join(tmpdir(), "tidegraph-release-"));
+  const name = `tidegraph-${version}-cloudformation`;
+  const flags = ["--bundle", bundle, "--nodes", NODES.join(","), "--out", join(work, name)];
+  await run("npm", ["run", "template", "--silent", "--", ...flags]);
+  copyFileSync(join(root, "LICENSE"), join(work, name, "LICENSE"));
+  packFolder(work, name);
+}
+
+/**
+ * Packs a folder into an archive of the release, and removes where it is. Order, times and owners are fixed, so that equal
+ * files make equal archives.
+ *
+ * @param {string} parent
+ * @param {string} name
+ */
+function packFolder(parent, name) {
   const same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
-  execFileSync("tar", [...same, "-C", work, "-czf", join(out, `${name}.tar.gz`), name]);
-  rmSync(work, { recursive: true });
+  execFileSync("tar", [...same, "-C", parent, "-czf", join(out, `${name}.tar.gz`), name]);
+  rmSync(parent, { recursive: true });
 }
 
 /** Writes the input of `docker build` for an image of the service of one process. */

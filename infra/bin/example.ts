@@ -18,6 +18,7 @@
 import { App, Duration, Validations } from "aws-cdk-lib";
 import { AwsSolutionsChecks } from "cdk-nag";
 import { type GivenLogProps, type QueryProps, ServiceStack, StateStack } from "../lib/index.ts";
+import { SIZES } from "./sizes.ts";
 
 const app = new App();
 const context = (name: string, otherwise: string): string => app.node.tryGetContext(name) ?? otherwise;
@@ -27,7 +28,8 @@ const addresses = context("brokers", "");
 const security = context("brokersSecurity", "tls") as NonNullable<GivenLogProps["security"]>;
 const architecture = context("queryArchitecture", "arm64") as NonNullable<QueryProps["architecture"]>;
 const copies = Number(context("brokersCopies", "3"));
-const count = Number(context("workers", "2"));
+const size = SIZES.production;
+const count = Number(context("workers", String(size.workers.count)));
 const mode = context("encryption", "");
 const names = context("graphs", "");
 const graphs = names === "" ? [] : names.split(",").map((name) => ({ name, partitions: 16 }));
@@ -40,19 +42,19 @@ const { state } = new StateStack(app, "State", {
   terminationProtection: protects,
   deletionProtection: protects,
   name,
-  ...(addresses !== "" && { log: { addresses, security, copies } }),
+  log: addresses === "" ? size.log : { addresses, security, copies },
 });
 new ServiceStack(app, "Service", {
   stackName: `${name}-service`,
   state,
   bundle: context("bundle", "../dist/arm64"),
-  partitions: 64,
-  replication: 2,
+  partitions: size.partitions,
+  replication: size.replication,
   graphs,
-  nodes: { count: 3, instanceType: "i4g.xlarge" },
-  query: { architecture, memoryMib: 1769, timeoutSeconds: 120, requestsPerSecond: 500, burst: 1000 },
+  nodes: size.nodes,
+  query: { architecture, ...size.query },
   rebalance: { patience },
   ...(mode !== "" && { encryption: { mode } }),
-  workers: count === 0 ? false : { count, most: Math.max(count, 6) },
+  workers: count === 0 ? false : { ...size.workers, count, most: Math.max(count, size.workers.most) },
 });
 Validations.of(app).addPlugins(new AwsSolutionsChecks(app));

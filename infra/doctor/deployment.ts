@@ -22,7 +22,7 @@ export interface Resource {
   readonly logicalId: string;
   /** The name or ARN in AWS. */
   readonly id: string;
-  /** The properties in the template, in which references are not resolved. */
+  /** The properties in the template, with the values of parameters; other references are not resolved. */
   readonly properties: Properties;
 }
 
@@ -116,7 +116,10 @@ async function readStack(
     clients.cfn.send(new cfn.GetTemplateCommand({ StackName, TemplateStage: "Original" })),
     listResources(clients, StackName),
   ]);
-  const properties = propertiesIn(StackName, templates.TemplateBody ?? "");
+  const given = new Map(
+    (stack.Parameters ?? []).map(({ ParameterKey = "", ParameterValue }) => [ParameterKey, ParameterValue]),
+  );
+  const properties = withParameters(propertiesIn(StackName, templates.TemplateBody ?? ""), given);
   const resources = summaries.flatMap(
     ({ ResourceType: type = "", LogicalResourceId: logicalId = "", PhysicalResourceId: id }) =>
       // Without a physical name it has not been created, or is deleted.
@@ -138,8 +141,18 @@ function propertiesIn(stack: string, template: string): Record<string, { Propert
   try {
     return JSON.parse(template).Resources ?? {};
   } catch {
-    throw new UsageError(`the template of ${stack} is not JSON: it was not deployed by the CDK`);
+    throw new UsageError(
+      `the template of ${stack} is not JSON: it was deployed neither by the CDK nor from a template of Tidegraph`,
+    );
   }
+}
+
+/** Replaces references to parameters, which templates without the CDK have, by what the stack was given. */
+export function withParameters<Value>(value: Value, given: ReadonlyMap<string, string | undefined>): Value {
+  return JSON.parse(JSON.stringify(value), (_, one: { Ref?: unknown } | null) => {
+    if (typeof one !== "object" || one === null || Object.keys(one).length !== 1) return one;
+    return typeof one.Ref === "string" ? (given.get(one.Ref) ?? one) : one;
+  });
 }
 
 /** Returns the literal parts of a value of a template, without its references. */

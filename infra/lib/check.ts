@@ -88,7 +88,7 @@ export function dnsName(prop: string, name: string, zone?: string): string {
  * Families of Graviton instances with local NVMe. Types without it have nowhere to spill data that does not fit into
  * memory.
  */
-const WITH_NVME =
+export const WITH_NVME =
   /^(i4g|i8g|i8ge|im4gn|is4gen|c6gd|c7gd|c8gd|m6gd|m7gd|m8gd|r6gd|r7gd|r8gd|x2gd)\.(medium|\d*x?large)$/;
 
 /** Checks for an instance type that a storage node can run on. */

@@ -35,8 +35,8 @@ export function explainBelow(
     explainWildcard(construct, `${arn}${below}`, reason);
     return;
   }
-  const imported: { "Fn::ImportValue": string } = producer.resolve(producer.exportValue(arn));
-  explain(construct, `IAM5[Resource::${imported["Fn::ImportValue"]}${below}]`, reason);
+  const imported = flatten(producer.resolve(producer.exportValue(arn)));
+  explain(construct, `IAM5[Resource::${imported}${below}]`, reason);
 }
 
 /** Formats a reference as cdk-nag does. */
@@ -47,6 +47,8 @@ function flatten(node: unknown): string {
     const [delimiter, items] = node["Fn::Join"] as [string, unknown[]];
     return items.map(flatten).join(delimiter);
   }
+  if ("Fn::Sub" in node) return flatten(node["Fn::Sub"]);
+  if ("Fn::ImportValue" in node) return flatten(node["Fn::ImportValue"]);
   if ("Fn::GetAtt" in node) {
     const [resource, attribute] = node["Fn::GetAtt"] as [string, string];
     return `<${resource}.${attribute}>`;

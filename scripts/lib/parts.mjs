@@ -113,8 +113,8 @@ export const PARTS = [
   },
   {
     name: "infra",
-    title: "IAM policies of the templates",
-    inputs: ["infra", "contracts", "package-lock.json"],
+    title: "IAM policies of the templates, and CloudFormation's linter",
+    inputs: ["infra", "contracts", "services/ingest/control", "package-lock.json", "package.json"],
     act: async (run) =>
       run("npm", ["run", "policies", "--silent", "--workspace", "infra"], {
         env: await pythonWithPolicies(),
@@ -149,11 +149,12 @@ export const PARTS = [
   },
   {
     name: "aws",
-    title: "the machine that upgrades, in LocalStack's Step Functions",
+    title: "machines in LocalStack's Step Functions, and templates without the CDK",
     waits: true,
     inputs: [
       "infra",
       "contracts",
+      "services/ingest/control",
       "scripts/lib/localstack",
       "scripts/lib/localstack.mjs",
       "package-lock.json",

@@ -3,6 +3,7 @@
  * deployment of one graph; the objects of each further one are below `graphs/NAME/`. All share brokers, nodes, functions
  * and workers (docs/fleet.md#several-graphs).
  */
+import { Token } from "aws-cdk-lib";
 import { graphName, InvalidProp, powerOfTwo, text, whole } from "../check.ts";
 
 /** What Gremlin means. */
@@ -93,7 +94,8 @@ export function checkedGraph(
 ): Graph {
   const partitions = powerOfTwo(`${prefix}partitions`, props.partitions ?? 64, 32_768);
   const shards = whole(`${prefix}shards`, props.shards ?? 1, 1);
-  if (shards > partitions)
+  // A number of partitions that is known only at deployment compares with nothing.
+  if (!Token.isUnresolved(partitions) && shards > partitions)
     throw new InvalidProp(`${prefix}shards`, shards, `at most partitions, ${partitions}`);
   const replication = whole(`${prefix}replication`, props.replication ?? 2, 1);
   if (replication > zones) {

@@ -7,6 +7,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Tokenization } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { asFlags } from "../daemon-flags.ts";
 import type { Graph, Graphs } from "./graphs.ts";
@@ -120,7 +121,14 @@ function severalGraphs({ graphs }: NodeSetup, home: string): string[] {
 /** Returns the flags of `tidegraph-node init` for a graph. */
 function flagsOf({ partitions, shards, replication, gremlin }: Graph, sharesObjects: boolean): string[] {
   return [
-    ...["--partitions", String(partitions), "--shards", String(shards), "--replication", String(replication)],
+    ...[
+      "--partitions",
+      Tokenization.stringifyNumber(partitions),
+      "--shards",
+      String(shards),
+      "--replication",
+      String(replication),
+    ],
     ...(sharesObjects ? ["--share-objects"] : []),
     ...asFlags(gremlin),
   ];
@@ -147,7 +155,7 @@ function environment(setup: NodeSetup): string {
     FLEET_PORT,
     METRICS_PORT,
     ...(!areSeveral && {
-      PARTITIONS: first.partitions,
+      PARTITIONS: Tokenization.stringifyNumber(first.partitions),
       SHARDS: first.shards,
       REPLICATION: first.replication,
     }),
