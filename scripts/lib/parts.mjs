@@ -108,6 +108,7 @@ export const PARTS = [
     inputs: [
       ...["infra", "contracts", "services/ingest/control", "package-lock.json", "package.json"],
       ...["docs", "services/storage/src/doctor"],
+      ...["services/query/src/metrics", "engine-core/platform/src/metric.rs"],
     ],
     act: npm("infra", "test"),
   },
