@@ -38,6 +38,7 @@ export const OF_FLEETS = [
   "errors",
   "indexes",
   "loader",
+  "metrics-log",
   "queries",
   "shapes",
 ];
