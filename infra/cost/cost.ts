@@ -253,6 +253,7 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
     names.map(() => (dimensions.length > 0 ? 4 : 1)),
   );
   own.push(METRICS.ofIngest.names.length);
+  own.push(workers > 0 ? metricsOfWorkers() : 0);
   // Detailed monitoring of a machine produces seven metrics.
   const metrics = own.reduce((sum, count) => sum + count, 0) + nodes * 7;
   add("metrics", `${metrics}`, metrics, PRICES.metric);
@@ -260,6 +261,15 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   add("alarms", `${alarms}`, alarms, PRICES.alarm);
   add("logs", `${load.logsGb} GB`, load.logsGb, PRICES.logs);
   return lines;
+}
+
+/** Returns the number of metrics that workers write, each with each value of its dimension. */
+function metricsOfWorkers(): number {
+  const values: Readonly<Record<string, readonly string[]>> = METRICS.ofWorkers.values;
+  const series = METRICS.ofWorkers.series.map(({ names, dimensions }) =>
+    dimensions.reduce((count, dimension) => count * (values[dimension]?.length ?? 1), names.length),
+  );
+  return series.reduce((sum, count) => sum + count, 0);
 }
 
 /** Returns the price of an instance type, or throws an error that names the missing type. */

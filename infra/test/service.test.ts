@@ -78,7 +78,7 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
     container.Secrets.map((secret: { Name: string }) => secret.Name),
     ["CLIENT_TOKEN"],
   );
-  const sources = ["worker.rs", "serve.rs", "access.rs", "map.rs"].map((name) =>
+  const sources = ["worker.rs", "serve.rs", "access.rs", "map.rs", "metrics_log.rs"].map((name) =>
     readFileSync(join(ROOT, "services", "query", "src", "cli", name), "utf8"),
   );
   const script = readFileSync(join(ROOT, "infra", "worker", "start-worker.sh"), "utf8");
@@ -263,8 +263,9 @@ test("log groups are encrypted and have a retention period", () => {
 
 test("alarms use existing metrics and publish to an encrypted topic", () => {
   const documented = readFileSync(join(ROOT, "docs", "metrics.md"), "utf8");
-  const { ofNodes, ofIngest } = METRICS;
-  const names = [...ofNodes, ofIngest].flatMap((selected) => [...selected.names]);
+  const { ofNodes, ofIngest, ofWorkers } = METRICS;
+  const all = [...ofNodes, ofIngest, ...ofWorkers.series];
+  const names = all.flatMap((selected) => [...selected.names]);
   for (const name of names) assert.ok(documented.includes(`\`${name}\``), name);
   for (const value of [...METRICS.outcomes, ...METRICS.refusals])
     assert.ok(documented.includes(`\`${value}\``), value);
@@ -275,7 +276,7 @@ test("alarms use existing metrics and publish to an encrypted topic", () => {
     assert.equal(Properties.AlarmActions.length, 1, id);
     if (Properties.Namespace !== METRICS.namespace) continue;
     // CloudWatch accepts any metric name; an alarm on a metric that nothing writes would never fire.
-    const selected = [...ofNodes, ofIngest].find((one) => one.names.includes(Properties.MetricName));
+    const selected = all.find((one) => one.names.includes(Properties.MetricName));
     assert.ok(selected, `${id}: ${Properties.MetricName}`);
     const dimensions = Properties.Dimensions.map((dimension: { Name: string }) => dimension.Name);
     assert.deepEqual(dimensions.toSorted(), [METRICS.dimension, ...selected.dimensions].toSorted(), id);
@@ -291,8 +292,9 @@ test("alarms use existing metrics and publish to an encrypted topic", () => {
 
 test("one dashboard has the fleet's own metrics", () => {
   const body = flat(only(service, "AWS::CloudWatch::Dashboard").Properties.DashboardBody);
-  for (const name of [...METRICS.ofNodes.flatMap((selected) => selected.names), ...METRICS.ofIngest.names])
-    assert.ok(body.includes(name), name);
+  const { ofNodes, ofIngest, ofWorkers } = METRICS;
+  for (const { names } of [...ofNodes, ofIngest, ...ofWorkers.series])
+    for (const name of names) assert.ok(body.includes(name), name);
 });
 
 test("programs are assets, and the worker's image has a base with a digest and needs no Docker at synth", () => {

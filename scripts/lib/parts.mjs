@@ -38,6 +38,7 @@ export const OF_FLEETS = [
   "errors",
   "indexes",
   "loader",
+  "metrics-log",
   "queries",
   "shapes",
 ];
@@ -108,6 +109,7 @@ export const PARTS = [
     inputs: [
       ...["infra", "contracts", "services/ingest/control", "package-lock.json", "package.json"],
       ...["docs", "services/storage/src/doctor"],
+      ...["services/query/src/metrics", "engine-core/platform/src/metric.rs"],
     ],
     act: npm("infra", "test"),
   },

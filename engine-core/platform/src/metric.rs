@@ -9,7 +9,10 @@
 //! Must never: put a string of a client into a label. Each value of a label is a metric of its own, so a client could
 //! fill the memory.
 
-use metrics::{Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Histogram, Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -19,6 +22,14 @@ pub const REFUSED: &str = "tidegraph_refused_total";
 pub const HTTP_REQUESTS: &str = "tidegraph_http_requests_total";
 /// Time until the answer to a request over HTTP began. Label `path`.
 pub const HTTP_SECONDS: &str = "tidegraph_http_request_duration_seconds";
+/// Queries of all protocols. Label `outcome`: see [`QueryOutcome`].
+pub const QUERIES: &str = "tidegraph_queries_total";
+/// Time until the answer to a query began, or its error, of all protocols.
+pub const QUERY_SECONDS: &str = "tidegraph_query_duration_seconds";
+/// Queries that hold a slot.
+pub const QUERIES_RUNNING: &str = "tidegraph_queries_running";
+/// Queries that wait for a slot.
+pub const QUERIES_WAITING: &str = "tidegraph_queries_waiting";
 /// Answered requests of other processes of the fleet, failed ones included.
 pub const CALLS: &str = "tidegraph_remote_calls_total";
 /// Transactions that a sequencer was asked to commit. Label `outcome`: `committed`, `conflict`, `unavailable`,
@@ -223,6 +234,72 @@ pub fn http_request(graph: &str, route: String, status: u16, took: Duration) {
     counter!(HTTP_REQUESTS, of_graph(graph, [("path", route), ("status", status.to_string())])).increment(1);
 }
 
+/// How a query ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueryOutcome {
+    /// Its answer began.
+    Answered,
+    /// It is wrong, conflicts with another one, took too long, or its client is gone.
+    Failed,
+    /// Too many queries wait, or all queries together hold as much memory as they may.
+    Refused,
+    /// The service could not answer: nodes or the sequencer are not reachable, writes are stopped, or it has a defect.
+    Unavailable,
+}
+
+/// The metrics of queries. They are looked up once, because a query may take no more than microseconds.
+pub struct Queries {
+    answered: Counter,
+    failed: Counter,
+    refused: Counter,
+    unavailable: Counter,
+    seconds: Histogram,
+}
+
+impl Queries {
+    /// Returns the metrics of the recorder that is installed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            answered: counter!(QUERIES, "outcome" => "answered"),
+            failed: counter!(QUERIES, "outcome" => "failed"),
+            refused: counter!(QUERIES, "outcome" => "refused"),
+            unavailable: counter!(QUERIES, "outcome" => "unavailable"),
+            seconds: histogram!(QUERY_SECONDS),
+        }
+    }
+
+    /// Counts a query that ended. `took`: the time until its answer began.
+    pub fn ended(&self, outcome: QueryOutcome, took: Duration) {
+        let counter = match outcome {
+            QueryOutcome::Answered => &self.answered,
+            QueryOutcome::Failed => &self.failed,
+            QueryOutcome::Refused => &self.refused,
+            QueryOutcome::Unavailable => &self.unavailable,
+        };
+        counter.increment(1);
+        self.seconds.record(took.as_secs_f64());
+    }
+}
+
+impl Default for Queries {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Queries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queries").finish_non_exhaustive()
+    }
+}
+
+/// Sets the numbers of queries that hold a slot and that wait for one.
+pub fn query_slots(running: usize, waiting: usize) {
+    gauge!(QUERIES_RUNNING).set(running as f64);
+    gauge!(QUERIES_WAITING).set(waiting as f64);
+}
+
 /// Counts a request of another process.
 pub fn call() {
     counter!(CALLS).increment(1);
@@ -312,6 +389,10 @@ pub fn describe() {
     describe_counter!(HTTP_REQUESTS, "requests over HTTP");
     describe_counter!(QUERY_SPILLED, Unit::Bytes, "rows that queries wrote into temporary files");
     describe_histogram!(HTTP_SECONDS, Unit::Seconds, "time until the answer to a request over HTTP began");
+    describe_counter!(QUERIES, "queries of all protocols");
+    describe_histogram!(QUERY_SECONDS, Unit::Seconds, "time until the answer to a query began");
+    describe_gauge!(QUERIES_RUNNING, "queries that hold a slot");
+    describe_gauge!(QUERIES_WAITING, "queries that wait for a slot");
     describe_counter!(CALLS, "requests of other processes of the fleet");
     describe_counter!(COMMITS, "transactions that were to be committed");
     describe_histogram!(COMMIT_SECONDS, Unit::Seconds, "time that a commit took");

@@ -1,9 +1,10 @@
 /**
- * Selects which of the daemons' metrics (docs/metrics.md) become CloudWatch metrics, and under which dimensions. The
- * selection is small because CloudWatch bills each combination of name and dimensions by the month. The other metrics
- * stay in the log events that carry them, where CloudWatch Logs Insights finds them.
+ * Selects which metrics (docs/metrics.md) become CloudWatch metrics, and under which dimensions. The selection is small
+ * because CloudWatch bills each combination of name and dimensions by the month. The other metrics of nodes stay in the
+ * log events that carry them, where CloudWatch Logs Insights finds them.
  *
- * AWS's agent converts counters to the increase since its last scrape, and drops histograms.
+ * AWS's agent beside a node converts counters to the increase since its last scrape, and drops histograms. A worker
+ * writes its own events.
  */
 
 /** Metrics with the same dimensions. */
@@ -49,6 +50,44 @@ const ofIngest = {
   service: "ingest",
 } as const satisfies Selected & { readonly service: string };
 
+/**
+ * Metrics that workers write themselves (`services/query/src/metrics/selection.rs`), all under one dimension of their own.
+ */
+const ofWorkers: {
+  readonly series: readonly Selected[];
+  /** The value of the dimension `service`. */
+  readonly service: string;
+  /** Seconds between two events of a worker. */
+  readonly everySeconds: number;
+  /** Values of the other dimensions. */
+  readonly values: Readonly<Record<"class" | "outcome" | "protocol", readonly string[]>>;
+} = {
+  series: [
+    {
+      names: [
+        "tidegraph_query_duration_seconds",
+        "tidegraph_queries_running",
+        "tidegraph_queries_waiting",
+        "tidegraph_query_memory_bytes",
+        "tidegraph_query_memory_limit_bytes",
+        "tidegraph_query_memory_refusals_total",
+        "tidegraph_authentication_failures_total",
+      ],
+      dimensions: ["service"],
+    },
+    { names: ["tidegraph_http_requests_total"], dimensions: ["service", "class"] },
+    { names: ["tidegraph_queries_total"], dimensions: ["service", "outcome"] },
+    { names: ["tidegraph_connections"], dimensions: ["service", "protocol"] },
+  ],
+  service: "worker",
+  everySeconds: 60,
+  values: {
+    class: ["2xx", "4xx", "5xx"],
+    outcome: ["answered", "failed", "refused", "unavailable"],
+    protocol: ["http/1.1", "h2", "websocket", "bolt"],
+  },
+};
+
 export const METRICS = {
   namespace: "Tidegraph",
   /** The label that daemons of several graphs give what belongs to one. */
@@ -60,6 +99,7 @@ export const METRICS = {
   ofNodes,
   ofCertificates,
   ofIngest,
+  ofWorkers,
   /** Values of the label `outcome`. */
   outcomes: ["committed", "conflict", "unavailable", "refused"],
   /** Values of the label `what`. */

@@ -3,8 +3,8 @@
  * look at.
  *
  * Metrics of nodes arrive as log events that AWS's agent writes (`node-setup.ts`). Nodes need an endpoint for logs
- * anyway, so this saves one for metrics. The metrics of the API, the functions, the balancer, the table and the brokers
- * are AWS's own. The workers' `/metrics` is not collected yet.
+ * anyway, so this saves one for metrics. Workers write such events themselves. The metrics of the API, the functions, the
+ * balancer, the table and the brokers are AWS's own.
  */
 import { Duration, Stack } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
@@ -194,6 +194,21 @@ export class Watch extends Construct {
       workers.targets.metrics.unHealthyHostCount({ period: MINUTE, statistic: "Maximum" }),
       0,
     );
+    if (!workers.hasMetrics) return;
+    this.alarm(
+      "WorkersMemory",
+      "Workers refuse queries because all of them together need more memory than they may have: look at the log group workers.",
+      this.ofWorkers("tidegraph_query_memory_refusals_total"),
+      0,
+      { minutes: 3 },
+    );
+    this.alarm(
+      "WorkersUnavailable",
+      "Workers cannot answer queries: nodes or the sequencer are not reachable, or writes are stopped. Look at the log group workers.",
+      this.ofWorkers("tidegraph_queries_total", { outcome: "unavailable" }),
+      0,
+      { minutes: 3 },
+    );
   }
 
   private ofFleet(): void {
@@ -354,6 +369,19 @@ export class Watch extends Construct {
     return new cloudwatch.Metric({ namespace, metricName, dimensionsMap, period, statistic });
   }
 
+  /** Returns a metric that workers write. */
+  private ofWorkers(
+    metricName: string,
+    dimensions: Record<string, string> = {},
+    statistic = "Sum",
+    label?: string,
+  ): cloudwatch.Metric {
+    const { namespace, dimension, ofWorkers } = METRICS;
+    const of = { [dimension]: this.props.state.name, service: ofWorkers.service };
+    const dimensionsMap = { ...of, ...dimensions };
+    return new cloudwatch.Metric({ namespace, metricName, dimensionsMap, period: MINUTE, statistic, label });
+  }
+
   /** Adds the rules that publish events as they happen. */
   private rules(): void {
     const { nodes, workers } = this.props;
@@ -402,6 +430,51 @@ export class Watch extends Construct {
     return dimensions.flatMap((of) =>
       extremes.map((statistic) => this.ofNodes("tidegraph_version", of, statistic)),
     );
+  }
+
+  /** Draws the metrics that workers write: queries first, then requests and connections. */
+  private drawWorkers(): cloudwatch.IWidget[][] {
+    if (!this.props.workers?.hasMetrics) return [];
+    const { values } = METRICS.ofWorkers;
+    const graph = (title: string, ...left: cloudwatch.IMetric[]): cloudwatch.GraphWidget =>
+      new cloudwatch.GraphWidget({ title: `Workers: ${title}`, left, width: 8 });
+    const most = (name: string): cloudwatch.IMetric => this.ofWorkers(name, {}, "Maximum");
+    const times = ["p50", "p99"].map((statistic) =>
+      this.ofWorkers("tidegraph_query_duration_seconds", {}, statistic, statistic),
+    );
+    return [
+      [
+        graph(
+          "queries by outcome",
+          ...values.outcome.map((outcome) => this.ofWorkers("tidegraph_queries_total", { outcome })),
+        ),
+        graph("time of queries, s", ...times),
+        graph(
+          "memory of queries in one worker, and its limit",
+          most("tidegraph_query_memory_bytes"),
+          most("tidegraph_query_memory_limit_bytes"),
+        ),
+      ],
+      [
+        graph(
+          "HTTP requests by status",
+          ...values.class.map((status) => this.ofWorkers("tidegraph_http_requests_total", { class: status })),
+        ),
+        graph(
+          "queries that run and wait in one worker, and refusals",
+          most("tidegraph_queries_running"),
+          most("tidegraph_queries_waiting"),
+          this.ofWorkers("tidegraph_query_memory_refusals_total"),
+          this.ofWorkers("tidegraph_authentication_failures_total"),
+        ),
+        graph(
+          "connections to one worker",
+          ...values.protocol.map((protocol) =>
+            this.ofWorkers("tidegraph_connections", { protocol }, "Maximum"),
+          ),
+        ),
+      ],
+    ];
   }
 
   private draw(): cloudwatch.Dashboard {
@@ -488,6 +561,7 @@ export class Watch extends Construct {
                 ),
               ]),
         ],
+        ...this.drawWorkers(),
       ],
     });
   }

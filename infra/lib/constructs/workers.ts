@@ -28,6 +28,7 @@ import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
+import { METRICS } from "./metrics.ts";
 import type { Secrets } from "./secrets.ts";
 import { addAgent, type TracesProps, traceVariables } from "./traces.ts";
 
@@ -86,6 +87,13 @@ export interface WorkersProps {
    * @default clients show the clients' secret
    */
   readonly accessKeys?: ISecret;
+  /**
+   * Whether workers write metrics into their log once a minute, of which CloudWatch makes metrics (docs/metrics.md). With
+   * them the dashboard and alarms know queries, their time and their memory. CloudWatch bills each metric.
+   *
+   * @default true
+   */
+  readonly metrics?: boolean;
   /**
    * The base image of the worker's image, given by digest. It needs the C library and certificates of Amazon Linux
    * 2023, and a shell.
@@ -155,6 +163,16 @@ function checkEndpoint({ certificate, domain, accessKeys }: WorkersProps): void 
   }
 }
 
+/** Returns the flags with which a worker writes metrics. */
+function metricsFlags(deployment: string): string[] {
+  const { dimension, ofWorkers } = METRICS;
+  return [
+    ...["--metrics-log-seconds", String(ofWorkers.everySeconds)],
+    ...["--metrics-log-dimension", `${dimension}=${deployment}`],
+    ...["--metrics-log-dimension", `service=${ofWorkers.service}`],
+  ];
+}
+
 const FILES = join(import.meta.dirname, "..", "..", "worker");
 
 /** The folders of the data bucket that workers use. Checkpoints are not among them: only nodes use those. */
@@ -170,6 +188,8 @@ export class Workers extends Construct implements ec2.IConnectable {
   readonly securityGroup: ec2.SecurityGroup;
   /** Clients that have this security group may connect to the balancer. */
   readonly clients: ec2.SecurityGroup;
+  /** Whether workers write metrics. */
+  readonly hasMetrics: boolean;
   /** The balancer, at the first of its ports. */
   readonly connections: ec2.Connections;
 
@@ -201,6 +221,7 @@ export class Workers extends Construct implements ec2.IConnectable {
       "Container Insights is paid for, and no alarm or graph needs it: ECS's own metrics have processors and memory.",
     );
     this.family = `${state.name}-workers`;
+    this.hasMetrics = props.metrics ?? true;
     const taskDefinition = this.task(props);
     this.service = new ecs.FargateService(this, "Service", {
       cluster: this.cluster,
@@ -311,6 +332,7 @@ export class Workers extends Construct implements ec2.IConnectable {
         ...["--fleet-token-secret", secrets.fleet.secretArn],
         ...(props.certificates ? ["--tls-secret", props.certificates.secretArn] : []),
         ...(props.streams ? ["--streams"] : []),
+        ...(this.hasMetrics ? metricsFlags(state.name) : []),
         // The buckets that its role may read.
         ...[state.buckets.drop, ...props.loadFrom].flatMap(({ bucketName }) => [
           "--load-from",

@@ -18,9 +18,11 @@
 //! What must never happen: a try that holds up the other connections of its thread for longer than its limits allow; a
 //! query that keeps running although its caller has gone.
 
+mod error;
 mod held;
 mod inline;
 mod list;
+mod measure;
 mod output;
 mod priority;
 mod request_memory;
@@ -30,6 +32,7 @@ mod stream;
 mod tests;
 mod writer;
 
+pub use error::Error;
 pub use inline::INLINE;
 pub use list::RunningQuery;
 pub use output::{Output, Part};
@@ -49,9 +52,10 @@ use std::time::Duration;
 use stream::{Borrowed, End, Feed, lend};
 use tidegraph_engine::{
     Answer, Counters, Database, Explain, GremlinVersion, Head, InlineLimits, Language, MemoryPool,
-    Parameters, PoolExhausted, Principal, Query, Reservation,
+    Parameters, Principal, Query, Reservation,
 };
 use tidegraph_platform::memory::machine_bytes;
+use tidegraph_platform::metric;
 use tidegraph_types::{CommitRequest, ErrorCode, Str, Version};
 use tokio::sync::Semaphore;
 
@@ -194,67 +198,6 @@ impl Written {
     }
 }
 
-/// Why a query has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Another query with this id waits or runs.
-    #[error("a query with the id {id:?} is already running; choose another id")]
-    DuplicateId {
-        /// The id of both.
-        id: String,
-    },
-    /// As many queries wait as may wait.
-    #[error("{waiting} queries are waiting already; try again later")]
-    QueueFull {
-        /// Number of waiting queries.
-        waiting: usize,
-    },
-    /// All queries and unsent answers together hold as much memory as they may.
-    #[error(transparent)]
-    Memory(#[from] PoolExhausted),
-    /// The query cannot be recorded in the audit log.
-    #[error(transparent)]
-    Audit(#[from] Unwritable),
-    /// The engine refused the query or failed.
-    #[error(transparent)]
-    Query(#[from] tidegraph_engine::Error),
-    /// The protocol's writer failed.
-    #[error("the answer could not be written")]
-    Write(#[source] io::Error),
-    /// The query panicked, or its thread was lost.
-    #[error("the query ended because of a defect: {reason}")]
-    Defect {
-        /// The message of the panic.
-        reason: String,
-    },
-}
-
-impl Error {
-    /// Returns the code of the error.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Memory(error) => error.code(),
-            Self::DuplicateId { .. } => ErrorCode::InvalidParameter,
-            Self::QueueFull { .. } => ErrorCode::TooManyRequests,
-            Self::Audit(_) => ErrorCode::Unavailable,
-            Self::Query(error) => error.code(),
-            Self::Write(_) | Self::Defect { .. } => ErrorCode::Internal,
-        }
-    }
-
-    fn defect(reason: impl std::fmt::Display) -> Self {
-        Self::Defect { reason: reason.to_string() }
-    }
-
-    fn of_writer(error: io::Error) -> Self {
-        match output::exhausted(&error) {
-            Some(exhausted) => Self::Memory(exhausted),
-            None => Self::Write(error),
-        }
-    }
-}
-
 /// What the graphs of a service share: slots, places of queries that wait for their clients, and memory.
 #[derive(Clone)]
 pub struct Capacity {
@@ -294,6 +237,7 @@ pub struct Admission {
     accepted: AtomicU64,
     memory: Arc<MemoryPool>,
     audit: OnceLock<Audit>,
+    queries: OnceLock<metric::Queries>,
 }
 
 impl Admission {
@@ -332,6 +276,7 @@ impl Admission {
             accepted: AtomicU64::new(0),
             memory,
             audit: OnceLock::new(),
+            queries: OnceLock::new(),
         })
     }
 
@@ -407,12 +352,15 @@ impl Admission {
         request: Request,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<Written, Error> {
-        let record = self.record(&request).await?;
-        let written = self.run_recorded(request, write).await;
-        if let Some(record) = record {
-            record.end_query(written.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
-        }
-        written
+        self.measured(async {
+            let record = self.record(&request).await?;
+            let written = self.run_recorded(request, write).await;
+            if let Some(record) = record {
+                record.end_query(written.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
+            }
+            written
+        })
+        .await
     }
 
     async fn run_recorded(
@@ -451,13 +399,16 @@ impl Admission {
     ///
     /// The same as [`Admission::run`], as long as nothing of the answer was returned.
     pub async fn stream(self: &Arc<Self>, request: Request, writer: impl Writer) -> Result<Written, Error> {
-        let mut record = self.record(&request).await?;
-        let streamed = self.stream_recorded(request, writer, &mut record).await;
-        // Unless the query took it to its thread.
-        if let Some(record) = record {
-            record.end_query(streamed.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
-        }
-        streamed
+        self.measured(async {
+            let mut record = self.record(&request).await?;
+            let streamed = self.stream_recorded(request, writer, &mut record).await;
+            // Unless the query took it to its thread.
+            if let Some(record) = record {
+                record.end_query(streamed.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
+            }
+            streamed
+        })
+        .await
     }
 
     async fn stream_recorded(
@@ -670,22 +621,25 @@ impl Admission {
         request: Request,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<(Written, Transaction), Error> {
-        let record = self.record(&request).await?;
-        let memory = self.memory.reserve();
-        let run = async {
-            memory.grow_to(1)?;
-            let within = transaction.listed.open().clone();
-            let execute = move |database: &Database, query: &Query<'_>| {
-                let answer = database.query_within(&mut transaction.of_engine, query)?;
-                Ok((answer, transaction))
+        self.measured(async {
+            let record = self.record(&request).await?;
+            let memory = self.memory.reserve();
+            let run = async {
+                memory.grow_to(1)?;
+                let within = transaction.listed.open().clone();
+                let execute = move |database: &Database, query: &Query<'_>| {
+                    let answer = database.query_within(&mut transaction.of_engine, query)?;
+                    Ok((answer, transaction))
+                };
+                self.in_slot(request, Some(within), memory, execute, write).await
             };
-            self.in_slot(request, Some(within), memory, execute, write).await
-        };
-        let ran = run.await;
-        if let Some(record) = record {
-            record.end_query(ran.as_ref().map(|(w, _)| (w.rows, w.wrote)).map_err(Error::code));
-        }
-        ran
+            let ran = run.await;
+            if let Some(record) = record {
+                record.end_query(ran.as_ref().map(|(w, _)| (w.rows, w.wrote)).map_err(Error::code));
+            }
+            ran
+        })
+        .await
     }
 
     /// Runs a query of a transaction, as [`Admission::stream`] does; rows of a write leave, too. The transaction comes
@@ -700,19 +654,22 @@ impl Admission {
         request: Request,
         writer: impl Writer,
     ) -> Result<(Written, Lent), Error> {
-        let mut record = self.record(&request).await?;
-        let (borrowed, lent) = lend(transaction);
-        let run = async {
-            let memory = self.memory.reserve();
-            memory.grow_to(1)?;
-            self.stream_in_slot(request, memory, writer, &mut record, Some(borrowed)).await
-        };
-        let streamed = run.await;
-        // Unless the query took it to its thread.
-        if let Some(record) = record {
-            record.end_query(streamed.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
-        }
-        Ok((streamed?, lent))
+        self.measured(async {
+            let mut record = self.record(&request).await?;
+            let (borrowed, lent) = lend(transaction);
+            let run = async {
+                let memory = self.memory.reserve();
+                memory.grow_to(1)?;
+                self.stream_in_slot(request, memory, writer, &mut record, Some(borrowed)).await
+            };
+            let streamed = run.await;
+            // Unless the query took it to its thread.
+            if let Some(record) = record {
+                record.end_query(streamed.as_ref().map(|w| (w.rows, w.wrote)).map_err(Error::code));
+            }
+            Ok((streamed?, lent))
+        })
+        .await
     }
 
     /// Commits a transaction. It commits even if the caller has gone.

@@ -76,6 +76,7 @@ pub(super) struct Full {
 
 /// Slots with a queue.
 pub(super) struct Slots {
+    all: usize,
     most_waiting: usize,
     state: Mutex<State>,
 }
@@ -164,7 +165,7 @@ impl Slots {
             parties: BTreeMap::new(),
             turns: VecDeque::new(),
         };
-        Arc::new(Self { most_waiting, state: Mutex::new(state) })
+        Arc::new(Self { all: slots, most_waiting, state: Mutex::new(state) })
     }
 
     /// Waits for a slot. Dropping the future gives up the place in the queue.
@@ -206,6 +207,12 @@ impl Slots {
     /// Whether a slot is free.
     pub fn has_free(&self) -> bool {
         self.state().free > 0
+    }
+
+    /// Returns the number of queries that hold a slot, and of those that wait for one.
+    pub fn used_and_waiting(&self) -> (usize, usize) {
+        let state = self.state();
+        (self.all.saturating_sub(state.free), state.waiting)
     }
 
     /// Returns the number of free slots.

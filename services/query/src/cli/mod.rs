@@ -8,6 +8,7 @@ mod generate;
 mod load;
 #[cfg(feature = "fleet")]
 mod map;
+mod metrics_log;
 #[cfg(feature = "fleet")]
 mod prove;
 mod query;

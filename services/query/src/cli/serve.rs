@@ -1,11 +1,13 @@
 //! `tidegraph serve`: opens the database, watches the drop folder, and serves HTTP until SIGTERM.
 
 use super::access::Access;
+use super::metrics_log::MetricsLogArgs;
 use super::size::{ByteSize, MemorySize};
 use crate::admission;
 use crate::audit::Audit;
 use crate::authentication::Authentication;
 use crate::http::{AllowedClients, DEFAULT_GRAPH, Graphs, HostName, Limits, PageOrigin};
+use crate::metrics::MetricsLog;
 use crate::server::{CertificateFiles, Tls};
 use crate::{server, session};
 use anyhow::Context;
@@ -26,6 +28,9 @@ const CLOSE_REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time for the last lines of the audit log to be written.
 const CLOSE_AUDIT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Time for the last metrics to be written.
+const CLOSE_METRICS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Flags of every service: where it listens, and the limits of requests.
 #[derive(Args, Debug)]
@@ -118,6 +123,8 @@ pub struct Listen {
     /// to the graph needs the flag. Records of the log become two to four times as long.
     #[arg(long, env = "TIDEGRAPH_STREAMS")]
     streams: bool,
+    #[command(flatten)]
+    metrics_log: MetricsLogArgs,
     /// Time that running queries have to finish after SIGTERM, in milliseconds.
     #[arg(long, default_value_t = 30_000)]
     grace_ms: u64,
@@ -218,6 +225,7 @@ pub struct Port {
     pub graphs: Graphs,
     authentication: Authentication,
     audit: Option<Audit>,
+    metrics_log: Option<MetricsLog>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the drop folder is that of users")]
@@ -314,11 +322,11 @@ impl Listen {
         options.streams = self.streams;
     }
 
-    /// Makes the graphs of a service, none of which is open.
+    /// Makes the graphs of a service, none of which is open, and installs the recorders of metrics.
     ///
     /// # Errors
     ///
-    /// If a name is none or given twice, or the audit log cannot be opened.
+    /// If a name is none or given twice, the audit log cannot be opened, or dimensions of metrics are wrong.
     pub fn port(
         &self,
         graphs: &[String],
@@ -327,7 +335,8 @@ impl Listen {
     ) -> anyhow::Result<Port> {
         let audit = self.access.audit()?;
         let graphs = Graphs::new(graphs, limits, authentication.clone(), audit.clone())?;
-        Ok(Port { graphs, authentication, audit })
+        let metrics_log = self.metrics_log.install()?;
+        Ok(Port { graphs, authentication, audit, metrics_log })
     }
 
     /// Serves until SIGTERM or SIGINT, or until `failed` has an error. The databases stay open.
@@ -337,10 +346,13 @@ impl Listen {
     /// If the address is not free, or the server fails; the error of `failed`.
     pub fn until_signal(
         &self,
-        port: Port,
+        mut port: Port,
         failed: oneshot::Receiver<anyhow::Error>,
     ) -> anyhow::Result<ExitCode> {
         let audit = port.audit.clone();
+        let graphs = port.graphs.clone();
+        let start = |log: MetricsLog| log.start(move || graphs.note_metrics());
+        let metrics_log = port.metrics_log.take().map(start).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(self.concurrent_queries.max(1) + admission::MOST_PARKED + 8)
@@ -352,13 +364,16 @@ impl Listen {
         if let Some(audit) = audit {
             audit.close(CLOSE_AUDIT_WITHIN);
         }
+        if let Some(log) = metrics_log {
+            log.stop(CLOSE_METRICS_WITHIN);
+        }
         result?;
         Ok(ExitCode::SUCCESS)
     }
 
     #[expect(clippy::disallowed_methods, reason = "the HTTP edge")]
     async fn listen(&self, port: Port, failed: oneshot::Receiver<anyhow::Error>) -> anyhow::Result<()> {
-        let Port { graphs, authentication, audit } = port;
+        let Port { graphs, authentication, audit, .. } = port;
         let address = (self.host, self.port);
         let listener = TcpListener::bind(address)
             .await

@@ -227,6 +227,18 @@ impl Graphs {
         TowerToHyperService::new(router).call(request).await.unwrap_or_else(|never| match never {})
     }
 
+    /// Sets the metrics that nothing else sets: those of all open graphs, and of what they share.
+    pub(crate) fn note_metrics(&self) {
+        self.note_health();
+        let open = self.0.graphs.keys().find_map(|name| match self.state(name)? {
+            State::Open(open) => Some(open),
+            State::Absent | State::Dropped => None,
+        });
+        if let Some(open) = open {
+            open.service.admission.note_capacity();
+        }
+    }
+
     /// Sets the metrics of all open graphs.
     fn note_health(&self) {
         for name in self.0.graphs.keys() {

@@ -1,14 +1,12 @@
 //! `GET /metrics`: the metrics of the process in the text format of Prometheus.
-//!
-//! A process has one recorder, which all its services share.
 
 use super::Service;
 use super::errors::Failure;
+use crate::metrics::prometheus;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::sync::OnceLock;
 use tidegraph_platform::{Clock, RealClock, metric};
 use tidegraph_types::ErrorCode;
@@ -16,24 +14,9 @@ use tidegraph_types::ErrorCode;
 /// Content type of the answer.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Returns the recorder of the process, or `None` if another recorder was installed first.
-fn recorder() -> Option<&'static PrometheusHandle> {
-    static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
-    let made = RECORDER.get_or_init(|| {
-        let builder = PrometheusBuilder::new().set_buckets(&metric::BUCKETS);
-        let installed = builder.and_then(PrometheusBuilder::install_recorder);
-        if let Err(error) = &installed {
-            tracing::warn!(%error, "the recorder of metrics could not be installed: no metrics are collected");
-        }
-        metric::describe();
-        installed.ok()
-    });
-    made.as_ref()
-}
-
 /// Installs the recorder.
 pub(super) fn install() {
-    recorder();
+    prometheus();
 }
 
 /// Sets the metrics of the health of a graph.
@@ -45,11 +28,10 @@ pub(super) fn note_health(service: &Service) {
 
 /// `GET /metrics`: renders the metrics.
 pub(super) async fn get(State(service): State<Service>) -> Response {
-    let Some(recorder) = recorder() else {
+    let Some(recorder) = prometheus() else {
         return Failure::new(ErrorCode::NotFound, "this process collects no metrics").into_response();
     };
-    let memory = service.admission.memory();
-    metric::query_memory(memory.used_bytes(), memory.limit_bytes(), memory.refusals());
+    service.admission.note_capacity();
     note_health(&service);
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
 }
