@@ -35,4 +35,7 @@ test("inputs of state machines have known fields only", () => {
   assert.ok(validate("rebalance-input", { ...good, heal: {} }));
   assert.ok(validate("rebalance-input", { ...good, upgrade: { release: "0.2" } }));
   assert.ok(validate("rebalance-input", { ...good, drain: { node: "a b" } }));
+  assert.equal(validate("rebalance-input", { ...good, upgrade: { ...upgrade, atOnce: 3 } }), undefined);
+  for (const atOnce of [0, 17, 1.5, "3"])
+    assert.ok(validate("rebalance-input", { ...good, upgrade: { ...upgrade, atOnce } }), String(atOnce));
 });

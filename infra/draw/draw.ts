@@ -69,6 +69,8 @@ export interface State {
   }[];
   readonly Retry?: readonly { readonly ErrorEquals: readonly string[]; readonly MaxAttempts?: number }[];
   readonly Parameters?: Record<string, unknown>;
+  readonly Result?: unknown;
+  readonly ResultPath?: string | null;
   readonly Resource?: unknown;
   readonly ItemProcessor?: Definition;
 }

@@ -24,7 +24,7 @@ const alone = answer({ Executions: [{ ExecutionArn: "one" }] });
 const group = answer({
   AutoScalingGroups: [
     {
-      DesiredCapacity: 4,
+      ...{ DesiredCapacity: 4, MinSize: 3 },
       Instances: ["i-1", NODE, "i-3", "i-4"].map((InstanceId) => ({
         InstanceId,
         LifecycleState: "InService",
@@ -33,7 +33,7 @@ const group = answer({
   ],
 });
 const done = answer({});
-const drains = answer({ state: "draining" });
+const drains = answer({ state: "draining", held: 4 });
 const drained = answer({ Status: "SUCCEEDED" });
 const usual: Case = {
   "Look for another one": [alone],
@@ -126,6 +126,14 @@ const ofDrain = {
   waits: {
     ...drain,
     "Take the lease": [taken(false), taken(true)],
+    "Take it if it stood still": [taken(false)],
+  },
+  empty: { ...drain, "Say that it leaves": [answer({ state: "draining", held: 0 })] },
+  // Another execution has emptied it meanwhile.
+  emptied: {
+    ...drain,
+    "Say that it leaves": [drains, answer({ state: "draining", held: 0 })],
+    "Take the lease": [taken(false)],
     "Take it if it stood still": [taken(false)],
   },
 } satisfies Record<string, Case>;
@@ -243,6 +251,17 @@ test("a drain gives a sign of life with each round of moves, and none when nothi
   const waits = await drainIt("waits");
   assert.deepEqual([waits.status, waits.cause], ["SUCCEEDED", undefined]);
   assert.equal(signs(waits)[0], "Another one moves them");
+});
+
+test("a node that holds nothing ends without the lease, which another execution may have", async () => {
+  const empty = await drainIt("empty");
+  assert.deepEqual(
+    [empty.status, empty.states],
+    ["SUCCEEDED", ["Say that it leaves", "Does it hold anything?", "Let the group go on", "Drained"]],
+  );
+  const emptied = await drainIt("emptied");
+  assert.deepEqual([emptied.status, emptied.cause], ["SUCCEEDED", undefined]);
+  assert.ok(!emptied.states.includes("Plan"), String(emptied.states));
 });
 
 test("the replies of the function are valid under the contract", () => {

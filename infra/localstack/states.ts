@@ -40,6 +40,8 @@ export interface Run {
   readonly inputs: string[];
   /** What services answered, as text. */
   readonly answers: string[];
+  /** What services were asked, as text. */
+  readonly asked: string[];
 }
 
 /** Wraps what the function answers, as Lambda does. */
@@ -110,6 +112,8 @@ export async function runCase(
     const all: {
       stateEnteredEventDetails?: { name: string; input: string };
       taskSucceededEventDetails?: { output: string };
+      taskScheduledEventDetails?: { parameters: string };
+      lambdaFunctionScheduledEventDetails?: { input: string };
     }[] = events;
     const entered = all.flatMap(({ stateEnteredEventDetails: one }) => (one ? [one] : []));
     return {
@@ -117,6 +121,12 @@ export async function runCase(
       states: entered.map((state) => state.name),
       inputs: entered.map(({ input }) => input),
       answers: all.flatMap(({ taskSucceededEventDetails: task }) => (task ? [task.output] : [])),
+      asked: all.flatMap(
+        ({ taskScheduledEventDetails: task, lambdaFunctionScheduledEventDetails: lambda }) => [
+          ...(task ? [task.parameters] : []),
+          ...(lambda ? [lambda.input] : []),
+        ],
+      ),
     };
   }
 }

@@ -31,7 +31,7 @@ const group = (...ids: string[]): Reply =>
   answer({
     AutoScalingGroups: [
       {
-        DesiredCapacity: ids.length,
+        ...{ DesiredCapacity: ids.length, MinSize: 3 },
         Instances: ids.map((InstanceId) => ({ InstanceId, LifecycleState: "InService" })),
       },
     ],
@@ -64,8 +64,8 @@ const usual: Case = {
   "Look at the alarms": [quiet],
   "Look at the alarms again": [quiet],
   "Look at the group": [group("i-1", "i-2", "i-3")],
-  "Start a machine": [done],
-  "Drain the node": [answer({ Status: "SUCCEEDED" })],
+  "Start machines": [done],
+  "Drain the nodes": [answer({ Status: "SUCCEEDED" })],
   "End the machine": [done],
   "Replace the workers": [answer({ Service: { TaskDefinition: "example-workers:2" } })],
   "Look at the alarms meanwhile": [quiet],
@@ -92,6 +92,25 @@ const cases = {
       next("done"),
     ],
     "Look at the workers": [workers("IN_PROGRESS"), workers("COMPLETED")],
+  },
+  // The function names one of the nodes that it marked, and ends the machines one by one.
+  several: {
+    ...usual,
+    Next: [
+      next("launch"),
+      next("drain", "i-1"),
+      next("end", "i-1", { isCanary: true }),
+      next("launch"),
+      next("drain", "i-2"),
+      next("end", "i-2", { isLast: true }),
+      next("end", "i-3", { isLast: true }),
+      next("done"),
+    ],
+  },
+  one: { ...usual, Next: [next("done")] },
+  many: {
+    ...usual,
+    Begin: [error("Invalid", "the event cannot be carried out: atOnce is 17, and has to be from 1 to 3")],
   },
   canary: {
     ...usual,
@@ -192,12 +211,19 @@ async function live(): Promise<[version: string, weights: Record<string, number>
 }
 
 /** Runs a case to its end. */
-const run = (name: keyof typeof cases): Promise<Run> => runCase(stack, MACHINE, name, { release: "0.2.0" });
+const run = (name: keyof typeof cases, more: { atOnce?: number } = {}): Promise<Run> =>
+  runCase(stack, MACHINE, name, { release: "0.2.0", ...more });
+
+/** Returns the events of one kind that the function was asked with. */
+function events({ asked }: Run, step: string): Record<string, unknown>[] {
+  const all = asked.map((text) => JSON.parse(text)).map((input) => input.Payload ?? input);
+  return all.filter((event) => event.step === step);
+}
 
 /** Returns the calls of the execution that change something. */
 const changes = ({ states }: Run): string[] =>
   states.filter((name) =>
-    /^(Give the new function .*|Take the queries back|Let the new function answer|Start a machine|Drain the node|End the machine|Replace the workers|Finish|Stop|Let the canary serve)$/.test(
+    /^(Give the new function .*|Take the queries back|Let the new function answer|Start machines|Drain the nodes|End the machine|Replace the workers|Finish|Stop|Let the canary serve)$/.test(
       name,
     ),
   );
@@ -206,18 +232,51 @@ test("machines are replaced, the canary first, then the workers", async () => {
   const ran = await run("whole");
   assert.deepEqual([ran.status, ran.error, ran.cause], ["SUCCEEDED", undefined, undefined]);
   assert.deepEqual(changes(ran), [
-    "Start a machine",
-    ...["Drain the node", "Let the canary serve", "End the machine"],
-    ...["Drain the node", "End the machine"],
+    "Start machines",
+    ...["Drain the nodes", "Let the canary serve", "End the machine"],
+    ...["Drain the nodes", "End the machine"],
     ...["Replace the workers", "Finish"],
   ]);
   assert.equal(ran.states.filter((name) => name === "Look at the workers").length, 2);
 });
 
+test("after the canary, as many machines are replaced at once as the input says", async () => {
+  const ran = await run("several", { atOnce: 3 });
+  assert.deepEqual([ran.status, ran.error, ran.cause], ["SUCCEEDED", undefined, undefined]);
+  const replaced = ["Start machines", "Drain the nodes"];
+  assert.deepEqual(changes(ran), [
+    ...[...replaced, "Let the canary serve", "End the machine"],
+    ...[...replaced, "End the machine", "End the machine"],
+    ...["Replace the workers", "Finish"],
+  ]);
+  const [begin, ...more] = events(ran, "upgrade-begin");
+  assert.deepEqual([begin?.atOnce, begin?.least, begin?.desired, more], [3, 3, 3, []]);
+  assert.deepEqual(
+    events(ran, "upgrade-next").map(({ atOnce, served }) => [atOnce, served]),
+    [...Array(3).fill([3, false]), ...Array(5).fill([3, true])],
+  );
+  // An end is followed by the next one without the wait of a round.
+  const between = ran.states.slice(ran.states.indexOf("The canary serves"));
+  const ends = between.slice(between.lastIndexOf("Drain the nodes"), between.lastIndexOf("End the machine"));
+  assert.deepEqual(
+    ends.filter((name) => name.startsWith("Wait") || name.startsWith("Let the group")),
+    ["Wait", "Let the group see it"],
+  );
+  // What the input does not say, the deployment does.
+  const [usually] = events(await run("one"), "upgrade-next");
+  assert.deepEqual([usually?.atOnce, usually?.served], [1, false]);
+  const many = await run("many", { atOnce: 17 });
+  assert.deepEqual(
+    [many.status, many.error, many.cause],
+    ["FAILED", "Invalid", "the event cannot be carried out: atOnce is 17, and has to be from 1 to 3"],
+  );
+  assert.deepEqual(changes(many), []);
+});
+
 test("an alarm stops it, with its name, before the next change", async () => {
   for (const [name, before] of [
-    ["canary", ["Drain the node", "Let the canary serve", "Stop"]],
-    ["alarm", ["Start a machine", "Stop"]],
+    ["canary", ["Drain the nodes", "Let the canary serve", "Stop"]],
+    ["alarm", ["Start machines", "Stop"]],
   ] as const) {
     const ran = await run(name);
     assert.deepEqual([ran.status, ran.error], ["FAILED", "UpgradeStopped"], name);

@@ -4,11 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { Duration } from "aws-cdk-lib";
 import { loadSchemas } from "../../contracts/src/validate.ts";
 import { current, type Definition, definitions, type State, UPGRADE } from "../draw/draw.ts";
-import { ROUND, ROUNDS } from "../lib/state-machines/upgrade.ts";
+import { MOST_AT_ONCE, ROUND, ROUNDS } from "../lib/state-machines/upgrade.ts";
 import { check, states } from "./definitions.ts";
 import { example, flat, named, ofType, resources } from "./support.ts";
 
@@ -34,19 +35,16 @@ function path(from: string, ...to: string[]): void {
 
 test("every state is reachable, and has a successor or is an end", () => check("upgrade", definition));
 
-test("a machine is launched, a node drained and ended, then come workers, and the query function last", () => {
-  path("Count from zero", "Look at the group's size", "Begin", "Ours?", "Look at the alarms", "An alarm?");
-  path(
-    "An alarm?",
-    "Look at the group",
-    "Next",
-    "What next?",
-    "Start a machine",
-    "Something happened",
-    "Wait",
-  );
-  path("What next?", "Drain the node", "Count the round", "Wait", "Too many rounds?", "Look at the alarms");
-  path("What next?", "The first one?", "End the machine", "Something happened");
+test("machines are launched, nodes drained and ended, then come workers, and the query function last", () => {
+  const asked = "Does the input say how many at once?";
+  path("Count from zero", asked, "Look at the group's size", "Begin", "Ours?", "Look at the alarms");
+  path(asked, "As the deployment says", "Look at the group's size");
+  path("Look at the alarms", "An alarm?", "Look at the group", "Next", "What next?");
+  path("What next?", "Start machines", "Something happened", "Wait");
+  path("What next?", "Drain the nodes", "Count the round", "Wait", "Too many rounds?", "Look at the alarms");
+  // The next machine that holds nothing ends without the wait of a round, after a look at the alarms.
+  path("What next?", "The first one?", "End the machine", "A machine ended", "Let the group see it");
+  path("Let the group see it", "Too many rounds?", "Look at the alarms");
   path("What next?", "Count the wait", "Out of patience?", "Wait");
   path(
     "What next?",
@@ -85,6 +83,7 @@ test("the canary serves before its predecessor ends, and an alarm stops the upgr
     "Let the canary serve",
     "Look at the alarms again",
     "An alarm now?",
+    "The canary serves",
     "End the machine",
   );
   for (const id of ["An alarm?", "An alarm now?", "An alarm meanwhile?"])
@@ -143,7 +142,7 @@ test("each step has a time limit and retries, and every error after the beginnin
     all.get("End the machine")?.Catch?.map(({ Next }) => Next),
     ["Count the wait"],
   );
-  assert.equal(all.get("Drain the node")?.Catch?.[0]?.Next, "Count the wait");
+  assert.equal(all.get("Drain the nodes")?.Catch?.[0]?.Next, "Count the wait");
   path("Out of patience?", "Nothing happened", "Stop");
 });
 
@@ -155,7 +154,7 @@ test("payloads are valid events of the function, and inputs valid under the cont
   const holder = "arn:aws:states:eu-west-1:123456789012:execution:example-upgrade:1";
   const examples: Record<string, unknown> = {
     ...{ holder, over: holder, release: "0.2.0", desired: 3, stopped: "alarms are on" },
-    ...{ ids: ["i-1"], states: ["InService"] },
+    ...{ ids: ["i-1"], states: ["InService"], least: 3, atOnce: 3, served: true },
   };
   const asked = new Set<string>();
   for (const [id, { Parameters, Resource }] of all) {
@@ -177,7 +176,9 @@ test("payloads are valid events of the function, and inputs valid under the cont
     ["", false],
   ] as const)
     assert.equal(inputs({ ...others, upgrade: { release } }), isValid, release);
-  const drain = all.get("Drain the node")?.Parameters?.Input as Record<string, unknown>;
+  assert.ok(inputs({ ...others, upgrade: { release: "0.2.0", atOnce: MOST_AT_ONCE } }));
+  assert.ok(!inputs({ ...others, upgrade: { release: "0.2.0", atOnce: MOST_AT_ONCE + 1 } }));
+  const drain = all.get("Drain the nodes")?.Parameters?.Input as Record<string, unknown>;
   assert.equal(drain["node.$"], "$.next.node");
 });
 
@@ -185,9 +186,22 @@ test("an execution stays within 25,000 events, with every step tried twice", () 
   // Events of a Task that is tried twice: entered, scheduled and started and failed or succeeded for each try, exited.
   const events = ({ Type }: State): number => (Type === "Task" ? 8 : 2);
   const round = ["Look at the alarms", "An alarm?", "Look at the group", "Next", "What next?"];
-  const longest = ["The first one?", "Drain the node", "Count the round", "Wait", "Too many rounds?"];
+  const longest = ["The first one?", "Drain the nodes", "Count the round", "Wait", "Too many rounds?"];
   const sum = [...round, ...longest].reduce((so, id) => so + events(all.get(id) as State), 0);
   assert.ok(ROUNDS * sum + 1000 < 25_000, `${ROUNDS * sum}`);
+  const canary = ["Let the canary serve", "Look at the alarms again", "An alarm now?", "The canary serves"];
+  assert.ok(canary.reduce((so, id) => so + events(all.get(id) as State), 0) < 1000);
+  const end = [
+    "The first one?",
+    "End the machine",
+    "A machine ended",
+    "Let the group see it",
+    "Too many rounds?",
+  ];
+  const [ends, drains] = [end, longest].map((ids) =>
+    ids.reduce((so, id) => so + events(all.get(id) as State), 0),
+  );
+  assert.ok(Number(ends) <= Number(drains), `${ends} events of an end, ${drains} of a drain`);
   path("Too many rounds?", "Give the upgrade to the next execution", "Start the next execution");
   const patient = all.get("Out of patience?")?.Choices?.[0] as
     | { NumericGreaterThanEquals?: number }
@@ -273,8 +287,44 @@ test("a deployment alone gives callers no other function, and keeps the version 
   assert.equal(some.RoutingConfig?.["AdditionalVersionWeights.$"], "States.StringToJson($.query.weights)");
 });
 
+test("several machines are replaced at once, as the deployment or the input says", () => {
+  const usual = (of: Definition | undefined) => of?.States["As the deployment says"];
+  const atOnce = (props: Parameters<typeof example>[0]): unknown =>
+    usual(definitions(example(props).service, UPGRADE).get("upgrade"))?.Result;
+  assert.deepEqual([usual(definition)?.Result, usual(definition)?.ResultPath], [1, "$.atOnce"]);
+  // The same number in each of three zones: a quarter of the nodes, as far as drains look after them at once.
+  for (const [count, most] of [
+    [11, 1],
+    [12, 3],
+    [23, 3],
+    [24, 6],
+    [100, 6],
+  ] as const)
+    assert.equal(atOnce({ nodes: { count } }), most, String(count));
+  assert.equal(atOnce({ nodes: { count: 12 }, upgrade: { atOnce: 12 } }), 12);
+  // What the function is asked with: the execution counts whether its canary served.
+  const next = all.get("Next")?.Parameters as Record<string, unknown>;
+  assert.deepEqual([next["atOnce.$"], next["served.$"]], ["$.atOnce", "$.count.served"]);
+  for (const id of ["Count the round", "Count the wait", "Something happened", "A machine ended"])
+    assert.equal(all.get(id)?.Parameters?.["served.$"], "$.count.served", id);
+  assert.deepEqual(
+    [all.get("The canary serves")?.Result, all.get("The canary serves")?.ResultPath],
+    [true, "$.count.served"],
+  );
+  assert.deepEqual(all.get("Count from zero")?.Result, { rounds: 0, idle: 0, looks: 0, served: false });
+  const steps = readFileSync(
+    join(import.meta.dirname, "../../engine-core/cluster/src/upgrade/steps.rs"),
+    "utf8",
+  );
+  assert.ok(steps.includes(`pub const MOST_AT_ONCE: u32 = ${MOST_AT_ONCE};`), "the function takes as many");
+});
+
 test("impossible settings are refused", () => {
   for (const [upgrade, part] of [
+    [{ atOnce: 0 }, "upgrade.atOnce"],
+    [{ atOnce: 1.5 }, "upgrade.atOnce"],
+    // More than there are nodes.
+    [{ atOnce: 4 }, "upgrade.atOnce"],
     [{ soak: Duration.days(2) }, "upgrade.soak"],
     [{ patience: Duration.minutes(5) }, "upgrade.patience"],
     [{ patience: Duration.days(3) }, "upgrade.patience"],

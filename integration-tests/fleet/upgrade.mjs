@@ -6,7 +6,8 @@
  *
  * Nodes of both releases are in one fleet: the new ones restore checkpoints, segments and the log that the old ones
  * wrote, the old worker asks the new nodes, and the new worker is added at the end. The upgrade is stopped once in the
- * middle and resumed by another execution; a second one at once is refused. Fails if a read fails, an acknowledged write
+ * middle and resumed by another execution, which replaces two nodes at once after its first one; a second execution at
+ * once is refused. Fails if a read fails, an acknowledged write
  * is lost, or a partition has fewer answering replicas than it should when a machine ends. Prints the longest pause of
  * writes. `--rows N` loads N vertices first.
  */
@@ -23,7 +24,9 @@ import { execute, rebalanceFunction } from "../../scripts/lib/lambda/steps.mjs";
 import { previousPrograms } from "../../scripts/lib/previous.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
 
-const NODES = 3;
+const NODES = 4;
+/** Nodes that are replaced at once, after the first one of each execution. */
+const AT_ONCE = 2;
 const PARTITIONS = 8;
 const PATIENCE_MS = 180_000;
 const { values } = parseArgs({ options: { rows: { type: "string", default: "5000" } } });
@@ -106,13 +109,18 @@ async function endMachine(name, isLast) {
  * @param {number} [most] replacements after which it stops
  */
 async function upgrade(steps, holder, most = Number.POSITIVE_INFINITY) {
-  const begun = await steps.step({ step: "upgrade-begin", holder, release, desired: group.desired });
+  const { desired } = group;
+  const begin = { step: "upgrade-begin", holder, release, desired, least: NODES, atOnce: AT_ONCE };
+  const begun = await steps.step(begin);
   assert.deepEqual([begun.ours, begun.capacity], [true, NODES], JSON.stringify(begun));
   const done = /** @type {string[]} */ ([]);
+  let served = false;
   for (const end = Date.now() + 3 * PATIENCE_MS; Date.now() < end; ) {
     const states = group.machines.map(() => "InService");
-    const event = { step: "upgrade-next", holder, desired: group.desired, ids: group.machines, states };
+    const ofGroup = { desired: group.desired, ids: group.machines, states };
+    const event = { step: "upgrade-next", holder, ...ofGroup, atOnce: AT_ONCE, served };
     const next = await steps.step(event);
+    assert.ok(group.desired <= NODES + AT_ONCE && group.machines.length <= NODES + AT_ONCE, String(done));
     if (next.action !== "wait") done.push([next.action, next.node].filter(Boolean).join(" "));
     if (next.action === "done") return done;
     if (next.action === "launch") {
@@ -126,6 +134,8 @@ async function upgrade(steps, holder, most = Number.POSITIVE_INFINITY) {
       });
       assert.ok(verified.whole, JSON.stringify(verified));
     } else if (next.action === "end") {
+      assert.equal(next.isCanary, !served, "the first one of an execution is the canary");
+      served = true;
       await endMachine(next.node, next.isLast);
       if (done.filter((one) => one.startsWith("end")).length >= most) return done;
     } else await sleep(500);
@@ -184,7 +194,11 @@ try {
   const rest = await upgrade(steps, "second");
   assert.deepEqual(
     [...first, ...rest].map((one) => one.split(" ")[0]),
-    ["launch", ...Array.from({ length: NODES }, () => ["drain", "end"]).flat(), "done"],
+    [
+      ...["launch", "drain", "end"],
+      // One more execution, and one more canary; then the other two nodes at once.
+      ...["drain", "end", "launch", "drain", "end", "end", "done"],
+    ],
   );
   assert.match(await refusal(steps.step({ step: "upgrade-end", holder: "first" })), /NotOurs/);
   const nodesUpgraded = performance.now();

@@ -24,6 +24,8 @@ const ROUNDS: usize = 10;
 const DETECT_S: f64 = 60.0;
 /// Seconds between two steps of an upgrade, and of a drain's end until the machine's end is seen.
 const UPGRADE_WAIT_S: f64 = 30.0;
+/// Seconds from the end of a machine to that of the next one: a wait, and the steps of a round.
+const UPGRADE_END_S: f64 = 10.0;
 
 /// What a node can do.
 #[derive(Clone, Copy, Debug)]
@@ -142,12 +144,12 @@ impl World {
     }
 
     /// Moves replicas until the goal is reached, as the state machines do.
-    pub fn run(&mut self, goal: Goal, drain: Option<&NodeId>) -> anyhow::Result<Took> {
+    pub fn run(&mut self, goal: Goal) -> anyhow::Result<Took> {
         let began = self.now;
         let mut took = Took::default();
         self.restored.clear();
         loop {
-            let plan = self.fleet.planned(goal, drain);
+            let plan = self.fleet.plan(goal);
             if plan.is_empty() && plan.coming.is_empty() {
                 break;
             }
@@ -231,19 +233,40 @@ impl World {
         }
     }
 
-    /// Replaces `count` of the first `nodes` nodes one after the other, as the machine of upgrades does: it starts a
-    /// machine, waits until it is up, drains an old node of the zone, and ends its machine.
-    pub fn upgrade(&mut self, nodes: usize, count: usize, soak_s: f64) -> anyhow::Result<Took> {
+    /// Replaces `count` of the first `nodes` nodes as the machine of upgrades does: the first one alone, then up to
+    /// `at_once` together. It lets the group have as many machines more, waits until they are up, drains as many old nodes
+    /// by one plan, and ends their machines one by one; with each end, the group starts the next one.
+    pub fn upgrade(
+        &mut self,
+        nodes: usize,
+        count: usize,
+        at_once: usize,
+        soak_s: f64,
+    ) -> anyhow::Result<Took> {
         let began = self.now;
         let mut all = Took::default();
-        for number in 0..count {
-            // The group starts a machine in the zone of the one that ended; the first one is a machine more.
-            self.now += self.machine.start_s + UPGRADE_WAIT_S;
-            self.add(nodes + number, number % 3)?;
-            let old = id(number)?;
-            let took = self.run(Goal::Repair, Some(&old))?;
-            self.now += if number == 0 { soak_s } else { 0.0 } + UPGRADE_WAIT_S;
-            self.fleet.nodes.remove(&old);
+        let mut replaced = 0;
+        while replaced < count {
+            let is_canary = replaced == 0;
+            let batch = replaced..(replaced + if is_canary { 1 } else { at_once }).min(count);
+            replaced = batch.end;
+            // After the canary, its successor starts first, and then the others of the second batch.
+            let starts = if batch.start == 1 && batch.len() > 1 { 2.0 } else { 1.0 };
+            self.now += starts * (self.machine.start_s + UPGRADE_WAIT_S);
+            for number in batch.clone() {
+                // The group starts machines in the zones of those that ended.
+                self.add(nodes + number, number % 3)?;
+            }
+            for number in batch.clone() {
+                self.fleet.nodes.get_mut(&id(number)?).context("an old node")?.eligibility =
+                    Eligibility::Leaves;
+            }
+            let took = self.run(Goal::Repair)?;
+            self.now += UPGRADE_WAIT_S + batch.len() as f64 * UPGRADE_END_S;
+            self.now += if is_canary { soak_s } else { 0.0 };
+            for number in batch {
+                self.fleet.nodes.remove(&id(number)?);
+            }
             all.moves += took.moves;
             all.rounds += took.rounds;
             all.most_of_a_node = all.most_of_a_node.max(took.most_of_a_node);
@@ -276,7 +299,7 @@ mod tests {
         let mut world = World::new(20, 256, 3, bytes, machine(), LIMITS).unwrap();
         world.add(20, 2).unwrap();
         world.add(21, 0).unwrap();
-        let took = world.run(Goal::Balance, None).unwrap();
+        let took = world.run(Goal::Balance).unwrap();
         // Each zone holds each partition once: eight nodes share one zone, seven another.
         let (of_eight, of_seven) = (256 / 8, 256 / 7);
         assert!((of_eight + of_seven..=of_eight + of_seven + 2).contains(&took.moves), "{took:?}");
@@ -292,7 +315,7 @@ mod tests {
         let took = |limits| {
             let mut world = World::new(20, 256, 3, 1_000_000_000, machine(), limits).unwrap();
             world.add(20, 2).unwrap();
-            world.run(Goal::Balance, None).unwrap()
+            world.run(Goal::Balance).unwrap()
         };
         let (few, many) = (took(Limits { moves: 1, per_node: 1 }), took(LIMITS));
         assert_eq!(few.moves, many.moves);
@@ -301,14 +324,37 @@ mod tests {
 
     #[test]
     fn an_upgrade_moves_each_replica_once_and_leaves_no_old_node() {
-        let mut world = World::new(9, 64, 3, 1_000_000_000, machine(), LIMITS).unwrap();
-        let took = world.upgrade(9, 9, 600.0).unwrap();
-        assert!((64 * 3..=64 * 3 * 3 / 2).contains(&took.moves), "{took:?}");
-        let mut nodes = world.fleet.nodes.keys();
-        assert!(nodes.all(|node| *node >= id(9).unwrap()));
-        let whole =
-            |replicas: &Vec<Replica>| replicas.len() == 3 && replicas.iter().all(|one| one.state.answers());
-        assert!(world.fleet.partitions.iter().all(whole));
-        assert!(took.seconds > 9.0 * 180.0 + 600.0, "{took:?}");
+        for at_once in [1, 3, 4] {
+            let mut world = World::new(9, 64, 3, 1_000_000_000, machine(), LIMITS).unwrap();
+            let took = world.upgrade(9, 9, at_once, 600.0).unwrap();
+            assert!((64 * 3..=64 * 3 * 3 / 2).contains(&took.moves), "{took:?}");
+            let mut nodes = world.fleet.nodes.keys();
+            assert!(nodes.all(|node| *node >= id(9).unwrap()));
+            let whole = |replicas: &Vec<Replica>| {
+                replicas.len() == 3 && replicas.iter().all(|one| one.state.answers())
+            };
+            assert!(world.fleet.partitions.iter().all(whole));
+            // The canary, and the others in batches of this size.
+            let batches = 1 + 8_usize.div_ceil(at_once);
+            assert!(took.seconds > batches as f64 * 180.0 + 600.0, "{took:?}");
+        }
+    }
+
+    #[test]
+    fn machines_that_are_replaced_at_once_restore_at_the_same_time() {
+        // A replica takes ten seconds, and a node 53 of them.
+        let took = |at_once| {
+            let mut world = World::new(18, 320, 3, 10_000_000_000, machine(), LIMITS).unwrap();
+            world.upgrade(18, 18, at_once, 0.0).unwrap()
+        };
+        let (one, three, six) = (took(1), took(3), took(6));
+        assert!(
+            one.seconds > 2.0 * three.seconds && three.seconds > 1.5 * six.seconds,
+            "{one:?} {three:?} {six:?}"
+        );
+        // As many replicas move, give or take what zones with an odd number of nodes need.
+        for some in [three, six] {
+            assert!(some.moves.abs_diff(one.moves) < one.moves / 10, "{one:?} {some:?}");
+        }
     }
 }

@@ -7,10 +7,11 @@ import { ArnFormat, Duration, Stack } from "aws-cdk-lib";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import type * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
-import { InvalidProp } from "../check.ts";
+import { InvalidProp, whole } from "../check.ts";
 import { explainWildcard } from "../nag.ts";
 import { stateMachine } from "../state-machines/machine.ts";
-import { upgrade } from "../state-machines/upgrade.ts";
+import { CONCURRENCY } from "../state-machines/moves.ts";
+import { MOST_AT_ONCE, upgrade } from "../state-machines/upgrade.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { QueryFunction } from "./query-function.ts";
 import type { Rebalance } from "./rebalance.ts";
@@ -20,6 +21,14 @@ import type { Workers } from "./workers.ts";
 
 /** Settings of upgrades. */
 export interface UpgradeProps {
+  /**
+   * How many machines are replaced at once after the first one. The group has as many machines more meanwhile, and none
+   * of their predecessors ends before others have its replicas. The input `atOnce` of an execution overrides it.
+   *
+   * @default the same number in each zone, at most a quarter of the nodes and at most 8; 1 in a fleet with less than four
+   * nodes in each zone
+   */
+  readonly atOnce?: number;
   /**
    * How long the first machine of a release serves, and alarms are waited for, before its predecessor ends. For the same
    * time the query function answers only a tenth of the queries, before it gets all of them.
@@ -46,6 +55,12 @@ interface Parts extends UpgradeProps {
   readonly retention: logs.RetentionDays;
 }
 
+/**
+ * The most machines that are replaced at once by default: an execution that drains looks after the moves to as many nodes
+ * at the same time.
+ */
+const USUAL_AT_ONCE = CONCURRENCY;
+
 /** Time limit of an execution, which starts the next one after as many rounds as its history can have. */
 const LONGEST = Duration.days(30);
 
@@ -63,6 +78,12 @@ export class Upgrade extends Construct {
     if (patience.toSeconds() < 1800 || patience.toSeconds() > 86_400) {
       throw new InvalidProp("upgrade.patience", patience.toHumanString(), "from 30 minutes to 1 day");
     }
+    const atOnce = whole(
+      "upgrade.atOnce",
+      props.atOnce ?? usualAtOnce(nodes.count, state.network.subnets.length),
+      1,
+      Math.min(nodes.count, MOST_AT_ONCE),
+    );
     const { partition, region, account } = Stack.of(this);
     const name = `${state.name}-upgrade`;
     const arn = (kind: string): string => `arn:${partition}:states:${region}:${account}:${kind}:${name}`;
@@ -80,6 +101,7 @@ export class Upgrade extends Construct {
           groupArn,
           machineArn: arn("stateMachine"),
           executionArns,
+          atOnce,
           alarms: watch.stops,
           soak,
           patience,
@@ -116,4 +138,10 @@ export class Upgrade extends Construct {
     // Deleted before the group is emptied: nobody starts machines while all nodes leave.
     this.machine.node.addDependency(nodes.teardown);
   }
+}
+
+/** Returns how many machines are replaced at once: whole zones, so that the zones stay even, and a quarter at most. */
+function usualAtOnce(nodes: number, zones: number): number {
+  const most = Math.min(Math.floor(nodes / 4), USUAL_AT_ONCE);
+  return Math.max(1, Math.floor(most / zones) * zones);
 }

@@ -46,23 +46,30 @@ export function drain(scope: Construct, props: DrainProps): sfn.IChainable {
   );
   // Waits, because the execution that has the lease empties the node as well.
   const wait = new sfn.Wait(scope, "Another one works", { time: sfn.WaitTime.duration(BUSY) });
+  const whole = props.areSeveral ? new sfn.Succeed(scope, "Emptied") : tell;
   const moves = new Moves(scope, {
     function: props.function,
     goal: "repair",
     drains: true,
     areSeveral: props.areSeveral,
     busy: wait,
-    whole: props.areSeveral ? new sfn.Succeed(scope, "Emptied") : tell,
+    whole,
     moved: (next) => then(ofMachine(scope, "Replicas move", props, "recordLifecycleActionHeartbeat"), next),
   });
   const mark = moves.step(
     "Say that it leaves",
     "The node answers reads and gets no more replicas",
     { step: "drain", node: sfn.JsonPath.stringAt("$.node") },
-    sfn.JsonPath.DISCARD,
+    "$.marked",
   );
   wait.next(then(ofMachine(scope, "Another one moves them", props, "recordLifecycleActionHeartbeat"), mark));
-  const chain = sfn.Chain.start(mark).next(moves.chain());
+  // A node that holds nothing gets nothing any more, and needs not wait for the execution that has the lease.
+  const isEmpty = sfn.Condition.and(
+    sfn.Condition.isPresent("$.marked.held"),
+    sfn.Condition.numberEquals("$.marked.held", 0),
+  );
+  const holds = new sfn.Choice(scope, "Does it hold anything?").when(isEmpty, whole).otherwise(moves.chain());
+  const chain = sfn.Chain.start(mark).next(holds);
   if (!props.areSeveral) return chain;
   const graphs = invocation(scope, "List the graphs", {
     function: props.function,

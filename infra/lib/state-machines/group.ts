@@ -30,7 +30,7 @@ export function ofGroup(scope: Construct, id: string, comment: string, call: Cal
   return task;
 }
 
-/** Returns a state that looks at a group: `$.group` gets its size, and ids and states of its machines. */
+/** Returns a state that looks at a group: `$.group` gets its size, its least size, and ids and states of its machines. */
 export function lookAtGroup(scope: Construct, id: string, groupName: string): tasks.CallAwsService {
   return ofGroup(scope, id, "How many machines it should have, and which it has", {
     action: "describeAutoScalingGroups",
@@ -39,6 +39,7 @@ export function lookAtGroup(scope: Construct, id: string, groupName: string): ta
     iamResources: ["*"],
     resultSelector: {
       "desired.$": "$.AutoScalingGroups[0].DesiredCapacity",
+      "least.$": "$.AutoScalingGroups[0].MinSize",
       "ids.$": "$.AutoScalingGroups[0].Instances[*].InstanceId",
       "states.$": "$.AutoScalingGroups[0].Instances[*].LifecycleState",
     },

@@ -1,14 +1,20 @@
 /**
- * Upgrades the fleet to the release of the deployed programs: one machine after the other is replaced, then the workers
- * start with the new image, then the queries of the API go to the new version of the query function. The function decides what comes next from the map and from the group's machines
+ * Upgrades the fleet to the release of the deployed programs: its machines are replaced, the first one alone, then several
+ * at once; then the workers start with the new image, and the queries of the API go to the new version of the query
+ * function. The function decides what comes next from the map and from the group's machines
  * (`engine-core/cluster/src/upgrade/`), so an execution that was stopped anywhere is resumed by the next one.
  *
- * The group starts one machine more, which joins with the new release. Then, each in a round of this loop, the machine
- * `drain` moves the replicas of an old node, which answers until others have them; its machine ends, and the group starts
- * the next one in its place, except for the last. The first new one is the canary: before its predecessor ends, the execution waits and looks at the alarms. It looks
- * at them before each step, and stops if one is on, without undoing anything.
+ * The group starts machines more, which join with the new release. Then, each in a round of this loop, the machine
+ * `drain` moves the replicas of as many old nodes, which answer until others have them; the machine of each ends when the
+ * node holds nothing, and the group starts the next ones in their place, until none is left. The function marks all of
+ * these nodes as draining, and one execution of `drain` moves the replicas of all of them, because a plan is one of the
+ * whole fleet and its lease allows one execution at a time.
  *
- * Input: `{ "release": "0.2.0" }`.
+ * The first new machine is the canary: before its predecessor ends, the execution waits and looks at the alarms. It looks
+ * at them before each step, and stops if one is on, without undoing anything. An execution that replaces several at once
+ * lets one serve before, also if it resumes an upgrade.
+ *
+ * Input: `{ "release": "0.2.0" }`, and `atOnce` to replace another number of machines at once than the deployment says.
  *
  * The history of an execution has at most 25,000 events, so after `ROUNDS` rounds the execution starts the next one. A
  * test adds up the events.
@@ -31,6 +37,8 @@ export interface UpgradeMachineProps {
   /** ARN of this machine, which starts its successor, and those of its executions. */
   readonly machineArn: string;
   readonly executionArns: string;
+  /** Number of machines that are replaced at once, where the input does not say it. */
+  readonly atOnce: number;
   /** Names of the alarms that stop it. */
   readonly alarms: readonly string[];
   /** How long the canary serves before its predecessor ends. */
@@ -59,8 +67,12 @@ export interface UpgradeMachineProps {
 
 /** Time between two rounds. */
 export const ROUND = Duration.seconds(30);
+/** Time from the end of a machine to the next round, which may end another one. */
+const END = Duration.seconds(5);
 /** Maximum number of rounds of one execution. */
 export const ROUNDS = 500;
+/** Maximum number of machines that are replaced at once (`engine-core/cluster/src/upgrade/steps.rs`). */
+export const MOST_AT_ONCE = 16;
 /** Maximum number of alarm names in a request. */
 const MOST_ALARMS = 100;
 /** The share of the queries that the new version of the query function answers at first. */
@@ -68,7 +80,7 @@ const CANARY = 0.1;
 /** Rounds in which workers may be replaced: an hour. */
 const WORKER_ROUNDS = 120;
 
-const { stringAt, numberAt } = sfn.JsonPath;
+const { stringAt, numberAt, objectAt } = sfn.JsonPath;
 const MINUTE = Duration.minutes(1);
 
 export function upgrade(scope: Construct, props: UpgradeMachineProps): sfn.IChainable {
@@ -104,6 +116,8 @@ class Upgrade {
           desired: numberAt("$.group.desired"),
           ids: sfn.JsonPath.listAt("$.group.ids"),
           states: sfn.JsonPath.listAt("$.group.states"),
+          atOnce: numberAt("$.atOnce"),
+          served: objectAt("$.count.served"),
         },
         "$.next",
       ),
@@ -111,6 +125,7 @@ class Upgrade {
     const count = this.count("Count the round", { "idle.$": "$.count.idle" });
     const idle = this.count("Count the wait", { "idle.$": "States.MathAdd($.count.idle, 1)" });
     const progress = this.count("Something happened", { idle: 0 });
+    const ended = this.count("A machine ended", { idle: 0 });
     const patience = new sfn.Choice(scope, "Out of patience?")
       .when(
         sfn.Condition.numberGreaterThanEquals("$.count.idle", this.patientRounds()),
@@ -123,20 +138,28 @@ class Upgrade {
     wait.next(rounds);
     look.next(quiet);
     quiet.when(sfn.Condition.isPresent("$.alarms.names[0]"), this.alarmed()).otherwise(group);
-    group.next(next).next(this.choice(count, idle, progress));
+    group.next(next).next(this.choice(count, idle, progress, ended));
     count.next(wait);
     idle.next(patience);
     progress.next(wait);
+    ended
+      .next(
+        new sfn.Wait(scope, "Let the group see it", {
+          comment: "Others that hold nothing end one after the other, without a long wait",
+          time: sfn.WaitTime.duration(END),
+        }),
+      )
+      .next(rounds);
     return this.beginning(look);
   }
 
   /** What the answer of the function leads to. */
-  private choice(count: sfn.Pass, idle: sfn.Pass, progress: sfn.Pass): sfn.Choice {
+  private choice(count: sfn.Pass, idle: sfn.Pass, progress: sfn.Pass, ended: sfn.Pass): sfn.Choice {
     const is = (action: string): sfn.Condition => sfn.Condition.stringEquals("$.next.action", action);
     return new sfn.Choice(this.scope, "What next?")
       .when(is("launch"), this.launch().next(progress))
       .when(is("drain"), this.drain(idle).next(count))
-      .when(is("end"), this.ending(progress, idle))
+      .when(is("end"), this.ending(ended, idle))
       .when(is("done"), this.workers())
       .otherwise(idle);
   }
@@ -146,8 +169,12 @@ class Upgrade {
     const { scope, props } = this;
     const holder = sfn.JsonPath.executionId;
     const zero = new sfn.Pass(scope, "Count from zero", {
-      result: sfn.Result.fromObject({ rounds: 0, idle: 0, looks: 0 }),
+      result: sfn.Result.fromObject({ rounds: 0, idle: 0, looks: 0, served: false }),
       resultPath: "$.count",
+    });
+    const usual = new sfn.Pass(scope, "As the deployment says", {
+      result: sfn.Result.fromNumber(props.atOnce),
+      resultPath: "$.atOnce",
     });
     const refused = new sfn.Fail(scope, "Refused", {
       comment: "The release was skipped, is older, or is not the one of the deployed programs",
@@ -166,6 +193,8 @@ class Upgrade {
       holder,
       release: stringAt("$.release"),
       desired: numberAt("$.group.desired"),
+      least: numberAt("$.group.least"),
+      atOnce: numberAt("$.atOnce"),
     };
     const size = this.group("Look at the group's size", false);
     size.addCatch(refused, { errors: ["States.ALL"], resultPath: "$.error" });
@@ -201,13 +230,17 @@ class Upgrade {
       .when(sfn.Condition.stringEquals("$.other.status", "RUNNING"), running)
       .otherwise(over.next(late));
     const ours = new sfn.Choice(scope, "Ours?").when(isOurs, first).otherwise(lives.next(alive));
-    return zero.next(size).next(begin).next(ours);
+    size.next(begin).next(ours);
+    const asked = new sfn.Choice(scope, "Does the input say how many at once?")
+      .when(sfn.Condition.isPresent("$.atOnce"), size)
+      .otherwise(usual.next(size));
+    return zero.next(asked);
   }
 
   private launch(): tasks.CallAwsService {
     const { groupName, groupArn } = this.props;
     return this.guard(
-      ofGroup(this.scope, "Start a machine", "The group starts it in the zone that has the fewest", {
+      ofGroup(this.scope, "Start machines", "The group starts each in the zone that has the fewest", {
         action: "setDesiredCapacity",
         parameters: {
           AutoScalingGroupName: groupName,
@@ -220,10 +253,13 @@ class Upgrade {
     );
   }
 
-  /** Drains a node by the machine for that. What it could not move, a later round drains. */
+  /**
+   * Drains a node by the machine for that, and all others that the function marked as draining: one plan moves the
+   * replicas of all of them. What it could not move, a later round drains.
+   */
   private drain(idle: sfn.IChainable): sfn.TaskStateBase {
-    const drain = new tasks.StepFunctionsStartExecution(this.scope, "Drain the node", {
-      comment: "It answers until other nodes have its replicas",
+    const drain = new tasks.StepFunctionsStartExecution(this.scope, "Drain the nodes", {
+      comment: "They answer until other nodes have their replicas",
       stateMachine: this.props.drain,
       integrationPattern: sfn.IntegrationPattern.RUN_JOB,
       input: sfn.TaskInput.fromObject({ node: stringAt("$.next.node") }),
@@ -236,7 +272,7 @@ class Upgrade {
   }
 
   /** Ends a machine that holds nothing; after the first one, the new release shows that it serves. */
-  private ending(progress: sfn.IChainable, idle: sfn.IChainable): sfn.IChainable {
+  private ending(ended: sfn.IChainable, idle: sfn.IChainable): sfn.IChainable {
     const { scope, props } = this;
     const end = ofGroup(scope, "End the machine", "It holds nothing", {
       action: "terminateInstanceInAutoScalingGroup",
@@ -251,9 +287,15 @@ class Upgrade {
     end.addCatch(idle, { errors: ["States.ALL"], resultPath: "$.ended" });
     const soak = new sfn.Wait(scope, "Let the canary serve", { time: sfn.WaitTime.duration(props.soak) });
     const look = this.alarms("Look at the alarms again");
+    const served = new sfn.Pass(scope, "The canary serves", {
+      comment: "Others may be replaced at once",
+      result: sfn.Result.fromBoolean(true),
+      resultPath: "$.count.served",
+    });
+    end.next(ended);
     const quiet = new sfn.Choice(scope, "An alarm now?")
       .when(sfn.Condition.isPresent("$.alarms.names[0]"), this.alarmed())
-      .otherwise(end.next(progress));
+      .otherwise(served.next(end));
     soak.next(look).next(quiet);
     return new sfn.Choice(scope, "The first one?")
       .when(sfn.Condition.booleanEquals("$.next.isCanary", true), soak)
@@ -480,7 +522,12 @@ class Upgrade {
   /** Counts a round; `idle` is how many of them passed in which nothing happened. */
   private count(id: string, idle: Record<string, unknown>): sfn.Pass {
     return new sfn.Pass(this.scope, id, {
-      parameters: { "rounds.$": "States.MathAdd($.count.rounds, 1)", ...idle, looks: 0 },
+      parameters: {
+        "rounds.$": "States.MathAdd($.count.rounds, 1)",
+        ...idle,
+        looks: 0,
+        "served.$": "$.count.served",
+      },
       resultPath: "$.count",
     });
   }

@@ -88,6 +88,9 @@ pub enum Answer {
     Drains {
         /// The state of the node.
         state: NodeState,
+        /// Number of replicas that it still holds; not of a node that is kept.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        held: Option<usize>,
     },
     /// To `plan`.
     Planned {
@@ -152,12 +155,12 @@ pub enum Answer {
     UpgradeNext {
         /// What to do.
         action: Action,
-        /// The node to drain or to end.
+        /// The node to drain or to end. Others may be draining too, and are drained with it.
         #[serde(skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
         /// Number of machines that the group should have meanwhile.
         capacity: u32,
-        /// Whether the machine that ends is the first one that is replaced.
+        /// Whether the canary has to serve before the machine ends.
         is_canary: bool,
         /// Whether the group has one machine fewer after the end of this one, instead of starting another one.
         is_last: bool,

@@ -101,6 +101,12 @@ pub enum Event {
         release: Release,
         /// Number of machines that the group should have.
         desired: u32,
+        /// Least number of machines that the group may have.
+        #[serde(default)]
+        least: u32,
+        /// Maximum number of machines that are replaced at once.
+        #[serde(default = "one")]
+        at_once: u32,
         /// An execution that had the upgrade and has ended.
         #[serde(default)]
         over: Option<String>,
@@ -115,6 +121,12 @@ pub enum Event {
         ids: Vec<NodeId>,
         /// Their lifecycle states in the group, in the same order.
         states: Vec<String>,
+        /// Maximum number of machines that are replaced at once.
+        #[serde(default = "one")]
+        at_once: u32,
+        /// Whether the execution let a machine of the release serve, and no alarm went off.
+        #[serde(default)]
+        served: bool,
     },
     /// Ends an upgrade.
     UpgradeEnd {
@@ -144,4 +156,9 @@ pub enum Event {
         /// The node.
         node: NodeId,
     },
+}
+
+/// Machines that are replaced at once where an event does not say it.
+fn one() -> u32 {
+    1
 }

@@ -86,13 +86,13 @@ impl Graphs {
                 state = steps.keep(node)?;
             }
         }
-        Ok(Answer::Drains { state })
+        Ok(Answer::Drains { state, held: None })
     }
 
     /// Looks at all graphs, with one wait between two looks at their heartbeats. A graph that cannot be looked at does not
     /// keep others from what they need.
     fn detect_all(&self) -> Result<Answer, Error> {
-        let before: Vec<_> = self.all().map(Steps::heartbeats).collect();
+        let before: Vec<_> = self.all().map(Steps::look).collect();
         self.clock.sleep(self.settings.silence);
         let mut found: Vec<_> = self
             .all()

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tidegraph_cluster::{
-    Acquired, Began, Eligibility, FleetState, Goal, HeartbeatSnapshot, Machine, MapStore, Move, NodeId,
-    NodeState, Plan, Rebalance, Release, ScaleGroup, Scaling, Upgrades, Wanted, takeover_wait,
+    Acquired, Began, Eligibility, FleetState, Goal, GroupSize, HeartbeatSnapshot, Lease, MOST_AT_ONCE,
+    Machine, MapStore, Move, NodeId, NodeState, Plan, REBALANCER, Rebalance, Release, ScaleGroup, Scaling,
+    UpgradeGroup, Upgrades, Wanted, takeover_wait,
 };
 use tidegraph_platform::Clock;
 use tidegraph_types::Epoch;
@@ -26,6 +27,13 @@ const NAME_SECONDS: i64 = 600;
 
 /// Longest name of a graph that stands in the name of an execution as it is.
 const MOST_GRAPH_BYTES: usize = 32;
+
+/// Signs of life of a graph's nodes, and of the execution that moves its replicas.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    beats: HeartbeatSnapshot,
+    lease: Option<Lease>,
+}
 
 /// What a look at a graph found.
 #[derive(Debug)]
@@ -161,7 +169,7 @@ impl Steps {
     pub fn answer(&self, event: Event) -> Result<Answer, Error> {
         match event {
             Event::Detect {} => {
-                let before = self.heartbeats()?;
+                let before = self.look()?;
                 self.clock.sleep(self.settings.silence);
                 let Detected { needed, node, lost, name } = self.detect(&before)?;
                 let name = name.in_words(needed, None);
@@ -196,7 +204,12 @@ impl Steps {
                     bytes: plan.bytes(),
                 })
             }
-            Event::Drain { node } => Ok(Answer::Drains { state: self.drain(&node)? }),
+            Event::Drain { node } => {
+                let state = self.drain(&node)?;
+                // A node that drains gets no more replicas, so one that holds none needs no plan.
+                let held = self.store.load(&self.graph, None)?.held_by(&node).count();
+                Ok(Answer::Drains { state, held: Some(held) })
+            }
             Event::Move { holder, moves, looks } => {
                 if moves.len() > MOST_MOVES {
                     let reason = format!("{} moves are more than {MOST_MOVES}", moves.len());
@@ -223,11 +236,15 @@ impl Steps {
                 self.rebalance.release(&holder)?;
                 Ok(Answer::Released { released: true })
             }
-            Event::UpgradeBegin { holder, release, desired, over } => {
-                self.begin_upgrade(&holder, release, desired, over.as_deref())
+            Event::UpgradeBegin { holder, release, desired, least, at_once, over } => {
+                check_at_once(at_once, desired.clamp(1, MOST_AT_ONCE))?;
+                self.begin_upgrade(&holder, release, GroupSize { desired, least }, over.as_deref())
             }
-            Event::UpgradeNext { holder, desired, ids, states } => {
-                self.next_of_upgrade(&holder, desired, ids, &states)
+            Event::UpgradeNext { holder, desired, ids, states, at_once, served } => {
+                check_at_once(at_once, MOST_AT_ONCE)?;
+                let machines = machines(ids, &states)?;
+                let group = UpgradeGroup { machines: &machines, desired, at_once, has_served: served };
+                self.next_of_upgrade(&holder, group)
             }
             Event::UpgradeEnd { holder, stopped } => {
                 check(&holder)?;
@@ -240,7 +257,7 @@ impl Steps {
                 let machines = machines(ids, &states)?;
                 self.next_of_scaling(wanted, &ScaleGroup { least, most, desired, machines: &machines })
             }
-            Event::Keep { node } => Ok(Answer::Drains { state: self.keep(&node)? }),
+            Event::Keep { node } => Ok(Answer::Drains { state: self.keep(&node)?, held: None }),
         }
     }
 
@@ -248,16 +265,16 @@ impl Steps {
         &self,
         holder: &str,
         release: Release,
-        desired: u32,
+        size: GroupSize,
         over: Option<&str>,
     ) -> Result<Answer, Error> {
         check(holder)?;
-        if desired == 0 {
+        if size.desired == 0 {
             return Err(Error::Invalid {
                 reason: "the group should have no machine: it has nothing to upgrade".into(),
             });
         }
-        let began = self.upgrades.begin(holder, release, desired, over)?;
+        let began = self.upgrades.begin(holder, release, size, over)?;
         let ours = matches!(began, Began::Ours(_));
         let (Began::Ours(upgrade) | Began::Theirs(upgrade)) = began;
         tracing::info!(ours, holder = upgrade.holder, %release, "an upgrade begins");
@@ -269,16 +286,9 @@ impl Steps {
         })
     }
 
-    fn next_of_upgrade(
-        &self,
-        holder: &str,
-        desired: u32,
-        ids: Vec<NodeId>,
-        states: &[String],
-    ) -> Result<Answer, Error> {
+    fn next_of_upgrade(&self, holder: &str, group: UpgradeGroup<'_>) -> Result<Answer, Error> {
         check(holder)?;
-        let machines = machines(ids, states)?;
-        let next = self.upgrades.next(holder, &machines, desired).map_err(|error| not_ours(holder, error))?;
+        let next = self.upgrades.next(holder, group).map_err(|error| not_ours(holder, error))?;
         tracing::info!(action = ?next.action, node = ?next.node, reason = next.reason, "the upgrade goes on");
         Ok(Answer::UpgradeNext {
             action: next.action,
@@ -323,25 +333,34 @@ impl Steps {
         gone_if_unknown(self.rebalance.drain(node))
     }
 
-    /// Returns the heartbeats of now, with which [`Self::detect`] compares those of some seconds later.
-    pub(crate) fn heartbeats(&self) -> Result<HeartbeatSnapshot, Error> {
-        Ok(self.rebalance.heartbeat_snapshot()?)
+    /// Looks at the signs of life of now, with which [`Self::detect`] compares those of some seconds later.
+    pub(crate) fn look(&self) -> Result<Looked, Error> {
+        let beats = self.rebalance.heartbeat_snapshot()?;
+        Ok(Looked { beats, lease: self.store.lease(&self.graph, REBALANCER)? })
     }
 
     /// Marks nodes that gave no sign of life since `before` as lost, and finds out what the graph needs.
-    pub(crate) fn detect(&self, before: &HeartbeatSnapshot) -> Result<Detected, Error> {
-        let lost = self.rebalance.mark_lost(before)?;
+    pub(crate) fn detect(&self, before: &Looked) -> Result<Detected, Error> {
+        let lost = self.rebalance.mark_lost(&before.beats)?;
         lost.iter()
             .for_each(|node| tracing::warn!(graph = self.graph, %node, "no heartbeat: marked as lost"));
         let map = self.store.load(&self.graph, None)?;
         let fleet = FleetState::of(&map, &self.store.heartbeats(&self.graph)?);
         let (needed, node) = match self.needed(&fleet) {
-            // The upgrade moves the replicas of the node that it replaces to the new one; shares come at its end.
+            // The upgrade moves the replicas of the nodes that it replaces to the new ones; shares come at its end.
             (Needed::ScaleOut, _) if self.upgrades.is_running()? => (Needed::Nothing, None),
+            // The execution that has the lease moves them. Another one would wait for it, and keep the next one waiting.
+            (Needed::Drain | Needed::ScaleOut, _) if self.is_moved(before)? => (Needed::Nothing, None),
             other => other,
         };
         let step = self.clock.wall().as_second() / NAME_SECONDS;
         Ok(Detected { needed, node, lost, name: Name { epoch: map.epoch(), step } })
+    }
+
+    /// Whether an execution gave a sign of life since `before`.
+    fn is_moved(&self, before: &Looked) -> Result<bool, Error> {
+        let now = self.store.lease(&self.graph, REBALANCER)?;
+        Ok(now != before.lease && now.is_some_and(|lease| !lease.is_free()))
     }
 
     /// Returns lost nodes with replicas. A node that left in order has none.
@@ -360,14 +379,12 @@ impl Steps {
             return (Needed::Nothing, None);
         }
         let holds = |node: &NodeId| fleet.partitions.iter().flatten().any(|replica| replica.node == *node);
-        let leaves = fleet
-            .nodes
-            .iter()
-            .find(|(id, node)| node.eligibility == Eligibility::Leaves && holds(id))
-            .map(|(id, _)| id);
+        let leaves =
+            |id: &NodeId| fleet.nodes.get(id).is_some_and(|node| node.eligibility == Eligibility::Leaves);
         let repair = fleet.plan(Goal::Repair);
-        match leaves {
-            _ if repair.moves.iter().any(|one| one.from.as_ref() != leaves || leaves.is_none()) => {
+        // The plan of a drain moves the replicas of all nodes that leave.
+        match fleet.nodes.keys().find(|id| leaves(id) && holds(id)) {
+            _ if repair.moves.iter().any(|one| !one.from.as_ref().is_some_and(leaves)) => {
                 (Needed::Heal, None)
             }
             Some(node) if !repair.moves.is_empty() => (Needed::Drain, Some(node.clone())),
@@ -432,6 +449,15 @@ fn check(holder: &str) -> Result<(), Error> {
         return Err(Error::Invalid { reason });
     }
     Ok(())
+}
+
+/// Checks how many machines an upgrade replaces at once.
+fn check_at_once(at_once: u32, most: u32) -> Result<(), Error> {
+    if (1..=most).contains(&at_once) {
+        return Ok(());
+    }
+    let reason = format!("atOnce is {at_once}, and has to be from 1 to {most}");
+    Err(Error::Invalid { reason })
 }
 
 /// Returns the machines of a group, from two lists of the same length.

@@ -77,7 +77,8 @@ fn answers_are_those_of_the_contract() {
         Answer::Graphs { graphs: vec!["orders".into(), "people".into()] },
         Answer::Silent { nodes: vec![node("i-0456")] },
         Answer::Acquired { ours: false, lease, wait_seconds: 145 },
-        Answer::Drains { state: NodeState::Draining },
+        Answer::Drains { state: NodeState::Draining, held: Some(4) },
+        Answer::Drains { state: NodeState::Up, held: None },
         Answer::Planned {
             goal: Goal::Repair,
             done: false,

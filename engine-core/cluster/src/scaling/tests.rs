@@ -180,7 +180,7 @@ fn the_sequencer_leaves_last_in_its_zone() {
 fn nothing_changes_while_an_upgrade_or_a_heal_is_under_way() {
     let mut world = World::new(&[0, 1, 2, 0]);
     let upgrades = Upgrades::new(Arc::new(world.store.clone()), &world.graph);
-    upgrades.begin("u", Lineage::THIS.release, 4, None).unwrap();
+    upgrades.begin("u", Lineage::THIS.release, crate::GroupSize { desired: 4, least: 0 }, None).unwrap();
     for wanted in [More, Fewer] {
         world.refuses(wanted, "an upgrade runs");
     }

@@ -1,9 +1,9 @@
-//! Upgrades of a fleet: one node after the other is replaced by one of the next release.
+//! Upgrades of a fleet: its nodes are replaced by those of the next release, the first one alone, then some at once.
 //!
 //! Roles: [`Release`] and [`Lineage`] say which releases may be in one fleet. Each node states its release in an item of
 //! its own ([`NodeRelease`]), because nodes of earlier releases refuse a node's item with an attribute that they do not
 //! know. [`Upgrade`] is the graph's item about its last upgrade: it excludes a second one, and one that was stopped is
-//! resumed from it. [`Upgrades`] has the steps (`steps.rs`).
+//! resumed from it. [`Upgrades`] has the steps (`steps.rs`), and `decide.rs` what comes next.
 //!
 //! Flow: begin → next, until it says that all machines run the release → (workers and functions) → end. `next` decides
 //! from the map and the group's machines alone, so another process continues where one was stopped.
@@ -12,11 +12,12 @@
 //! the node still holds one (UPG-2); a process of a release that cannot read what the fleet writes, or cannot be read by
 //! it, in the map ([`check_join`]).
 
+mod decide;
 mod release;
 mod steps;
 
 pub use release::{Line, Lineage, Release};
-pub use steps::{Action, Began, Machine, Next, Upgrades};
+pub use steps::{Action, Began, GroupSize, MOST_AT_ONCE, Machine, Next, UpgradeGroup, Upgrades};
 pub(crate) use steps::{if_there_is_one, missing};
 
 use crate::{Error, MapStore, NodeId, NodeState, PartitionMap};
@@ -60,7 +61,7 @@ pub struct Upgrade {
     pub holder: String,
     /// Number of machines that the group has between two replacements.
     pub capacity: u32,
-    /// Whether the group was told to have one machine more than that.
+    /// Whether the group was told to have more machines than that.
     pub launched: bool,
     /// Why it was stopped; empty otherwise.
     pub reason: String,

@@ -1,11 +1,14 @@
 //! The steps of an upgrade, which the state machine calls.
 
+use super::decide::{Decision, OfGraph, View};
 use super::{Lineage, Release, Upgrade, UpgradeState, release_of};
-use crate::{Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, PartitionMap, SEQUENCER};
+use crate::{Change, Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, SEQUENCER, change_all};
 use serde::Serialize;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Maximum number of machines that an upgrade replaces at once. A plan of moves has a lot for each of them
+/// (`infra/lib/state-machines/moves.ts`).
+pub const MOST_AT_ONCE: u32 = 16;
 
 /// A machine of the group, as the group describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,9 +27,9 @@ pub struct Machine {
 pub enum Action {
     /// Wait, for the given reason.
     Wait,
-    /// Let the group have one machine more.
+    /// Let the group have as many machines as [`Next::capacity`] says.
     Launch,
-    /// Drain the node.
+    /// Move the replicas of the node, and of all others that are marked as draining.
     Drain,
     /// End the node's machine, which holds nothing.
     End,
@@ -34,16 +37,40 @@ pub enum Action {
     Done,
 }
 
+/// The number of machines of a group when an upgrade begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupSize {
+    /// Number of machines that it should have now.
+    pub desired: u32,
+    /// Least number that it may have; 0 if unknown.
+    pub least: u32,
+}
+
+/// The group as it is, and how many of its machines may be replaced at once.
+#[derive(Clone, Copy, Debug)]
+pub struct UpgradeGroup<'g> {
+    /// The machines that it has.
+    pub machines: &'g [Machine],
+    /// Number of machines that it should have now.
+    pub desired: u32,
+    /// Maximum number of machines that are replaced at once, from 1 to [`MOST_AT_ONCE`].
+    pub at_once: u32,
+    /// Whether the caller let the canary serve. Until then, one machine is replaced.
+    pub has_served: bool,
+}
+
 /// The next step of an upgrade.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Next {
     /// What to do.
     pub action: Action,
-    /// The node to drain or to end.
+    /// The node to drain or to end. A drain empties all nodes that are marked as draining.
     pub node: Option<NodeId>,
-    /// Number of machines that the group should have from now on, if one is launched.
+    /// Number of machines that the group should have from now on, if machines are launched; otherwise the number that it
+    /// has between two replacements.
     pub capacity: u32,
-    /// Whether the machine that ends now is the first one that is replaced. Only one machine runs the release then.
+    /// Whether the canary has to serve before this machine ends: at most one machine runs the release, or the caller let
+    /// none serve yet and replaces several at once.
     pub is_canary: bool,
     /// Whether the group has one machine fewer after the end of this one. Otherwise it starts another one, in the zone
     /// that has the fewest: that of the machine that ended.
@@ -108,8 +135,7 @@ impl Upgrades {
         Ok(self.last()?.is_some_and(|upgrade| upgrade.state == UpgradeState::Running))
     }
 
-    /// Begins or resumes the upgrade to `release`. `desired` is the number of machines that the group should have now.
-    /// `over` names a holder that is known to be dead.
+    /// Begins or resumes the upgrade to `release` of a group of `size`. `over` names a holder that is known to be dead.
     ///
     /// # Errors
     /// [`Error::Refused`] for another release than that of the deployed steps, a downgrade, a release that was skipped, and
@@ -118,7 +144,7 @@ impl Upgrades {
         &self,
         holder: &str,
         release: Release,
-        desired: u32,
+        size: GroupSize,
         over: Option<&str>,
     ) -> Result<Began, Error> {
         let deployed = self.lineage.release;
@@ -141,11 +167,11 @@ impl Upgrades {
         for other in self.each_other() {
             others.extend(if_there_is_one(other.check())?.map(|()| other));
         }
-        let ours = self.write(found.as_ref(), holder, desired)?;
+        let ours = self.write(found.as_ref(), holder, size)?;
         for other in others {
             // Who has the upgrade of the first graph has those of all.
             let before = if_there_is_one(other.last())?.flatten();
-            if_there_is_one(other.write(before.as_ref(), holder, desired))?;
+            if_there_is_one(other.write(before.as_ref(), holder, size))?;
         }
         Ok(Began::Ours(ours))
     }
@@ -156,8 +182,12 @@ impl Upgrades {
 
     /// Returns the steps for each of the other graphs alone.
     fn each_other(&self) -> impl Iterator<Item = Self> + '_ {
-        let of = |graph: &String| Self { graph: graph.clone(), others: Vec::new(), ..self.clone() };
-        self.others.iter().map(of)
+        self.others.iter().map(|graph| self.alone(graph))
+    }
+
+    /// Returns the steps for another graph alone.
+    fn alone(&self, graph: &str) -> Self {
+        Self { graph: graph.into(), others: Vec::new(), ..self.clone() }
     }
 
     /// Refuses an upgrade that the state of the graph does not allow.
@@ -182,16 +212,18 @@ impl Upgrades {
     }
 
     /// Writes the upgrade to the deployed release in place of the last one.
-    fn write(&self, found: Option<&Upgrade>, holder: &str, desired: u32) -> Result<Upgrade, Error> {
-        // One that was stopped may have left the group with a machine more.
-        let launched = found.is_some_and(|one| one.launched && desired > one.capacity);
+    fn write(&self, found: Option<&Upgrade>, holder: &str, size: GroupSize) -> Result<Upgrade, Error> {
+        let GroupSize { desired, least } = size;
+        // One that was stopped may have left the group with more machines than its own.
+        let own = found.filter(|one| one.launched).map(|one| one.capacity.max(least));
+        let capacity = own.map_or(desired, |own| own.min(desired));
         let next = Upgrade {
             serial: found.map_or(1, |found| found.serial + 1),
             release: self.lineage.release,
             state: UpgradeState::Running,
             holder: holder.into(),
-            capacity: desired - u32::from(launched),
-            launched,
+            capacity,
+            launched: desired > capacity,
             reason: String::new(),
             floor: found.and_then(|found| found.floor),
         };
@@ -199,11 +231,12 @@ impl Upgrades {
         Ok(next)
     }
 
-    /// Decides what to do next, given the machines of the group and the number that it should have now.
+    /// Decides what to do next, given the group, and marks the nodes that are to be drained in the maps of all graphs.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the caller no longer has the upgrade; otherwise as [`MapStore::load`].
-    pub fn next(&self, holder: &str, machines: &[Machine], desired: u32) -> Result<Next, Error> {
+    /// [`Error::Conflict`] if the caller no longer has the upgrade; otherwise as [`MapStore::load`] and
+    /// [`MapStore::change`].
+    pub fn next(&self, holder: &str, group: UpgradeGroup<'_>) -> Result<Next, Error> {
         let upgrade = self.held(holder)?;
         let first = self.view_of_graph()?;
         let mut others = Vec::new();
@@ -213,39 +246,52 @@ impl Upgrades {
         let map = &first.map;
         let releases = self.store.releases(&self.graph)?;
         let is_new = |id: &NodeId| release_of(map, &releases, id) == Some(upgrade.release);
-        let serving: Vec<(&NodeId, &Node)> = machines
+        let serving: Vec<(&NodeId, &Node)> = group
+            .machines
             .iter()
             .filter(|machine| machine.in_service)
             .filter_map(|machine| Some((&machine.node, map.node(&machine.node)?)))
             .collect();
-        let left = serving.iter().filter(|(id, _)| !is_new(id)).count();
         let view = View {
-            upgrade: &upgrade,
+            capacity: upgrade.capacity,
             first: &first,
             others: &others,
-            machines,
-            desired,
-            serving: &serving,
+            group,
             old: serving.iter().filter(|(id, _)| !is_new(id)).copied().collect(),
+            serving: &serving,
         };
-        let (action, node, reason) = view.decide();
-        let is_last = action == Action::End && node.as_ref().is_some_and(|node| view.is_last(node));
-        let launched = action == Action::Launch || upgrade.launched && !is_last;
+        let Decision { action, nodes, capacity, is_last, reason } = view.decide();
+        if action == Action::Drain {
+            self.mark(&nodes)?;
+            others.iter().try_for_each(|other| self.alone(&other.graph).mark(&nodes))?;
+        }
+        // The group has its own size again when it is seen with it.
+        let launched = action == Action::Launch || upgrade.launched && group.desired > upgrade.capacity;
         if launched != upgrade.launched {
             let next = Upgrade { serial: upgrade.serial + 1, launched, ..upgrade.clone() };
             self.store.write_upgrade(&self.graph, Some(&upgrade), &next)?;
         }
+        let left = view.old.len();
         let upgraded = serving.len() - left;
         Ok(Next {
             action,
-            node,
-            capacity: upgrade.capacity + u32::from(action == Action::Launch),
-            is_canary: action == Action::End && upgraded <= 1,
+            node: nodes.into_iter().next(),
+            capacity,
+            is_canary: action == Action::End && (upgraded <= 1 || view.awaits_canary()),
             is_last,
             upgraded,
             left,
             reason,
         })
+    }
+
+    /// Marks nodes of the graph as draining, so that one plan covers all of them. They get no more replicas from then on.
+    fn mark(&self, nodes: &[NodeId]) -> Result<(), Error> {
+        let map = self.store.load(&self.graph, None)?;
+        let up = nodes.iter().filter(|id| map.node(id).is_some_and(|node| node.state == NodeState::Up));
+        let changes: Vec<Change> =
+            up.map(|node| Change::SetNode { node: node.clone(), state: NodeState::Draining }).collect();
+        change_all(&*self.store, &self.graph, &changes)
     }
 
     /// Ends an upgrade: it is finished, or stopped for a reason.
@@ -319,128 +365,5 @@ pub(crate) fn missing(fleet: &FleetState) -> Option<String> {
         (0, 0, short) => Some(format!("{short} replicas are missing, and there are too few nodes for them")),
         (0, coming, _) => Some(format!("{coming} replicas are on their way")),
         (moves, ..) => Some(format!("{moves} moves are left")),
-    }
-}
-
-/// What a decision is made from, of one graph.
-struct OfGraph {
-    graph: String,
-    map: Arc<PartitionMap>,
-    /// Endpoint of the sequencer; empty if there is none.
-    sequencer: String,
-    /// Why the graph cannot spare a node now.
-    missing: Option<String>,
-}
-
-/// What a decision is made from.
-struct View<'v> {
-    upgrade: &'v Upgrade,
-    /// The graph that has the upgrade. Its map tells the releases and zones of nodes.
-    first: &'v OfGraph,
-    others: &'v [OfGraph],
-    machines: &'v [Machine],
-    desired: u32,
-    /// Nodes on machines that are in service.
-    serving: &'v [(&'v NodeId, &'v Node)],
-    /// Those of them that do not run the release.
-    old: Vec<(&'v NodeId, &'v Node)>,
-}
-
-impl View<'_> {
-    fn decide(&self) -> (Action, Option<NodeId>, String) {
-        let wait = |reason: String| (Action::Wait, None, reason);
-        if let Some(leaving) = self.machines.iter().find(|machine| machine.is_leaving) {
-            return wait(format!("machine {} is being terminated", leaving.node));
-        }
-        // A machine that was drained before, by this upgrade or another hand, ends before the next one is touched.
-        let draining = || self.serving.iter().filter(|(_, node)| node.state == NodeState::Draining);
-        if let Some((id, _)) = draining().find(|(id, _)| !self.holds(id)) {
-            let reason = format!("node {id} holds nothing");
-            return (Action::End, Some((*id).clone()), reason);
-        }
-        if let Some((id, _)) = draining().next() {
-            return (Action::Drain, Some((*id).clone()), format!("node {id} still holds replicas"));
-        }
-        if let Some(away) = self.machines.iter().find(|machine| !self.is_up(&machine.node)) {
-            return wait(format!("machine {} is not up", away.node));
-        }
-        let capacity = self.upgrade.capacity as usize;
-        let spare = self.serving.len() > capacity;
-        if self.old.is_empty() && self.serving.len() == capacity && self.desired as usize <= capacity {
-            return (Action::Done, None, "all machines run the release".into());
-        }
-        if let Some(missing) = self.missing() {
-            return wait(missing);
-        }
-        if spare {
-            let Some(node) = self.next_node() else { return wait("there is no node to drain".into()) };
-            let reason = format!("a machine more than {capacity} is up: node {node} is replaced");
-            return (Action::Drain, Some(node), reason);
-        }
-        match self.serving.len() == capacity && self.desired as usize <= capacity {
-            true => (Action::Launch, None, format!("{} machines are left", self.old.len())),
-            false => wait(format!("{} of {} machines are in service", self.serving.len(), self.desired)),
-        }
-    }
-
-    fn graphs(&self) -> impl Iterator<Item = &OfGraph> {
-        std::iter::once(self.first).chain(self.others)
-    }
-
-    fn is_up(&self, id: &NodeId) -> bool {
-        let is_up = |map: &PartitionMap| map.node(id).is_some_and(|node| node.state == NodeState::Up);
-        self.graphs().all(|graph| is_up(&graph.map))
-    }
-
-    /// Whether a node has a replica of any graph.
-    fn holds(&self, id: &NodeId) -> bool {
-        self.graphs().any(|graph| graph.map.held_by(id).next().is_some())
-    }
-
-    /// Returns why a graph cannot spare a node now.
-    fn missing(&self) -> Option<String> {
-        let of_others = || {
-            let named = |of: &OfGraph| Some(format!("graph {}: {}", of.graph, of.missing.as_ref()?));
-            self.others.iter().find_map(named)
-        };
-        self.first.missing.clone().or_else(of_others)
-    }
-
-    /// Number of machines in service by zone.
-    fn zones(&self) -> BTreeMap<&str, usize> {
-        let mut zones = BTreeMap::new();
-        for (_, node) in self.serving {
-            *zones.entry(node.zone.as_str()).or_default() += 1;
-        }
-        zones
-    }
-
-    /// Whether the group has a machine too many once `id` is to end: no other one is left to replace, and its zone has
-    /// the most machines, so that the zones stay even.
-    fn is_last(&self, id: &NodeId) -> bool {
-        let zones = self.zones();
-        let here = self.first.map.node(id).and_then(|node| zones.get(node.zone.as_str()));
-        let others_are_new = self.old.iter().all(|(old, _)| *old == id);
-        others_are_new && here == zones.values().max() && self.serving.len() > self.upgrade.capacity as usize
-    }
-
-    /// Returns the node to replace. It is in the zone that has the most machines, where the group started the new one,
-    /// so that replicas stay in their zone; else in a zone that is upgraded in part. In each zone the sequencer comes
-    /// last. If all run the release, one machine is too many.
-    fn next_node(&self) -> Option<NodeId> {
-        let (zones, mut olds) = (self.zones(), BTreeMap::<&str, usize>::new());
-        for (_, node) in &self.old {
-            *olds.entry(node.zone.as_str()).or_default() += 1;
-        }
-        let some = if self.old.is_empty() { self.serving } else { self.old.as_slice() };
-        some.iter()
-            .min_by_key(|(id, node)| {
-                let zone = node.zone.as_str();
-                let count = |of: &BTreeMap<&str, usize>| of.get(zone).copied().unwrap_or_default();
-                let upgraded = count(&zones).saturating_sub(count(&olds));
-                let is_sequencer = self.graphs().any(|graph| graph.sequencer == node.endpoint);
-                (Reverse(count(&zones)), Reverse(upgraded), zone, is_sequencer, *id)
-            })
-            .map(|(id, _)| (*id).clone())
     }
 }

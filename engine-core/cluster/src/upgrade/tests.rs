@@ -1,8 +1,10 @@
 //! Upgrades step by step, over a map in memory and a group that does what it is told.
 
+mod at_once;
+
 use super::*;
 use crate::testing::new_graph;
-use crate::{Change, MemoryMap, Registration, ReplicaState, Role, change_all};
+use crate::{Change, Goal, MemoryMap, Move, Rebalance, Registration, ReplicaState, Role, change_all};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegraph_types::{PartitionCount, PartitionId};
@@ -24,28 +26,25 @@ fn id(n: usize) -> NodeId {
 struct World {
     /// Whether the group, of zones with as few machines, takes one with a machine of an earlier release.
     is_lucky: bool,
+    /// Whether a machine starts or ends between two steps, and not in one.
+    is_slow: bool,
+    /// Plans of an execution that drains.
+    plans: usize,
+    at_once: u32,
+    has_served: bool,
     store: MemoryMap,
     graph: String,
     deployed: Lineage,
     machines: Vec<Machine>,
+    /// Zones of all machines that were started, by their numbers.
+    places: Vec<usize>,
     desired: u32,
-    started: usize,
 }
 
 impl World {
+    /// A fleet of one graph with four partitions, each on two nodes.
     fn new(nodes: u32) -> Self {
-        let store = MemoryMap::default();
-        let graph = new_graph(&store, 4);
-        let mut world = Self {
-            is_lucky: false,
-            store,
-            graph,
-            deployed: OLD,
-            machines: vec![],
-            desired: nodes,
-            started: 0,
-        };
-        world.fill();
+        let world = Self::with(nodes, 4);
         for partition in 0..4 {
             for n in 0..2 {
                 world.serve(partition, (usize::from(partition) + n) % nodes as usize);
@@ -54,10 +53,31 @@ impl World {
         world
     }
 
+    /// A fleet whose graph has no replicas yet.
+    fn with(nodes: u32, partitions: u16) -> Self {
+        let store = MemoryMap::default();
+        let graph = new_graph(&store, partitions);
+        let mut world = Self {
+            is_lucky: false,
+            is_slow: false,
+            plans: 1000,
+            at_once: 1,
+            has_served: false,
+            store,
+            graph,
+            deployed: OLD,
+            machines: vec![],
+            places: vec![],
+            desired: nodes,
+        };
+        world.fill();
+        world
+    }
+
     /// The same graph without a group, where nodes join with another release.
     fn of(&self, deployed: Lineage) -> Self {
         let (store, graph) = (self.store.clone(), self.graph.clone());
-        Self { is_lucky: false, store, graph, deployed, machines: vec![], desired: 0, started: 0 }
+        Self { store, graph, deployed, machines: vec![], places: vec![], desired: 0, ..*self }
     }
 
     fn serve(&self, partition: u16, n: usize) {
@@ -71,24 +91,44 @@ impl World {
         change_all(&self.store, &self.graph, &changes).unwrap();
     }
 
-    /// The group starts machines until it has as many as it should.
+    fn map(&self) -> Arc<PartitionMap> {
+        self.store.load(&self.graph, None).unwrap()
+    }
+
+    /// The group launches machines until it has as many as it should.
     fn fill(&mut self) {
-        while (self.machines.len() as u32) < self.desired {
-            let n = self.started;
-            self.started += 1;
+        while (self.machines.iter().filter(|one| !one.is_leaving).count() as u32) < self.desired {
+            let (map, releases) = (self.map(), self.store.releases(&self.graph).unwrap());
+            let is_new =
+                |one: &&Machine| release_of(&map, &releases, &one.node) == Some(self.deployed.release);
             let zone = |zone: usize| {
-                let map = self.store.load(&self.graph, None).unwrap();
-                let releases = self.store.releases(&self.graph).unwrap();
-                let name = format!("z{zone}");
-                let here = |one: &&Machine| map.node(&one.node).is_some_and(|node| node.zone == name);
-                let is_new =
-                    |one: &Machine| release_of(&map, &releases, &one.node) == Some(self.deployed.release);
-                let all_new = self.machines.iter().filter(here).all(is_new);
-                (self.machines.iter().filter(here).count(), self.is_lucky && all_new, zone)
+                let is_here = |one: &&Machine| !one.is_leaving && self.places[number(&one.node)] == zone;
+                let here: Vec<&Machine> = self.machines.iter().filter(is_here).collect();
+                (here.len(), self.is_lucky && here.iter().all(&is_new), zone)
             };
             let (_, _, zone) = (0..3).map(zone).min().unwrap();
-            self.join(&id(n), zone).unwrap();
-            self.machines.push(Machine { node: id(n), in_service: true, is_leaving: false });
+            let node = id(self.places.len());
+            self.places.push(zone);
+            self.machines.push(Machine { node, in_service: false, is_leaving: false });
+            if !self.is_slow {
+                self.settle();
+            }
+        }
+    }
+
+    /// Machines that were launched come up, and those that leave are gone.
+    fn settle(&mut self) {
+        for machine in &mut self.machines {
+            if machine.is_leaving {
+                set(&self.store, &self.graph, &machine.node, NodeState::Gone);
+            } else if !machine.in_service {
+                machine.in_service = true;
+            }
+        }
+        self.machines.retain(|machine| !machine.is_leaving);
+        let missing: Vec<NodeId> = self.machines.iter().map(|one| one.node.clone()).collect();
+        for node in missing.iter().filter(|node| self.map().node(node).is_none()) {
+            self.join(node, self.places[number(node)]).unwrap();
         }
     }
 
@@ -110,7 +150,7 @@ impl World {
     }
 
     fn set(&self, node: &NodeId, state: NodeState) {
-        change_all(&self.store, &self.graph, &[Change::SetNode { node: node.clone(), state }]).unwrap();
+        set(&self.store, &self.graph, node, state);
     }
 
     fn upgrades(&self) -> Upgrades {
@@ -118,29 +158,64 @@ impl World {
     }
 
     fn begin(&self, holder: &str) -> Result<Began, Error> {
-        self.upgrades().begin(holder, self.deployed.release, self.desired, None)
+        self.upgrades().begin(holder, self.deployed.release, size(self.desired), None)
     }
 
-    /// Empties a node as the machine that drains does.
+    fn group(&self) -> UpgradeGroup<'_> {
+        let Self { machines, desired, at_once, has_served, .. } = self;
+        UpgradeGroup { machines, desired: *desired, at_once: *at_once, has_served: *has_served }
+    }
+
+    fn next(&self, holder: &str) -> Result<Next, Error> {
+        self.upgrades().next(holder, self.group())
+    }
+
+    /// Moves replicas as the machine that drains does, which has a limit of plans.
+    fn move_replicas(&self) {
+        let rebalance = Rebalance::new(Arc::new(self.store.clone()), &self.graph);
+        for _ in 0..self.plans {
+            let plan = rebalance.plan(Goal::Repair).unwrap();
+            if plan.is_empty() && plan.coming.is_empty() {
+                return;
+            }
+            let moves: Vec<Move> = plan.next(64, 4).into_iter().cloned().collect();
+            rebalance.advance(&moves).unwrap();
+            self.bring_up();
+            self.check_replicas();
+        }
+    }
+
+    /// Replicas that nodes restore serve.
+    fn bring_up(&self) {
+        for (partition, replicas) in self.map().partitions() {
+            for replica in replicas.iter().filter(|replica| !replica.state.answers()) {
+                for state in [ReplicaState::CatchingUp, ReplicaState::Serving] {
+                    let change = Change::SetReplica { partition, node: replica.node.clone(), state };
+                    change_all(&self.store, &self.graph, &[change]).unwrap();
+                }
+            }
+        }
+    }
+
+    /// No partition has fewer answering replicas than it should.
+    fn check_replicas(&self) {
+        let map = self.map();
+        for (partition, _) in map.partitions() {
+            assert!(map.serving(partition).len() >= 2, "{partition}");
+        }
+    }
+
     fn drain(&self, node: &NodeId) {
         self.set(node, NodeState::Draining);
-        let map = self.store.load(&self.graph, None).unwrap();
-        let held: Vec<PartitionId> = map.held_by(node).map(|(partition, _)| partition).collect();
-        for partition in held {
-            let map = self.store.load(&self.graph, None).unwrap();
-            let takes = |(other, one): &(&NodeId, &crate::Node)| {
-                one.state == NodeState::Up && !map.replicas(partition).iter().any(|one| one.node == **other)
-            };
-            let least = map.nodes().filter(takes).min_by_key(|(other, _)| map.held_by(other).count());
-            let to: usize = least.unwrap().0.as_str()[2..].parse().unwrap();
-            self.serve(partition.0, to);
-            let drop = Change::DropReplica { partition, node: node.clone() };
-            change_all(&self.store, &self.graph, &[drop]).unwrap();
-        }
+        self.move_replicas();
     }
 
     /// Does what a step said, as the state machine does.
     fn perform(&mut self, next: &Next) {
+        // What the last step began.
+        if self.is_slow {
+            self.settle();
+        }
         match (next.action, &next.node) {
             (Action::Launch, _) => {
                 self.desired = next.capacity;
@@ -148,25 +223,27 @@ impl World {
             }
             (Action::Drain, Some(node)) => self.drain(node),
             (Action::End, Some(node)) => {
-                assert_eq!(self.store.load(&self.graph, None).unwrap().held_by(node).count(), 0, "UPG-2");
-                self.set(node, NodeState::Gone);
-                self.machines.retain(|machine| machine.node != *node);
+                assert_eq!(self.map().held_by(node).count(), 0, "UPG-2");
+                self.has_served = true;
+                self.machines.iter_mut().filter(|one| one.node == *node).for_each(|one| {
+                    (one.in_service, one.is_leaving) = (false, true);
+                });
                 self.desired -= u32::from(next.is_last);
                 self.fill();
             }
             _ => {}
         }
-        let map = self.store.load(&self.graph, None).unwrap();
-        for (partition, _) in map.partitions() {
-            assert_eq!(map.serving(partition).len(), 2, "{partition}");
+        if !self.is_slow {
+            self.settle();
         }
+        self.check_replicas();
     }
 
     /// Runs steps until the upgrade is done or `steps` are over; returns what was done.
     fn run(&mut self, holder: &str, steps: usize) -> Vec<String> {
         let mut done = Vec::new();
         for _ in 0..steps {
-            let next = self.upgrades().next(holder, &self.machines, self.desired).unwrap();
+            let next = self.next(holder).unwrap();
             let node = next.node.as_ref().map(|node| format!(" {node}")).unwrap_or_default();
             let canary = if next.is_canary { " (canary)" } else { "" };
             done.push(format!("{:?}{node}{canary}", next.action));
@@ -190,6 +267,18 @@ impl World {
         let map = self.store.load(&self.graph, None).unwrap();
         self.machines.iter().map(|one| map.node(&one.node).unwrap().zone.clone()).collect()
     }
+}
+
+fn set(store: &MemoryMap, graph: &str, node: &NodeId, state: NodeState) {
+    change_all(store, graph, &[Change::SetNode { node: node.clone(), state }]).unwrap();
+}
+
+fn number(node: &NodeId) -> usize {
+    node.as_str()[2..].parse().unwrap()
+}
+
+const fn size(desired: u32) -> GroupSize {
+    GroupSize { desired, least: 0 }
 }
 
 #[test]
@@ -246,7 +335,7 @@ fn an_upgrade_that_was_stopped_anywhere_goes_on_where_it_stood() {
         // A patch of the release resumes it.
         world.deployed = if stop % 2 == 0 { NEW } else { PATCH };
         assert!(matches!(world.begin("b").unwrap(), Began::Ours(_)), "stopped after {stop}");
-        let error = world.upgrades().next("a", &world.machines, world.desired).unwrap_err();
+        let error = world.next("a").unwrap_err();
         assert!(matches!(error, Error::Conflict { .. }), "UPG-1: {error}");
         assert_eq!(world.run("b", 100).last().map(String::as_str), Some("Done"), "stopped after {stop}");
         assert!(world.is_upgraded(), "stopped after {stop}");
@@ -264,7 +353,7 @@ fn one_of_two_upgrades_runs() {
     // The holder itself may ask again, because an answer may be lost.
     assert!(matches!(world.begin("a").unwrap(), Began::Ours(_)));
     // A holder that is dead is named by who takes over; another one by mistake changes nothing.
-    let over = |dead| world.upgrades().begin("b", NEW.release, 3, Some(dead)).unwrap();
+    let over = |dead| world.upgrades().begin("b", NEW.release, size(3), Some(dead)).unwrap();
     assert!(matches!(over("c"), Began::Theirs(_)));
     assert!(matches!(over("a"), Began::Ours(_)));
     assert!(world.upgrades().end("a", None).is_err());
@@ -282,7 +371,7 @@ fn a_release_that_is_skipped_or_before_is_refused() {
     let join = world.join(&id(9), 0).unwrap_err().to_string();
     assert!(join.contains("node i-0 is in the fleet, and 0.3.0 follows 0.2, not 0.1.4"), "{join}");
     world.deployed = NEW;
-    let other = world.upgrades().begin("a", LATER.release, 3, None).unwrap_err().to_string();
+    let other = world.upgrades().begin("a", LATER.release, size(3), None).unwrap_err().to_string();
     assert!(other.contains("the deployed programs are of release 0.2.0"), "{other}");
     world.begin("a").unwrap();
     world.run("a", 2);
@@ -307,7 +396,7 @@ fn nothing_is_touched_while_a_replica_is_missing_or_a_machine_is_away() {
     let mut world = World::new(3);
     world.deployed = NEW;
     world.begin("a").unwrap();
-    let next = |world: &World| world.upgrades().next("a", &world.machines, world.desired).unwrap();
+    let next = |world: &World| world.next("a").unwrap();
     world.set(&id(2), NodeState::Gone);
     let waits = next(&world);
     assert_eq!((waits.action, waits.reason.as_str()), (Action::Wait, "machine i-2 is not up"));
@@ -327,7 +416,7 @@ fn a_machine_more_than_there_should_be_is_drained_though_it_is_new() {
     let mut world = World::new(3);
     world.deployed = NEW;
     world.begin("a").unwrap();
-    let first = world.upgrades().next("a", &world.machines, world.desired).unwrap();
+    let first = world.next("a").unwrap();
     assert_eq!((first.action, first.capacity), (Action::Launch, 4));
     // While the group starts it, the group replaces a machine that was lost: there are two new ones.
     for n in 0..3 {
@@ -366,7 +455,7 @@ fn a_release_of_an_earlier_generation_counts_for_nothing() {
     let map = world.store.load(&world.graph, None).unwrap();
     assert_eq!(release_of(&map, &releases, &id(0)), None);
     let refused = Upgrades::of(Arc::new(world.store.clone()), &world.graph, NEW);
-    let refused = refused.begin("a", NEW.release, 3, None).unwrap_err().to_string();
+    let refused = refused.begin("a", NEW.release, size(3), None).unwrap_err().to_string();
     assert!(refused.contains("node i-0: a build that states no release"), "{refused}");
 }
 
@@ -379,15 +468,15 @@ fn an_upgrade_is_one_of_all_graphs_of_the_fleet() {
     world.deployed = NEW;
     let others = [other.graph.clone(), "not made yet".to_owned()];
     let upgrades = world.upgrades().with(&others);
-    assert!(matches!(upgrades.begin("a", NEW.release, 3, None).unwrap(), Began::Ours(_)));
+    assert!(matches!(upgrades.begin("a", NEW.release, size(3), None).unwrap(), Began::Ours(_)));
     // UPG-1: who has the upgrade of the first graph has all, also what an earlier holder left.
-    let Began::Theirs(_) = upgrades.begin("b", NEW.release, 3, None).unwrap() else { panic!("UPG-1") };
-    assert!(matches!(upgrades.begin("b", NEW.release, 3, Some("a")).unwrap(), Began::Ours(_)));
+    let Began::Theirs(_) = upgrades.begin("b", NEW.release, size(3), None).unwrap() else { panic!("UPG-1") };
+    assert!(matches!(upgrades.begin("b", NEW.release, size(3), Some("a")).unwrap(), Began::Ours(_)));
     let of_other = || world.store.upgrade(&other.graph).unwrap().unwrap();
     assert_eq!((of_other().holder.as_str(), of_other().state), ("b", UpgradeState::Running));
 
     let next = |world: &World| {
-        let next = world.upgrades().with(&others).next("b", &world.machines, world.desired).unwrap();
+        let next = world.upgrades().with(&others).next("b", world.group()).unwrap();
         (next.action, next.node, next.reason)
     };
     world.desired = 4;
@@ -438,10 +527,10 @@ fn a_split_of_any_graph_keeps_an_upgrade_of_all_from_beginning() {
     let upgrades = world.upgrades().with(std::slice::from_ref(&other));
     let into = PartitionCount::new(4).unwrap();
     change_all(&world.store, &other, &[Change::BeginSplit { into }]).unwrap();
-    let refused = upgrades.begin("a", NEW.release, 3, None).unwrap_err().to_string();
+    let refused = upgrades.begin("a", NEW.release, size(3), None).unwrap_err().to_string();
     assert!(refused.contains(&format!("a split of the graph {other} is unfinished")), "{refused}");
     // Otherwise the upgrade of the first graph would keep its own split and new shares away.
     assert!(world.store.upgrade(&world.graph).unwrap().is_none());
     change_all(&world.store, &other, &[Change::AbortSplit]).unwrap();
-    assert!(matches!(upgrades.begin("a", NEW.release, 3, None).unwrap(), Began::Ours(_)));
+    assert!(matches!(upgrades.begin("a", NEW.release, size(3), None).unwrap(), Began::Ours(_)));
 }

@@ -49,6 +49,12 @@ impl World {
         self.set(n, NodeState::Up);
     }
 
+    /// A lost node comes back with what it held.
+    fn set_up_again(&self, n: usize) {
+        self.join(n);
+        self.bring_up();
+    }
+
     fn set(&self, n: usize, state: NodeState) {
         change_all(&self.store, GRAPH, &[Change::SetNode { node: id(n), state }]).unwrap();
     }
@@ -153,14 +159,61 @@ fn detect_names_the_needed_machine_until_it_is_done() {
     world.join(4);
     assert_eq!(world.needed(), "scale-out");
     assert_eq!(world.execute("e", "balance", None, 1000).unwrap()["whole"], true);
+    let held = world.store.load(GRAPH, None).unwrap().held_by(&id(1)).count();
     for _ in 0..2 {
-        assert_eq!(world.ask(json!({ "step": "drain", "node": "node-1" })).unwrap()["state"], "draining");
+        let marked = world.ask(json!({ "step": "drain", "node": "node-1" })).unwrap();
+        assert_eq!(marked, json!({ "state": "draining", "held": held }));
     }
     assert_eq!(world.needed(), "drain node-1");
     assert_eq!(world.execute("e", "repair", Some("node-1"), 1000).unwrap()["whole"], true);
     // A node that holds nothing needs no drain.
     assert_eq!(world.store.load(GRAPH, None).unwrap().held_by(&id(1)).count(), 0);
     assert_ne!(world.needed(), "drain node-1");
+    let empty = world.ask(json!({ "step": "drain", "node": "node-1" })).unwrap();
+    assert_eq!(empty, json!({ "state": "draining", "held": 0 }));
+}
+
+#[test]
+fn nodes_that_drain_together_are_drained_by_one_execution() {
+    let world = World::new(6);
+    world.execute("e", "balance", None, 1000).unwrap();
+    for node in ["node-1", "node-2"] {
+        world.ask(json!({ "step": "drain", "node": node })).unwrap();
+    }
+    assert_eq!(world.needed(), "drain node-1");
+    // A lost node is more urgent.
+    world.set(4, NodeState::Gone);
+    assert_eq!(world.needed(), "heal");
+    world.set_up_again(4);
+    assert_eq!(world.needed(), "drain node-1");
+    assert_eq!(world.execute("e", "repair", Some("node-2"), 1000).unwrap()["whole"], true);
+    let map = world.store.load(GRAPH, None).unwrap();
+    assert_eq!([1, 2].map(|n| map.held_by(&id(n)).count()), [0, 0]);
+}
+
+#[test]
+fn detect_starts_no_second_execution_while_one_moves_replicas() {
+    let world = World::new(4);
+    world.execute("e", "balance", None, 1000).unwrap();
+    world.set(1, NodeState::Draining);
+    let detected = |between: &dyn Fn()| {
+        let before = world.steps.look().unwrap();
+        between();
+        world.steps.detect(&before).unwrap().needed
+    };
+    assert_eq!(detected(&|| {}), Needed::Drain);
+    let acquire =
+        || assert_eq!(world.ask(json!({ "step": "acquire", "holder": "d" })).unwrap()["ours"], true);
+    assert_eq!(detected(&acquire), Needed::Nothing);
+    let plan = || drop(world.ask(json!({ "step": "plan", "holder": "d", "goal": "repair" })).unwrap());
+    assert_eq!(detected(&plan), Needed::Nothing);
+    // It gives no sign any more, or the lease is free.
+    assert_eq!(detected(&|| {}), Needed::Drain);
+    let release = || drop(world.ask(json!({ "step": "release", "holder": "d" })).unwrap());
+    assert_eq!(detected(&release), Needed::Drain);
+    // A heal also replaces the machine of a lost node.
+    world.set(0, NodeState::Gone);
+    assert_eq!(detected(&acquire), Needed::Heal);
 }
 
 #[test]
@@ -256,11 +309,16 @@ fn wrong_events_are_refused_by_name() {
 
 /// What the function answers to `upgrade-next`, for a group whose machines are all in service.
 fn next(world: &World, holder: &str, nodes: &[usize], desired: u32) -> Result<Value, Error> {
+    next_of(world, holder, nodes, json!({ "desired": desired }))
+}
+
+/// Like [`next`], with further fields of the event.
+fn next_of(world: &World, holder: &str, nodes: &[usize], more: Value) -> Result<Value, Error> {
     let ids: Vec<NodeId> = nodes.iter().map(|n| id(*n)).collect();
     let states = vec!["InService"; ids.len()];
-    world.ask(json!({
-        "step": "upgrade-next", "holder": holder, "desired": desired, "ids": ids, "states": states
-    }))
+    let mut event = json!({ "step": "upgrade-next", "holder": holder, "ids": ids, "states": states });
+    event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    world.ask(event)
 }
 
 #[test]
@@ -298,6 +356,43 @@ fn an_upgrade_replaces_nodes_by_the_drains_of_the_other_machines() {
 }
 
 #[test]
+fn an_upgrade_drains_as_many_nodes_at_once_as_the_event_says() {
+    let world = World::new(6);
+    world.execute("e", "balance", None, 1000).unwrap();
+    let begin = json!({
+        "step": "upgrade-begin", "holder": "u", "release": Release::THIS, "desired": 6, "least": 6, "atOnce": 3,
+    });
+    assert_eq!(world.ask(begin).unwrap()["ours"], true);
+    let mut nodes: Vec<usize> = (0..6).collect();
+    let ask = |nodes: &[usize], desired: usize, served: bool| {
+        let more = json!({ "desired": desired, "atOnce": 3, "served": served });
+        next_of(&world, "u", nodes, more).unwrap()
+    };
+    // One machine, until the execution let it serve.
+    assert_eq!(ask(&nodes, 6, false)["capacity"], 7);
+    assert_eq!(ask(&nodes, 6, true)["capacity"], 9);
+    let release = tidegraph_cluster::NodeRelease { generation: 1, release: Release::THIS };
+    for new in 6..9 {
+        world.join(new);
+        world.store.note_release(GRAPH, &id(new), &release).unwrap();
+        nodes.push(new);
+    }
+    let drain = ask(&nodes, 9, true);
+    assert_eq!((&drain["action"], &drain["node"]), (&json!("drain"), &json!("node-0")));
+    assert_eq!(drain["reason"], "3 machines more than 6 are up: nodes node-0, node-1, node-2 are replaced");
+    assert_eq!(world.needed(), "drain node-0");
+    assert_eq!(world.execute("d", "repair", Some("node-0"), 1000).unwrap()["whole"], true);
+    for n in 0..3 {
+        let end = ask(&nodes, 9, true);
+        assert_eq!((&end["action"], &end["node"]), (&json!("end"), &json!(id(n))));
+        // The group starts their successors.
+        assert_eq!((&end["isCanary"], &end["isLast"]), (&json!(false), &json!(false)));
+        nodes.retain(|one| *one != n);
+    }
+    assert_eq!(ask(&nodes, 9, true)["reason"], "6 of 9 machines are in service");
+}
+
+#[test]
 fn upgrades_that_cannot_be_are_refused_by_name() {
     let world = World::new(3);
     let begin = |holder: &str, release: &str| {
@@ -319,6 +414,17 @@ fn upgrades_that_cannot_be_are_refused_by_name() {
     assert_eq!(world.ask(odd).unwrap_err().name(), "Invalid");
     let none = json!({ "step": "upgrade-begin", "holder": "v", "release": ours, "desired": 0 });
     assert_eq!(world.ask(none).unwrap_err().name(), "Invalid");
+    for (desired, at_once, most) in [(3, 4, 3), (3, 0, 3), (100, 17, 16)] {
+        let many = json!({
+            "step": "upgrade-begin", "holder": "v", "release": ours, "desired": desired, "atOnce": at_once,
+        });
+        let error = world.ask(many).unwrap_err();
+        assert_eq!(error.name(), "Invalid");
+        let reason = format!("atOnce is {at_once}, and has to be from 1 to {most}");
+        assert!(error.to_string().ends_with(&reason), "{error}");
+    }
+    let error = next_of(&world, "v", &[0, 1, 2], json!({ "desired": 3, "atOnce": 17 })).unwrap_err();
+    assert!(error.to_string().contains("atOnce is 17"), "{error}");
 }
 
 #[test]
