@@ -31,6 +31,8 @@ function targetOf({ target, met }) {
 function rowsOf(file) {
   /** @type {{ name?: string, date: string, command: string, results?: Result[] }} */
   const { date, command, results = [] } = JSON.parse(readFileSync(join(folder, file), "utf8"));
+  if (date === undefined || command === undefined)
+    throw new Error(`${file} lacks "date" or "command": add when it was measured, and with which command`);
   const workload = `[${file.replace(".json", "")}](${file})`;
   const compared = results.filter(({ peer, target }) => peer !== undefined || target !== undefined);
   // A workload without a comparison shows only its own figures; one that counts losses refers to its report.

@@ -12,6 +12,7 @@
  * - `protect`: "false" for the first deployment of the state, so that CloudFormation can remove what a failed one left;
  *   every later deployment protects the stack and the table
  * - `encryption`: "required" or "accepted", for certificates between processes
+ * - `graphs`: names of further graphs, with commas between them; each has 16 partitions
  * - `patience`: how many seconds a lost node has to come back before its replicas are restored on other nodes
  */
 import { App, Duration, Validations } from "aws-cdk-lib";
@@ -28,6 +29,8 @@ const architecture = context("queryArchitecture", "arm64") as NonNullable<QueryP
 const copies = Number(context("brokersCopies", "3"));
 const count = Number(context("workers", "2"));
 const mode = context("encryption", "");
+const names = context("graphs", "");
+const graphs = names === "" ? [] : names.split(",").map((name) => ({ name, partitions: 16 }));
 const patience = Duration.seconds(Number(context("patience", "120")));
 
 const protects = context("protect", "true") !== "false";
@@ -45,6 +48,7 @@ new ServiceStack(app, "Service", {
   bundle: context("bundle", "../dist/arm64"),
   partitions: 64,
   replication: 2,
+  graphs,
   nodes: { count: 3, instanceType: "i4g.xlarge" },
   query: { architecture, memoryMib: 1769, timeoutSeconds: 120, requestsPerSecond: 500, burst: 1000 },
   rebalance: { patience },

@@ -5,7 +5,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ACCOUNT, type LocalStack, REGION } from "../../scripts/lib/localstack.mjs";
-import type { Definition, State } from "../draw/draw.ts";
+import type { Definition } from "../draw/draw.ts";
+import { states } from "../test/definitions.ts";
 
 /** Time limit of an execution, on a busy machine. */
 const WITHIN_MS = 300_000;
@@ -35,6 +36,8 @@ export interface Run {
   readonly cause?: string;
   /** The states that it entered. */
   readonly states: string[];
+  /** Their inputs. */
+  readonly inputs: string[];
   /** What services answered, as text. */
   readonly answers: string[];
 }
@@ -67,17 +70,18 @@ export function replies(machines: readonly Mocked[]): unknown {
   return { StateMachines: all, MockedResponses: responses };
 }
 
-/** Returns a definition, given as text, with ARNs of LocalStack and short waits. */
+/** Returns a definition, given as text, with ARNs of LocalStack and waits of a second, also in its Maps. */
 export function local(definition: string): Definition {
   const text = definition
     .replaceAll("<AWS::Partition>", "aws")
     .replaceAll("<AWS::Region>", REGION)
     .replaceAll("<AWS::AccountId>", ACCOUNT)
     .replaceAll(/<ServiceRebalanceFunction[^>]*>/g, `arn:aws:lambda:${REGION}:${ACCOUNT}:function:steps`)
-    .replaceAll(/<ServiceRebalanceDrain[^>]*>/g, `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:drain`);
+    .replaceAll(/<ServiceRebalance[^>]*>/g, `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:other`)
+    .replaceAll(/<[A-Za-z][^ >]*>/g, "x");
   const parsed: Definition = JSON.parse(text);
-  for (const state of Object.values(parsed.States) as (State & { Seconds?: number })[]) {
-    if (state.Type === "Wait" && state.SecondsPath === undefined) Object.assign(state, { Seconds: 1 });
+  for (const [, state] of states(parsed)) {
+    if (state.Type === "Wait") Object.assign(state, { Seconds: 1, SecondsPath: undefined });
   }
   return parsed;
 }
@@ -104,12 +108,14 @@ export async function runCase(
     if (status === "RUNNING" && Date.now() < end) continue;
     const { events } = await stack.aws(["stepfunctions", "get-execution-history", ...arn]);
     const all: {
-      stateEnteredEventDetails?: { name: string };
+      stateEnteredEventDetails?: { name: string; input: string };
       taskSucceededEventDetails?: { output: string };
     }[] = events;
+    const entered = all.flatMap(({ stateEnteredEventDetails: one }) => (one ? [one] : []));
     return {
       ...{ status, error, cause },
-      states: all.flatMap(({ stateEnteredEventDetails: entered }) => (entered ? [entered.name] : [])),
+      states: entered.map((state) => state.name),
+      inputs: entered.map(({ input }) => input),
       answers: all.flatMap(({ taskSucceededEventDetails: task }) => (task ? [task.output] : [])),
     };
   }

@@ -9,6 +9,7 @@
  * 3. Three nodes start from the deployed user data (`aws/machines.mjs`).
  * 4. `integration-tests/aws/*.test.ts`.
  * 5. `integration-tests/aws/drops/*.test.ts`: files dropped in S3, loaded by the state machine and its functions.
+ *    `--quick` deploys a second graph, and runs `integration-tests/aws/graphs/*.test.ts`.
  * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`): the rule that runs every minute starts its
  *    heal. Another node joins (`added/`). The sequencer's machine is terminated: the rule for that event drains it
  *    first (`drained/`).
@@ -16,7 +17,7 @@
  * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph
  *    is still there.
  *
- * `--quick`, as `npm test` runs it, skips 6 and 8, which mostly wait; `npm run test:long` does everything. `--keep`
+ * `--quick`, as `npm test` runs it, skips 6 and 8, which mostly wait; `npm run test:long` does everything with one graph. `--keep`
  * leaves everything running after 3, prints how to send requests, and ends at Ctrl-C.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -84,18 +85,21 @@ try {
     rebalanceBinary,
     ingestBinary,
     brokers,
+    graphs: values.quick ? ["orders"] : [],
   });
   await timed("cdk synth", () => deployment.synth());
   await timed("cdk bootstrap", () => deployment.bootstrap());
   await timed("cdk deploy State", () => deployment.deploy("State"));
   await timed("cdk deploy Service", () => deployment.deploy("Service"));
   const machines = new Machines({ home, deployment, processes: cluster.processes, nodeBinary });
-  await timed("three nodes start, 64 partitions are placed and serve", () => machines.start());
+  await timed("three nodes start, all partitions are placed and serve", () => machines.start());
   if (values.keep) await keep(deployment);
   await timed("queries through the API", () => tests("aws", deployment, machines));
   figures.push(...coldStarts());
   await timed("files are dropped, loaded and counted", () => tests("aws/drops", deployment, machines));
-  if (!values.quick) {
+  if (values.quick)
+    await timed("two graphs, each with its own data", () => tests("aws/graphs", deployment, machines));
+  else {
     await timed("a node is lost, and healed", () => tests("aws/lost", deployment, machines));
     // In the zone of the lost node, where the group would start a new one.
     await timed("a node joins", () => machines.join(["i-5"], 3).then(() => undefined));

@@ -154,14 +154,18 @@ impl OfGraph {
         self.map.node(id).is_some_and(|node| node.state == NodeState::Draining)
     }
 
+    /// Returns which replicas are missing; `None` if none is.
+    fn missing(&self) -> Option<String> {
+        Some(format!("graph {}: {}", self.graph, missing(&self.fleet)?))
+    }
+
     /// Returns which replicas are missing or move; `None` if none does.
     fn moving(&self) -> Option<String> {
-        let graph = &self.graph;
-        if let Some(reason) = missing(&self.fleet) {
-            return Some(format!("graph {graph}: {reason}"));
-        }
-        let moves = self.fleet.plan(Goal::Balance).moves.len();
-        (moves > 0).then(|| format!("graph {graph}: {moves} replicas move to the nodes whose share they are"))
+        self.missing().or_else(|| {
+            let (graph, moves) = (&self.graph, self.fleet.plan(Goal::Balance).moves.len());
+            (moves > 0)
+                .then(|| format!("graph {graph}: {moves} replicas move to the nodes whose share they are"))
+        })
     }
 }
 
@@ -225,11 +229,15 @@ impl View<'_> {
         if let Some(id) = draining.filter(|id| self.held(id) > 0) {
             return (ScaleAction::Drain, Some(id.clone()), format!("node {id} still holds replicas"));
         }
+        if let Some(id) = draining {
+            // Replicas that still move to their shares do not need this node.
+            return match self.graphs.iter().find_map(OfGraph::missing) {
+                Some(reason) => nothing(reason),
+                None => (ScaleAction::End, Some(id.clone()), format!("node {id} holds nothing")),
+            };
+        }
         if let Some(reason) = self.moving() {
             return nothing(reason);
-        }
-        if let Some(id) = draining {
-            return (ScaleAction::End, Some(id.clone()), format!("node {id} holds nothing"));
         }
         match self.candidate() {
             Ok(id) => {

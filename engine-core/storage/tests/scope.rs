@@ -11,6 +11,7 @@ use tidegraph_apl::{
     Apl, At, Cursor, EdgeCandidates, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor,
     Statistics, VertexRead, VertexRows,
 };
+use tidegraph_platform::Clock;
 use tidegraph_platform::{ManualClock, Objects};
 use tidegraph_storage::{CheckpointMeta, Scope, Store, StoreConfig, checkpoint};
 use tidegraph_types::{

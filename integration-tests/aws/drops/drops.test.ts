@@ -8,76 +8,20 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseAs } from "@tidegraph/contracts";
-import { authorization, deployed, Signer } from "../../src/aws.ts";
+import { deployed, Signer } from "../../src/aws.ts";
+import { Drops, LOAD_MS } from "../../src/aws-drops.ts";
 import { execute, executions, inputOf, statusOfExecution, stop } from "../../src/aws-machines.ts";
 import { plain } from "../../src/client.ts";
 import { dataPath, manyVertices } from "../../src/data.ts";
 import { eventually } from "../../src/server.ts";
 
-const { airRoutes, api, drop, endpoint } = deployed();
+const { airRoutes, api, drop } = deployed();
 const signer = new Signer(api);
 after(() => signer.end());
 
-/** Longer than a load of these files takes on a busy machine on which each function has to start. */
-const LOAD_MS = 600_000;
 const LOOKING_MS = 3_000;
 
-/** Sends a request to S3's REST API. */
-async function s3(method: string, path: string, body?: string): Promise<string> {
-  const headers = { authorization: authorization("s3") };
-  const answer = await fetch(`${endpoint}/${drop}${path}`, {
-    method,
-    headers,
-    ...(body !== undefined && { body }),
-  });
-  const text = await answer.text();
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
-  return text;
-}
-
-const put = (key: string, content = ""): Promise<string> => s3("PUT", `/${key}`, content);
-
-/** Puts files, and the mark that says that they are complete. */
-async function dropped(name: string, files: Record<string, string>, mark?: object): Promise<void> {
-  for (const [file, content] of Object.entries(files)) await put(`drop/default/${name}/${file}`, content);
-  await complete(name, mark);
-}
-
-const complete = (name: string, mark?: object): Promise<string> =>
-  put(`drop/default/${name}/_SUCCESS`, mark === undefined ? "" : JSON.stringify(mark));
-
-interface Report {
-  readonly loadId: string;
-  readonly status: string;
-  readonly version?: number | null;
-  readonly totalRecords: number;
-  readonly totalDuplicates: number;
-  readonly parsingErrors: number;
-  readonly datatypeMismatchErrors: number;
-  readonly insertErrors: number;
-  readonly message?: string | null;
-  readonly errorLogs: readonly {
-    readonly errorMessage: string;
-    readonly fileName: string;
-    readonly recordNum: number;
-    readonly value?: string;
-  }[];
-}
-
-async function keys(name: string): Promise<string[]> {
-  const listed = await s3("GET", `?list-type=2&prefix=${encodeURIComponent(`reports/default/${name}/`)}`);
-  return [...listed.matchAll(/<Key>([^<]+)<\/Key>/g)].map(([, key]) => key ?? "");
-}
-
-/** Waits for a new report of a drop, besides those in `before`. */
-async function report(name: string, before: readonly string[] = []): Promise<Report> {
-  const key = await eventually(
-    `a report of ${name}`,
-    async () => (await keys(name)).find((one) => !before.includes(one)),
-    LOAD_MS,
-  );
-  return JSON.parse(await s3("GET", `/${key}`));
-}
+const drops = new Drops("default");
 
 async function value(query: string): Promise<unknown> {
   const answer = await signer.ask("/openCypher", { query });
@@ -105,11 +49,11 @@ function chain(prefix: string, rows: number): string {
 test("dropped files are loaded when they are complete, as a whole, and once", async () => {
   const rows = 5_000;
   const files = { "a/vertices.csv": manyVertices("d", rows, "Dropped"), "edges.csv": chain("d", rows) };
-  for (const [file, content] of Object.entries(files)) await put(`drop/default/whole/${file}`, content);
+  for (const [file, content] of Object.entries(files)) await drops.put("whole", file, content);
   await sleep(LOOKING_MS);
-  assert.deepEqual(await keys("whole"), []);
-  await complete("whole");
-  const told = await report("whole");
+  assert.deepEqual(await drops.keys("whole"), []);
+  await drops.complete("whole");
+  const told = await drops.report("whole");
   assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
   // A label and a number for each vertex, plus the edges.
   assert.equal(told.totalRecords, 2 * rows + rows - 1);
@@ -124,9 +68,9 @@ test("dropped files are loaded when they are complete, as a whole, and once", as
     [overallStatus.status, overallStatus.totalRecords, overallStatus.fullUri],
     ["LOAD_COMPLETED", told.totalRecords, `s3://${drop}/drop/default/whole/`],
   );
-  await complete("whole");
+  await drops.complete("whole");
   await sleep(LOOKING_MS);
-  assert.equal((await keys("whole")).length, 1, "the same drop was loaded again");
+  assert.equal((await drops.keys("whole")).length, 1, "the same drop was loaded again");
 });
 
 test("Air Routes in both dialects is one graph", async () => {
@@ -142,8 +86,8 @@ test("Air Routes in both dialects is one graph", async () => {
       readFileSync(join(airRoutes, dialect, file), "utf8"),
     ]);
     const begun = performance.now();
-    await dropped(name, Object.fromEntries(files));
-    const told = await report(name);
+    await drops.drop(name, Object.fromEntries(files));
+    const told = await drops.report(name);
     const seconds = (performance.now() - begun) / 1000;
     assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
     console.log(`Air Routes (${dialect}): ${seconds.toFixed(1)} s from its files to its report`);
@@ -170,13 +114,13 @@ test("Air Routes in both dialects is one graph", async () => {
 
 test("bad rows fail a load, or are reported by file, line and value", async () => {
   const name = "bad";
-  await dropped(name, { "rows.csv": readFileSync(dataPath("bad/rows.csv"), "utf8") }, { format: "csv" });
-  const first = await report(name);
+  await drops.drop(name, { "rows.csv": readFileSync(dataPath("bad/rows.csv"), "utf8") }, { format: "csv" });
+  const first = await drops.report(name);
   assert.match(first.status, /^LOAD_(FAILED|CANCELLED_DUE_TO_ERRORS)$/, JSON.stringify(first));
   assert.equal(await value("MATCH (n:Book) RETURN count(n)"), 0);
-  const before = await keys(name);
-  await complete(name, { format: "csv", failOnError: "FALSE", attempt: 2 });
-  const second = await report(name, before);
+  const before = await drops.keys(name);
+  await drops.complete(name, { format: "csv", failOnError: "FALSE", attempt: 2 });
+  const second = await drops.report(name, before);
   assert.equal(second.status, "LOAD_COMPLETED", JSON.stringify(second));
   assert.equal(second.parsingErrors + second.datatypeMismatchErrors + second.insertErrors, 3);
   assert.deepEqual(second.errorLogs.map(({ recordNum }) => recordNum).toSorted(), [3, 4, 6]);
@@ -193,10 +137,10 @@ test("what cannot be loaded is refused, with the reason", async () => {
     ["replaced", { files: [{ name: "a.csv", etag: "0" }] }, /with the ETag 0, and the object's is/],
     ["empty", undefined, /no files/],
   ];
-  await put("drop/default/replaced/a.csv", "~id\n1\n");
-  for (const [name, mark] of cases) await complete(name, mark);
+  await drops.put("replaced", "a.csv", "~id\n1\n");
+  for (const [name, mark] of cases) await drops.complete(name, mark);
   for (const [name, , reason] of cases) {
-    const { status, message } = await report(name);
+    const { status, message } = await drops.report(name);
     assert.notEqual(status, "LOAD_COMPLETED", name);
     assert.match(message ?? "", reason);
   }
@@ -214,9 +158,9 @@ test("files and headers of both dialects in one drop are refused by file and col
     ["one-header", { "a.csv": "~id,~label,:LABEL\nmb,Mixed,Mixed\n" }, undefined, "a.csv", ":LABEL"],
     ["other-header", { "a.csv": ":ID,:LABEL,~label\nmc,Mixed,Mixed\n" }, undefined, "a.csv", "~label"],
   ];
-  for (const [name, files, mark] of cases) await dropped(name, files, mark);
+  for (const [name, files, mark] of cases) await drops.drop(name, files, mark);
   for (const [name, , , file, column] of cases) {
-    const told = await report(name);
+    const told = await drops.report(name);
     assert.equal(told.status, "LOAD_FAILED", JSON.stringify(told));
     // The header of the first file says what the others are, so an error there fails the load. In other files it is a
     // refused row.
@@ -227,8 +171,8 @@ test("files and headers of both dialects in one drop are refused by file and col
   assert.equal(await value("MATCH (n:Mixed) RETURN count(n)"), 0);
   // If bad rows are tolerated, a file with such a header is skipped as a whole, and named.
   const name = "lenient";
-  await dropped(name, { "a.csv": gremlin, "b.csv": openCypher }, { failOnError: "FALSE" });
-  const told = await report(name);
+  await drops.drop(name, { "a.csv": gremlin, "b.csv": openCypher }, { failOnError: "FALSE" });
+  const told = await drops.report(name);
   assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
   assert.deepEqual(
     told.errorLogs.map(({ fileName, recordNum, value: found }) => [fileName, recordNum, found]),
@@ -270,7 +214,7 @@ test("a load whose functions are killed is complete all the same", {
   const rows = 50_000;
   // Idle processes are killed first, so that every process seen from here on was started for this load.
   for (const pid of functions()) kill(pid);
-  await dropped("killed", { "rows.csv": manyVertices("k", rows, "Killed") });
+  await drops.drop("killed", { "rows.csv": manyVertices("k", rows, "Killed") });
   const killed = new Set<number>();
   await eventually(
     "functions run and are killed",
@@ -282,7 +226,7 @@ test("a load whose functions are killed is complete all the same", {
     },
     LOAD_MS,
   );
-  const told = await report("killed");
+  const told = await drops.report("killed");
   assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
   assert.ok(killed.size > 0);
   assert.equal(await value("MATCH (n:Killed) RETURN count(n)"), rows);
@@ -302,7 +246,7 @@ test("a load whose execution is stopped is reported as failed, leaves nothing vi
     const known = new Set((await executions("ingest")).map(({ executionArn }) => executionArn));
     const { body } = await signer.ask("/loader");
     const earlier = new Set(parseAs("LoaderList", JSON.parse(body)).payload.loadIds);
-    await dropped(name, { "rows.csv": manyVertices("s", stopped, "Stopped") });
+    await drops.drop(name, { "rows.csv": manyVertices("s", stopped, "Stopped") });
     const { executionArn } = await eventually(
       "an execution begins",
       async () => (await executions("ingest")).find((one) => !known.has(one.executionArn)),
@@ -343,17 +287,17 @@ test("a load whose execution is stopped is reported as failed, leaves nothing vi
   await execute("settle", { detail: { executionArn }, waitSeconds: 0 });
   // The machine that the rule started waits for the maximum run time of a step.
   await stop(settling.executionArn, "settled by hand");
-  const told = await report(name);
+  const told = await drops.report(name);
   assert.deepEqual([told.loadId, told.status], [loadId, "LOAD_FAILED"]);
   // The report also gives the reason; LocalStack does not keep the cause of a stopped execution.
   assert.match(told.message ?? "", /ABORTED: somebody stopped it/);
   assert.equal(await statusOf(loadId), "LOAD_FAILED");
   assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), 0);
 
-  const before = await keys(name);
-  await put(`drop/default/${name}/rows.csv`, manyVertices("s", rows, "Stopped"));
-  await complete(name, { attempt: 2 });
-  const second = await report(name, before);
+  const before = await drops.keys(name);
+  await drops.put(name, "rows.csv", manyVertices("s", rows, "Stopped"));
+  await drops.complete(name, { attempt: 2 });
+  const second = await drops.report(name, before);
   assert.equal(second.status, "LOAD_COMPLETED", JSON.stringify(second));
   assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), rows);
 });

@@ -29,10 +29,10 @@ export class Deployment {
   /**
    * @param {{
    *   home: string, localstack: import("../localstack.mjs").LocalStack, lambdaBinary: string, rebalanceBinary: string,
-   *   ingestBinary: string, brokers: string
+   *   ingestBinary: string, brokers: string, graphs: readonly string[]
    * }} options
    */
-  constructor({ home, localstack, lambdaBinary, rebalanceBinary, ingestBinary, brokers }) {
+  constructor({ home, localstack, lambdaBinary, rebalanceBinary, ingestBinary, brokers, graphs }) {
     this.localstack = localstack;
     this.assembly = join(home, "cdk.out");
     this.outputsFile = join(home, "outputs.json");
@@ -44,6 +44,8 @@ export class Deployment {
     this.rebalanceBinary = rebalanceBinary;
     this.ingestBinary = ingestBinary;
     this.brokers = brokers;
+    /** The graphs besides that of the state. */
+    this.graphs = graphs;
     /** Physical ids of the service's resources by logical id. @type {Map<string, string>} */
     this.ids = new Map();
     /** @type {Record<string, Record<string, string>>} */
@@ -103,6 +105,7 @@ export class Deployment {
       queryArchitecture: process.arch === "arm64" ? "arm64" : "x86_64",
       workers: "0",
       patience: "20",
+      graphs: this.graphs.join(),
     };
     const flags = Object.entries(context).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     await this.cdk(["synth", "--quiet", "--output", this.assembly, ...flags]);

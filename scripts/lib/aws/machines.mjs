@@ -3,7 +3,7 @@
  * they fetch the secret from Secrets Manager. Only the addresses are this machine's.
  */
 import { execFile } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -56,20 +56,23 @@ export class Machines {
       ? stopped
       : Array.from({ length: this.deployment.nodes() }, (_, number) => `i-${number}`);
     const fleet = await this.join(names, names.length);
-    await this.deployment.execute("ServiceRebalanceHeal", { patienceSeconds: 0 });
+    for (const graph of fleet.graphs) {
+      const ofGraph = fleet.graphs.length > 1 && { graph };
+      await this.deployment.execute("ServiceRebalanceHeal", { patienceSeconds: 0, ...ofGraph });
+    }
     const serve = (/** @type {PartitionMap} */ { partitions }) =>
       partitions.every(
-        ({ replicas }) =>
-          replicas.filter(({ state }) => state === "serving").length >= Number(fleet.REPLICATION),
+        ({ replicas }) => replicas.filter(({ state }) => state === "serving").length >= fleet.replication,
       );
     await this.until("all replicas serve", serve);
   }
 
   /**
-   * Starts nodes, and waits until `up` nodes are up. The number in a name determines the zone.
+   * Starts nodes, and waits until `up` nodes are up in each graph. The number in a name determines the zone.
    *
    * @param {string[]} names
    * @param {number} up
+   * @returns {Promise<{ graphs: string[], replication: number }>} the graphs, and the replicas of their partitions
    */
   async join(names, up) {
     const { localstack } = this.deployment;
@@ -78,6 +81,17 @@ export class Machines {
     const get = ["secretsmanager", "get-secret-value", "--secret-id", fleet.TIDEGRAPH_FLEET_SECRET ?? ""];
     this.secret = (await localstack.aws(get)).SecretString;
     const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
+    // Where there are several graphs, a unit of its own makes them.
+    const list = files.get("/opt/tidegraph/etc/graphs");
+    const opt = join(this.home, "opt");
+    if (list !== undefined && !this.started.size) {
+      mkdirSync(join(opt, "bin"), { recursive: true });
+      mkdirSync(join(opt, "etc"), { recursive: true });
+      writeFileSync(join(opt, "etc", "graphs"), list);
+      writeFileSync(join(opt, "bin", "make-graphs.sh"), files.get("/opt/tidegraph/bin/make-graphs.sh") ?? "");
+      rmSync(join(opt, "bin", "tidegraph-node"), { force: true });
+      symlinkSync(this.nodeBinary, join(opt, "bin", "tidegraph-node"));
+    }
     for (const name of names) {
       const run = join(this.home, name);
       mkdirSync(join(run, "spill"), { recursive: true });
@@ -97,8 +111,12 @@ export class Machines {
         ...definite(localstack.environment),
       };
       const here = { program: this.nodeBinary, run, environment };
-      const [program = "", ...flags] = words(commandOf(unit, "ExecStartPre", " init "), here);
-      await execute(program, flags, { env: { ...process.env, ...environment }, timeout: START_MS });
+      const [program = "", ...flags] =
+        list === undefined
+          ? words(commandOf(unit, "ExecStartPre", " init "), here)
+          : ["bash", join(opt, "bin", "make-graphs.sh")];
+      const env = { ...process.env, ...environment, TIDEGRAPH_HOME: opt };
+      await execute(program, flags, { env, timeout: START_MS });
       const [daemon = "", ...how] = words(commandOf(unit, "ExecStart", " serve "), here);
       this.processes.start(name, daemon, how, environment);
       this.started.set(name, environment);
@@ -107,11 +125,17 @@ export class Machines {
     const areUp = (/** @type {PartitionMap} */ { nodes }) =>
       nodes.filter(({ state }) => state === "up").length === up;
     await this.until("all nodes are up", areUp);
-    return fleet;
+    const replication = fleet.REPLICATION ?? /--replication (\d+)/.exec(list ?? "")?.[1];
+    return { graphs: this.graphs(), replication: Number(replication) };
+  }
+
+  /** Returns the graphs that the nodes serve. */
+  graphs() {
+    return ([...this.started.values()][0]?.TIDEGRAPH_GRAPH ?? "").split(",");
   }
 
   /**
-   * Waits until the map fulfils a condition.
+   * Waits until the map of each graph fulfils a condition.
    *
    * @param {string} what
    * @param {(map: PartitionMap) => boolean} isSo
@@ -119,11 +143,15 @@ export class Machines {
   async until(what, isSo) {
     const env = { ...process.env, ...[...this.started.values()][0] };
     const end = Date.now() + START_MS;
-    for (;;) {
-      const { stdout } = await execute(this.nodeBinary, ["map"], { env, maxBuffer: 64 << 20 });
-      if (isSo(JSON.parse(stdout))) return;
-      if (Date.now() > end) throw new Error(`after ${START_MS} ms it is not so that ${what}: ${stdout}`);
-      await sleep(500);
+    for (const graph of this.graphs()) {
+      for (;;) {
+        const args = ["map", "--graph", graph];
+        const { stdout } = await execute(this.nodeBinary, args, { env, maxBuffer: 64 << 20 });
+        if (isSo(JSON.parse(stdout))) break;
+        if (Date.now() > end)
+          throw new Error(`after ${START_MS} ms it is not so in the graph ${graph} that ${what}: ${stdout}`);
+        await sleep(500);
+      }
     }
   }
 

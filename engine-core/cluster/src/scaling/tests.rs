@@ -11,7 +11,7 @@ use Wanted::{Fewer, More};
 use std::time::Duration;
 use tidegraph_types::{Epoch, PartitionId};
 
-const PARTITIONS: u16 = 12;
+const PARTITIONS: u16 = 16;
 
 fn id(n: usize) -> NodeId {
     NodeId::new(&format!("i-{n}")).unwrap()
@@ -42,16 +42,19 @@ impl World {
 
     fn join(&mut self, zone: usize) {
         let node = id(self.machines.len());
-        let registration = Registration {
+        self.register(&node, zone);
+        self.set(&node, NodeState::Up);
+        self.machines.push(Machine { node, in_service: true, is_leaving: false });
+    }
+
+    fn register(&self, node: &NodeId, zone: usize) {
+        self.change(Change::Register(Registration {
             id: node.clone(),
             zone: format!("z{zone}"),
             endpoint: format!("{node}:1"),
             capacity_bytes: 1000,
             roles: [Role::Storage].into(),
-        };
-        change_all(&self.store, &self.graph, &[Change::Register(registration)]).unwrap();
-        self.set(&node, NodeState::Up);
-        self.machines.push(Machine { node, in_service: true, is_leaving: false });
+        }));
     }
 
     fn set(&self, node: &NodeId, state: NodeState) {
@@ -193,7 +196,7 @@ fn nothing_changes_while_an_upgrade_or_a_heal_is_under_way() {
     // A node was lost, and its machine is replaced.
     world.set(&id(2), NodeState::Gone);
     world.refuses(Fewer, "machine i-2 is not up");
-    world.set(&id(2), NodeState::Joining);
+    world.register(&id(2), 2);
     world.machines[2].in_service = false;
     world.refuses(More, "machine i-2 is not up");
 }

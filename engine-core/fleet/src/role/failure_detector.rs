@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 use std::time::Duration;
-use tidegraph_cluster::{Error, MapStore, NodeId, NodeState};
+use tidegraph_cluster::{Heartbeats, NodeId, NodeState, PartitionMap};
 
 /// The last heartbeat of each node, and when it was first seen here.
 #[derive(Debug, Default)]
@@ -18,21 +18,16 @@ impl FailureDetector {
         self.0.clear();
     }
 
-    /// Reads the heartbeats, and returns the nodes that sent none for `lost_after`, including nodes that died while
-    /// they started. Returns no node if all are silent: then the map probably takes no heartbeats, and with every node
-    /// lost no reads would be answered.
-    ///
-    /// # Errors
-    /// The error of the map, if it cannot be read.
+    /// Returns the nodes of a map that sent no heartbeat for `lost_after`, including nodes that died while they started.
+    /// `beats` were read after the map. Returns no node if all are silent: then the map probably takes no heartbeats, and
+    /// with every node lost no reads would be answered.
     pub fn find_silent(
         &mut self,
-        map_store: &dyn MapStore,
-        graph: &str,
+        map: &PartitionMap,
+        beats: &Heartbeats,
         now: Duration,
         lost_after: Duration,
-    ) -> Result<Vec<NodeId>, Error> {
-        let map = map_store.load(graph, None)?;
-        let beats = map_store.heartbeats(graph)?;
+    ) -> Vec<NodeId> {
         let (mut lost, mut watched) = (Vec::new(), 0);
         for (id, node) in map.nodes().filter(|(_, node)| node.state != NodeState::Gone) {
             watched += 1;
@@ -48,14 +43,16 @@ impl FailureDetector {
             tracing::warn!(nodes = watched, "no node sends heartbeats: none is taken for lost");
             lost.clear();
         }
-        Ok(lost)
+        lost
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegraph_cluster::{AppliedVersions, Change, Graph, Heartbeat, MemoryMap, Registration, Role};
+    use tidegraph_cluster::{
+        AppliedVersions, Change, Graph, Heartbeat, MapStore, MemoryMap, Registration, Role,
+    };
     use tidegraph_types::PartitionCount;
 
     const GRAPH: &str = "g";
@@ -103,7 +100,8 @@ mod tests {
         (0..3).for_each(|n| join(&map, n, n < 2));
         let mut detector = FailureDetector::default();
         let mut silent_at = |seconds| {
-            detector.find_silent(&map, GRAPH, Duration::from_secs(seconds), Duration::from_secs(10)).unwrap()
+            let (seen, beats) = (map.load(GRAPH, None).unwrap(), map.heartbeats(GRAPH).unwrap());
+            detector.find_silent(&seen, &beats, Duration::from_secs(seconds), Duration::from_secs(10))
         };
         beat(&map, 0, 1);
         beat(&map, 1, 1);

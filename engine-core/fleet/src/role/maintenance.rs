@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_cluster::{Change, MapStore, NodeState, is_applied_elsewhere, record_that_none_applies};
+use tidegraph_cluster::{
+    Change, Heartbeats, MapStore, NodeState, PartitionMap, is_applied_elsewhere, record_that_none_applies,
+};
 use tidegraph_platform::{Clock, Objects, metric};
 use tidegraph_types::Version;
 
@@ -47,6 +49,8 @@ struct State {
     clock: Arc<dyn Clock>,
     config: MaintenanceConfig,
     failure_detector: FailureDetector,
+    /// The map as of the last round, so that a round reads only what changed.
+    map: Option<Arc<PartitionMap>>,
     /// The lowest version of the partitions' newest checkpoints, as of the round before.
     lowest: Version,
 }
@@ -100,6 +104,7 @@ impl LeaderMaintenance {
             clock,
             config,
             failure_detector: FailureDetector::default(),
+            map: None,
             lowest: Version(0),
         };
         Self { state: Arc::new(Mutex::new(state)), stop: Arc::default(), thread: None }
@@ -132,14 +137,20 @@ impl State {
     fn step(&mut self) {
         let Some(leading) = self.candidate.leadership() else {
             self.failure_detector.clear();
+            self.map = None;
             metric::halted(&self.graph, 0);
             return;
         };
-        if let Err(error) = self.check_replicas(&leading) {
-            tracing::warn!(%error, "cannot find out whether replicas apply all records");
-        }
-        if let Err(error) = self.find_lost() {
-            tracing::warn!(%error, "cannot find out which nodes are lost");
+        match self.look() {
+            Ok((map, beats)) => {
+                self.check_replicas(&leading, &map, &beats);
+                if let Err(error) = self.mark_lost(&map, &beats) {
+                    tracing::warn!(%error, "cannot mark lost nodes");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot find out which nodes are lost, and whether replicas apply all records");
+            }
         }
         if let Err(error) = leading.sequencer().announce_complete() {
             tracing::warn!(%error, "cannot announce to readers up to where the log is complete");
@@ -149,12 +160,22 @@ impl State {
         }
     }
 
+    /// Returns the newest map.
+    fn newest_map(&mut self) -> Result<Arc<PartitionMap>, tidegraph_cluster::Error> {
+        let map = self.map_store.load(&self.graph, self.map.as_ref())?;
+        self.map = Some(map.clone());
+        Ok(map)
+    }
+
+    /// Returns the newest map, and the heartbeats after it.
+    fn look(&mut self) -> Result<(Arc<PartitionMap>, Heartbeats), tidegraph_cluster::Error> {
+        Ok((self.newest_map()?, self.map_store.heartbeats(&self.graph)?))
+    }
+
     /// Marks lost nodes as gone in the map. A node that is alive joins again by itself.
-    fn find_lost(&mut self) -> Result<(), tidegraph_cluster::Error> {
+    fn mark_lost(&mut self, map: &PartitionMap, beats: &Heartbeats) -> Result<(), tidegraph_cluster::Error> {
         let now = self.clock.now();
-        let lost =
-            self.failure_detector.find_silent(&*self.map_store, &self.graph, now, self.config.lost_after)?;
-        for node in lost {
+        for node in self.failure_detector.find_silent(map, beats, now, self.config.lost_after) {
             let change = Change::SetNode { node, state: NodeState::Gone };
             tracing::warn!(%change, "a node sends no heartbeats");
             self.map_store.change(&self.graph, None, &[change])?;
@@ -164,19 +185,16 @@ impl State {
 
     /// Stops commits while there is a record that no replica of its partition can apply. They go on once a replica that
     /// answers reads has applied it: until then restarting nodes say nothing about the record.
-    fn check_replicas(&self, leading: &Leadership) -> Result<(), tidegraph_cluster::Error> {
-        let map = self.map_store.load(&self.graph, None)?;
-        let beats = self.map_store.heartbeats(&self.graph)?;
+    fn check_replicas(&self, leading: &Leadership, map: &PartitionMap, beats: &Heartbeats) {
         let partitions = map.graph().layout().all();
-        let found = partitions.filter_map(|partition| record_that_none_applies(&map, &beats, partition));
+        let found = partitions.filter_map(|partition| record_that_none_applies(map, beats, partition));
         let known = leading.halted();
         let still = known
             .as_deref()
-            .filter(|stuck| !is_applied_elsewhere(&map, &beats, stuck.partition, stuck.version, None));
+            .filter(|stuck| !is_applied_elsewhere(map, beats, stuck.partition, stuck.version, None));
         let first = found.chain(still).min_by_key(|stuck| stuck.version);
         metric::halted(&self.graph, first.map_or(0, |stuck| stuck.version.0));
         leading.halt(first.cloned());
-        Ok(())
     }
 
     /// Trims the log up to the version that every partition has in a checkpoint, and had in the round before: a reader
@@ -184,7 +202,7 @@ impl State {
     /// requests that are sent again (TXN-4).
     fn trim(&mut self, sequencer: &tidegraph_txn::Sequencer) -> Result<(), Error> {
         let noted = self.map_store.checkpoints(&self.graph)?;
-        let map = self.map_store.load(&self.graph, None)?;
+        let map = self.newest_map()?;
         let Some(restorable) = map.graph().restorable(&noted) else { return Ok(()) };
         let lowest = restorable.iter().map(|noted| noted.version).min().unwrap_or_default();
         let before = std::mem::replace(&mut self.lowest, lowest);

@@ -109,15 +109,15 @@ fn reads_keep_to_a_bandwidth() {
     }
     assert_eq!(bytes, 80 * MIB);
     let seconds = clock.now().as_secs_f64();
-    // 80 MiB, of which the burst of 8 MiB costs nothing.
-    assert!((7.2..7.5).contains(&seconds), "{seconds} s");
+    // 80 MiB, of which the burst of 8 MiB costs nothing: 7.2 s, give or take a rounding.
+    assert!((7.19..7.5).contains(&seconds), "{seconds} s");
     // After a pause there is one burst, not more.
     clock.advance(Duration::from_secs(3600));
     let before = clock.now();
     let mut one = reads.ahead(&objects, ranges(80 * MIB, 8 * MIB));
     while one.next_part().unwrap().is_some() {}
     let seconds = (clock.now() - before).as_secs_f64();
-    assert!((7.2..7.5).contains(&seconds), "{seconds} s");
+    assert!((7.19..7.5).contains(&seconds), "{seconds} s");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::{Value, json};
 use tidegraph_cluster::{Change, Graph, MemoryMap, Registration, ReplicaState, Role, change_all};
 use tidegraph_platform::ManualClock;
-use tidegraph_types::PartitionCount;
+use tidegraph_types::{PartitionCount, PartitionId};
 
 const GRAPH: &str = "g";
 
