@@ -31,6 +31,9 @@ const ofNodes: readonly Selected[] = [
 /** Metrics of nodes with certificates. */
 const ofCertificates: Selected = { names: ["tidegraph_certificate_left_seconds"], dimensions: [] };
 
+/** Metrics of nodes that archive the log. */
+const ofArchives: Selected = { names: ["tidegraph_archive_lag_seconds"], dimensions: [] };
+
 /**
  * Metrics of the functions around loads of dropped files (`services/ingest/control/src/metrics.ts`), all under one
  * dimension of their own.
@@ -59,6 +62,7 @@ export const METRICS = {
   dimension: "Deployment",
   ofNodes,
   ofCertificates,
+  ofArchives,
   ofIngest,
   /** Values of the label `outcome`. */
   outcomes: ["committed", "conflict", "unavailable", "refused"],
