@@ -8,7 +8,7 @@ use tidegraph_types::Version;
 pub struct ArchivePosition(AtomicU64);
 
 impl ArchivePosition {
-    /// Notes that records up to a version are archived, or that nobody archives them.
+    /// Notes that records up to a version are archived, or need not be.
     pub fn set(&self, version: Version) {
         self.0.store(version.0, Ordering::Release);
     }
@@ -18,7 +18,7 @@ impl ArchivePosition {
         self.set(Version(0));
     }
 
-    /// Returns the last version that is archived; 0 if this is not known.
+    /// Returns the last version that is archived or need not be; 0 if this is not known.
     pub fn get(&self) -> Version {
         Version(self.0.load(Ordering::Acquire))
     }
