@@ -165,14 +165,21 @@ try {
   await ask("CREATE (:Only {n: 1})");
   await ask("UNWIND range(1, 200) AS n CREATE (:Base {n: n})-[:NEXT {n: n}]->(:Base {n: n})");
   const writers = Array.from({ length: WRITERS }, write);
+  // A failure of something else ends them, and must be the one that is told.
+  for (const writer of writers) writer.catch(() => {});
   const backup = await backUp();
   await archived(backup.version + 1);
+  // Beside the sequencer's node: two archivers write one series.
+  const byHand = await command(["archive", ...used(), "--to", backups]);
+  assert.ok(byHand.gap === null && byHand.version > backup.version, JSON.stringify(byHand));
+  cluster.processes.start("archiver", nodeBinary, ["archive", ...used(), "--to", backups, "--every", "1"]);
   // So that the next backup has checkpoints that are newer than this one. Names of backups have the second.
   await sleep(8_000);
   const second = await command(["backup", ...used(), "--to", backups]);
   const time = Math.floor((Date.parse(backup.time) + Date.parse(second.earliestTime)) / 2);
   assert.ok(second.earliest > backup.version && second.name > backup.name);
   assert.ok(time > Date.parse(backup.time) && time < Date.parse(second.earliestTime));
+  await cluster.processes.end(["archiver"], 30_000);
   await archived(second.version + RANGE);
   // The disaster: nothing of the processes is in order.
   isWriting = false;
