@@ -20,11 +20,13 @@ export interface Standing {
   readonly serving: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Reads the map's table. */
+/** Reads the map of the graph from its table. */
 export async function standing(): Promise<Standing> {
   const answer = await ask("dynamodb", "DynamoDB_20120810.Scan", { TableName: deployed().table });
   assert.equal(answer.status, 200, answer.body);
-  const items = (JSON.parse(answer.body).Items as Parameters<typeof plainItem>[0][]).map(plainItem);
+  const items = (JSON.parse(answer.body).Items as Parameters<typeof plainItem>[0][])
+    .map(plainItem)
+    .filter(({ graph }) => graph === "default");
   const of = (beginning: string): [string, Record<string, unknown>][] =>
     items.flatMap((item) => {
       const name = String(item.item);
