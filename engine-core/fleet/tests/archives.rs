@@ -181,7 +181,7 @@ fn the_newest_version_of_all_is_that_of_the_archive() {
     assert_eq!(backups.history(&backup.name).unwrap().archives.len(), 4);
     assert!(backups.find(Point::Version(Version(end))).unwrap().version().0 >= end);
     let histories = backups.histories().unwrap();
-    let ends: Vec<u64> = histories.into_iter().map(|history| history.unwrap().version().0).collect();
+    let ends: Vec<u64> = histories.into_iter().map(|listed| listed.history.unwrap().version().0).collect();
     assert_eq!(ends, [last[0].end.version; 2]);
     let beyond = refused(&backups, Point::Version(Version(last[0].end.version + 1)));
     assert!(beyond.contains(&format!("{} with its archives has versions", second.name)), "{beyond}");

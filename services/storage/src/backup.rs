@@ -194,10 +194,10 @@ impl BackUp {
 
 impl ListBackups {
     pub fn run(self) -> anyhow::Result<()> {
-        let histories = self.from.open(&self.graph)?.histories()?;
-        let lines = histories.into_iter().map(|history| match history {
+        let listed = self.from.open(&self.graph)?.histories()?;
+        let lines = listed.into_iter().map(|listed| match listed.history {
             Ok(history) => with_archives(&history),
-            Err((name, error)) => json!({ "name": name, "error": error.to_string() }),
+            Err(error) => json!({ "name": listed.name, "error": error.to_string() }),
         });
         print(&Value::Array(lines.collect()));
         Ok(())

@@ -18,7 +18,16 @@ const READ_AT_ONCE: usize = 16;
 pub(super) struct Series {
     /// Versions of the first records, in order, by series.
     firsts: BTreeMap<String, Vec<u64>>,
-    read: BTreeMap<(String, u64), Arc<Result<Archive, Error>>>,
+    read: BTreeMap<(String, u64), Arc<ReadArchive>>,
+}
+
+/// What was read of the manifest of an archive.
+#[derive(Debug)]
+pub(super) struct ReadArchive {
+    /// Version of the first record, by the name of the manifest.
+    pub first: u64,
+    /// The archive, or why its manifest cannot be read.
+    pub archive: Result<Archive, Error>,
 }
 
 impl Series {
@@ -105,28 +114,27 @@ impl Backups {
         &self,
         backup: &Backup,
         series: &mut Series,
-    ) -> Result<Vec<(u64, Arc<Result<Archive, Error>>)>, crate::Error> {
+    ) -> Result<Vec<Arc<ReadArchive>>, crate::Error> {
         let Some(name) = series.of(&backup.name).map(str::to_owned) else { return Ok(Vec::new()) };
         let wanted = series.above(&name, backup.version).to_vec();
         let is_new = |first: &u64| !series.read.contains_key(&(name.clone(), *first));
         let new: Vec<u64> = wanted.iter().copied().filter(is_new).collect();
-        for (first, read) in self.read_all(&name, &new)? {
-            series.read.insert((name.clone(), first), Arc::new(read));
+        for read in self.read_all(&name, &new)? {
+            series.read.insert((name.clone(), read.first), Arc::new(read));
         }
-        let known = |first| Some((first, series.read.get(&(name.clone(), first))?.clone()));
+        let known = |first| series.read.get(&(name.clone(), first)).cloned();
         Ok(wanted.into_iter().filter_map(known).collect())
     }
 
     /// Reads manifests, several at once.
-    fn read_all(
-        &self,
-        series: &str,
-        firsts: &[u64],
-    ) -> Result<Vec<(u64, Result<Archive, Error>)>, crate::Error> {
-        let read = |first: &u64| match self.read_archive(series, *first) {
-            Ok(archive) => Ok((*first, Ok(archive))),
-            Err(crate::Error::Backup(error)) => Ok((*first, Err(error))),
-            Err(error) => Err(error),
+    fn read_all(&self, series: &str, firsts: &[u64]) -> Result<Vec<ReadArchive>, crate::Error> {
+        let read = |first: &u64| {
+            let archive = match self.read_archive(series, *first) {
+                Ok(archive) => Ok(archive),
+                Err(crate::Error::Backup(error)) => Err(error),
+                Err(error) => return Err(error),
+            };
+            Ok(ReadArchive { first: *first, archive })
         };
         let share = firsts.len().div_ceil(READ_AT_ONCE).max(1);
         std::thread::scope(|scope| {

@@ -3,7 +3,7 @@
 use super::archives::Series;
 use super::catalog::{Point, Verified, time};
 use super::copier::{Sum, sum_of};
-use super::{Archive, Backup, Backups, CopiedObject, Error, Mark};
+use super::{Archive, Backup, Backups, CopiedObject, Error, Listed, Mark};
 use std::collections::BTreeMap;
 use tidegraph_log::archive::{ArchiveReader, Entry};
 use tidegraph_types::Version;
@@ -17,6 +17,15 @@ pub struct History {
     pub archives: Vec<Archive>,
     /// Why the next archive is not among them, if there is one.
     broken: Option<Broken>,
+}
+
+/// A history in a listing.
+#[derive(Debug)]
+pub struct ListedHistory {
+    /// Name of the backup.
+    pub name: String,
+    /// The history, or why the manifest of the backup cannot be read.
+    pub history: Result<History, Error>,
 }
 
 /// An archive that is missing or cannot be read.
@@ -143,16 +152,18 @@ impl Backups {
         self.behind(self.read(name)?, &mut self.series()?)
     }
 
-    /// Returns the histories of all backups of the graph, the oldest first; or the name of a backup and why its manifest
-    /// cannot be read.
+    /// Returns the histories of all backups of the graph, the oldest first.
     ///
     /// # Errors
     /// The failure of the object store.
-    pub fn histories(&self) -> Result<Vec<Result<History, (String, Error)>>, crate::Error> {
+    pub fn histories(&self) -> Result<Vec<ListedHistory>, crate::Error> {
         let (listed, mut series) = (self.list()?, self.series()?);
-        let history = |listed: super::Listed| match listed.backup {
-            Ok(backup) => self.behind(backup, &mut series).map(Ok),
-            Err(error) => Ok(Err((listed.name, error))),
+        let history = |Listed { name, backup }| {
+            let history = match backup {
+                Ok(backup) => Ok(self.behind(backup, &mut series)?),
+                Err(error) => Err(error),
+            };
+            Ok(ListedHistory { name, history })
         };
         listed.into_iter().map(history).collect()
     }
@@ -162,10 +173,11 @@ impl Backups {
         let name = series.of(&backup.name).unwrap_or_default().to_owned();
         let mut history = History::alone(backup);
         let mut end: Option<Mark> = None;
-        for (first, read) in self.archives_behind(&history.backup, series)? {
+        for read in self.archives_behind(&history.backup, series)? {
+            let first = read.first;
             let last = end.map_or(history.backup.version, |end| end.version.max(history.backup.version));
             let broken = |first, reason| Broken { object: self.archive_path(&name, first), last, reason };
-            let archive = match &*read {
+            let archive = match &read.archive {
                 Ok(archive) => archive,
                 Err(error) => {
                     history.broken = Some(broken(first, format!("cannot be read: {error}")));

@@ -43,7 +43,7 @@ pub use archiver::{ArchiveConfig, Archiver, Turn};
 pub use catalog::{Backups, Listed, Point, Removed, Retention, Verified};
 pub use create::{BackupConfig, Source};
 pub use error::Error;
-pub use history::History;
+pub use history::{History, ListedHistory};
 pub use leader::LeaderArchive;
 pub use manifest::{Backup, BackupCheckpoint, CopiedObject, FOLDERS, FORMATS, LogObject};
 pub use restore::{Restored, Target};
