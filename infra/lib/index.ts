@@ -4,7 +4,7 @@
  */
 export { InvalidProp } from "./check.ts";
 export { Autoscaling, type NodesScalingProps } from "./constructs/autoscaling.ts";
-export { Backup, type BackupProps } from "./constructs/backup.ts";
+export { type ArchivePlace, Backup, type BackupProps } from "./constructs/backup.ts";
 export { Buckets } from "./constructs/buckets.ts";
 export { Encryption, type EncryptionProps } from "./constructs/encryption.ts";
 export { Endpoints } from "./constructs/endpoints.ts";

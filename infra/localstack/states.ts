@@ -80,7 +80,7 @@ export function local(definition: string): Definition {
     .replaceAll("<AWS::AccountId>", ACCOUNT)
     .replaceAll(/<ServiceRebalanceFunction[^>]*>/g, `arn:aws:lambda:${REGION}:${ACCOUNT}:function:steps`)
     .replaceAll(/<ServiceRebalance[^>]*>/g, `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:other`)
-    .replaceAll(/<[A-Za-z][^ >]*>/g, "x");
+    .replaceAll(/<[A-Za-z0-9][^>"]*>/g, "x");
   const parsed: Definition = JSON.parse(text);
   for (const [, state] of states(parsed)) {
     if (state.Type === "Wait") Object.assign(state, { Seconds: 1, SecondsPath: undefined });

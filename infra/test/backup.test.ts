@@ -82,6 +82,66 @@ test("the task reads the graph and writes only backups", () => {
   ]);
 });
 
+/** Returns the text that the machines of nodes run at their first start. */
+function userData(template: typeof service): string {
+  return flat(
+    only(template, "AWS::EC2::LaunchTemplate").Properties.LaunchTemplateData.UserData["Fn::Base64"],
+  );
+}
+
+/** Returns what the nodes' role may do with a bucket or a key whose name matches. */
+function ofNodes(template: typeof service, name: RegExp): string[] {
+  const { Statement } = named(template, "AWS::IAM::Policy", "ServiceNodesRole").Properties.PolicyDocument;
+  const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
+  return Statement.flatMap(({ Action, Resource }: { Action: unknown; Resource: unknown }) =>
+    list(Action).flatMap((action) => list(Resource).map((resource) => `${action} ${flat(resource)}`)),
+  )
+    .filter((one: string) => name.test(one))
+    .map((one: string) => one.replaceAll(/<ServiceBackup(Bucket|Key)[0-9A-F]*\.Arn>/g, "<$1>"))
+    .toSorted();
+}
+
+test("nodes archive the log: they read backups, add archives, and delete and change no backup", () => {
+  assert.match(userData(service), /^TIDEGRAPH_ARCHIVE_TO=s3:\/\/<ServiceBackupBucket/m);
+  assert.match(userData(service), /^TIDEGRAPH_ARCHIVE_EVERY_S=300$/m);
+  const source = readFileSync(join(SOURCES, "archive.rs"), "utf8");
+  for (const [, name] of userData(service).matchAll(/^(TIDEGRAPH_ARCHIVE\w+)=/gm))
+    assert.ok(source.includes(`env = "${name}"`), name);
+  assert.deepEqual(ofNodes(service, /ServiceBackup/), [
+    "kms:Decrypt <Key>",
+    "kms:GenerateDataKey <Key>",
+    "s3:AbortMultipartUpload <Bucket>/people/archives/*",
+    "s3:GetObject <Bucket>/people/*",
+    "s3:ListBucket <Bucket>",
+    "s3:PutObject <Bucket>/people/archives/*",
+  ]);
+  const several = example({ graphs: [{ name: "orders" }], backup: { archiveEvery: Duration.seconds(30) } });
+  assert.match(userData(several.service), /^TIDEGRAPH_ARCHIVE_EVERY_S=30$/m);
+  assert.deepEqual(
+    ofNodes(several.service, /^s3:(Put|Delete).*ServiceBackup/),
+    ["orders", "people"].map((graph) => `s3:PutObject <Bucket>/${graph}/archives/*`),
+  );
+});
+
+test("an alarm tells when writes are not archived, unless nothing is to be archived", () => {
+  const alarm = named(service, "AWS::CloudWatch::Alarm", "ServiceWatchNotArchived").Properties;
+  assert.deepEqual(
+    [alarm.MetricName, alarm.Statistic, alarm.Threshold, alarm.EvaluationPeriods],
+    ["tidegraph_archive_lag_seconds", "Maximum", 1200, 5],
+  );
+  assert.deepEqual(
+    [alarm.ComparisonOperator, alarm.TreatMissingData],
+    ["GreaterThanThreshold", "notBreaching"],
+  );
+  assert.match(userData(service), /\^tidegraph_archive_lag_seconds\$/);
+  const { service: none } = example({ backup: { archiveEvery: Duration.seconds(0) } });
+  assert.doesNotMatch(userData(none), /ARCHIVE|archive_lag/);
+  assert.deepEqual(ofNodes(none, /ServiceBackup/), []);
+  const alarms = ofType(none, "AWS::CloudWatch::Alarm").map(([id]) => id);
+  assert.ok(alarms.some((id) => id.startsWith("ServiceWatchNoBackup")));
+  assert.ok(!alarms.some((id) => id.startsWith("ServiceWatchNotArchived")));
+});
+
 test("the bucket and its key outlive the stack", () => {
   for (const [type, id] of [
     ["AWS::S3::Bucket", "ServiceBackupBucket"],
@@ -156,6 +216,9 @@ test("what cannot be is refused with the fix", () => {
     [{ every: Duration.minutes(90) }, "backup.every", "whole hours, from 1 to 166"],
     [{ every: Duration.days(7) }, "backup.every", "whole hours, from 1 to 166"],
     [{ keep: 0 }, "backup.keep", "from 1 to 10000"],
+    [{ archiveEvery: Duration.seconds(5) }, "backup.archiveEvery", "from 10 seconds to 1 hour"],
+    [{ archiveEvery: Duration.hours(2) }, "backup.archiveEvery", "from 10 seconds to 1 hour"],
+    [{ archiveEvery: Duration.millis(90_500) }, "backup.archiveEvery", "whole seconds"],
     [{ longest: Duration.minutes(5) }, "backup.longest", "from 10 minutes to 14 days"],
     [{ cpu: 512 as 1024 }, "backup.cpu", "one of 1024, 2048, 4096, 8192"],
     [{ baseImage: "amazonlinux:latest" }, "backup.baseImage", "by its digest"],

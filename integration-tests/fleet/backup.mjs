@@ -1,7 +1,8 @@
 /**
- * A part of `npm test -- --fleet`: a drill. A real fleet is backed up while it is written. Then its table, its topic and
- * its bucket are destroyed at once, and the graph is restored: to the version of the backup, to an earlier version, and as
- * a clone to a time. Each time, counts and sums have to be those of the writes that were acknowledged at that version.
+ * A part of `npm test -- --fleet`: a drill. A real fleet is backed up and archived while it is written. Then its processes
+ * are killed, its table, its topic and its bucket are destroyed at once, and the graph is restored: to the last version that
+ * was archived, to the version of a backup, to an earlier version, and as a clone to a time between two backups. Each time,
+ * counts and sums have to be those of the writes that were acknowledged at that version.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
@@ -15,6 +16,8 @@ const [NODES, PARTITIONS, SHARDS, WRITERS] = [2, 4, 2, 3];
 /** Fewest versions between the newest checkpoint and the end of a backup, so that there is an earlier version. */
 const RANGE = 20;
 const PATIENCE_MS = 180_000;
+/** Time until a write is archived, in seconds. */
+const ARCHIVE_EVERY_S = 1;
 
 const { nodeBinary, workerBinary } = await buildCluster("dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-backup-"));
@@ -24,7 +27,10 @@ const cluster = new Cluster({
   nodeBinary,
   workerBinary,
   ...{ nodes: NODES, rf: 2, partitions: PARTITIONS, shards: SHARDS, brokers: 1, port: 0 },
-  nodeFlags: ["--checkpoint-after-ms", "2000"],
+  nodeFlags: [
+    ...["--checkpoint-after-ms", "2000"],
+    ...["--archive-to", backups, "--archive-every-s", String(ARCHIVE_EVERY_S)],
+  ],
 });
 process.on("exit", () => cluster.processes.kill());
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
@@ -133,6 +139,17 @@ async function backUp() {
   }
 }
 
+/** Waits until archives have a version, and returns the newest backup of the listing. @param {number} version */
+async function archived(version) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const newest = (await command(["backups", "--from", backups])).at(-1);
+    if (newest.archivedVersion >= version) return newest;
+    if (Date.now() > end) throw new Error(`version ${version} is not archived: ${JSON.stringify(newest)}`);
+    await sleep(200);
+  }
+}
+
 /** @param {string} name */
 const folderOf = (name) => join(backups, "default", "data", name);
 
@@ -148,14 +165,26 @@ try {
   await ask("CREATE (:Only {n: 1})");
   await ask("UNWIND range(1, 200) AS n CREATE (:Base {n: n})-[:NEXT {n: n}]->(:Base {n: n})");
   const writers = Array.from({ length: WRITERS }, write);
+  // A failure of something else ends them, and must be the one that is told.
+  for (const writer of writers) writer.catch(() => {});
   const backup = await backUp();
-  const time = Math.floor((Date.parse(backup.earliestTime) + Date.parse(backup.time)) / 2);
-  // Names of backups have the second.
-  await sleep(1_100);
+  await archived(backup.version + 1);
+  // Beside the sequencer's node: two archivers write one series.
+  const byHand = await command(["archive", ...used(), "--to", backups]);
+  assert.ok(byHand.gap === null && byHand.version > backup.version, JSON.stringify(byHand));
+  cluster.processes.start("archiver", nodeBinary, ["archive", ...used(), "--to", backups, "--every", "1"]);
+  // So that the next backup has checkpoints that are newer than this one. Names of backups have the second.
+  await sleep(8_000);
   const second = await command(["backup", ...used(), "--to", backups]);
+  const time = Math.floor((Date.parse(backup.time) + Date.parse(second.earliestTime)) / 2);
+  assert.ok(second.earliest > backup.version && second.name > backup.name);
+  assert.ok(time > Date.parse(backup.time) && time < Date.parse(second.earliestTime));
+  await cluster.processes.end(["archiver"], 30_000);
+  await archived(second.version + RANGE);
+  // The disaster: nothing of the processes is in order.
   isWriting = false;
   await Promise.all(writers);
-  assert.ok(second.version > backup.version && second.name > backup.name);
+  for (const name of ["worker", ...names]) cluster.processes.signal(name, "SIGKILL");
   const listed = await command(["backups", "--from", backups]);
   assert.deepEqual(
     listed.slice(-2).map((/** @type {any} */ { name }) => name),
@@ -166,7 +195,14 @@ try {
   for (const name of readdirSync(join(backups, "default", "data")))
     if (!kept.includes(name)) assert.deepEqual(filesOf(name), [], `${name} is no backup`);
   const verified = await command(["verify-backup", "--from", backups, "--backup", backup.name]);
-  assert.equal(verified.verified.bytes, backup.bytes);
+  assert.ok(verified.verified.archives > 0 && verified.verified.bytes > backup.bytes);
+  const { archivedVersion } = listed.at(-1);
+  const [there, lostWrites] = [
+    writes.filter(({ version }) => version <= archivedVersion),
+    writes.filter(({ version }) => version > archivedVersion),
+  ];
+  const last = (/** @type {Write[]} */ some) => Math.max(...some.map(({ ended }) => ended));
+  const rpoMs = lostWrites.length === 0 ? 0 : last(lostWrites) - last(there);
   assert.match(await refused(restoring([])), /there is a graph "default" in the map/);
 
   await destroy();
@@ -182,21 +218,32 @@ try {
   );
   assert.match(await refused(["verify-backup", "--from", backups]), /is missing/);
   renameSync(`${lost}-away`, lost);
-  const beyond = await refused(restoring(["--version", String(second.version + 1)]));
-  assert.ok(beyond.includes(`has versions ${second.earliest} to ${second.version}`), beyond);
+  const beyond = await refused(restoring(["--version", String(archivedVersion + 1)]));
+  assert.ok(beyond.includes(`has versions ${second.earliest} to ${archivedVersion}`), beyond);
   assert.match(
     await refused(restoring(["--time", "2020-01-01T00:00:00Z"])),
     /no backup .* has the time 2020/,
   );
   const begun = performance.now();
-  const restored = await command(restoring(["--backup", backup.name]));
-  assert.equal(restored.version, backup.version);
+  const restored = await command(restoring([]));
+  assert.deepEqual([restored.version, restored.backup], [archivedVersion, second.name]);
   const took = Math.round(performance.now() - begun);
   await cluster.admin(waits);
   await cluster.startProcesses();
-  await holds(writes.filter(({ version }) => version <= backup.version));
+  await holds(there);
   await ask("MATCH (b:Base {n: 7}) SET b.neverUsedBefore = true");
   assert.match(await refused(restoring([])), /there is a graph "default" in the map/);
+
+  // The restored graph is archived behind a backup of its own.
+  const own = await command(["backup", ...used(), "--to", backups]);
+  const { version } = await ask("MATCH (b:Base {n: 8}) SET b.neverUsedBefore = true");
+  assert.equal((await archived(version)).name, own.name);
+
+  await destroy();
+  const ofBackup = await command(restoring(["--backup", backup.name]));
+  assert.deepEqual([ofBackup.version, ofBackup.archives], [backup.version, 0]);
+  await cluster.startProcesses();
+  await holds(writes.filter(({ version }) => version <= backup.version));
 
   await destroy();
   const earlier = Math.ceil((backup.earliest + backup.version) / 2);
@@ -213,6 +260,8 @@ try {
   cluster.graph = "clone";
   const when = ["--time", new Date(time).toISOString(), "--backed-up-graph", "default"];
   const clone = await command(restoring(when));
+  assert.ok(clone.backup === backup.name && clone.archives > 0, JSON.stringify(clone));
+  assert.ok(clone.version > backup.version && clone.version < second.earliest);
   const [before, after] = [
     writes.filter(({ ended }) => ended < time),
     writes.filter(({ begun }) => begun > time),
@@ -223,7 +272,7 @@ try {
   await cluster.startProcesses();
   await holds(writes.filter(({ version }) => version <= clone.version));
   console.log(
-    `${writes.length} writes; backup ${backup.earliest} to ${backup.version} of ${backup.objects} objects in ${backup.tookMs} ms beside ${WRITERS} writers; everything was destroyed twice; restored at ${restored.version} in ${took} ms, at ${earlier}, and as a clone at ${clone.version}`,
+    `${writes.length} writes; backup ${backup.earliest} to ${backup.version} of ${backup.objects} objects in ${backup.tookMs} ms beside ${WRITERS} writers; archived every ${ARCHIVE_EVERY_S} s; everything was destroyed three times; restored at ${restored.version} in ${took} ms, ${rpoMs / 1000} s and ${lostWrites.length} writes before the last acknowledged one (measured RPO); at ${backup.version}, at ${earlier}, and as a clone at ${clone.version}`,
   );
 } finally {
   await cluster.stop();

@@ -5,148 +5,30 @@
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/backups.rs"]
+mod fixture;
 mod support;
 
-use std::fmt::Write;
+use fixture::{
+    Done, PARTITIONS, alone, check_restored, checkpointing, graph, load, number, place, small, source,
+    target, two_at_once, write,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask};
 use tidegraph_cluster::{Graph, MapStore, Rebalance, SplitStage};
-use tidegraph_engine::Database;
 use tidegraph_engine::Language::OpenCypher;
-use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
-use tidegraph_fleet::NodeConfig;
 use tidegraph_fleet::backup::{
-    Backup, BackupCheckpoint, BackupConfig, Backups, CopiedObject, LogObject, Point, Retention, Source,
+    Archive, Backup, BackupCheckpoint, Backups, CopiedObject, LogObject, Mark, Point, Retention, Source,
     Target,
 };
 use tidegraph_log::archive::{ArchiveReader, ArchiveWriter, Entry};
-use tidegraph_log::{Body, LogBackend, LogCopies, Record};
-use tidegraph_platform::{Objects, RealRandom};
+use tidegraph_log::{Body, LogBackend, Record};
 use tidegraph_storage::checkpoint::Manifest;
 use tidegraph_types::{
-    ElementIds, Epoch, GremlinSettings, Gui, Mutation, PartitionCount, RequestId, ShardId, Sid, Value,
-    Version,
+    ElementIds, Epoch, GremlinSettings, Gui, Mutation, PartitionCount, RequestId, ShardId, Sid, Version,
 };
-
-const PARTITIONS: u16 = 4;
-
-fn graph(shards: u16) -> Graph {
-    Graph {
-        name: GRAPH.into(),
-        partitions: PartitionCount::new(PARTITIONS).unwrap(),
-        shards,
-        hash_bits: 64,
-        replication_factor: 2,
-        gremlin: Default::default(),
-        splits: Default::default(),
-        shares_objects: false,
-    }
-}
-
-/// Nodes that write checkpoints after some versions.
-fn checkpointing(versions: u64) -> NodeConfig {
-    NodeConfig {
-        beat: Duration::from_millis(50),
-        checkpoint_versions: versions,
-        checkpoint_after: Duration::from_secs(3600),
-        ..NodeConfig::default()
-    }
-}
-
-fn source(fleet: &TestFleet, shards: u16) -> Source {
-    Source {
-        graph: graph(shards),
-        objects: fleet.objects.clone(),
-        log: Arc::new(fleet.log.clone()),
-        clock: fleet.clock.clone(),
-        random: Arc::new(RealRandom),
-    }
-}
-
-fn target(fleet: &TestFleet, graph: Graph) -> Target {
-    Target {
-        graph,
-        map: fleet.map.clone(),
-        objects: fleet.objects.clone(),
-        log: Arc::new(fleet.log.clone()),
-        log_is_new: true,
-        copies: LogCopies { total: 1, in_sync: 1 },
-    }
-}
-
-fn place() -> (Arc<Objects>, Backups) {
-    let objects = Arc::new(Objects::memory().unwrap());
-    let backups = Backups::new(objects.clone(), "a/b", GRAPH).unwrap();
-    (objects, backups)
-}
-
-fn two_at_once() -> BackupConfig {
-    BackupConfig { parallel: 2 }
-}
-
-fn write(database: &Database, n: usize) -> u64 {
-    ask(database, OpenCypher, &format!("CREATE (:W {{n: {n}}})-[:TO {{n: {n}}}]->(:W {{n: {n}}})"))
-        .unwrap()
-        .version
-        .0
-}
-
-fn number(database: &Database, text: &str) -> i64 {
-    match ask(database, OpenCypher, text).unwrap().rows[0][0] {
-        Value::Long(number) => number,
-        ref other => panic!("{text}: {other:?}"),
-    }
-}
-
-/// What was acknowledged.
-struct Done {
-    /// Versions of the writes, by their numbers.
-    writes: Vec<u64>,
-    /// A version before the second load, and one that has it.
-    load: (u64, u64),
-}
-
-/// Restores a version into a new fleet, and compares it with the versions of the acknowledged writes.
-fn check_restored(backups: &Backups, backup: &Backup, version: u64, shards: u16, done: &Done) {
-    let mut fleet = TestFleet::without_graph(graph(shards), checkpointing(5));
-    let restored = target(&fleet, graph(shards)).restore(backups, backup, Version(version), 3).unwrap();
-    assert_eq!(restored.version, Version(version));
-    fleet.start_processes(2);
-    let (database, _worker) = fleet.worker();
-    let there: Vec<_> = (0_i64..).zip(&done.writes).filter(|(_, at)| **at <= version).collect();
-    let (count, sum) = (there.len() as i64, there.iter().map(|(n, _)| *n).sum::<i64>());
-    let context =
-        format!("version {version} of {} to {} with {shards} shards", backup.earliest, backup.version);
-    assert_eq!(number(&database, "MATCH (w:W) RETURN count(w)"), 2 * count, "{context}");
-    assert_eq!(number(&database, "MATCH (:W)-[t:TO]->(w:W) RETURN sum(t.n)"), sum, "{context}");
-    assert_eq!(
-        number(&database, "MATCH (:W)-[t:TO]->(w:W) WHERE t.n = w.n RETURN count(t)"),
-        count,
-        "{context}"
-    );
-    // Catalog and loads are there, and writes go on above.
-    let people = number(&database, "MATCH (p:Person) RETURN count(p)");
-    assert!(people == 60 || people == 30 && version < done.load.1, "{context}: {people}");
-    assert!(people == 30 || version > done.load.0, "{context}: {people}");
-    let twice = ask(&database, OpenCypher, "CREATE (:Only {n: 1})").unwrap_err().to_string();
-    assert!(twice.contains("`Only`") && twice.contains("unique"), "{twice}");
-    assert!(write(&database, 1_000_000) > version);
-    assert_eq!(number(&database, "MATCH (w:W) RETURN count(w)"), 2 * count + 2, "{context}");
-}
-
-fn load(database: &Database, people: std::ops::Range<usize>) {
-    let home = tempfile::tempdir().unwrap();
-    let mut text = String::from("~id,~label,n:Int(single)\n");
-    people.for_each(|n| writeln!(text, "p{n},Person,{n}").unwrap());
-    std::fs::write(home.path().join("people.csv"), text).unwrap();
-    let mut spec = LoadSpec::new(vec![format!("file://{}", home.path().display())], Some(Dialect::GREMLIN));
-    spec.queue_request = true;
-    let loads = database.loads();
-    let id = loads.submit(spec).unwrap();
-    assert_eq!(loads.wait(&id).unwrap().overall.state, LoadState::Completed);
-}
 
 #[test]
 fn a_graph_is_restored_as_it_was_at_each_version_while_it_is_written() {
@@ -178,14 +60,14 @@ fn a_graph_is_restored_as_it_was_at_each_version_while_it_is_written() {
         writes.extend(written);
         let done = Done { writes, load: (before, loaded) };
         assert!(backup.version >= loaded, "what was acknowledged before is there");
-        let verified = backups.verify(&backup).unwrap();
+        let verified = backups.verify(&alone(&backup)).unwrap();
         assert_eq!(verified.bytes, backup.bytes());
-        assert_eq!(backups.find(Point::Newest).unwrap(), backup);
+        assert_eq!(backups.find(Point::Newest).unwrap().backup, backup);
         for version in [backup.version, backup.earliest, (backup.version + backup.earliest) / 2] {
-            check_restored(&backups, &backup, version, shards, &done);
+            check_restored(&backups, &alone(&backup), version, shards, &done);
         }
         // The records of a backup are whole, so the restored log may have other shards.
-        check_restored(&backups, &backup, backup.version, 4 - shards, &done);
+        check_restored(&backups, &alone(&backup), backup.version, 4 - shards, &done);
     }
 }
 
@@ -202,7 +84,7 @@ fn a_graph_without_checkpoints_is_restored_from_its_log() {
     assert!(backup.version >= last);
     assert!(backup.objects.iter().any(|object| object.path.starts_with("loads/")));
     let mut restored = TestFleet::without_graph(graph(1), checkpointing(5));
-    target(&restored, graph(1)).restore(&backups, &backup, Version(last - 1), 1).unwrap();
+    target(&restored, graph(1)).restore(&backups, &alone(&backup), Version(last - 1), 1).unwrap();
     restored.start_processes(2);
     let (database, _worker) = restored.worker();
     assert_eq!(number(&database, "MATCH (w:W) RETURN count(w)"), 8);
@@ -241,7 +123,7 @@ fn a_graph_that_was_split_is_restored_as_it_was() {
             assert!(backup.checkpoints.iter().all(|found| found.partition >= 16), "{:?}", backup.checkpoints);
         }
         let mut restored = TestFleet::without_graph(graph.clone(), checkpointing(5));
-        target(&restored, graph.clone()).restore(&backups, &backup, Version(last), 3).unwrap();
+        target(&restored, graph.clone()).restore(&backups, &alone(&backup), Version(last), 3).unwrap();
         restored.start_processes(2);
         let (there, _worker) = restored.worker();
         for text in [
@@ -264,7 +146,7 @@ fn a_clone_has_its_own_name() {
     let backup = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
     let other = Graph { name: "other".into(), replication_factor: 1, ..graph(2) };
     let clone = TestFleet::without_graph(other.clone(), checkpointing(3));
-    target(&clone, other).restore(&backups, &backup, Version(backup.version), 2).unwrap();
+    target(&clone, other).restore(&backups, &alone(&backup), Version(backup.version), 2).unwrap();
     assert_eq!(clone.map.load("other", None).unwrap().graph().replication_factor, 1);
     for checkpoint in &backup.checkpoints {
         let manifest = Manifest::read(&clone.objects, &checkpoint.manifest).unwrap();
@@ -278,27 +160,18 @@ fn a_restore_keeps_what_gremlin_means() {
     let gremlin = GremlinSettings { ids: ElementIds::Typed, ..GremlinSettings::default() };
     let other = Graph { gremlin, ..graph(1) };
     let clone = TestFleet::without_graph(other.clone(), checkpointing(3));
-    let refused = target(&clone, other).restore(&backups, &backup, Version(backup.version), 2).unwrap_err();
+    let refused =
+        target(&clone, other).restore(&backups, &alone(&backup), Version(backup.version), 2).unwrap_err();
     let refused = refused.to_string();
     assert!(refused.contains("ids typed") && refused.contains("ids strings"), "{refused}");
-}
-
-/// A backup of a small graph with checkpoints.
-fn small() -> (TestFleet, Arc<Objects>, Backups, Backup) {
-    let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(3));
-    let (database, _worker) = fleet.worker();
-    (0..10).for_each(|n| assert!(write(&database, n) > 0));
-    fleet.wait_until("there are checkpoints", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
-    let (objects, backups) = place();
-    let backup = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
-    (fleet, objects, backups, backup)
 }
 
 #[test]
 fn a_graph_that_is_there_is_not_overwritten() {
     let (fleet, _objects, backups, backup) = small();
     let version = Version(backup.version);
-    let refused = |target: Target| target.restore(&backups, &backup, version, 2).unwrap_err().to_string();
+    let refused =
+        |target: Target| target.restore(&backups, &alone(&backup), version, 2).unwrap_err().to_string();
     assert!(refused(target(&fleet, graph(1))).contains("there is a graph \"g\" in the map"));
     let empty = || TestFleet::without_graph(graph(1), checkpointing(5));
     let used = Target { log_is_new: false, ..target(&empty(), graph(1)) };
@@ -326,10 +199,11 @@ fn a_backup_that_is_not_whole_says_what_it_lacks_and_changes_nothing() {
         let bytes = objects.get(&path).unwrap();
         let fleet = TestFleet::without_graph(graph(1), checkpointing(5));
         let name = object.path.strip_prefix("objects/").unwrap_or(&object.path);
-        let refused =
-            || target(&fleet, graph(1)).restore(&backups, &backup, version, 2).unwrap_err().to_string();
+        let refused = || {
+            target(&fleet, graph(1)).restore(&backups, &alone(&backup), version, 2).unwrap_err().to_string()
+        };
         objects.delete(&path).unwrap();
-        for error in [refused(), backups.verify(&backup).unwrap_err().to_string()] {
+        for error in [refused(), backups.verify(&alone(&backup)).unwrap_err().to_string()] {
             assert!(error.contains(&format!("{} is missing", object.path)), "{error}");
         }
         objects.put(&path, bytes.slice(1..)).unwrap();
@@ -338,13 +212,13 @@ fn a_backup_that_is_not_whole_says_what_it_lacks_and_changes_nothing() {
         let mut other = bytes.to_vec();
         *other.last_mut().unwrap() ^= 1;
         objects.put(&path, other).unwrap();
-        let error = backups.verify(&backup).unwrap_err().to_string();
+        let error = backups.verify(&alone(&backup)).unwrap_err().to_string();
         assert!(error.contains(&object.path), "{error}");
         assert!(refused().contains(name));
         assert!(fleet.map.load(GRAPH, None).is_err(), "no process starts from it");
         objects.put(&path, bytes).unwrap();
     }
-    backups.verify(&backup).unwrap();
+    backups.verify(&alone(&backup)).unwrap();
 }
 
 #[test]
@@ -354,12 +228,12 @@ fn a_restore_that_died_is_repeated_and_another_one_is_refused() {
     let version = Version(backup.version);
     let mut fleet = TestFleet::without_graph(graph(1), checkpointing(5));
     let broken = Target { log: Arc::new(NoLog), ..target(&fleet, graph(1)) };
-    assert!(broken.restore(&backups, &backup, version, 2).is_err());
+    assert!(broken.restore(&backups, &alone(&backup), version, 2).is_err());
     assert!(fleet.objects.list("checkpoints/").unwrap().len() > 4);
     let last = Version(second.version);
-    let other = target(&fleet, graph(1)).restore(&backups, &second, last, 2).unwrap_err().to_string();
+    let other = target(&fleet, graph(1)).restore(&backups, &alone(&second), last, 2).unwrap_err().to_string();
     assert!(other.contains("restore.json") && other.contains(&backup.name), "{other}");
-    target(&fleet, graph(1)).restore(&backups, &backup, version, 2).unwrap();
+    target(&fleet, graph(1)).restore(&backups, &alone(&backup), version, 2).unwrap();
     assert!(fleet.objects.list("restore.json").unwrap().is_empty());
     fleet.start_processes(2);
     let (database, _worker) = fleet.worker();
@@ -405,7 +279,7 @@ fn versions_and_formats_that_no_backup_has_are_named() {
     }
     assert!(backups.list().unwrap()[0].backup.is_err());
     let days = Retention { keep: None, keep_days: Some(1) };
-    assert!(backups.retain(days, i64::MAX).unwrap().is_empty(), "it is not removed either");
+    assert!(backups.retain(days, i64::MAX).unwrap().backups.is_empty(), "it is not removed either");
     assert!(objects.head(&path).is_ok());
 }
 
@@ -425,13 +299,13 @@ fn old_backups_are_removed_whole_and_the_newest_one_stays() {
     assert_eq!(names().len(), 4);
     let now = more[2].begun_ms;
     assert!(
-        backups.retain(Retention::default(), i64::MAX).unwrap().is_empty(),
+        backups.retain(Retention::default(), i64::MAX).unwrap().backups.is_empty(),
         "without a rule nothing goes"
     );
     let recent = Retention { keep: Some(3), keep_days: Some(1) };
-    assert!(backups.retain(recent, now).unwrap().is_empty(), "each rule keeps some");
+    assert!(backups.retain(recent, now).unwrap().backups.is_empty(), "each rule keeps some");
     assert_eq!(
-        backups.retain(Retention { keep: Some(3), keep_days: None }, now).unwrap(),
+        backups.retain(Retention { keep: Some(3), keep_days: None }, now).unwrap().backups,
         std::slice::from_ref(&first.name)
     );
     assert_eq!(names(), more.iter().map(|backup| backup.name.clone()).collect::<Vec<_>>());
@@ -440,10 +314,10 @@ fn old_backups_are_removed_whole_and_the_newest_one_stays() {
     // What a backup left behind that died.
     objects.put(&format!("a/b/{GRAPH}/data/20200101T000000Z-00000000/log/1"), "x").unwrap();
     let days = Retention { keep: None, keep_days: Some(30) };
-    assert_eq!(backups.retain(days, long_after).unwrap().len(), 2);
+    assert_eq!(backups.retain(days, long_after).unwrap().backups.len(), 2);
     assert_eq!(names(), [more[2].name.clone()], "the newest one stays");
     assert!(objects.list(&format!("a/b/{GRAPH}/data/2020")).unwrap().is_empty());
-    backups.verify(&more[2]).unwrap();
+    backups.verify(&alone(&more[2])).unwrap();
 }
 
 /// A backup of format 1.
@@ -469,6 +343,26 @@ fn first_format() -> Backup {
             crc32c: 0xdead_beef,
         }],
         objects: vec![CopiedObject { path: path.into(), bytes: 211, crc32c: 7 }],
+    }
+}
+
+/// An archive of format 1.
+fn first_archive() -> Archive {
+    Archive {
+        series: "20261126T050000Z-1f0c9a3e".into(),
+        release: "0.1.0".into(),
+        after: Mark { version: 9, epoch: 3, written_ms: None },
+        end: Mark { version: 11, epoch: 4, written_ms: Some(1_795_669_499_000) },
+        cut_ms: 1_795_669_500_000,
+        log: LogObject {
+            path: "log/00000000000000000010-00000000000000000011-deadbeef".into(),
+            first: 10,
+            last: 11,
+            first_ms: Some(1_795_669_300_000),
+            bytes: 512,
+            crc32c: 0xdead_beef,
+        },
+        objects: vec![CopiedObject { path: "loads/x/v-p00000-000000.seg".into(), bytes: 211, crc32c: 7 }],
     }
 }
 
@@ -500,6 +394,8 @@ fn golden(name: &str, written: &[u8]) -> Vec<u8> {
 fn golden_files_of_format_1_are_read_and_written() {
     let manifest = golden("backup-v1.json", &first_format().encode().unwrap());
     assert_eq!(Backup::decode("backup-v1.json", &manifest).unwrap(), first_format());
+    let manifest = golden("archive-manifest-v1.json", &first_archive().encode().unwrap());
+    assert_eq!(Archive::decode("archive-manifest-v1.json", &manifest).unwrap(), first_archive());
     let mut writer = ArchiveWriter::new(Vec::new());
     first_records().iter().for_each(|entry| writer.append(entry).unwrap());
     let archive = golden("archive-v1.bin", &writer.finish().unwrap());

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_cluster::Lineage;
-use tidegraph_fleet::backup::{self, Backup};
+use tidegraph_fleet::backup::{self, Archive, Backup};
 use tidegraph_log::archive::{self, ArchiveReader};
 use tidegraph_log::{FileLog, FileLogOptions, LogStore};
 use tidegraph_platform::{ManualClock, Objects, RealDisk};
@@ -154,6 +154,9 @@ fn there_is_a_golden_file_of_every_version_that_is_read() {
                 "backup" => {
                     let bytes = std::fs::read(golden("backup", version, ".json")).unwrap();
                     Backup::decode("golden", &bytes).unwrap();
+                    // Manifests of archives have the formats of backups.
+                    let bytes = std::fs::read(golden("archive-manifest", version, ".json")).unwrap();
+                    Archive::decode("golden", &bytes).unwrap();
                 }
                 other => panic!("{other} has no golden file: add it here"),
             }

@@ -41,11 +41,15 @@ impl WholeFollower {
     /// Those of [`Follower::next`]; [`Error::Disagree`] if the parts do not fit together; [`Error::Unsupported`] if the
     /// log has several shards and does not say where mutations stand in their transaction.
     pub fn next(&mut self, at_most: Duration) -> Result<Option<Entry>, Error> {
-        let is_one = self.shards.len() == 1;
+        let (is_one, mut wait, mut is_whole) = (self.shards.len() == 1, at_most, true);
         for shard in &mut self.shards {
-            if shard.read.is_none() && !shard.read_next(at_most, is_one)? {
-                return Ok(None);
+            if shard.read.is_none() && !shard.read_next(wait, is_one)? {
+                // The other shards are read all the same: what they have besides records must not count as unread.
+                (wait, is_whole) = (Duration::ZERO, false);
             }
+        }
+        if !is_whole {
+            return Ok(None);
         }
         let read: Vec<_> = self.shards.iter_mut().filter_map(|shard| shard.read.take()).collect();
         let written_ms = read.first().and_then(|(_, written_ms)| *written_ms);
@@ -135,6 +139,10 @@ mod tests {
             assert!(follower.is_near_end(0).unwrap());
             let after = Position { version: Version(2), epoch: Epoch(1) };
             assert_eq!(read(&mut WholeFollower::new(&log, sharding, after)), records()[2..]);
+            // A sequencer that takes over leaves signals in all shards, and no record.
+            drop(log.open(Epoch(2)).unwrap());
+            assert!(read(&mut follower).is_empty());
+            assert!(follower.is_near_end(0).unwrap(), "{shards} shards");
         }
     }
 

@@ -64,6 +64,9 @@ pub const WRITABLE: &str = "tidegraph_writable";
 /// On the sequencer: version of the record that no replica of a partition can apply, so that writes are stopped; 0 if
 /// there is none.
 pub const HALTED_VERSION: &str = "tidegraph_halted_version";
+/// On the sequencer's node, if it archives the log: for how long the oldest record has waited that is in no archive, in
+/// seconds; 0 if there is none, and on other nodes.
+pub const ARCHIVE_LAG: &str = "tidegraph_archive_lag_seconds";
 /// On a storage node: 1 if the replica of a partition cannot apply its next record, otherwise 0. Label `partition`.
 pub const REPLICA_STUCK: &str = "tidegraph_replica_stuck";
 
@@ -368,6 +371,11 @@ pub fn halted(graph: &str, version: u64) {
     gauge!(HALTED_VERSION, of_graph(graph, [])).set(version as f64);
 }
 
+/// Sets for how long the oldest record has waited that is in no archive.
+pub fn archive_lag(graph: &str, lag: Duration) {
+    gauge!(ARCHIVE_LAG, of_graph(graph, [])).set(lag.as_secs_f64());
+}
+
 /// Sets the seconds until the certificate of the process expires.
 pub fn certificate_left(seconds: i64) {
     gauge!(CERTIFICATE_LEFT).set(seconds as f64);
@@ -415,6 +423,11 @@ pub fn describe() {
     describe_counter!(QUERY_MEMORY_REFUSALS, "queries that could not have memory because of that limit");
     describe_gauge!(WRITABLE, "1 while commits are taken");
     describe_gauge!(HALTED_VERSION, "version of the record that no replica can apply, which stops writes");
+    describe_gauge!(
+        ARCHIVE_LAG,
+        Unit::Seconds,
+        "how long the oldest record has waited that is in no archive of the log"
+    );
     describe_gauge!(REPLICA_STUCK, "1 if a replica cannot apply its next record");
     describe_gauge!(
         CERTIFICATE_LEFT,

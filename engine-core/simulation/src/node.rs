@@ -95,7 +95,11 @@ impl RunningNode {
         );
         let candidate = Arc::new(candidate);
         commits.attach(&candidate);
-        let care = MaintenanceConfig { lost_after: Duration::from_secs(3), step: Duration::from_secs(1) };
+        let care = MaintenanceConfig {
+            lost_after: Duration::from_secs(3),
+            step: Duration::from_secs(1),
+            ..MaintenanceConfig::default()
+        };
         let maintenance =
             LeaderMaintenance::without_thread(&graph.name, map, objects, candidate.clone(), clock, care);
         let services = service.services(Some(Arc::new(commits.clone())));

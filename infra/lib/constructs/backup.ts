@@ -1,6 +1,7 @@
 /**
  * Backups on a schedule: a rule starts a state machine, which runs `tidegraph-node backup` as a task on Fargate and waits
- * for its end. The task reads the map, the log and the data bucket, and writes only to the bucket of backups.
+ * for its end. The task reads the map, the log and the data bucket, and writes only to the bucket of backups. Between two
+ * backups the sequencer's node archives the log there.
  *
  * The bucket of backups and its key outlive the stack, and nothing else of the graph is needed to restore it. A bucket of
  * another account, given as a prop, survives the loss of this account.
@@ -33,7 +34,8 @@ import type { Graphs } from "./graphs.ts";
 /** Settings of backups. */
 export interface BackupProps {
   /**
-   * The bucket of backups. A bucket of another account needs a policy that lets the task's role in; its region has to be
+   * The bucket of backups. A bucket of another account needs a policy that lets the task's role in, and the nodes' role for
+   * archives; its region has to be
    * that of the graph if the VPC has no route to the internet.
    *
    * @default a new bucket with a key of its own; both are kept when the stack is deleted
@@ -45,6 +47,14 @@ export interface BackupProps {
    * @default 1 day
    */
   readonly every?: Duration;
+  /**
+   * Time after which a committed write is in an archive of the log, so that the graph can be restored to it: from 10 seconds
+   * to 1 hour. `Duration.seconds(0)` archives nothing. The nodes' role lists and reads the bucket and adds archives; it
+   * deletes nothing. A bucket of another account has to let that role in, too.
+   *
+   * @default 5 minutes
+   */
+  readonly archiveEvery?: Duration;
   /**
    * Number of backups that are kept. Each is whole and has all data of the graph.
    *
@@ -90,6 +100,13 @@ const SIZES = new Map([
   [8192, 16_384],
 ]);
 
+/** Where nodes archive the log. */
+export interface ArchivePlace {
+  readonly bucket: s3.IBucket;
+  /** Seconds after which a write is in an archive. */
+  readonly everySeconds: number;
+}
+
 const FILES = join(import.meta.dirname, "..", "..", "backup");
 
 export class Backup extends Construct {
@@ -99,6 +116,8 @@ export class Backup extends Construct {
   readonly rule: events.Rule;
   /** Hours between two backups. */
   readonly hours: number;
+  /** Where nodes archive the log, if they do. */
+  readonly archives: ArchivePlace | undefined;
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
@@ -114,6 +133,8 @@ export class Backup extends Construct {
     }
     const keep = whole("backup.keep", props.keep ?? 14, 1, 10_000);
     this.bucket = props.bucket ?? this.makeBucket();
+    const everySeconds = archiveSeconds(props.archiveEvery ?? Duration.minutes(5));
+    this.archives = everySeconds === 0 ? undefined : { bucket: this.bucket, everySeconds };
     this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
       vpc: state.network.vpc,
       description: "The task that writes backups",
@@ -312,4 +333,12 @@ export class Backup extends Construct {
     explain(machine, "SF2", "It has one step; its log has each attempt.");
     return machine;
   }
+}
+
+/** Returns the time until a write is archived, in whole seconds; 0 for never. */
+function archiveSeconds(every: Duration): number {
+  const seconds = every.toSeconds({ integral: false });
+  if (seconds === 0 || (Number.isInteger(seconds) && seconds >= 10 && seconds <= 3600)) return seconds;
+  const fix = "whole seconds, from 10 seconds to 1 hour, or Duration.seconds(0) for no archive";
+  throw new InvalidProp("backup.archiveEvery", every.toHumanString(), fix);
 }

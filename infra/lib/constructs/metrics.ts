@@ -32,6 +32,9 @@ const ofNodes: readonly Selected[] = [
 /** Metrics of nodes with certificates. */
 const ofCertificates: Selected = { names: ["tidegraph_certificate_left_seconds"], dimensions: [] };
 
+/** Metrics of nodes that archive the log. */
+const ofArchives: Selected = { names: ["tidegraph_archive_lag_seconds"], dimensions: [] };
+
 /**
  * Metrics of the functions around loads of dropped files (`services/ingest/control/src/metrics.ts`), all under one
  * dimension of their own.
@@ -98,6 +101,7 @@ export const METRICS = {
   dimension: "Deployment",
   ofNodes,
   ofCertificates,
+  ofArchives,
   ofIngest,
   ofWorkers,
   /** Values of the label `outcome`. */

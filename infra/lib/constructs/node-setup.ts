@@ -65,6 +65,8 @@ export interface NodeSetup {
   readonly deployment: string;
   /** Settings of restores, as variables of the daemon. */
   readonly restores?: Readonly<Record<string, string>>;
+  /** Where and how often the daemon archives the log, as variables of it; by default it does not. */
+  readonly archives?: Readonly<Record<string, string>> | undefined;
   /** Traces of the daemon; by default none. */
   readonly traces?: TracesProps | undefined;
 }
@@ -148,6 +150,7 @@ function environment(setup: NodeSetup): string {
     ...setup.logVariables,
     ...(!areSeveral && first.gremlin),
     ...setup.restores,
+    ...setup.archives,
     ...(setup.awaitsRestore && { TIDEGRAPH_AWAIT_RESTORE: "true" }),
     TIDEGRAPH_FLEET_SECRET: setup.fleetSecretArn,
     ...(setup.certificatesArn !== undefined && { TIDEGRAPH_TLS_SECRET: setup.certificatesArn }),
@@ -188,6 +191,7 @@ function agent(setup: NodeSetup, home: string): string {
   const published = [
     ...METRICS.ofNodes,
     ...(setup.certificatesArn === undefined ? [] : [METRICS.ofCertificates]),
+    ...(setup.archives === undefined ? [] : [METRICS.ofArchives]),
   ];
   const selected = published.map(({ dimensions, names }) => ({
     source_labels: ["job"],

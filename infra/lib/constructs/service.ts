@@ -251,12 +251,23 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const ofFunctions = { ...shared, certificates: this.encryption?.functions };
     // Each process that writes must say it, or its transactions are missing in the stream.
     const streams = props.streams ?? false;
+    if (props.backup) {
+      this.backup = new Backup(this, "Backup", {
+        ...props.backup,
+        state,
+        graphs,
+        bundle,
+        brokers,
+        retention,
+      });
+    }
     this.nodes = new StorageNodes(this, "Nodes", {
       ...props.nodes,
       ...shared,
       certificates: this.encryption?.nodes,
       brokers,
       restoreFrom: props.restoreFrom,
+      archives: this.backup?.archives,
       traces: props.traces,
     });
     this.rebalance = new Rebalance(this, "Rebalance", {
@@ -291,16 +302,6 @@ export class GraphService extends Construct implements ec2.IConnectable {
         loadFrom,
         streams,
         traces: props.traces,
-      });
-    }
-    if (props.backup) {
-      this.backup = new Backup(this, "Backup", {
-        ...props.backup,
-        state,
-        graphs,
-        bundle,
-        brokers,
-        retention,
       });
     }
     if (props.endpoints ?? state.network.isOwn) {

@@ -20,10 +20,11 @@ import { Construct } from "constructs";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
-import { explain, explainWildcard } from "../nag.ts";
+import { explain, explainBelow, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
 import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
 import { boundsOf, type NodesScalingProps } from "./autoscaling.ts";
+import type { ArchivePlace } from "./backup.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
@@ -109,6 +110,8 @@ interface Parts extends NodesProps {
   readonly retention: logs.RetentionDays;
   /** The bucket of backups that the graph is restored from, if it is. */
   readonly restoreFrom: IBucket | undefined;
+  /** Where the sequencer's node archives the log; `undefined` for nowhere. */
+  readonly archives: ArchivePlace | undefined;
   /** Traces of nodes; `undefined` for none. */
   readonly traces: TracesProps | undefined;
 }
@@ -250,6 +253,10 @@ export class StorageNodes extends Construct {
       deployment: state.name,
       traces: props.traces,
       restores: restoreVariables(props),
+      archives: props.archives && {
+        TIDEGRAPH_ARCHIVE_TO: `s3://${props.archives.bucket.bucketName}`,
+        TIDEGRAPH_ARCHIVE_EVERY_S: String(props.archives.everySeconds),
+      },
     });
     const volume = ec2.BlockDeviceVolume.ebs(16, {
       encrypted: true,
@@ -290,6 +297,7 @@ export class StorageNodes extends Construct {
     role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
     role.addToPolicy(readSecret(props.fleetSecret, props.certificates));
     if (props.restoreFrom) this.letRestore(role, props.restoreFrom);
+    if (props.archives) this.letArchive(role, props.archives.bucket, names);
     const write = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"];
     role.addToPolicy(
       statement(
@@ -338,6 +346,24 @@ export class StorageNodes extends Construct {
   private letRestore(role: iam.Role, bucket: IBucket): void {
     useObjects(role, "Backups", bucket, "read", "Backups, whose names were made while they ran.");
     const use = { sid: "ReadBackups", actions: ["kms:Decrypt"] };
+    for (const allowed of useKeyOf(this, bucket, use)) role.addToPolicy(allowed);
+  }
+
+  /**
+   * Lets a node find and read the backups and archives of its graphs, and add archives. It may delete nothing there and write
+   * no backup: what a node in wrong hands overwrites of the archives, the bucket keeps for a while.
+   */
+  private letArchive(role: iam.Role, bucket: IBucket, graphs: readonly string[]): void {
+    const { bucketArn } = bucket;
+    const paths = (below: string): string[] => graphs.map((graph) => `/${graph}/${below}*`);
+    const [read, written] = [paths(""), paths("archives/")];
+    const below = (all: readonly string[]): string[] => all.map((path) => `${bucketArn}${path}`);
+    role.addToPolicy(statement("ListArchives", ["s3:ListBucket"], [bucketArn]));
+    role.addToPolicy(statement("ReadArchives", ["s3:GetObject"], below(read)));
+    role.addToPolicy(statement("AddArchives", ["s3:PutObject", "s3:AbortMultipartUpload"], below(written)));
+    const reason = "Backups and archives of its own graphs, whose names are made while it runs.";
+    for (const path of [...read, ...written]) explainBelow(role, bucket, bucketArn, path, reason);
+    const use = { sid: "UseKeyOfArchives", actions: ["kms:Decrypt", "kms:GenerateDataKey"] };
     for (const allowed of useKeyOf(this, bucket, use)) role.addToPolicy(allowed);
   }
 }

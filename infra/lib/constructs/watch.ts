@@ -45,9 +45,11 @@ export interface WatchProps {
 
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
-const GOES_ON = /^(Loads|Drops|Backup|NoBackup|Upgrade|Certificates|Nodes(Full|NotResized))/;
+const GOES_ON = /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Nodes(Full|NotResized))/;
 /** A certificate is valid for a week, and is renewed when it has five days left. */
 const LEAST_LEFT = Duration.days(2);
+/** How much later than usual an archive may come, besides twice its time. */
+const LATE_ARCHIVE = Duration.minutes(10);
 /** The DynamoDB operations that the daemons use. */
 const OPERATIONS = [
   dynamodb.Operation.GET_ITEM,
@@ -340,6 +342,15 @@ export class Watch extends Construct {
       backup.machine.metricSucceeded({ period: Duration.hours(1) }),
       1,
       { comparison: BELOW, hours: backup.hours + 2, missing: cloudwatch.TreatMissingData.BREACHING },
+    );
+    if (backup.archives === undefined) return;
+    // Longer than an archive takes that is due, and than a new sequencer takes to begin.
+    this.alarm(
+      "NotArchived",
+      "Committed writes have waited for longer than backup.archiveEvery to be archived: look at the log group nodes, and make a backup if it says so.",
+      this.ofNodes("tidegraph_archive_lag_seconds", {}, "Maximum"),
+      backup.archives.everySeconds * 2 + LATE_ARCHIVE.toSeconds(),
+      { minutes: 5 },
     );
   }
 

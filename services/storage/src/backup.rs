@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use tidegraph_cluster::{Graph, MapStore};
-use tidegraph_fleet::backup::{Backup, BackupConfig, Backups, Point, Retention, Source, Target};
+use tidegraph_fleet::backup::{Backup, BackupConfig, Backups, History, Point, Retention, Source, Target};
 use tidegraph_platform::{Clock, Objects, RealClock, RealRandom};
 use tidegraph_types::Version;
 
@@ -27,7 +27,7 @@ pub struct BackUp {
     to: String,
     #[command(flatten)]
     place: PlaceArgs,
-    /// Remove backups beyond the newest N, once this one is written.
+    /// Remove backups beyond the newest N, and the archives before the oldest that stays, once this one is written.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Remove backups that are older than this number of days, once this one is written. With --keep too, a backup stays
@@ -41,7 +41,7 @@ pub struct BackUp {
 
 /// Flags that say more of the place of backups.
 #[derive(Args, Clone, Debug)]
-struct PlaceArgs {
+pub struct PlaceArgs {
     /// Region of the bucket of backups, if it is not that of this machine.
     #[arg(long, value_name = "REGION", env = "TIDEGRAPH_BACKUPS_REGION")]
     backups_region: Option<String>,
@@ -90,10 +90,11 @@ pub struct Restore {
     /// Name that the graph had. Default: --graph, the name that it gets.
     #[arg(long)]
     backed_up_graph: Option<String>,
-    /// Name of the backup. Default: the newest one that has the version or the time.
+    /// Name of the backup. Default: the newest one that has the version or the time, or comes before it. Without --version and
+    /// --time the graph is restored as it was at the end of this backup.
     #[arg(long)]
     backup: Option<String>,
-    /// Restore the graph as it was at this version. Default: the newest version of the backup.
+    /// Restore the graph as it was at this version, which a backup or an archive behind it has. Default: the newest one.
     #[arg(long, conflicts_with = "time")]
     version: Option<u64>,
     /// Restore the graph as it was at this time, such as 2026-11-26T05:00:00Z.
@@ -106,7 +107,7 @@ pub struct Restore {
 
 /// Opens the place of a graph's backups.
 #[expect(clippy::disallowed_methods, reason = "a flag names the directory")]
-fn open(url: &str, place: &PlaceArgs, graph: &str) -> anyhow::Result<Backups> {
+pub fn open(url: &str, place: &PlaceArgs, graph: &str) -> anyhow::Result<Backups> {
     let (store, prefix) = match url.strip_prefix("s3://") {
         Some(rest) => {
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -149,13 +150,13 @@ fn shown(backup: &Backup) -> Value {
     })
 }
 
-fn time(ms: i64) -> String {
+pub fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 
 /// Prints the output of a command.
 #[allow(clippy::print_stdout)]
-fn print(value: &Value) {
+pub fn print(value: &Value) {
     println!("{value:#}");
 }
 
@@ -184,7 +185,8 @@ impl BackUp {
         })?;
         let mut value = shown(&backup);
         value["tookMs"] = json!(took_ms);
-        value["removed"] = json!(removed);
+        value["removed"] = json!(removed.backups);
+        value["removedArchives"] = json!(removed.archives);
         print(&value);
         Ok(())
     }
@@ -192,9 +194,9 @@ impl BackUp {
 
 impl ListBackups {
     pub fn run(self) -> anyhow::Result<()> {
-        let listed = self.from.open(&self.graph)?.list()?;
-        let lines = listed.into_iter().map(|listed| match listed.backup {
-            Ok(backup) => shown(&backup),
+        let listed = self.from.open(&self.graph)?.histories()?;
+        let lines = listed.into_iter().map(|listed| match listed.history {
+            Ok(history) => with_archives(&history),
             Err(error) => json!({ "name": listed.name, "error": error.to_string() }),
         });
         print(&Value::Array(lines.collect()));
@@ -202,17 +204,33 @@ impl ListBackups {
     }
 }
 
+/// Returns what a backup has, and up to where archives go on behind it.
+fn with_archives(history: &History) -> Value {
+    let mut value = shown(&history.backup);
+    value["archives"] = json!(history.archives.len());
+    value["archivedVersion"] = json!(history.version().0);
+    value["archivedTime"] = json!(time(history.cut_ms()));
+    if let Some(broken) = history.broken() {
+        value["broken"] = json!(broken.to_string());
+    }
+    value
+}
+
 impl VerifyBackup {
     pub fn run(self) -> anyhow::Result<()> {
         let backups = self.from.open(&self.graph)?;
-        let backup = match &self.backup {
-            Some(name) => backups.read(name)?,
+        let history = match &self.backup {
+            Some(name) => backups.history(name)?,
             None => backups.find(Point::Newest)?,
         };
-        let verified = backups.verify(&backup)?;
-        let mut value = shown(&backup);
-        value["verified"] =
-            json!({ "objects": verified.objects, "bytes": verified.bytes, "records": verified.records });
+        let verified = backups.verify(&history)?;
+        let mut value = with_archives(&history);
+        value["verified"] = json!({
+            "objects": verified.objects,
+            "bytes": verified.bytes,
+            "records": verified.records,
+            "archives": verified.archives,
+        });
         print(&value);
         Ok(())
     }
@@ -229,11 +247,13 @@ impl Restore {
             self.init.objects.as_deref().context("--objects is needed: where the graph's objects go")?;
         let name = self.init.graph_name();
         let backups = self.from.open(self.backed_up_graph.as_deref().unwrap_or(name))?;
-        let backup = match &self.backup {
-            Some(name) => backups.read(name)?,
+        let history = match &self.backup {
+            Some(name) if point == Point::Newest => History::alone(backups.read(name)?),
+            Some(name) => backups.history(name)?,
             None => backups.find(point)?,
         };
-        let version = backups.version_at(&backup, point)?;
+        let version = backups.version_at(&history, point)?;
+        let backup = &history.backup;
         let wanted = self.init.graph()?;
         let gremlin = self.init.gremlin(backup.graph.gremlin);
         let (there, created_with) = (&backup.graph, backup.graph.created_with());
@@ -256,10 +276,11 @@ impl Restore {
             copies: self.init.copies(),
             graph,
         };
-        let restored = target.restore(&backups, &backup, version, usize::from(self.parallel))?;
+        let restored = target.restore(&backups, &history, version, usize::from(self.parallel))?;
         print(&json!({
             "graph": target.graph.name,
             "backup": backup.name,
+            "archives": history.archives.len(),
             "version": restored.version.0,
             "objects": restored.objects,
             "bytes": restored.bytes,

@@ -2,10 +2,11 @@
 //!
 //! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer. `init` creates a
 //! graph (table, log, map), `drop-graph` removes one, `place` distributes its partitions, `map` prints the map, `restart-log` starts a new log from
-//! checkpoints, `backup` copies a graph to another place and `restore` makes a graph of such a copy, `doctor` looks at the machine,
+//! checkpoints, `backup` copies a graph to another place, `archive` copies the log behind it and `restore` makes a graph of such copies, `doctor` looks at the machine,
 //! and `log-latency` measures the log.
 
 mod admin;
+mod archive;
 mod backup;
 mod connect;
 mod doctor;
@@ -38,11 +39,13 @@ enum Command {
     RestartLog(restart_log::RestartLog),
     /// Copies the graph to a place of backups, while it is used, and prints what the backup has as JSON.
     Backup(Box<backup::BackUp>),
-    /// Prints the backups of a graph as JSON.
+    /// Copies the log behind the newest archive or backup to the place of backups, once or until SIGTERM.
+    Archive(Box<archive::ArchiveLog>),
+    /// Prints the backups of a graph as JSON, and up to where archives go on behind them.
     Backups(backup::ListBackups),
-    /// Reads a backup, compares it with its checksums, and prints what it has as JSON.
+    /// Reads a backup and the archives behind it, compares them with their checksums, and prints what it has as JSON.
     VerifyBackup(backup::VerifyBackup),
-    /// Makes a new graph of a backup. Refuses a graph, a log or a bucket that is in use.
+    /// Makes a new graph of a backup and the archives behind it. Refuses a graph, a log or a bucket that is in use.
     Restore(Box<backup::Restore>),
     /// Removes a graph with all its data: its map, the topic of its log, its checkpoints and its segments. Its backups stay.
     DropGraph(drop_graph::DropGraph),
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Init(init) => init.run(),
         Command::RestartLog(restart) => restart.run(),
         Command::Backup(backup) => backup.run(),
+        Command::Archive(archive) => archive.run(),
         Command::Backups(list) => list.run(),
         Command::VerifyBackup(verify) => verify.run(),
         Command::Restore(restore) => restore.run(),

@@ -6,6 +6,7 @@
 mod member;
 mod restores;
 
+use crate::archive::ArchiveArgs;
 use crate::connect::{LogArgs, TableArgs, objects};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -100,6 +101,8 @@ pub struct Serve {
     least_free_bytes: u64,
     #[command(flatten)]
     restores: RestoreArgs,
+    #[command(flatten)]
+    archive: ArchiveArgs,
     /// Number of versions after which the next checkpoint of a replica is written.
     #[arg(long, default_value_t = NodeConfig::default().checkpoint_versions)]
     checkpoint_versions: u64,

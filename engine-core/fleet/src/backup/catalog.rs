@@ -1,14 +1,13 @@
 //! The place of a graph's backups.
 //!
 //! `PREFIX/GRAPH/manifests/NAME.json` is the manifest of a backup, and `PREFIX/GRAPH/data/NAME/` the folder of its objects.
-//! Manifests have a folder of their own, so that a listing of backups does not go through all objects.
+//! Manifests have a folder of their own, so that a listing of backups does not go through all objects. Archives are below
+//! `PREFIX/GRAPH/archives/`.
 
-use super::copier::{Sum, sum_of};
-use super::{Backup, Error};
+use super::{Backup, Error, History};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_log::archive::ArchiveReader;
 use tidegraph_platform::{ObjectError, Objects};
 use tidegraph_types::Version;
 
@@ -18,7 +17,7 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The place of a graph's backups.
+/// The place of a graph's backups and archives.
 #[derive(Clone, Debug)]
 pub struct Backups {
     objects: Arc<Objects>,
@@ -38,7 +37,7 @@ pub struct Listed {
 /// What to restore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
-    /// The newest version of a backup.
+    /// The newest version of a backup and its archives.
     Newest,
     /// A version.
     Version(Version),
@@ -55,8 +54,17 @@ pub struct Retention {
     pub keep_days: Option<u32>,
 }
 
-/// What was read of a backup.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What was removed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Removed {
+    /// Names of backups.
+    pub backups: Vec<String>,
+    /// Number of archives.
+    pub archives: usize,
+}
+
+/// What was read of a backup and its archives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Verified {
     /// Number of objects.
     pub objects: usize,
@@ -64,6 +72,8 @@ pub struct Verified {
     pub bytes: u64,
     /// Number of records.
     pub records: u64,
+    /// Number of archives.
+    pub archives: usize,
 }
 
 impl Backups {
@@ -99,7 +109,12 @@ impl Backups {
         format!("{}manifests/{name}.json", self.root)
     }
 
-    fn place(&self) -> String {
+    /// Returns the folder of the graph, which ends with `/`.
+    pub(super) fn root(&self) -> &str {
+        &self.root
+    }
+
+    pub(super) fn place(&self) -> String {
         format!("{}/{}", self.objects.name(), self.root.trim_end_matches('/'))
     }
 
@@ -120,10 +135,7 @@ impl Backups {
     /// The failure of the object store.
     pub fn list(&self) -> Result<Vec<Listed>, crate::Error> {
         let mut found = Vec::new();
-        let folder = format!("{}manifests/", self.root);
-        for object in self.objects.list(&folder)? {
-            let name = object.path.strip_prefix(&folder).and_then(|name| name.strip_suffix(".json"));
-            let Some(name) = name.map(str::to_owned) else { continue };
+        for name in self.names()? {
             match self.read(&name) {
                 Ok(backup) => found.push(Listed { name, backup: Ok(backup) }),
                 // Removed since it was listed.
@@ -133,6 +145,13 @@ impl Backups {
             }
         }
         Ok(found)
+    }
+
+    /// Lists the names of all backups of the graph, the oldest first.
+    pub(super) fn names(&self) -> Result<Vec<String>, crate::Error> {
+        let folder = format!("{}manifests/", self.root);
+        let name = |path: &str| Some(path.strip_prefix(&folder)?.strip_suffix(".json")?.to_owned());
+        Ok(self.objects.list(&folder)?.iter().filter_map(|object| name(&object.path)).collect())
     }
 
     /// Reads the manifest of a backup.
@@ -157,145 +176,40 @@ impl Backups {
         Ok(backup)
     }
 
-    /// Returns the newest backup that has a point.
+    /// Returns the newest backup that has a point, alone or with the archives behind it.
     ///
     /// # Errors
-    /// [`Error::NoneHas`] with what the backups have; if the newest backup cannot be read and no other one has the point,
+    /// [`Error::NoneHas`] with what the backups have; [`Error::BrokenArchive`] if an archive is missing or cannot be read
+    /// that the newest backup before the point needs; if the newest backup cannot be read and no other one has the point,
     /// why it cannot.
-    pub fn find(&self, point: Point) -> Result<Backup, crate::Error> {
+    pub fn find(&self, point: Point) -> Result<History, crate::Error> {
         let (mut ranges, mut unreadable) = (Vec::new(), None);
+        let mut series = self.series()?;
         for listed in self.list()?.into_iter().rev() {
-            match listed.backup {
-                Ok(backup) if backup.has(point) => return Ok(backup),
-                Ok(backup) => ranges.push(backup.range(point)),
+            let backup = match listed.backup {
+                Ok(backup) => backup,
                 Err(error) => {
                     unreadable.get_or_insert(error);
+                    continue;
                 }
+            };
+            if point != Point::Newest && backup.has(point) {
+                return Ok(History::alone(backup));
             }
+            let is_before = backup.is_before(point);
+            let history = if is_before { self.behind(backup, &mut series)? } else { History::alone(backup) };
+            if history.has(point) {
+                return Ok(history.up_to(point));
+            }
+            if let Some(broken) = history.broken() {
+                return Err(broken.into());
+            }
+            ranges.push(history.range(point));
         }
         match unreadable {
             Some(error) if ranges.is_empty() => Err(error.into()),
             _ => Err(Error::NoneHas { wanted: point.to_string(), place: self.place(), ranges }.into()),
         }
-    }
-
-    /// Checks that all objects of a backup are there, with their sizes. Reads none of them.
-    ///
-    /// # Errors
-    /// [`Error::Incomplete`] with the objects; otherwise the failure of the object store.
-    pub fn check_complete(&self, backup: &Backup) -> Result<(), crate::Error> {
-        let folder = self.folder(&backup.name);
-        let there: BTreeMap<String, u64> =
-            self.objects.list(&folder)?.into_iter().map(|object| (object.path, object.bytes)).collect();
-        let wrong =
-            backup.stored().filter_map(|object| match there.get(&format!("{folder}{}", object.path)) {
-                None => Some(format!("{} is missing", object.path)),
-                Some(&bytes) if bytes != object.bytes => {
-                    Some(format!("{} has {bytes} bytes, and should have {}", object.path, object.bytes))
-                }
-                Some(_) => None,
-            });
-        let objects: Vec<_> = wrong.collect();
-        if objects.is_empty() {
-            return Ok(());
-        }
-        Err(Error::Incomplete { name: backup.name.clone(), objects }.into())
-    }
-
-    /// Reads a backup and compares it with its manifest.
-    ///
-    /// # Errors
-    /// [`Error::Incomplete`] with all objects that are missing or differ, [`Error::Gap`] if records are missing; otherwise
-    /// the failure of the object store.
-    pub fn verify(&self, backup: &Backup) -> Result<Verified, crate::Error> {
-        self.check_complete(backup)?;
-        let folder = self.folder(&backup.name);
-        let (mut wrong, mut verified) = (Vec::new(), Verified { objects: 0, bytes: 0, records: 0 });
-        for object in backup.stored() {
-            let expected = Sum { bytes: object.bytes, crc32c: object.crc32c };
-            match sum_of(&self.objects, &format!("{folder}{}", object.path))? {
-                Some(found) if found == expected => {
-                    verified.objects += 1;
-                    verified.bytes += found.bytes;
-                }
-                Some(_) => wrong.push(format!("{} has another checksum", object.path)),
-                None => wrong.push(format!("{} is missing", object.path)),
-            }
-        }
-        if !wrong.is_empty() {
-            return Err(Error::Incomplete { name: backup.name.clone(), objects: wrong }.into());
-        }
-        self.each_record(backup, Version(backup.version), |_, _| {
-            verified.records += 1;
-            Ok(())
-        })?;
-        Ok(verified)
-    }
-
-    /// Gives the records of a backup to `each` in order, with the bytes that each took, up to a version.
-    pub(super) fn each_record(
-        &self,
-        backup: &Backup,
-        last: Version,
-        mut each: impl FnMut(tidegraph_log::archive::Entry, u64) -> Result<(), crate::Error>,
-    ) -> Result<(), crate::Error> {
-        let mut after = backup.log.first().map_or(backup.lowest(), |object| object.first.saturating_sub(1));
-        if after > backup.lowest() {
-            let object = backup.log.first().map(|object| object.path.clone()).unwrap_or_default();
-            let (after, found) = (Version(backup.lowest()), Version(after + 1));
-            return Err(Error::Gap { object, after, found }.into());
-        }
-        for object in &backup.log {
-            if object.first > last.0 {
-                break;
-            }
-            let path = format!("{}{}", self.folder(&backup.name), object.path);
-            let mut reader = ArchiveReader::new(self.objects.reader(&path)?, &path)?;
-            let mut offset = reader.offset();
-            while let Some(entry) = reader.next_entry()? {
-                let version = entry.record.version;
-                if version.0 != after + 1 {
-                    return Err(Error::Gap { object: path, after: Version(after), found: version }.into());
-                }
-                if version > last {
-                    return Ok(());
-                }
-                after = version.0;
-                each(entry, reader.offset() - offset)?;
-                offset = reader.offset();
-            }
-        }
-        let wanted = Version(last.0.min(backup.version));
-        if after < wanted.0 {
-            return Err(Error::TooShort { name: backup.name.clone(), found: Version(after), wanted }.into());
-        }
-        Ok(())
-    }
-
-    /// Returns the last version that a backup has of a time. [`Point`]s are in the range of the backup.
-    ///
-    /// # Errors
-    /// Those of [`Backups::verify`], for the log; [`Error::NoneHas`] if the backup does not have the point.
-    pub fn version_at(&self, backup: &Backup, point: Point) -> Result<Version, crate::Error> {
-        if !backup.has(point) {
-            let (wanted, ranges) = (point.to_string(), vec![backup.range(point)]);
-            return Err(Error::NoneHas { wanted, place: self.place(), ranges }.into());
-        }
-        let time = match point {
-            Point::Newest => return Ok(Version(backup.version)),
-            Point::Version(version) => return Ok(version),
-            Point::Time(ms) => ms,
-        };
-        // Brokers may differ about the time: a version has the latest time of those before it.
-        let (mut found, mut latest) = (Version(backup.earliest), i64::MIN);
-        self.each_record(backup, Version(backup.version), |entry, _| {
-            latest = latest.max(entry.written_ms.unwrap_or(i64::MIN));
-            if latest <= time {
-                found = found.max(entry.record.version);
-            }
-            Ok(())
-        })?;
-        Ok(found)
     }
 
     /// Removes a backup: its manifest first, so that no manifest names objects that are gone.
@@ -314,20 +228,23 @@ impl Backups {
         Ok(())
     }
 
-    /// Removes the backups that no rule keeps, and objects that a backup left behind that died a day ago or earlier.
-    /// Without a rule it removes nothing. A backup whose manifest this release cannot read stays. Returns the names of the
-    /// removed backups.
+    /// Removes the backups that no rule keeps, archives that no backup needs any more, and objects that a backup or an
+    /// archiver left behind that died a day ago or earlier. Without a rule it removes nothing. A backup whose manifest this
+    /// release cannot read stays.
     ///
     /// # Errors
     /// The failure of the object store.
-    pub fn retain(&self, rules: Retention, now_ms: i64) -> Result<Vec<String>, crate::Error> {
+    pub fn retain(&self, rules: Retention, now_ms: i64) -> Result<Removed, crate::Error> {
+        let mut removed = Removed::default();
         if rules == Retention::default() {
-            return Ok(Vec::new());
+            return Ok(removed);
         }
         let listed = self.list()?;
-        let mut known: BTreeSet<String> = listed.iter().map(|listed| listed.name.clone()).collect();
+        let mut kept: BTreeMap<String, Option<u64>> = listed
+            .iter()
+            .map(|listed| (listed.name.clone(), listed.backup.as_ref().ok().map(|backup| backup.version)))
+            .collect();
         let readable: Vec<_> = listed.into_iter().filter_map(|listed| listed.backup.ok()).collect();
-        let mut removed = Vec::new();
         for (newer, backup) in readable.iter().rev().enumerate() {
             let is_recent = rules.keep_days.is_some_and(|days| {
                 let days = (DAY * days).as_millis() as i64;
@@ -337,14 +254,16 @@ impl Backups {
                 continue;
             }
             self.remove(&backup.name)?;
-            known.remove(&backup.name);
-            removed.push(backup.name.clone());
+            kept.remove(&backup.name);
+            removed.backups.push(backup.name.clone());
         }
-        self.remove_abandoned(&known, now_ms)?;
+        let long_ago_ms = now_ms.saturating_sub(ABANDONED_AFTER.as_millis() as i64);
+        removed.archives = self.remove_archives(&kept, long_ago_ms)?;
+        self.remove_abandoned(&kept.into_keys().collect(), long_ago_ms)?;
         Ok(removed)
     }
 
-    fn remove_abandoned(&self, known: &BTreeSet<String>, now_ms: i64) -> Result<(), crate::Error> {
+    fn remove_abandoned(&self, known: &BTreeSet<String>, long_ago_ms: i64) -> Result<(), crate::Error> {
         let folder = format!("{}data/", self.root);
         let mut newest: BTreeMap<String, i64> = BTreeMap::new();
         for object in self.objects.list(&folder)? {
@@ -353,8 +272,7 @@ impl Backups {
             let written = newest.entry(name.to_owned()).or_insert(object.modified_ms);
             *written = object.modified_ms.max(*written);
         }
-        let long_ago = now_ms.saturating_sub(ABANDONED_AFTER.as_millis() as i64);
-        for (name, _) in newest.iter().filter(|(_, written)| **written < long_ago) {
+        for (name, _) in newest.iter().filter(|(_, written)| **written < long_ago_ms) {
             tracing::info!(name, "objects of a backup that has no manifest are removed");
             self.remove_data(name)?;
         }
@@ -375,21 +293,18 @@ impl Backup {
         }
     }
 
-    /// Says what the backup has, in the unit of a point.
-    fn range(&self, point: Point) -> String {
-        let name = &self.name;
-        match (point, self.earliest_ms) {
-            (Point::Time(_), Some(earliest)) => {
-                format!("{name} has {} to {}", time(earliest), time(self.cut_ms))
-            }
-            (Point::Time(_), None) => format!("{name} has no times"),
-            _ => format!("{name} has versions {} to {}", self.earliest, self.version),
+    /// Whether archives behind the backup may have a point that the backup has not.
+    fn is_before(&self, point: Point) -> bool {
+        match point {
+            Point::Newest => true,
+            Point::Version(version) => self.version < version.0,
+            Point::Time(ms) => self.earliest_ms.is_some() && self.cut_ms < ms,
         }
     }
 }
 
 /// Writes a time in milliseconds since 1970 as text.
-fn time(ms: i64) -> String {
+pub(super) fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 

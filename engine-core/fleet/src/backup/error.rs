@@ -96,16 +96,16 @@ pub enum Error {
         ranges: Vec<String>,
     },
     /// A manifest cannot be read.
-    #[error("the manifest {object} of a backup cannot be read: {reason}")]
+    #[error("the manifest {object} of a backup or an archive cannot be read: {reason}")]
     Unreadable {
         /// Its path.
         object: String,
         /// Why not.
         reason: String,
     },
-    /// A backup of a format that this release does not read.
+    /// A backup or an archive of a format that this release does not read.
     #[error(
-        "backup {object} has format {found}, this release reads {known}: restore it with the release that wrote it"
+        "{object} has format {found}, this release reads {known}: restore it with the release that wrote it"
     )]
     UnknownFormat {
         /// Path of its manifest.
@@ -151,6 +151,53 @@ pub enum Error {
         /// The version that it should have.
         wanted: Version,
     },
+    /// An archive is missing, or its manifest cannot be read.
+    #[error(
+        "the archive {object} {reason}. What comes before it can be restored, up to version {last}, and what newer backups \
+         have"
+    )]
+    BrokenArchive {
+        /// Path of its manifest.
+        object: String,
+        /// The last version that can be restored without it.
+        last: Version,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An archive has another record of a version than the backup or the archive before it.
+    #[error(
+        "{object} is of another log than what it follows: it has {found}, and there is {expected} before it"
+    )]
+    OtherLog {
+        /// The object with its records.
+        object: String,
+        /// The record of the archive.
+        found: String,
+        /// The record of the backup or the archive before it.
+        expected: String,
+    },
+    /// There is no backup that an archive could follow.
+    #[error("there is no backup of graph {graph:?} at {place} that an archive could follow: make one first")]
+    NothingToFollow {
+        /// The graph.
+        graph: String,
+        /// Where backups should be.
+        place: String,
+    },
+    /// The log no longer has what follows the newest archive or backup.
+    #[error(
+        "the log cannot be archived: {reason}. What there is ends with {end}, and what was committed since can be restored \
+         again from the next backup on: make one"
+    )]
+    NotArchived {
+        /// The last record that is archived.
+        end: String,
+        /// Why the log does not continue there.
+        reason: String,
+    },
+    /// The log has records, and does not hand them out.
+    #[error("the log does not answer: no record came for {} s, and its end is not reached", .0.as_secs())]
+    LogSilent(std::time::Duration),
 }
 
 /// Writes names, at most some of them.

@@ -14,16 +14,16 @@ use tidegraph_types::Version;
 const OBJECT_BYTES: u64 = 64 << 20;
 
 /// Longest wait for the next record.
-const POLL: Duration = Duration::from_millis(250);
+pub(super) const POLL: Duration = Duration::from_millis(250);
 
 /// Time after which the log is cut near its end, if writers are always ahead of the reader.
-const CUT_NEAR_END_AFTER: Duration = Duration::from_secs(10);
+pub(super) const CUT_NEAR_END_AFTER: Duration = Duration::from_secs(10);
 
 /// Number of messages that count as near the end.
-const NEAR: u64 = 1_000;
+pub(super) const NEAR: u64 = 1_000;
 
 /// Time without a record after which the log is taken for too short, or for out of reach.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Objects of a load.
 #[derive(Clone, Debug)]
@@ -199,7 +199,7 @@ impl LogWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backup::{Backup, Backups, Point};
+    use crate::backup::{Backup, Backups, History, Point};
     use std::sync::Arc;
     use tidegraph_cluster::Graph;
     use tidegraph_log::Record;
@@ -208,7 +208,7 @@ mod tests {
     /// Versions from 1 on with the times of their records.
     const TIMES: [i64; 7] = [10_000, 10_200, 10_900, 11_000, 10_950, 14_000, 14_001];
 
-    fn backup() -> (Backups, Backup) {
+    fn backup() -> (Backups, History) {
         let objects = Arc::new(Objects::memory().unwrap());
         let backups = Backups::new(objects.clone(), "", "g").unwrap();
         let folder = backups.folder("b");
@@ -248,7 +248,7 @@ mod tests {
             log: archived.objects,
             objects: vec![],
         };
-        (backups, backup)
+        (backups, History::alone(backup))
     }
 
     #[test]
@@ -261,7 +261,9 @@ mod tests {
             let error = backups.version_at(&backup, Point::Time(ms)).unwrap_err().to_string();
             assert!(error.contains("b has 1970-01-01T00:00:10Z to 1970-01-01T00:00:15Z"), "{error}");
         }
-        let short = Backup { version: 8, ..backup };
-        assert!(backups.verify(&short).unwrap_err().to_string().contains("ends at version 7"));
+        let short = Backup { version: 8, ..backup.backup };
+        assert!(
+            backups.verify(&History::alone(short)).unwrap_err().to_string().contains("ends at version 7")
+        );
     }
 }

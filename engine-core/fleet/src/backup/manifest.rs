@@ -104,6 +104,20 @@ struct AnyFormat {
     format: u64,
 }
 
+/// Refuses a manifest that is too large, or of a format that this release does not read. Archives have the formats of
+/// backups.
+pub(super) fn check_format(object: &str, bytes: &[u8], most_bytes: u64) -> Result<(), Error> {
+    let unreadable = |reason: String| Error::Unreadable { object: object.to_owned(), reason };
+    if bytes.len() as u64 > most_bytes {
+        return Err(unreadable(format!("it has {} bytes, {most_bytes} are allowed", bytes.len())));
+    }
+    let any: AnyFormat = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+    if u32::try_from(any.format).is_ok_and(|format| FORMATS.reads(format)) {
+        return Ok(());
+    }
+    Err(Error::UnknownFormat { object: object.to_owned(), found: any.format, known: FORMATS })
+}
+
 impl Backup {
     /// Returns the number of bytes of all objects.
     #[must_use]
@@ -146,17 +160,7 @@ impl Backup {
     /// contradicts itself.
     pub fn decode(object: &str, bytes: &[u8]) -> Result<Self, Error> {
         let unreadable = |reason: String| Error::Unreadable { object: object.to_owned(), reason };
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(unreadable(format!("it has {} bytes, {MOST_BYTES} are allowed", bytes.len())));
-        }
-        let any: AnyFormat = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-        if !u32::try_from(any.format).is_ok_and(|format| FORMATS.reads(format)) {
-            return Err(Error::UnknownFormat {
-                object: object.to_owned(),
-                found: any.format,
-                known: FORMATS,
-            });
-        }
+        check_format(object, bytes, MOST_BYTES)?;
         let envelope: Envelope =
             serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
         let again = serde_json::to_vec(&envelope.backup).map_err(|error| unreadable(error.to_string()))?;

@@ -1,13 +1,13 @@
-//! Makes a graph of a backup.
+//! Makes a graph of a backup and the archives behind it.
 //!
-//! Flow: check the backup and the target → note in the target which backup is restored → copy objects, the manifests of
+//! Flow: check the history and the target → note in the target which backup is restored → copy objects, the manifests of
 //! checkpoints last → create the log and write the records up to the version, under a new epoch → create the map and note
 //! the checkpoints in it → remove the note. A restore that died is repeated: as long as the note is there, objects of
 //! checkpoints in the target are its own.
 
 use super::copier::{Closing, Copier, Sum, sum_of};
 use super::manifest::FOLDERS;
-use super::{Backup, Backups, CopiedObject, Error};
+use super::{Backup, Backups, CopiedObject, Error, History};
 use crate::restart::partition_of;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -70,28 +70,34 @@ struct Note {
 }
 
 impl Target {
-    /// Restores a version of a backup.
+    /// Restores a version of a history.
     ///
     /// # Errors
-    /// [`Error::Incomplete`] if the backup is not whole, [`Error::Taken`] if there is a graph, [`Error::Gap`] or
-    /// [`Error::TooShort`] if the records are not whole: nothing was changed by then. Otherwise the failure of an object
-    /// store, the log or the map; repeating the call continues.
+    /// [`Error::Incomplete`] if the backup or an archive is not whole, [`Error::Taken`] if there is a graph, [`Error::Gap`],
+    /// [`Error::TooShort`] or [`Error::OtherLog`] if the records are not whole or do not fit: nothing was changed by then.
+    /// Otherwise the failure of an object store, the log or the map; repeating the call continues.
     pub fn restore(
         &self,
         from: &Backups,
-        backup: &Backup,
+        history: &History,
         version: Version,
         parallel: usize,
     ) -> Result<Restored, crate::Error> {
+        let backup = &history.backup;
         self.check_shape(backup)?;
-        let version = from.version_at(backup, super::Point::Version(version))?;
-        from.check_complete(backup)?;
+        let version = from.version_at(history, super::Point::Version(version))?;
+        from.check_complete(history)?;
         // Damaged records are found before anything is written.
-        from.each_record(backup, version, |_, _| Ok(()))?;
+        from.each_record(history, version, |_, _| Ok(()))?;
         let note = Note { graph: self.graph.name.clone(), backup: backup.name.clone(), version: version.0 };
         self.check_empty(&note)?;
-        self.copy_objects(from, backup, parallel)?;
-        let records = self.write_log(from, backup, version)?;
+        let (mut objects, mut bytes) = (0, 0);
+        for (folder, copies) in history.objects(from) {
+            self.copy_objects(from, &folder, &copies, parallel)?;
+            objects += copies.len();
+            bytes += copies.iter().map(|object| object.bytes).sum::<u64>();
+        }
+        let records = self.write_log(from, history, version)?;
         self.map.create_graph(&self.graph)?;
         for checkpoint in &backup.checkpoints {
             let prefix = checkpoint.manifest.rsplit_once('/').map_or("", |(prefix, _)| prefix).to_owned();
@@ -99,8 +105,7 @@ impl Target {
             self.map.note_checkpoint(&self.graph.name, &Checkpoint { partition, version, prefix })?;
         }
         self.objects.delete(NOTE)?;
-        let bytes = backup.objects.iter().map(|object| object.bytes).sum();
-        Ok(Restored { version, objects: backup.objects.len(), bytes, records })
+        Ok(Restored { version, objects, bytes, records })
     }
 
     fn check_shape(&self, backup: &Backup) -> Result<(), crate::Error> {
@@ -184,12 +189,17 @@ impl Target {
         Ok(())
     }
 
-    /// Copies all objects, and compares them with the manifest of the backup.
-    fn copy_objects(&self, from: &Backups, backup: &Backup, parallel: usize) -> Result<(), crate::Error> {
-        let folder = format!("{}objects/", from.folder(&backup.name));
-        let copier = Copier::new((from.objects(), folder.as_str()), (&*self.objects, ""));
+    /// Copies objects of a folder, and compares them with what is known of them.
+    fn copy_objects(
+        &self,
+        from: &Backups,
+        folder: &str,
+        objects: &[CopiedObject],
+        parallel: usize,
+    ) -> Result<(), crate::Error> {
+        let copier = Copier::new((from.objects(), folder), (&*self.objects, ""));
         let is_manifest = |object: &&CopiedObject| partition_of(&object.path).is_some();
-        let (manifests, others): (Vec<_>, Vec<_>) = backup.objects.iter().partition(is_manifest);
+        let (manifests, others): (Vec<_>, Vec<_>) = objects.iter().partition(is_manifest);
         std::thread::scope(|scope| {
             let _closing = Closing(&copier);
             for _ in 0..parallel.max(1) {
@@ -205,7 +215,7 @@ impl Target {
                 check_sum(&copier, object)?;
             }
             for object in manifests {
-                self.copy_manifest(from, &folder, object)?;
+                self.copy_manifest(from, folder, object)?;
             }
             Ok(())
         })
@@ -243,14 +253,14 @@ impl Target {
 
     /// Creates the log, and writes the records behind the oldest checkpoint up to a version. One more record follows: it
     /// begins the epoch, and shows where the log ends if there is no other. Returns the number of restored records.
-    fn write_log(&self, from: &Backups, backup: &Backup, version: Version) -> Result<u64, crate::Error> {
+    fn write_log(&self, from: &Backups, history: &History, version: Version) -> Result<u64, crate::Error> {
         self.log.create(self.copies)?;
         // Above every sequencer's before: all records of the new log have one epoch.
-        let epoch = Epoch(backup.epoch + 1);
+        let epoch = Epoch(history.epoch() + 1);
         let mut store = self.log.open(epoch)?;
-        let lowest = backup.lowest();
+        let lowest = history.backup.lowest();
         let (mut batch, mut bytes, mut written) = (Vec::new(), 0, 0);
-        from.each_record(backup, version, |entry, size| {
+        from.each_record(history, version, |entry, size| {
             if entry.record.version.0 <= lowest {
                 return Ok(());
             }

@@ -2,6 +2,7 @@
 //! names, marking nodes as lost, and stopping writes at a record that no replica can apply. The process that holds the
 //! sequencer's lease does it.
 
+use super::ArchivePosition;
 use super::failure_detector::FailureDetector;
 use crate::Error;
 use crate::sequencing::{Candidate, Leadership};
@@ -24,11 +25,17 @@ pub struct MaintenanceConfig {
     pub lost_after: Duration,
     /// Time between two rounds.
     pub step: Duration,
+    /// Longest time that records which may be trimmed wait until they are archived.
+    pub hold: Duration,
 }
 
 impl Default for MaintenanceConfig {
     fn default() -> Self {
-        Self { lost_after: Duration::from_secs(10), step: Duration::from_secs(2) }
+        Self {
+            lost_after: Duration::from_secs(10),
+            step: Duration::from_secs(2),
+            hold: Duration::from_secs(3600),
+        }
     }
 }
 
@@ -53,6 +60,12 @@ struct State {
     map: Option<Arc<PartitionMap>>,
     /// The lowest version of the partitions' newest checkpoints, as of the round before.
     lowest: Version,
+    /// The version up to which the checkpoints allow to trim, and the one up to which the log was trimmed.
+    due: Version,
+    trimmed: Version,
+    /// Up to where the log is archived, if this process archives it, and since when the trim waits for it.
+    archive: Option<Arc<ArchivePosition>>,
+    waits_since: Option<Duration>,
 }
 
 impl LeaderMaintenance {
@@ -106,8 +119,17 @@ impl LeaderMaintenance {
             failure_detector: FailureDetector::default(),
             map: None,
             lowest: Version(0),
+            due: Version(0),
+            trimmed: Version(0),
+            archive: None,
+            waits_since: None,
         };
         Self { state: Arc::new(Mutex::new(state)), stop: Arc::default(), thread: None }
+    }
+
+    /// Trims only what is archived from now on, or has waited for [`MaintenanceConfig::hold`].
+    pub fn wait_for(&self, archive: Arc<ArchivePosition>) {
+        self.state.lock().archive = Some(archive);
     }
 
     /// Runs one round.
@@ -207,11 +229,37 @@ impl State {
         let lowest = restorable.iter().map(|noted| noted.version).min().unwrap_or_default();
         let before = std::mem::replace(&mut self.lowest, lowest);
         if before > Version(0) && before < lowest {
-            let below = Version(before.next().0.saturating_sub(self.candidate.config().asked_again));
+            self.due = before;
+        }
+        let upto = self.archived_of(self.due);
+        if upto > self.trimmed {
+            self.trimmed = upto;
+            // An archive goes on where the record is with which it ends.
+            let most = if self.archive.is_some() { upto } else { upto.next() };
+            let below =
+                Version(self.due.next().0.saturating_sub(self.candidate.config().asked_again)).min(most);
             sequencer.trim(below)?;
             tracing::debug!(%below, "trimmed the log");
-            tidegraph_engine::sweep_below(&self.objects, before, self.clock.wall())?;
+            tidegraph_engine::sweep_below(&self.objects, upto, self.clock.wall())?;
         }
         Ok(())
+    }
+
+    /// Returns the version up to which records are archived, at most `due`. It is `due` if nobody archives, or if records
+    /// have waited for too long: a log that fills its disk is worse than a gap in the archive.
+    fn archived_of(&mut self, due: Version) -> Version {
+        let archived = self.archive.as_ref().map_or(due, |archive| archive.get().min(due));
+        if archived >= due {
+            self.waits_since = None;
+            return due;
+        }
+        let now = self.clock.now();
+        let since = *self.waits_since.get_or_insert(now);
+        if now.saturating_sub(since) < self.config.hold {
+            return archived;
+        }
+        tracing::warn!(%archived, %due, "records are trimmed that are not archived: the archive is too far behind");
+        self.waits_since = None;
+        due
     }
 }

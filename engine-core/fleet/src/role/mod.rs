@@ -6,10 +6,12 @@
 //!
 //! What must never happen: a log that is trimmed above a version that some partition lacks in its checkpoints.
 
+mod archive_position;
 mod failure_detector;
 mod loads;
 mod maintenance;
 
+pub use archive_position::ArchivePosition;
 pub use maintenance::{LeaderMaintenance, MaintenanceConfig};
 
 use crate::sequencing::{Candidate, Leadership, RecoveryBase, RecoverySource};

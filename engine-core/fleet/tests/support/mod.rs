@@ -54,6 +54,14 @@ impl Log {
         }
     }
 
+    /// Returns the version of the oldest record of a log of one shard.
+    pub fn first(&self) -> Version {
+        match self {
+            Self::One(log) => log.writer(ShardId(0)).first().unwrap_or_default(),
+            Self::Several(_) => panic!("a log of several shards"),
+        }
+    }
+
     /// One of several shards.
     pub fn shard(&self, shard: ShardId) -> &SharedShard {
         match self {
@@ -293,10 +301,20 @@ impl TestFleet {
 
     /// Starts the maintenance of the process that is the sequencer.
     pub fn maintain(&self) -> LeaderMaintenance {
-        let (_, candidate) = self.sequencer.as_ref().unwrap();
-        let config = MaintenanceConfig { lost_after: PATIENCE, step: Duration::from_millis(100) };
+        self.maintain_holding(MaintenanceConfig::default().hold)
+    }
+
+    /// Starts the maintenance, whose trim waits for the archive for this time at most.
+    pub fn maintain_holding(&self, hold: Duration) -> LeaderMaintenance {
+        let config = MaintenanceConfig { lost_after: PATIENCE, step: Duration::from_millis(100), hold };
         let (map, objects) = (self.map.clone(), self.objects.clone());
-        LeaderMaintenance::start(GRAPH, map, objects, candidate.clone(), self.clock.clone(), config).unwrap()
+        let candidate = self.leading();
+        LeaderMaintenance::start(GRAPH, map, objects, candidate, self.clock.clone(), config).unwrap()
+    }
+
+    /// Returns the candidate that is the sequencer.
+    pub fn leading(&self) -> Arc<Candidate> {
+        self.sequencer.as_ref().unwrap().1.clone()
     }
 
     /// Stops the sequencer.

@@ -9,9 +9,13 @@ use super::{Daemon, RoleArg};
 use crate::connect::objects_of;
 use anyhow::Context;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tidegraph_cluster::{Claim, MapStore, NodeId, Registration, Role, WatchConfig};
-use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
+use tidegraph_cluster::{Claim, Graph, MapStore, NodeId, Registration, Role, WatchConfig};
+use tidegraph_fleet::backup::LeaderArchive;
+use tidegraph_fleet::role::{
+    ArchivePosition, CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService,
+};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
 use tidegraph_platform::RealDisk;
@@ -35,7 +39,14 @@ pub struct Quota {
 pub struct Member {
     graph: String,
     node: StorageNode,
-    leading: Option<(Arc<Candidate>, LeaderMaintenance)>,
+    leading: Option<Leading>,
+}
+
+/// The candidate of a graph, and the duties of its leader.
+struct Leading {
+    candidate: Arc<Candidate>,
+    maintenance: LeaderMaintenance,
+    archive: Option<LeaderArchive>,
 }
 
 impl Member {
@@ -68,7 +79,7 @@ impl Member {
         let mut member = Self { graph: graph.into(), node, leading: None };
         if is_candidate {
             let takeover = CheckpointRecovery { graph: graph.into(), map_store, objects, log };
-            member.leading = Some(lead(daemon, takeover, &commits)?);
+            member.leading = Some(lead(daemon, made.graph(), takeover, &commits)?);
         }
         Ok(member)
     }
@@ -80,7 +91,9 @@ impl Member {
 
     /// Ends everything of the graph, with the connections of its clients.
     pub fn stop(self, daemon: &Daemon) {
-        if let Some((candidate, mut maintenance)) = self.leading {
+        if let Some(Leading { candidate, mut maintenance, archive }) = self.leading {
+            // Its end archives what it read.
+            drop(archive);
             maintenance.stop();
             candidate.close();
         }
@@ -93,11 +106,15 @@ impl Member {
 /// Starts the candidate of a graph and the duties of its leader.
 fn lead(
     daemon: &Daemon,
+    made: &Graph,
     takeover: CheckpointRecovery,
     commits: &SequencerService,
-) -> anyhow::Result<(Arc<Candidate>, LeaderMaintenance)> {
-    let CheckpointRecovery { graph, map_store, objects, .. } = &takeover;
+) -> anyhow::Result<Leading> {
+    let CheckpointRecovery { graph, map_store, objects, log } = &takeover;
     let (graph, map_store, objects) = (graph.clone(), map_store.clone(), objects.clone());
+    let stop = Arc::new(AtomicBool::new(false));
+    let (of_log, of_objects, clock) = (log.clone(), objects.clone(), daemon.clock.clone());
+    let archiver = daemon.serve.archive.archiver(made, of_log, of_objects, clock, stop.clone())?;
     let claim = Claim {
         // No other process has or had this name (MAP-3).
         holder: format!("{}-{:016x}", daemon.serve.node, daemon.random.next_u64()),
@@ -116,8 +133,17 @@ fn lead(
         lost_after: Duration::from_millis(daemon.serve.lost_after_ms),
         ..MaintenanceConfig::default()
     };
-    let maintenance = LeaderMaintenance::start(&graph, map_store, objects, candidate.clone(), clock, config)?;
-    Ok((candidate, maintenance))
+    let maintenance =
+        LeaderMaintenance::start(&graph, map_store, objects, candidate.clone(), clock.clone(), config)?;
+    let archive = match archiver {
+        None => None,
+        Some(archiver) => {
+            let position = Arc::<ArchivePosition>::default();
+            maintenance.wait_for(position.clone());
+            Some(LeaderArchive::start(archiver, candidate.clone(), position, clock, stop)?)
+        }
+    };
+    Ok(Leading { candidate, maintenance, archive })
 }
 
 /// Serves a graph until the daemon stops, whatever happens to it.
