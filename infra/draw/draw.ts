@@ -90,11 +90,21 @@ export interface Definition {
   readonly TimeoutSeconds?: number;
 }
 
+/** Converts a definition to text, in which what stands for a value has no quotes: they would end the text around it. */
+function unquoted(definition: unknown): string {
+  const { "Fn::Join": [between, parts] = ["", [definition]] } = definition as {
+    "Fn::Join"?: [string, unknown[]];
+  };
+  return parts
+    .map((part) => (typeof part === "string" ? part : flat(part).replaceAll('"', "'")))
+    .join(between);
+}
+
 /** Returns the definitions of a page's machines, taken from a template. */
 export function definitions(template: Template, page: Page): Map<string, Definition> {
   const of = (id: string): Definition => {
     const { Properties } = named(template, "AWS::StepFunctions::StateMachine", id);
-    return JSON.parse(flat(Properties.DefinitionString));
+    return JSON.parse(unquoted(Properties.DefinitionString));
   };
   return new Map([...page.machines].map(([name, id]) => [name, of(id)]));
 }

@@ -91,10 +91,6 @@ export function flat(value: unknown): string {
   if ("Fn::ImportValue" in value)
     return `<${flat(value["Fn::ImportValue"]).replace(/^.*?:ExportsOutput(Ref|FnGetAtt)/, "")}>`;
   if ("Fn::Sub" in value) return flat(value["Fn::Sub"]);
-  if ("Fn::Select" in value) {
-    const [index, list] = value["Fn::Select"] as [number, unknown];
-    return `<${index} of ${flat(list).replaceAll(/[<>"]/g, "")}>`;
-  }
   return JSON.stringify(value);
 }
 
