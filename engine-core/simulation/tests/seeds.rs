@@ -4,9 +4,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_simulation::{Bug, Config, Counts, Invariant, Report, run};
 
-/// Number of seeds that are tried for a planted defect.
-const TRIED: u64 = 200;
-
 /// Worlds that are searched for a planted defect, until it is found: the rarest one shows in 4 of 1,000.
 const SEARCHED: u64 = 1_000;
 
