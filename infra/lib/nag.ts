@@ -2,7 +2,8 @@
  * Explanations of cdk-nag findings. An explanation is next to the resource that it is about, and covers exactly one
  * finding: a new wildcard is a new, unexplained finding.
  */
-import { type IResource, Stack, Validations } from "aws-cdk-lib";
+import { ArnFormat, type IResource, Stack, Validations } from "aws-cdk-lib";
+import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { IConstruct } from "constructs";
 
 /** Records why a finding at a construct, or below it, is acceptable. */
@@ -14,6 +15,21 @@ export function explain(construct: IConstruct, rule: string, reason: string): vo
 export function explainWildcard(construct: IConstruct, resource: string, reason: string): void {
   const flat = flatten(Stack.of(construct).resolve(resource));
   explain(construct, `IAM5[Resource::${flat}]`, reason);
+}
+
+/** Explains the wildcards of a role that changes a group of machines and starts the machine that drains. */
+export function explainGroup(role: IConstruct, groupArn: string, drain: IStateMachine): void {
+  const group = "One group; the id in its ARN is drawn when it is made, and differs in each deployment.";
+  explainWildcard(role, groupArn, group);
+  const stack = Stack.of(role);
+  const { resourceName } = stack.splitArn(drain.stateMachineArn, ArnFormat.COLON_RESOURCE_NAME);
+  const drains = stack.formatArn({
+    service: "states",
+    resource: "execution",
+    arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+    resourceName: `${resourceName}*`,
+  });
+  explainWildcard(role, drains, "Executions that drain, whose names are made when they start.");
 }
 
 /**

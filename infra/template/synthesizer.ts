@@ -1,7 +1,7 @@
 /**
- * Makes templates that need no bootstrapped account. Assets are named by their hash in a bucket and in a repository of
- * images that parameters name; whoever deploys a template uploads them before. CDK's other synthesizers name the bucket,
- * the repository and the roles of `cdk bootstrap`, or refuse assets.
+ * Makes templates that need no bootstrapped account. Parameters name a bucket and a repository of images. Assets are in
+ * them under their hashes, and are uploaded before a template is deployed. CDK's other synthesizers refuse assets, or name
+ * the bucket, the repository and the roles of `cdk bootstrap`.
  */
 import { basename } from "node:path";
 import {

@@ -7,7 +7,7 @@ import { loadSchemas } from "../../contracts/src/validate.ts";
 import { current, type Definition, definitions, RESIZE } from "../draw/draw.ts";
 import type { NodesProps } from "../lib/constructs/storage-nodes.ts";
 import { DRAINS } from "../lib/state-machines/resize.ts";
-import { check, states } from "./definitions.ts";
+import { check, events, states } from "./definitions.ts";
 import { example, flat, named, ofType } from "./support.ts";
 
 const { service } = example({ nodes: { most: 9 } });
@@ -168,13 +168,7 @@ test("payloads are valid events of the function", () => {
     ...{ wanted: "more", desired: 3, ids: ["i-1"], states: ["InService"], node: "i-1" },
   };
   const asked = new Set<string>();
-  for (const [id, { Parameters, Resource }] of all) {
-    if (!flat(Resource).startsWith("<ServiceRebalanceFunction") || !Parameters) continue;
-    const event = Object.fromEntries(
-      Object.entries(Parameters).map(([key, value]) =>
-        key.endsWith(".$") ? [key.slice(0, -2), examples[key.slice(0, -2)]] : [key, value],
-      ),
-    );
+  for (const [id, event] of events(all, examples)) {
     assert.ok(valid(event), `${id}: ${JSON.stringify(valid.errors)} ${JSON.stringify(event)}`);
     asked.add(String(event.step));
   }

@@ -1,6 +1,7 @@
 /** Checks on definitions of state machines. */
 import assert from "node:assert/strict";
 import type { Definition, State } from "../draw/draw.ts";
+import { flat } from "./support.ts";
 
 /** Returns all states, including those inside Maps. */
 export function states(definition: Definition): [string, State][] {
@@ -33,4 +34,23 @@ export function check(name: string, { StartAt, States }: Definition): void {
   };
   visit(StartAt);
   assert.deepEqual(Object.keys(States).toSorted(), [...reached].toSorted(), `${name}: states out of reach`);
+}
+
+/**
+ * Returns the events that tasks send to the function of the steps, by the ids of the tasks. `examples` has values for the
+ * paths that Step Functions resolves at run time.
+ */
+export function events(
+  all: Iterable<[string, State]>,
+  examples: Readonly<Record<string, unknown>>,
+): Map<string, Record<string, unknown>> {
+  const found = new Map<string, Record<string, unknown>>();
+  for (const [id, { Parameters, Resource }] of all) {
+    if (!flat(Resource).startsWith("<ServiceRebalanceFunction") || !Parameters) continue;
+    const fields = Object.entries(Parameters).map(([key, value]) =>
+      key.endsWith(".$") ? [key.slice(0, -2), examples[key.slice(0, -2)]] : [key, value],
+    );
+    found.set(id, Object.fromEntries(fields));
+  }
+  return found;
 }

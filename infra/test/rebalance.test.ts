@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { loadSchemas } from "../../contracts/src/validate.ts";
 import { current, type Definition, definitions, draw, REBALANCE, type State } from "../draw/draw.ts";
 import { CONCURRENCY, LOOKS, LOTS, ROUNDS } from "../lib/state-machines/moves.ts";
-import { check, states } from "./definitions.ts";
+import { check, events, states } from "./definitions.ts";
 import { example, flat, named, ofType } from "./support.ts";
 
 const { service } = example();
@@ -51,13 +51,7 @@ test("payloads are valid events of the function", () => {
   };
   const asked = new Set<string>();
   for (const [name, definition] of machines) {
-    for (const [id, { Parameters, Resource }] of states(definition)) {
-      if (!flat(Resource).startsWith("<ServiceRebalanceFunction") || !Parameters) continue;
-      const event = Object.fromEntries(
-        Object.entries(Parameters).map(([key, value]) =>
-          key.endsWith(".$") ? [key.slice(0, -2), examples[key.slice(0, -2)]] : [key, value],
-        ),
-      );
+    for (const [id, event] of events(states(definition), examples)) {
       assert.ok(check(event), `${name}: ${id}: ${JSON.stringify(check.errors)} ${JSON.stringify(event)}`);
       asked.add(String(event.step));
     }

@@ -10,7 +10,7 @@ import { Duration } from "aws-cdk-lib";
 import { loadSchemas } from "../../contracts/src/validate.ts";
 import { current, type Definition, definitions, type State, UPGRADE } from "../draw/draw.ts";
 import { MOST_AT_ONCE, ROUND, ROUNDS } from "../lib/state-machines/upgrade.ts";
-import { check, states } from "./definitions.ts";
+import { check, events, states } from "./definitions.ts";
 import { example, flat, named, ofType, resources } from "./support.ts";
 
 const { service } = example();
@@ -157,13 +157,7 @@ test("payloads are valid events of the function, and inputs valid under the cont
     ...{ ids: ["i-1"], states: ["InService"], least: 3, atOnce: 3, served: true },
   };
   const asked = new Set<string>();
-  for (const [id, { Parameters, Resource }] of all) {
-    if (!flat(Resource).startsWith("<ServiceRebalanceFunction") || !Parameters) continue;
-    const event = Object.fromEntries(
-      Object.entries(Parameters).map(([key, value]) =>
-        key.endsWith(".$") ? [key.slice(0, -2), examples[key.slice(0, -2)]] : [key, value],
-      ),
-    );
+  for (const [id, event] of events(all, examples)) {
     assert.ok(valid(event), `${id}: ${JSON.stringify(valid.errors)} ${JSON.stringify(event)}`);
     asked.add(String(event.step));
   }

@@ -6,7 +6,7 @@
  * more: 100 means busy. A fleet is idle below half of that, so that a node fewer does not make it busy, even if one of two
  * goes.
  */
-import { ArnFormat, Duration, Stack } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
@@ -14,7 +14,7 @@ import type * as logs from "aws-cdk-lib/aws-logs";
 import type * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { InvalidProp, whole } from "../check.ts";
-import { explainWildcard } from "../nag.ts";
+import { explainGroup } from "../nag.ts";
 import { stateMachine } from "../state-machines/machine.ts";
 import { resize } from "../state-machines/resize.ts";
 import type { IGraphState } from "./graph-state.ts";
@@ -122,19 +122,7 @@ export class Autoscaling extends Construct {
       retention,
     });
     const { role } = this.machine;
-    explainWildcard(
-      role,
-      groupArn,
-      "One group; the id in its ARN is drawn when it is made, and differs in each deployment.",
-    );
-    const split = Stack.of(this).splitArn(rebalance.drain.stateMachineArn, ArnFormat.COLON_RESOURCE_NAME);
-    const drains = Stack.of(this).formatArn({
-      service: "states",
-      resource: "execution",
-      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-      resourceName: `${split.resourceName}*`,
-    });
-    explainWildcard(role, drains, "Executions that drain, whose names are made when they start.");
+    explainGroup(role, groupArn, rebalance.drain);
     const rule = new events.Rule(this, "EachFewMinutes", {
       description: "Looks at the load of the nodes",
       schedule: events.Schedule.rate(LOOK),

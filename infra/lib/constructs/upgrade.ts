@@ -3,12 +3,12 @@
  * changes what new machines and new workers run, and publishes a version of the query function, but changes nothing that
  * runs already; this machine does.
  */
-import { ArnFormat, Duration, Stack } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import type * as logs from "aws-cdk-lib/aws-logs";
 import type * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { InvalidProp, whole } from "../check.ts";
-import { explainWildcard } from "../nag.ts";
+import { explainGroup, explainWildcard } from "../nag.ts";
 import { stateMachine } from "../state-machines/machine.ts";
 import { CONCURRENCY } from "../state-machines/moves.ts";
 import { MOST_AT_ONCE, upgrade } from "../state-machines/upgrade.ts";
@@ -123,16 +123,7 @@ export class Upgrade extends Construct {
       retention,
     });
     const { role } = this.machine;
-    const group = "One group; the id in its ARN is drawn when it is made, and differs in each deployment.";
-    explainWildcard(role, groupArn, group);
-    const split = Stack.of(this).splitArn(rebalance.drain.stateMachineArn, ArnFormat.COLON_RESOURCE_NAME);
-    const drains = Stack.of(this).formatArn({
-      service: "states",
-      resource: "execution",
-      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-      resourceName: `${split.resourceName}*`,
-    });
-    explainWildcard(role, drains, "Executions that drain, whose names are made when they start.");
+    explainGroup(role, groupArn, rebalance.drain);
     explainWildcard(role, executionArns, "Its own executions, whose names are made when they start.");
     watch.ofUpgrades(this.machine);
     // Deleted before the group is emptied: nobody starts machines while all nodes leave.

@@ -46,3 +46,23 @@ export function lookAtGroup(scope: Construct, id: string, groupName: string): ta
     resultPath: "$.group",
   });
 }
+
+/** Returns a state that drains a node by the machine for that, and waits for its end. `node` is a path in its input. */
+export function drained(
+  scope: Construct,
+  id: string,
+  comment: string,
+  machine: sfn.IStateMachine,
+  node: string,
+): tasks.StepFunctionsStartExecution {
+  const task = new tasks.StepFunctionsStartExecution(scope, id, {
+    comment,
+    stateMachine: machine,
+    integrationPattern: sfn.IntegrationPattern.RUN_JOB,
+    input: sfn.TaskInput.fromObject({ node: sfn.JsonPath.stringAt(node) }),
+    resultPath: sfn.JsonPath.DISCARD,
+    taskTimeout: sfn.Timeout.duration(Duration.hours(7)),
+  });
+  task.addRetry(patiently(["StepFunctions.SdkClientException", "StepFunctions.ThrottlingException"]));
+  return task;
+}

@@ -14,7 +14,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { lookAtGroup, ofGroup } from "./group.ts";
+import { drained, lookAtGroup, ofGroup } from "./group.ts";
 import { invocation } from "./invocation.ts";
 import { patiently } from "./retry.ts";
 
@@ -200,17 +200,8 @@ class Resize {
       resultPath: "$.count",
     });
     const often = new sfn.Choice(scope, "Too often?");
-    const drain = this.guard(
-      new tasks.StepFunctionsStartExecution(scope, "Drain the node", {
-        comment: "It answers until other nodes have its replicas",
-        stateMachine: props.drain,
-        integrationPattern: sfn.IntegrationPattern.RUN_JOB,
-        input: sfn.TaskInput.fromObject({ node: stringAt("$.count.node") }),
-        resultPath: sfn.JsonPath.DISCARD,
-        taskTimeout: sfn.Timeout.duration(Duration.hours(7)),
-      }),
-    );
-    drain.addRetry(patiently(["StepFunctions.SdkClientException", "StepFunctions.ThrottlingException"]));
+    const comment = "It answers until other nodes have its replicas";
+    const drain = this.guard(drained(scope, "Drain the node", comment, props.drain, "$.count.node"));
     const look = this.alarms("Look at the load meanwhile");
     const busy = new sfn.Choice(scope, "Busy again?")
       .when(this.isOn(props.busy), this.keeping())

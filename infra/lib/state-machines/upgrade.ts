@@ -24,7 +24,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { lookAtGroup, ofGroup } from "./group.ts";
+import { drained, lookAtGroup, ofGroup } from "./group.ts";
 import { invocation } from "./invocation.ts";
 import { patiently } from "./retry.ts";
 
@@ -258,15 +258,8 @@ class Upgrade {
    * replicas of all of them. What it could not move, a later round drains.
    */
   private drain(idle: sfn.IChainable): sfn.TaskStateBase {
-    const drain = new tasks.StepFunctionsStartExecution(this.scope, "Drain the nodes", {
-      comment: "They answer until other nodes have their replicas",
-      stateMachine: this.props.drain,
-      integrationPattern: sfn.IntegrationPattern.RUN_JOB,
-      input: sfn.TaskInput.fromObject({ node: stringAt("$.next.node") }),
-      resultPath: sfn.JsonPath.DISCARD,
-      taskTimeout: sfn.Timeout.duration(Duration.hours(7)),
-    });
-    drain.addRetry(patiently(["StepFunctions.SdkClientException", "StepFunctions.ThrottlingException"]));
+    const comment = "They answer until other nodes have their replicas";
+    const drain = drained(this.scope, "Drain the nodes", comment, this.props.drain, "$.next.node");
     drain.addCatch(idle, { errors: ["States.TaskFailed", "States.Timeout"], resultPath: "$.drained" });
     return this.guard(drain);
   }
