@@ -1,15 +1,13 @@
 //! `tidegraph-node archive`, and the flags by which the sequencer's node archives.
 
-use crate::backup::{PlaceArgs, open, print, time};
-use crate::connect::{LogArgs, MapArgs, objects, objects_of};
-use anyhow::Context;
+use crate::backup::{PlaceArgs, SourceArgs, open, print, time};
 use clap::Args;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tidegraph_cluster::{Graph, MapStore};
+use tidegraph_cluster::Graph;
 use tidegraph_fleet::backup::{ArchiveConfig, Archiver, Source, Turn};
 use tidegraph_log::LogBackend;
 use tidegraph_platform::{Clock, Objects, RealClock, RealRandom};
@@ -25,17 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Args, Debug)]
 pub struct ArchiveLog {
     #[command(flatten)]
-    map: MapArgs,
-    #[command(flatten)]
-    log: LogArgs,
-    /// Segments of the graph: `s3://bucket`, or a directory that all nodes share.
-    #[arg(long, env = "TIDEGRAPH_OBJECTS")]
-    objects: String,
-    /// Where the graph's backups are: what `backup --to` was given.
-    #[arg(long, value_name = "URL", env = "TIDEGRAPH_BACKUPS")]
-    to: String,
-    #[command(flatten)]
-    place: PlaceArgs,
+    source: SourceArgs,
     /// Go on until SIGTERM, and write an archive this number of seconds after the first record that is in none. Default:
     /// archive what there is, and end.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -88,24 +76,14 @@ impl ArchiveArgs {
 impl ArchiveLog {
     pub fn run(self) -> anyhow::Result<()> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let name = &self.map.graph;
-        let map = self.map.open_for_command(&clock)?;
-        let graph = map.load(name, None).context("the graph's map cannot be loaded")?.graph().settled();
+        let (source, to) = self.source.open(&clock)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {
             signal_hook::flag::register(signal, stop.clone())?;
         }
-        let source = Source {
-            log: self.log.location(name)?.backend(graph.sharding()?)?,
-            objects: objects_of(&objects(&self.objects)?, &graph)?,
-            clock: clock.clone(),
-            random: Arc::new(RealRandom),
-            graph,
-        };
         let every = self.every.map_or(ArchiveConfig::default().every, Duration::from_secs);
         let config =
             ArchiveConfig { every, parallel: usize::from(self.parallel), ..ArchiveConfig::default() };
-        let to = open(&self.to, &self.place, name)?;
         let mut archiver = Archiver::new(source, to, config, stop.clone());
         if self.every.is_some() {
             return follow(&mut archiver, &*clock, &stop);

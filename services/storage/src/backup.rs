@@ -12,9 +12,9 @@ use tidegraph_fleet::backup::{Backup, BackupConfig, Backups, History, Point, Ret
 use tidegraph_platform::{Clock, Objects, RealClock, RealRandom};
 use tidegraph_types::Version;
 
-/// Flags of `backup`.
+/// Flags of a graph, and of the place of its backups.
 #[derive(Args, Debug)]
-pub struct BackUp {
+pub struct SourceArgs {
     #[command(flatten)]
     map: MapArgs,
     #[command(flatten)]
@@ -27,6 +27,30 @@ pub struct BackUp {
     to: String,
     #[command(flatten)]
     place: PlaceArgs,
+}
+
+impl SourceArgs {
+    /// Opens the graph and the place of its backups.
+    pub fn open(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<(Source, Backups)> {
+        let name = &self.map.graph;
+        let map = self.map.open_for_command(clock)?;
+        let graph = map.load(name, None).context("the graph's map cannot be loaded")?.graph().settled();
+        let source = Source {
+            log: self.log.location(name)?.backend(graph.sharding()?)?,
+            objects: objects_of(&objects(&self.objects)?, &graph)?,
+            clock: clock.clone(),
+            random: Arc::new(RealRandom),
+            graph,
+        };
+        Ok((source, open(&self.to, &self.place, name)?))
+    }
+}
+
+/// Flags of `backup`.
+#[derive(Args, Debug)]
+pub struct BackUp {
+    #[command(flatten)]
+    source: SourceArgs,
     /// Remove backups beyond the newest N, and the archives before the oldest that stays, once this one is written.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
@@ -163,17 +187,7 @@ pub fn print(value: &Value) {
 impl BackUp {
     pub fn run(self) -> anyhow::Result<()> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let name = &self.map.graph;
-        let map = self.map.open_for_command(&clock)?;
-        let graph = map.load(name, None).context("the graph's map cannot be loaded")?.graph().settled();
-        let backups = open(&self.to, &self.place, name)?;
-        let source = Source {
-            log: self.log.location(name)?.backend(graph.sharding()?)?,
-            objects: objects_of(&objects(&self.objects)?, &graph)?,
-            clock: clock.clone(),
-            random: Arc::new(RealRandom),
-            graph,
-        };
+        let (source, backups) = self.source.open(&clock)?;
         let begun = clock.now();
         let backup = source.back_up(&backups, BackupConfig { parallel: usize::from(self.parallel) })?;
         let took_ms = (clock.now() - begun).as_millis() as u64;
