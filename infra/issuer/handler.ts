@@ -4,6 +4,7 @@
  */
 import { ResourceExistsException, SecretsManagerClient } from "@aws-sdk/client-secrets-manager";
 import { answer, type Request } from "../teardown/answer.ts";
+import { permitted } from "../teardown/permitted.ts";
 import { checkedMode, type Report, run, type Settings } from "./issuer.ts";
 
 /** What calls the function: the fields of CloudFormation's request are there together or not at all. */
@@ -18,7 +19,7 @@ export const handler = async (event: Event): Promise<Report | undefined> => {
   let failure: string | undefined;
   try {
     // There is nothing to undo when the resource is deleted: the secrets are deleted with the stack.
-    if (request.RequestType !== "Delete") await work(false);
+    if (request.RequestType !== "Delete") await permitted(() => work(false));
   } catch (error) {
     failure = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     console.error(failure);

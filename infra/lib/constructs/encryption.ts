@@ -47,8 +47,8 @@ const EVERY = Duration.hours(6);
 /** The values of the prop, and what the function calls them. */
 const MODES: Partial<Record<string, string>> = { accepted: "accept", required: "require" };
 
-/** Time of a run, which makes three requests for each of four secrets. */
-const TIMEOUT = Duration.minutes(1);
+/** Time of a run, which makes three requests for each of four secrets, and at a deployment does not believe refusals for a minute. */
+const TIMEOUT = Duration.minutes(2);
 
 export class Encryption extends Construct {
   /** Certificates of storage nodes, which may serve. */
