@@ -24,7 +24,7 @@ import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, whole } from "../check.ts";
 import { asFlags } from "../daemon-flags.ts";
-import { processLog } from "../log-group.ts";
+import { machineLog, processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { AT_ONCE, type BackupOf, backups } from "../state-machines/backups.ts";
 import { useKey, useKeyOf, useObjects } from "../statement.ts";
@@ -325,7 +325,7 @@ export class Backup extends Construct {
       role,
       timeout: Duration.seconds((longest.toSeconds() * 3 + 3600) * Math.ceil(graphs.names.length / AT_ONCE)),
       logs: {
-        destination: processLog(this, "MachineLogs", state, "backup-machine", props.retention),
+        destination: machineLog(this, "MachineLogs", state, "backup-machine", props.retention),
         level: sfn.LogLevel.ALL,
         includeExecutionData: true,
       },
