@@ -5,6 +5,10 @@ import type { Construct } from "constructs";
 /** The tag of every resource; its value is the name of the deployment. */
 export const TAG = "tidegraph:deployment";
 
+/** A second tag of what `tidegraph-remove` keeps unless it is told otherwise, and its value. */
+export const PART = "tidegraph:part";
+export const BACKUPS = "backups";
+
 /** Tags what is below a construct. */
 export function tagCost(construct: Construct, name: string): void {
   Tags.of(construct).add(TAG, name);

@@ -524,7 +524,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
     say("UpgradeMachine", "Starts the programs of this deployment", this.upgrade.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
-    if (this.backup) say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
+    if (this.backup) {
+      say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
+      // What the policies of a bucket of another account, and of its key, have to name (docs/backup.md#another-account).
+      say("BackupRole", "Role of the task that writes backups", this.backup.taskRole.roleArn);
+      say("NodesRole", "Role of nodes, which archive the log", this.nodes.group.role.roleArn);
+    }
     if (this.workers === undefined) return;
     say(
       "WorkerEndpoint",
