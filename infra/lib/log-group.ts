@@ -6,17 +6,7 @@ import { RemovalPolicy } from "aws-cdk-lib";
 import * as logs from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
 import type { IGraphState } from "./constructs/graph-state.ts";
-
-/** Services of AWS that deliver logs by the permission of CloudWatch Logs, instead of by a role of ours. */
-type Delivering = "states" | "msk";
-
-/**
- * Returns the prefix of the names of log groups to which a service delivers. The permission is a policy of CloudWatch Logs,
- * which names each group and has a limit, unless the names begin with `/aws/vendedlogs/`.
- */
-export function deliveredPrefix(deployment: string, service: Delivering): string {
-  return `/aws/vendedlogs/${service}/tidegraph/${deployment}/`;
-}
+import { deliveredPrefix } from "./names.ts";
 
 /** Creates the log group of a state machine. */
 export function machineLog(

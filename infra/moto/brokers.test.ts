@@ -77,7 +77,11 @@ test("the addresses are an attribute of the resource", async () => {
   for (const type of ["Create", "Update"] as const) {
     await handle(request(type), client);
     const answer = answers.pop();
-    assert.deepEqual([answer?.Status, answer?.PhysicalResourceId], ["SUCCESS", CLUSTER], String(answer?.Reason));
+    assert.deepEqual(
+      [answer?.Status, answer?.PhysicalResourceId],
+      ["SUCCESS", CLUSTER],
+      String(answer?.Reason),
+    );
     assert.deepEqual(answer?.Data, { Addresses: "b-1.example:9098,b-2.example:9098" });
   }
 });

@@ -213,7 +213,10 @@ test("a deletion that outlasts the function is told to CloudFormation", async ()
   await handle(request("Delete", group), { client, pauseMs: 1, timeLeftMs });
   const answer = answers.pop();
   assert.equal(answer?.Status, "FAILED");
-  assert.match(String(answer?.Reason), /deletion of the group slow is still under way: delete the stack again/);
+  assert.match(
+    String(answer?.Reason),
+    /deletion of the group slow is still under way: delete the stack again/,
+  );
   client.destroy();
 });
 

@@ -9,9 +9,9 @@ import { AwsSolutionsChecks } from "cdk-nag";
 import type { Definition } from "../draw/draw.ts";
 import { InvalidProp } from "../lib/check.ts";
 import type { BackupProps } from "../lib/index.ts";
-import { check } from "./definitions.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
+import { check } from "./definitions.ts";
 import { example, flat, hasFlag, named, ofType, only, placeholders, testApp } from "./support.ts";
 
 const { app, service } = example({ backup: {} });
@@ -247,7 +247,8 @@ test("a bucket of another region is told to the task and to nodes, and refused w
     region: "eu-north-1",
   });
   const far = example({ backup: { bucket } });
-  const [task] = named(far.service, "AWS::ECS::TaskDefinition", "ServiceBackup").Properties.ContainerDefinitions;
+  const [task] = named(far.service, "AWS::ECS::TaskDefinition", "ServiceBackup").Properties
+    .ContainerDefinitions;
   assert.equal(task.Command[task.Command.indexOf("--backups-region") + 1], "eu-north-1");
   assert.match(userData(far.service), /^TIDEGRAPH_BACKUPS_REGION=eu-north-1$/m);
   const source = readFileSync(join(SOURCES, "backup.rs"), "utf8");
@@ -263,7 +264,9 @@ test("a bucket of another region is told to the task and to nodes, and refused w
   assert.throws(
     () => stack("eu-west-1"),
     (error) =>
-      error instanceof InvalidProp && error.prop === "backup.bucket" && /bucket in eu-west-1/.test(error.message),
+      error instanceof InvalidProp &&
+      error.prop === "backup.bucket" &&
+      /bucket in eu-west-1/.test(error.message),
   );
 });
 

@@ -17,7 +17,7 @@ import type { Construct } from "constructs";
 import { graphName, text, wholeDays } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
-import { deliveredPrefix } from "../log-group.ts";
+import { deliveredPrefix } from "../names.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { IGraphLog } from "./graph-log.ts";
