@@ -3,6 +3,7 @@
 //! A daemon with one graph ends when the graph's node fails; systemd then starts it again. A daemon with several has a
 //! thread for each ([`member::supervise`]): a graph that is not made yet, fails or is dropped stops no other one.
 
+mod copies;
 mod member;
 mod restores;
 
@@ -10,6 +11,7 @@ use crate::archive::ArchiveArgs;
 use crate::connect::{LogArgs, TableArgs, objects};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
+use copies::{CopyArgs, CopyFolder};
 use member::{Member, Quota, supervise};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use restores::RestoreArgs;
@@ -101,6 +103,8 @@ pub struct Serve {
     least_free_bytes: u64,
     #[command(flatten)]
     restores: RestoreArgs,
+    #[command(flatten)]
+    copies: CopyArgs,
     #[command(flatten)]
     archive: ArchiveArgs,
     /// Number of versions after which the next checkpoint of a replica is written.
@@ -264,6 +268,7 @@ struct Daemon {
     serve: Serve,
     objects: Arc<Objects>,
     reads: Arc<RestoreReads>,
+    copies: Option<CopyFolder>,
     graphs: Graphs,
     server: Server,
     /// Where others reach the daemon.
@@ -287,11 +292,12 @@ impl Daemon {
             ..ServerConfig::default()
         };
         let objects = objects(&serve.objects)?;
+        let copies = serve.copies.open(&serve.graphs)?;
         let server = Server::start(config, serve.security(clock.clone())?, &graphs, clock.clone(), &*random)?;
         let endpoint = serve.advertise.clone().unwrap_or_else(|| server.address().to_string());
         let (at_root, stopping) = (Mutex::default(), AtomicBool::new(false));
         let reads = Arc::new(serve.restores.reads(clock.clone()));
-        Ok(Self { serve, objects, reads, graphs, server, endpoint, clock, random, at_root, stopping })
+        Ok(Self { serve, objects, reads, copies, graphs, server, endpoint, clock, random, at_root, stopping })
     }
 
     fn is_stopping(&self) -> bool {
