@@ -47,6 +47,8 @@ pub const MEMORY: &str = "tidegraph_memory_bytes";
 pub const MEMORY_RATIO: &str = "tidegraph_memory_used_ratio";
 /// Bytes of properties in the local file because they do not fit into memory.
 pub const SPILLED: &str = "tidegraph_spilled_bytes";
+/// On a storage node: bytes of its largest replica, in memory and in the local file; 0 if it has none.
+pub const LARGEST_REPLICA: &str = "tidegraph_largest_replica_bytes";
 /// Gauge: the largest ratio of estimated rows and rows of an operator since the start.
 pub const PLAN_WORST_RATIO: &str = "tidegraph_plan_worst_estimate_ratio";
 /// Counter: plans that were made again with the rows that were seen, by outcome.
@@ -349,6 +351,11 @@ pub fn memory_use(graph: &str, memory: u64, spilled: u64) {
     gauge!(SPILLED, of_graph(graph, [])).set(spilled as f64);
 }
 
+/// Sets the bytes of a node's largest replica.
+pub fn largest_replica(graph: &str, bytes: u64) {
+    gauge!(LARGEST_REPLICA, of_graph(graph, [])).set(bytes as f64);
+}
+
 /// Sets which part of its budget the memory of graph data takes.
 pub fn memory_ratio(graph: &str, memory: u64, budget: u64) {
     gauge!(MEMORY_RATIO, of_graph(graph, [])).set(memory as f64 / budget.max(1) as f64);
@@ -430,6 +437,7 @@ pub fn describe() {
         Unit::Bytes,
         "properties in the local file, because they did not fit into memory"
     );
+    describe_gauge!(LARGEST_REPLICA, Unit::Bytes, "largest replica, in memory and in the local file");
     describe_gauge!(QUERY_MEMORY, Unit::Bytes, "memory of all running queries and unsent answers");
     describe_gauge!(
         PLAN_WORST_RATIO,

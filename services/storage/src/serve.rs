@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use copies::{CopyArgs, CopyFolder};
 use member::{Member, Quota, supervise};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_util::MetricKindMask;
 use restores::RestoreArgs;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
@@ -29,6 +30,10 @@ use tidegraph_remote::{Graphs, Security, SecurityConfig, Server, ServerConfig, T
 
 /// Largest part of a graph in what graphs share.
 const MOST_PARTS: u32 = 1_000;
+
+/// Time after which a gauge that nobody sets is no longer told: that of a replica which the node no longer holds. The
+/// slowest gauge is set every five minutes, with the certificates.
+const GAUGE_LASTS: Duration = Duration::from_secs(900);
 
 /// How often the process checks whether a signal or a failure ends it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -129,7 +134,10 @@ fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
         std::net::TcpListener::bind(listen)
             .with_context(|| format!("cannot listen on {listen} for metrics"))?,
     );
-    let exporter = PrometheusBuilder::new().set_buckets(&metric::BUCKETS)?.with_http_listener(listen);
+    let exporter = PrometheusBuilder::new()
+        .set_buckets(&metric::BUCKETS)?
+        .idle_timeout(MetricKindMask::GAUGE, Some(GAUGE_LASTS))
+        .with_http_listener(listen);
     exporter.install().context("the exporter of metrics cannot be started")?;
     metric::describe();
     Ok(())
