@@ -26,7 +26,7 @@ export class Logs {
       const groups = (page.logGroups ?? []) as { logGroupName: string }[];
       names.push(...groups.map(({ logGroupName }) => logGroupName));
       nextToken = page.nextToken as string | undefined;
-    } while (nextToken !== undefined);
+    } while (nextToken);
     return names;
   }
 

@@ -45,7 +45,9 @@ test("keys wait for their end, and log groups and secrets are gone", async () =>
     if (KeyMetadata.KeyManager === "CUSTOMER") assert.equal(KeyMetadata.KeyState, "PendingDeletion", KeyId);
   }
   assert.ok(Keys.length > 0);
-  const groups = await ask("logs", "Logs_20140328.DescribeLogGroups", { logGroupNamePrefix: "/tidegraph/" });
-  assert.deepEqual(json(groups).logGroups, []);
+  for (const logGroupNamePrefix of ["/tidegraph/", "/aws/vendedlogs/"]) {
+    const groups = await ask("logs", "Logs_20140328.DescribeLogGroups", { logGroupNamePrefix });
+    assert.deepEqual(json(groups).logGroups, []);
+  }
   assert.deepEqual(json(await ask("secretsmanager", "secretsmanager.ListSecrets", {})).SecretList, []);
 });
