@@ -216,6 +216,33 @@ test("the machine may do what it does, with this group, these workers and its ow
     assert.match(group, /autoScalingGroup:\*:autoScalingGroupName\/example-nodes$/);
   }
   assert.match(on("ecs:UpdateService").join(), /^<ServiceWorkersService/);
+  // ECS authorises an update that names a definition by the roles of its tasks, too.
+  const { Properties: task } = named(service, "AWS::ECS::TaskDefinition", "ServiceWorkers");
+  assert.deepEqual(on("iam:PassRole"), [task.TaskRoleArn, task.ExecutionRoleArn].map(flat));
+  const passing = statements.filter(({ Action }) => [Action].flat().includes("iam:PassRole"));
+  assert.deepEqual(
+    passing.map(({ Action, Condition }) => [Action, Condition]),
+    [["iam:PassRole", { StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } }]],
+  );
+  const without = example({ workers: false }).service;
+  assert.ok(!JSON.stringify(ofType(without, "AWS::IAM::Policy")).includes("iam:PassRole"));
+  // All that the role may do. Logs, and the start of executions and their events, are CDK's.
+  const actions = statements.flatMap(({ Action }) => [Action].flat() as string[]);
+  assert.deepEqual([...new Set(actions.filter((action) => !/^(logs|events):/.test(action)))].toSorted(), [
+    "autoscaling:DescribeAutoScalingGroups",
+    "autoscaling:SetDesiredCapacity",
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
+    "cloudwatch:DescribeAlarms",
+    "ecs:DescribeServices",
+    "ecs:UpdateService",
+    "iam:PassRole",
+    "lambda:GetAlias",
+    "lambda:InvokeFunction",
+    "lambda:UpdateAlias",
+    "states:DescribeExecution",
+    "states:StartExecution",
+    "states:StopExecution",
+  ]);
   for (const action of ["GetAlias", "UpdateAlias"])
     assert.match(on(`lambda:${action}`).join(), /^<ServiceQueryFunction[0-9A-F]{8}\.Arn>$/);
   assert.ok(on("states:DescribeExecution").some((arn) => arn.endsWith(":execution:example-upgrade:*")));

@@ -110,6 +110,7 @@ export class Upgrade extends Construct {
             service: workers.service.serviceName,
             serviceArn: workers.service.serviceArn,
             family: workers.family,
+            roleArns: workers.roles.map(({ roleArn }) => roleArn),
           },
           query: {
             name: query.function.functionName,

@@ -182,6 +182,8 @@ export class Workers extends Construct implements ec2.IConnectable {
   readonly service: ecs.FargateService;
   /** Name of the task definition, without its revision. */
   readonly family: string;
+  /** The roles of a task, and of what starts it. */
+  readonly roles: readonly iam.IRole[];
   readonly cluster: ecs.Cluster;
   readonly balancer: elb.NetworkLoadBalancer;
   readonly targets: elb.NetworkTargetGroup;
@@ -223,6 +225,7 @@ export class Workers extends Construct implements ec2.IConnectable {
     this.family = `${state.name}-workers`;
     this.hasMetrics = props.metrics ?? true;
     const taskDefinition = this.task(props);
+    this.roles = [taskDefinition.taskRole, taskDefinition.obtainExecutionRole()];
     this.service = new ecs.FargateService(this, "Service", {
       cluster: this.cluster,
       taskDefinition,

@@ -24,6 +24,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
+import { statement } from "../statement.ts";
 import { drained, lookAtGroup, ofGroup } from "./group.ts";
 import { invocation } from "./invocation.ts";
 import { patiently } from "./retry.ts";
@@ -61,6 +62,8 @@ export interface UpgradeMachineProps {
         readonly service: string;
         readonly serviceArn: string;
         readonly family: string;
+        /** ARNs of the roles that ECS gives to a task, and to what starts it. */
+        readonly roleArns: string[];
       }
     | undefined;
 }
@@ -382,7 +385,7 @@ class Upgrade {
     const { workers } = this.props;
     const following = this.query();
     if (workers === undefined) return following;
-    const { cluster, service, serviceArn, family } = workers;
+    const { cluster, service, serviceArn, family, roleArns } = workers;
     const start = this.guard(
       new tasks.CallAwsService(scope, "Replace the workers", {
         comment: "A worker at a time, with the newest definition of their task",
@@ -391,6 +394,12 @@ class Upgrade {
         parameters: { Cluster: cluster, Service: service, TaskDefinition: family, ForceNewDeployment: true },
         iamAction: "ecs:UpdateService",
         iamResources: [serviceArn],
+        // Naming a definition of a task is passing its roles to ECS.
+        additionalIamStatements: [
+          statement("PassRolesOfWorkers", ["iam:PassRole"], roleArns, {
+            StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
+          }),
+        ],
         resultSelector: { "task.$": "$.Service.TaskDefinition" },
         resultPath: "$.workers",
         taskTimeout: sfn.Timeout.duration(MINUTE),
