@@ -152,9 +152,14 @@ test("payloads are valid events of the function, and inputs valid under the cont
   const inputs = schemas.getSchema("rebalance-input.schema.json");
   assert.ok(valid && inputs);
   const holder = "arn:aws:states:eu-west-1:123456789012:execution:example-upgrade:1";
+  const template = { LaunchTemplateId: "lt-1", LaunchTemplateName: "nodes", Version: "7" };
   const examples: Record<string, unknown> = {
     ...{ holder, over: holder, release: "0.2.0", desired: 3, stopped: "alarms are on" },
-    ...{ ids: ["i-1"], states: ["InService"], least: 3, atOnce: 3, served: true },
+    ...{
+      instances: [{ InstanceId: "i-1", LifecycleState: "InService", LaunchTemplate: template }],
+      template,
+    },
+    ...{ least: 3, atOnce: 3, served: true },
   };
   const asked = new Set<string>();
   for (const [id, event] of events(all, examples)) {
@@ -338,6 +343,34 @@ test("several machines are replaced at once, as the deployment or the input says
     "utf8",
   );
   assert.ok(steps.includes(`pub const MOST_AT_ONCE: u32 = ${MOST_AT_ONCE};`), "the function takes as many");
+});
+
+test("machines are compared with what the group starts machines from, also if it chooses among types", () => {
+  const selected = (of: Definition | undefined): Record<string, string> => {
+    const look = of?.States["Look at the group"] as { ResultSelector?: Record<string, string> } | undefined;
+    return look?.ResultSelector ?? {};
+  };
+  const group = "$.AutoScalingGroups[0]";
+  assert.deepEqual(selected(definition), {
+    "desired.$": `${group}.DesiredCapacity`,
+    "instances.$": `${group}.Instances`,
+    "template.$": `${group}.LaunchTemplate`,
+  });
+  const mixed = example({ nodes: { fallbackInstanceTypes: ["im4gn.xlarge"] } }).service;
+  const [[, properties] = []] = ofType(mixed, "AWS::AutoScaling::AutoScalingGroup", 1);
+  assert.ok(properties?.Properties.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version);
+  assert.equal(
+    selected(definitions(mixed, UPGRADE).get("upgrade"))["template.$"],
+    `${group}.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification`,
+  );
+  const next = all.get("Next")?.Parameters as Record<string, unknown>;
+  assert.deepEqual([next["instances.$"], next["template.$"]], ["$.group.instances", "$.group.template"]);
+  // A certain version: each deployment of other settings makes another one.
+  const [[, own] = []] = ofType(service, "AWS::AutoScaling::AutoScalingGroup", 1);
+  assert.match(
+    flat(own?.Properties.LaunchTemplate.Version),
+    /^<ServiceNodesTemplate.*\.LatestVersionNumber>$/,
+  );
 });
 
 test("impossible settings are refused", () => {

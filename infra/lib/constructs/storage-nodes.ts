@@ -141,6 +141,8 @@ export class StorageNodes extends Construct {
   readonly teardown: Teardown;
   readonly program: Asset;
   readonly count: number;
+  /** Whether the group chooses among types of machines. */
+  readonly areTypesMixed: boolean;
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
@@ -159,6 +161,7 @@ export class StorageNodes extends Construct {
     });
     this.program = new Asset(this, "Program", { path: props.bundle.path("tidegraph-node") });
     const types = instanceTypes(props);
+    this.areTypesMixed = types.length > 1;
     const template = this.launchTemplate(props, types[0]);
     this.group = new autoscaling.AutoScalingGroup(this, "Group", {
       autoScalingGroupName: this.groupName,
