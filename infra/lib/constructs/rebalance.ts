@@ -84,6 +84,8 @@ const LONGEST = Duration.hours(6);
 export class Rebalance extends Construct {
   readonly function: lambda.Function;
   readonly heal: sfn.StateMachine;
+  /** Where executions that heal say what they did. */
+  readonly healLog: logs.ILogGroup;
   readonly scaleOut: sfn.StateMachine;
   readonly drain: sfn.StateMachine;
   readonly detect: sfn.StateMachine;
@@ -115,8 +117,9 @@ export class Rebalance extends Construct {
     const groupArn = props.nodes.groupArn;
     const { areSeveral } = props.graphs;
     this.heal = this.machine("Heal", "Restores missing replicas", (inner) =>
-      heal(inner, { function: fn, groupArn, areSeveral }),
+      heal(inner, { function: fn, groupName, groupArn, areSeveral }),
     );
+    this.healLog = this.node.findChild("HealLogs") as logs.LogGroup;
     this.scaleOut = this.machine("ScaleOut", "Gives all nodes their share", (inner) =>
       scaleOut(inner, { function: fn, areSeveral }),
     );

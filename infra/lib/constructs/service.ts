@@ -330,6 +330,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
       encryption: this.encryption,
       topic: props.alarms,
     });
+    this.watch.ofHeals(this.rebalance.healLog);
     if (props.objectives) {
       const stage = this.api.api.deploymentStage;
       new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });
