@@ -22,8 +22,9 @@ import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainBelow, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
+import { MOST_AT_ONCE } from "../state-machines/upgrade.ts";
 import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
-import { boundsOf, type NodesScalingProps } from "./autoscaling.ts";
+import type { NodesScalingProps } from "./autoscaling.ts";
 import type { ArchivePlace } from "./backup.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
@@ -125,6 +126,15 @@ const LEAVE = Duration.hours(2);
 /** Most types of a group: the limit of Auto Scaling for overrides of a template. */
 const MOST_TYPES = 40;
 
+/** Largest number of nodes. */
+const MOST_NODES = 300;
+/**
+ * The largest size of the group: all nodes, and as many machines more as an upgrade may have. It does not depend on the
+ * number of nodes, because Auto Scaling lowers the desired size of a group to a largest size below it, and machines that
+ * are protected stay. What starts machines has bounds of its own.
+ */
+const MOST_MACHINES = MOST_NODES + MOST_AT_ONCE;
+
 /** The actions of sessions. */
 const CHANNELS = ["CreateControl", "CreateData", "OpenControl", "OpenData"];
 
@@ -148,7 +158,7 @@ export class StorageNodes extends Construct {
     super(scope, id);
     const { state } = props;
     const { vpc, subnets } = state.network;
-    this.count = whole("nodes.count", props.count ?? 3, 1, 300);
+    this.count = whole("nodes.count", props.count ?? 3, 1, MOST_NODES);
     const patience = props.joinPatience ?? Duration.minutes(20);
     if (patience.toSeconds() < 60 || patience.toSeconds() > 7200) {
       throw new InvalidProp("nodes.joinPatience", patience.toHumanString(), "from 1 minute to 2 hours");
@@ -169,8 +179,7 @@ export class StorageNodes extends Construct {
       vpcSubnets: { subnets },
       ...launchesOf(template, types),
       minCapacity: this.count,
-      // Leaves room to start a new machine before an old one is terminated.
-      maxCapacity: (boundsOf(props)?.most ?? this.count) * 2,
+      maxCapacity: MOST_MACHINES,
       newInstancesProtectedFromScaleIn: true,
       healthChecks: autoscaling.HealthChecks.ec2({ gracePeriod: patience }),
       groupMetrics: [autoscaling.GroupMetrics.all()],
