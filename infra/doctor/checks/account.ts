@@ -127,11 +127,13 @@ const functions: Check = {
     const machine = deployment.one("AWS::StepFunctions::StateMachine", "IngestMachineStateMachine");
     const [, atOnce = "0"] =
       /"MaxConcurrency":(\d+)/.exec(literal(machine?.properties.DefinitionString)) ?? [];
-    const tasks = Number(atOnce);
+    // Where places are reserved for loads, they need no others.
+    const load = deployment.one("AWS::Lambda::Function", "IngestFunction")?.properties;
+    const tasks = load?.ReservedConcurrentExecutions === undefined ? Number(atOnce) : 0;
     const reserved = deployment
       .all("AWS::Lambda::Function")
       .reduce((sum, { properties }) => sum + Number(properties.ReservedConcurrentExecutions ?? 0), 0);
-    const seen = `${all} functions at once in the account, ${free} of them not reserved; a load takes ${tasks}, ${reserved} are reserved here`;
+    const seen = `${all} functions at once in the account, ${free} of them not reserved; a load takes ${tasks} of these, ${reserved} are reserved here`;
     const rest = {
       wanted: `at least ${tasks + BESIDE_LOADS} that are not reserved`,
       remedy: `aws service-quotas request-service-quota-increase --service-code lambda --quota-code ${FUNCTIONS} --desired-value 1000, or set ingest.concurrency lower`,
