@@ -266,6 +266,14 @@ test("a deployment alone replaces no worker, and keeps the definition that worke
   assert.equal(task?.Properties.Family, "example-workers");
   assert.equal(task?.UpdateReplacePolicy, "Retain");
   assert.ok(DependsOn?.includes(id), String(DependsOn));
+  // With a number that follows the load, a deployment leaves the number alone.
+  const desired = (workers: { count?: number; most?: number }) =>
+    named(example({ workers }).service, "AWS::ECS::Service", "ServiceWorkers").Properties.DesiredCount;
+  assert.deepEqual([desired({}), desired({ count: 3 }), desired({ count: 3, most: 3 })], [2, 3, 3]);
+  const busy = example({ workers: { count: 3, most: 9 } }).service;
+  assert.equal("DesiredCount" in named(busy, "AWS::ECS::Service", "ServiceWorkers").Properties, false);
+  const [[, target] = []] = ofType(busy, "AWS::ApplicationAutoScaling::ScalableTarget", 1);
+  assert.deepEqual([target?.Properties.MinCapacity, target?.Properties.MaxCapacity], [3, 9]);
   const replaced = all.get("Replace the workers")?.Parameters as Record<string, unknown>;
   assert.deepEqual([replaced.TaskDefinition, replaced.ForceNewDeployment], ["example-workers", true]);
 });
