@@ -163,7 +163,7 @@ export class StorageNodes extends Construct {
     if (patience.toSeconds() < 60 || patience.toSeconds() > 7200) {
       throw new InvalidProp("nodes.joinPatience", patience.toHumanString(), "from 1 minute to 2 hours");
     }
-    this.groupName = `${state.name}-nodes`;
+    this.groupName = groupOfNodes(state);
     this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
       vpc,
       description: "Storage nodes: each other, workers and the query function come in",
@@ -378,6 +378,11 @@ export class StorageNodes extends Construct {
     const use = { sid: "UseKeyOfArchives", actions: ["kms:Decrypt", "kms:GenerateDataKey"] };
     for (const allowed of useKeyOf(this, bucket, use)) role.addToPolicy(allowed);
   }
+}
+
+/** Returns the name of the group of a deployment's machines. */
+export function groupOfNodes(state: IGraphState): string {
+  return `${state.name}-nodes`;
 }
 
 /** Returns the types of the machines, the preferred one first. */
