@@ -29,6 +29,14 @@ pub trait MapStore: Send + Sync + Debug {
     /// See [`MapStore`].
     fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error>;
 
+    /// Brings up to date what processes read first that start with a large map, if the store has such a thing. `map` is
+    /// what the caller knows. The process that leads the graph calls it now and then. A small map, and one that changed
+    /// little since, cost nothing.
+    ///
+    /// # Errors
+    /// See [`MapStore`]. Without this call a start reads more, and nothing else happens.
+    fn refresh_snapshot(&self, graph: &str, map: &PartitionMap) -> Result<(), Error>;
+
     /// Makes all changes or none, and returns the epoch of the map after them. If the map
     /// already has the wanted state, nothing is written and the epoch stays.
     ///
