@@ -1,5 +1,5 @@
 /**
- * What remains after the service was destroyed: the graph, and nothing else of ours (docs/deploy.md, "Take it away").
+ * What remains after the service was destroyed: both graphs, and nothing else of ours (docs/deploy.md, "Take it away").
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -19,9 +19,14 @@ async function get(service: string, path: string): Promise<Record<string, unknow
 test("the map's table is there with its items", async () => {
   const table = await ask("dynamodb", "DynamoDB_20120810.DescribeTable", { TableName: deployed().table });
   assert.equal(table.status, 200, table.body);
-  const key = { graph: { S: "default" }, item: { S: "map#graph" } };
-  const item = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: deployed().table, Key: key });
-  assert.equal(JSON.parse(item.body).Item.partitions.N, "64");
+  for (const [graph, partitions] of [
+    ["default", "64"],
+    ["orders", "16"],
+  ]) {
+    const Key = { graph: { S: graph }, item: { S: "map#graph" } };
+    const item = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: deployed().table, Key });
+    assert.equal(JSON.parse(item.body).Item.partitions.N, partitions, graph);
+  }
 });
 
 test("the buckets are there", async () => {
