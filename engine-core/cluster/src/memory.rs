@@ -117,7 +117,7 @@ impl MapStore for MemoryMap {
         self.with("read the map", graph, |kept| Ok(kept.map.clone()))
     }
 
-    /// Every load is as cheap.
+    /// Does nothing: every load is cheap.
     fn refresh_snapshot(&self, graph: &str, _map: &PartitionMap) -> Result<(), Error> {
         self.with("refresh the snapshot", graph, |_| Ok(()))
     }

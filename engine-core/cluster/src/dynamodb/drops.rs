@@ -84,7 +84,7 @@ impl DynamoMap {
             let found = "it is not marked as being dropped".into();
             return Err(Error::Conflict { item: format!("graph {name}"), found });
         }
-        // Long before the name is free: no process that reads from replicas that lag finds it then.
+        // First, so that replicas which lag have forgotten it when the name is free.
         self.remove(operation, name, items::SNAPSHOT)?;
         let is_own = |read: &Read| read.key == items::GRAPH_KEY;
         for read in self.items_of(operation, name)?.iter().filter(|read| !is_own(read)) {

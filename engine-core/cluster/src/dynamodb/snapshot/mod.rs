@@ -11,8 +11,9 @@
 //! if the table has that incarnation still, under a lower epoch.
 //!
 //! What must never happen: a process uses the snapshot of an earlier graph of the same name. A map can be read only until
-//! its graph is marked as being dropped. What is in the table then is removed before the name is free, the incarnation
-//! too. So the map that was read after its incarnation, and is written while that is there, is of this graph.
+//! its graph is marked as being dropped. All items that are in the table then are removed before the name is free, and
+//! the incarnation is one of them. So a map that was read after its incarnation, and is written while the incarnation is
+//! in the table, is of the graph that has the name now.
 
 mod body;
 mod read;
@@ -31,7 +32,7 @@ use tidegraph_types::Epoch;
 pub(super) const FIRST_PAGE: usize = 128;
 const _: () = assert!(FIRST_PAGE > crate::MOST_ITEMS);
 
-/// Number of items that may have changed since the snapshot. Those that start read this many anyway.
+/// Number of items that may have changed since the snapshot before it is written again. They are on the first page.
 pub(super) const MOST_CHANGED: usize = FIRST_PAGE / 2;
 
 /// Largest body of a snapshot. DynamoDB takes items of 400 KB.
