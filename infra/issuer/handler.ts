@@ -37,9 +37,7 @@ export const handler = async (event: Event): Promise<Report | undefined> => {
   let failure: string | undefined;
   try {
     // There is nothing to undo when the resource is deleted: the secrets are deleted with the stack.
-    if (request.RequestType !== "Delete") {
-      await permitted(async () => work({}, await isCreated(request)));
-    }
+    if (request.RequestType !== "Delete") await permitted(async () => work({}, await isCreated(request)));
   } catch (error) {
     failure = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     console.error(failure);

@@ -52,8 +52,8 @@ const EVERY = Duration.hours(6);
 const MODES: Partial<Record<string, string>> = { accepted: "accept", required: "require" };
 
 /**
- * Time of a run, which makes three requests for each of four secrets, and looks at the processes. At a deployment it does not
- * believe refusals for a minute.
+ * Time of a run, which makes three requests for each of four secrets and looks at the processes, and at a deployment does
+ * not believe refusals for a minute.
  */
 const TIMEOUT = Duration.minutes(2);
 

@@ -321,8 +321,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
     }
     this.connect();
     this.order();
-    keepBucketsOf(state, this);
     this.encryption?.schedule(this.query, this.workers);
+    keepBucketsOf(state, this);
     this.watch = new Watch(this, "Watch", {
       state,
       graphs,
