@@ -320,6 +320,28 @@ test("intermediate files are deleted after a week, and no load takes longer", ()
   assert.equal(named(long, "AWS::Lambda::Function", "ServiceIngestFunction").Properties.MemorySize, 512);
 });
 
+test("places are reserved for loads and for moves if the deployment says so, and none by default", () => {
+  const reserved = (template: typeof service): Record<string, number> =>
+    Object.fromEntries(
+      ofType(template, "AWS::Lambda::Function").flatMap(([id, { Properties }]) => {
+        const places = Properties.ReservedConcurrentExecutions;
+        return places === undefined ? [] : [[id.replace(/^Service|[0-9A-F]{8}$/g, ""), places]];
+      }),
+    );
+  // An account that allows 10 functions refuses each reservation.
+  assert.deepEqual(reserved(service), {});
+  const props = {
+    query: { concurrency: 50 },
+    ingest: { concurrency: 32, reservedConcurrency: 64 },
+    rebalance: { concurrency: 10 },
+  };
+  assert.deepEqual(reserved(example(props).service), {
+    IngestFunction: 64,
+    QueryFunction: 50,
+    RebalanceFunction: 10,
+  });
+});
+
 test("alarms cover failed and slow loads, lost events and stale drops", () => {
   const alarms = ["LoadsFailed", "LoadsTooLong", "LoadsUntold", "DropsUnheard", "DropsStale"].map(
     (name) => named(service, "AWS::CloudWatch::Alarm", `ServiceWatch${name}`).Properties,

@@ -40,7 +40,7 @@ import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
 import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
-import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
+import { groupOfNodes, type NodesProps, StorageNodes } from "./storage-nodes.ts";
 import type { TracesProps } from "./traces.ts";
 import { Upgrade, type UpgradeProps } from "./upgrade.ts";
 import { Watch } from "./watch.ts";
@@ -245,7 +245,10 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const brokers = state.log.addressesFor(this, state);
     const fleetSecret = this.secrets.fleet;
     if (props.encryption) {
-      this.encryption = new Encryption(this, "Encryption", { ...props.encryption, state, graphs, retention });
+      this.encryption = new Encryption(this, "Encryption", {
+        ...props.encryption,
+        ...{ state, graphs, retention, groupName: groupOfNodes(state) },
+      });
     }
     const shared = { state, graphs, bundle, retention, fleetSecret };
     const ofFunctions = { ...shared, certificates: this.encryption?.functions };
@@ -318,6 +321,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     }
     this.connect();
     this.order();
+    this.encryption?.schedule(this.query, this.workers);
     this.watch = new Watch(this, "Watch", {
       state,
       graphs,
@@ -330,6 +334,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
       encryption: this.encryption,
       topic: props.alarms,
     });
+    this.watch.ofHeals(this.rebalance.healLog);
     if (props.objectives) {
       const stage = this.api.api.deploymentStage;
       new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });

@@ -14,9 +14,11 @@ import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
+import * as logs from "aws-cdk-lib/aws-logs";
 import * as sns from "aws-cdk-lib/aws-sns";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
+import { UNTOLD } from "../state-machines/heal.ts";
 import type { Backup } from "./backup.ts";
 import type { Encryption } from "./encryption.ts";
 import type { IGraphState } from "./graph-state.ts";
@@ -136,6 +138,28 @@ export class Watch extends Construct {
     alarm.addAlarmAction(action);
     alarm.addOkAction(action);
     if (!GOES_ON.test(id)) this.stops.push(alarm.alarmName);
+  }
+
+  /** Adds the alarm of machines that a heal could not have replaced, from the states that it enters then. */
+  ofHeals(logGroup: logs.ILogGroup): void {
+    const name = (state: string) => logs.FilterPattern.stringValue("$.details.name", "=", state);
+    const untold = new logs.MetricFilter(this, "Untold", {
+      logGroup,
+      filterPattern: logs.FilterPattern.all(
+        logs.FilterPattern.stringValue("$.type", "=", "PassStateEntered"),
+        logs.FilterPattern.any(...UNTOLD.map(name)),
+      ),
+      // Not that of what processes write: CloudWatch makes this one from a log, and it has no dimensions.
+      metricNamespace: `${METRICS.namespace}/Heals`,
+      metricName: `${this.props.state.name}-machines-stay`,
+    });
+    this.alarm(
+      "MachinesStay",
+      "The machine of a lost node was not reported to the group, which does not replace it: look at the log group heal.",
+      untold.metric({ period: MINUTE, statistic: "Sum" }),
+      0,
+      { minutes: 1 },
+    );
   }
 
   /** Adds the alarm of the machine that upgrades. */
