@@ -9,6 +9,7 @@ import { ECSClient } from "@aws-sdk/client-ecs";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { ResourceExistsException, SecretsManagerClient } from "@aws-sdk/client-secrets-manager";
 import { answer, type Request } from "../teardown/answer.ts";
+import { permitted } from "../teardown/permitted.ts";
 import { checkedMode, type Report, run, type Settings, type Surroundings } from "./issuer.ts";
 import { type Callers, callersWithout, machinesWithout, type ProcessClients } from "./processes.ts";
 
@@ -36,7 +37,7 @@ export const handler = async (event: Event): Promise<Report | undefined> => {
   let failure: string | undefined;
   try {
     // There is nothing to undo when the resource is deleted: the secrets are deleted with the stack.
-    if (request.RequestType !== "Delete") await work({}, await isCreated(request));
+    if (request.RequestType !== "Delete") await permitted(async () => work({}, await isCreated(request)));
   } catch (error) {
     failure = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     console.error(failure);

@@ -370,9 +370,9 @@ test("each function is bundled into one file with its source map, without Docker
   const folders = Object.values<{ source: { path: string } }>(manifest.files)
     .map(({ source }) => join(app.outdir, source.path))
     .filter((path) => existsSync(join(path, "index.js.map")));
-  // Three around loads, the one that empties the group of storage nodes, the one that rotates the secret, and the one that
-  // makes certificates.
-  assert.equal(folders.length, 6);
+  // Three around loads, and those that ask for brokers, empty the group of storage nodes, rotate the secret, and make
+  // certificates.
+  assert.equal(folders.length, 7);
   for (const folder of folders) {
     assert.deepEqual(readdirSync(folder).toSorted(), ["index.js", "index.js.map"]);
     const code = readFileSync(join(folder, "index.js"), "utf8");

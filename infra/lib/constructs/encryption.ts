@@ -51,7 +51,10 @@ const EVERY = Duration.hours(6);
 /** The values of the prop, and what the function calls them. */
 const MODES: Partial<Record<string, string>> = { accepted: "accept", required: "require" };
 
-/** Time of a run, which makes three requests for each of four secrets, and looks at the processes. */
+/**
+ * Time of a run, which makes three requests for each of four secrets and looks at the processes, and at a deployment does
+ * not believe refusals for a minute.
+ */
 const TIMEOUT = Duration.minutes(2);
 
 export class Encryption extends Construct {

@@ -22,7 +22,7 @@ import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
 import { InvalidProp, whole } from "../check.ts";
-import { processLog } from "../log-group.ts";
+import { machineLog, processLog } from "../log-group.ts";
 import { explain, explainBelow, explainWildcard } from "../nag.ts";
 import { ingest } from "../state-machines/ingest.ts";
 import { SETTLE_TIMEOUT, settle } from "../state-machines/settle.ts";
@@ -433,7 +433,7 @@ export class Ingest extends Construct {
       timeout,
       tracingEnabled: true,
       logs: {
-        destination: processLog(this, `${id}Logs`, state, logs, retention),
+        destination: machineLog(this, `${id}Logs`, state, logs, retention),
         level: sfn.LogLevel.ALL,
         includeExecutionData: true,
       },

@@ -14,11 +14,11 @@
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
  * start loads of dropped files (`ingest`).
  */
-import { ArnFormat, CfnOutput, Duration, Stack } from "aws-cdk-lib";
+import { ArnFormat, CfnOutput, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
-import type { IBucket } from "aws-cdk-lib/aws-s3";
+import { CfnBucket, type IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
@@ -322,6 +322,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.connect();
     this.order();
     this.encryption?.schedule(this.query, this.workers);
+    keepBucketsOf(state, this);
     this.watch = new Watch(this, "Watch", {
       state,
       graphs,
@@ -528,7 +529,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
     say("UpgradeMachine", "Starts the programs of this deployment", this.upgrade.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
-    if (this.backup) say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
+    if (this.backup) {
+      say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
+      // What the policies of a bucket of another account, and of its key, have to name (docs/backup.md#another-account).
+      say("BackupRole", "Role of the task that writes backups", this.backup.taskRole.roleArn);
+      say("NodesRole", "Role of nodes, which archive the log", this.nodes.group.role.roleArn);
+    }
     if (this.workers === undefined) return;
     say(
       "WorkerEndpoint",
@@ -539,6 +545,19 @@ export class GraphService extends Construct implements ec2.IConnectable {
     if (accessKeys === undefined)
       say("ClientSecret", "Secret that clients of workers send", this.secrets.client.secretArn);
     say("ClientSecurityGroup", "Security group for clients of workers", this.workers.clients.securityGroupId);
+  }
+}
+
+/**
+ * Keeps the buckets of a state in the stack of its service whatever happens. If the creation of such a stack fails after nodes
+ * ran, the data bucket has objects, and CloudFormation cannot delete it: the rollback would fail. In a stack of its own the
+ * creation of the state ends before a process starts, so that the buckets are empty if it fails.
+ */
+function keepBucketsOf({ buckets }: IGraphState, service: GraphService): void {
+  for (const { node } of [buckets.data, buckets.drop]) {
+    const bucket = node.defaultChild;
+    if (bucket instanceof CfnBucket && bucket.stack === Stack.of(service))
+      bucket.applyRemovalPolicy(RemovalPolicy.RETAIN);
   }
 }
 

@@ -268,6 +268,7 @@ export class StorageNodes extends Construct {
       archives: props.archives && {
         TIDEGRAPH_ARCHIVE_TO: `s3://${props.archives.bucket.bucketName}`,
         TIDEGRAPH_ARCHIVE_EVERY_S: String(props.archives.everySeconds),
+        ...(props.archives.region !== undefined && { TIDEGRAPH_BACKUPS_REGION: props.archives.region }),
       },
     });
     const volume = ec2.BlockDeviceVolume.ebs(16, {

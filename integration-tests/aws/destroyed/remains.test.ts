@@ -48,8 +48,10 @@ test("function, API, state machine, secrets and log groups are gone", async () =
   assert.deepEqual(JSON.parse(machines.body).stateMachines, []);
   const secrets = await ask("secretsmanager", "secretsmanager.ListSecrets", {});
   assert.deepEqual(JSON.parse(secrets.body).SecretList, []);
-  const logs = await ask("logs", "Logs_20140328.DescribeLogGroups", { logGroupNamePrefix: "/tidegraph/" });
-  assert.deepEqual(JSON.parse(logs.body).logGroups, []);
+  for (const logGroupNamePrefix of ["/tidegraph/", "/aws/vendedlogs/states/tidegraph/"]) {
+    const logs = await ask("logs", "Logs_20140328.DescribeLogGroups", { logGroupNamePrefix });
+    assert.deepEqual(JSON.parse(logs.body).logGroups, []);
+  }
   const answer = await fetch(`${api}/openCypher?query=RETURN%201`);
   assert.equal(answer.status, 404);
 });

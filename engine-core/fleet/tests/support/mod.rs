@@ -322,7 +322,12 @@ impl TestFleet {
 
     /// Starts the maintenance, whose trim waits for the archive for this time at most.
     pub fn maintain_holding(&self, hold: Duration) -> LeaderMaintenance {
-        let config = MaintenanceConfig { lost_after: PATIENCE, step: Duration::from_millis(100), hold };
+        let config = MaintenanceConfig {
+            lost_after: PATIENCE,
+            step: Duration::from_millis(100),
+            hold,
+            ..MaintenanceConfig::default()
+        };
         let (map, objects) = (self.map.clone(), self.objects.clone());
         let candidate = self.leading();
         LeaderMaintenance::start(GRAPH, map, objects, candidate, self.clock.clone(), config).unwrap()
