@@ -47,7 +47,10 @@ export interface WatchProps {
 
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
-const GOES_ON = /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Nodes(Full|NotResized))/;
+const GOES_ON =
+  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|PartitionsLarge|Nodes(Full|NotResized))/;
+/** A larger replica takes a node minutes to restore (docs/split.md). */
+const LARGEST_REPLICA_BYTES = 10_000_000_000;
 /** A certificate is valid for a week, and is renewed when it has five days left. */
 const LEAST_LEFT = Duration.days(2);
 /** How much later than usual an archive may come, besides twice its time. */
@@ -269,7 +272,8 @@ export class Watch extends Construct {
       { minutes: 3 },
     );
     for (const what of METRICS.refusals) {
-      if (what === "connection") continue;
+      // What a damaged copy lacks is read from the bucket.
+      if (what === "connection" || what === "copy") continue;
       this.alarm(
         `Refused-${what}`,
         `A node refused a ${what.replace("_", " ")}: something is damaged; its log names it.`,
@@ -278,6 +282,13 @@ export class Watch extends Construct {
         { minutes: 1 },
       );
     }
+    this.alarm(
+      "PartitionsLarge",
+      "A replica has more than 10 GB, so that a node takes long to restore it: split its graph into more partitions.",
+      this.ofNodes("tidegraph_largest_replica_bytes", {}, "Maximum"),
+      LARGEST_REPLICA_BYTES,
+      { minutes: 15 },
+    );
     this.alarm(
       "Strangers",
       "A process that does not belong to the fleet connects to the nodes' port.",
@@ -549,10 +560,11 @@ export class Watch extends Construct {
         ],
         [
           new cloudwatch.GraphWidget({
-            title: "Memory of a node: bytes and spilled bytes, and part of the budget",
+            title: "Memory of a node: bytes, spilled bytes and the largest replica, and part of the budget",
             left: [
               this.ofNodes("tidegraph_memory_bytes", {}, "Maximum"),
               this.ofNodes("tidegraph_spilled_bytes", {}, "Maximum"),
+              this.ofNodes("tidegraph_largest_replica_bytes", {}, "Maximum"),
             ],
             right: [this.ofNodes("tidegraph_memory_used_ratio", {}, "Maximum")],
             width: 8,

@@ -256,9 +256,18 @@ export class Deployment {
 
   /**
    * Sends the request of the custom resource `Issued` to the function that issues certificates, as CloudFormation does
-   * before it creates machines. LocalStack calls no function for a custom resource.
+   * before it creates machines. LocalStack calls no function for a custom resource. The function asks whether the stack
+   * is being created, and otherwise looks at the group of machines, which LocalStack does not have. So a stack whose
+   * creation has not begun stands for the real one, which is complete by now.
    */
   async issueCertificates() {
+    const { localstack } = this;
+    const stack = ["--stack-name", `${NAME}-to-come`];
+    const Resources = { Topic: { Type: "AWS::SNS::Topic" } };
+    const { StackId } = await localstack.aws([
+      ...["cloudformation", "create-change-set", ...stack, "--change-set-type", "CREATE"],
+      ...["--change-set-name", "first", "--template-body", JSON.stringify({ Resources })],
+    ]);
     let said = "nothing";
     const server = createServer(async (request, response) => {
       said = `${request.method} ${await text(request)}`;
@@ -269,7 +278,7 @@ export class Deployment {
     const payload = {
       RequestType: "Create",
       ResponseURL: `http://127.0.0.1:${port}/`,
-      StackId: "stack",
+      StackId,
       RequestId: "request",
       LogicalResourceId: "Issued",
       ResourceType: "Custom::TidegraphCertificates",
@@ -280,6 +289,7 @@ export class Deployment {
         throw new Error(`CloudFormation was told: ${said}`);
     } finally {
       server.close();
+      await localstack.aws(["cloudformation", "delete-stack", ...stack]);
     }
   }
 
