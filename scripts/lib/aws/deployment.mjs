@@ -256,31 +256,50 @@ export class Deployment {
 
   /**
    * Sends the request of the custom resource `Issued` to the function that issues certificates, as CloudFormation does
-   * before it creates machines. LocalStack calls no function for a custom resource.
+   * before it creates machines. LocalStack calls no function for a custom resource. The function asks CloudFormation
+   * whether the stack is being created; by now LocalStack has created it, so this answers in its place.
    */
   async issueCertificates() {
     let said = "nothing";
+    const stack = "<member><StackStatus>CREATE_IN_PROGRESS</StackStatus></member>";
+    const result = `<DescribeStacksResult><Stacks>${stack}</Stacks></DescribeStacksResult>`;
     const server = createServer(async (request, response) => {
-      said = `${request.method} ${await text(request)}`;
-      response.end();
+      const body = await text(request);
+      if (request.method === "PUT") said = `PUT ${body}`;
+      else response.setHeader("content-type", "text/xml");
+      response.end(
+        request.method === "PUT" ? "" : `<DescribeStacksResponse>${result}</DescribeStacksResponse>`,
+      );
     });
     await new Promise((done) => server.listen(0, "127.0.0.1", () => done(undefined)));
     const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+    const here = `http://127.0.0.1:${port}/`;
     const payload = {
       RequestType: "Create",
-      ResponseURL: `http://127.0.0.1:${port}/`,
+      ResponseURL: here,
       StackId: "stack",
       RequestId: "request",
       LogicalResourceId: "Issued",
       ResourceType: "Custom::TidegraphCertificates",
     };
     try {
+      await this.addVariable(this.certificates.function, "AWS_ENDPOINT_URL_CLOUDFORMATION", here);
       await this.invoke(this.certificates.function, payload);
       if (!said.startsWith("PUT ") || JSON.parse(said.slice(4)).Status !== "SUCCESS")
         throw new Error(`CloudFormation was told: ${said}`);
     } finally {
       server.close();
     }
+  }
+
+  /** Adds a variable to those of a function. @param {string} name @param {string} variable @param {string} value */
+  async addVariable(name, variable, value) {
+    const named = ["--function-name", name];
+    const { Environment } = await this.localstack.aws(["lambda", "get-function-configuration", ...named]);
+    const Variables = { ...Environment?.Variables, [variable]: value };
+    const environment = ["--environment", JSON.stringify({ Variables })];
+    await this.localstack.aws(["lambda", "update-function-configuration", ...named, ...environment]);
+    await this.localstack.aws(["lambda", "wait", "function-updated-v2", ...named]);
   }
 
   /** Invokes a function and returns what it returned. @param {string} name @param {Json} payload */
