@@ -21,7 +21,7 @@ test("the number of nodes, shells, graphs, backups and a restore are values of t
     ...{ restoreFrom: "backups-of-people", restoreKey: key },
   });
   const [group] = ofType(templates, "AWS::AutoScaling::AutoScalingGroup");
-  assert.deepEqual([group?.Properties.MinSize, group?.Properties.MaxSize], ["4", "8"]);
+  assert.deepEqual([group?.Properties.MinSize, group?.Properties.MaxSize], ["4", "316"]);
   const script = userData(templates);
   assert.match(script, /^TIDEGRAPH_AWAIT_RESTORE=true$/m);
   assert.match(script, /^TIDEGRAPH_GRAPH=default,orders$/m);

@@ -64,7 +64,7 @@ export function judged(differences: readonly { aheadMs: number; uncertainMs: num
 /** The machine that resizes the fleet, and its largest number of nodes. */
 const RESIZE = ["AutoscalingResizeStateMachine", /"most":(\d+)/] as const;
 /** The machine that upgrades, and how many machines more the group has meanwhile. */
-const UPGRADE = ["UpgradeUpgradeStateMachine", /"As the deployment says":\{[^}]*"Result":(\d+)/] as const;
+const UPGRADE = ["UpgradeStateMachine", /"As the deployment says":\{[^}]*"Result":(\d+)/] as const;
 
 /** Returns a number in the definition of a state machine; 0 if there is no such machine. */
 function numberIn({ deployment }: Context, [id, pattern]: readonly [string, RegExp]): number {
