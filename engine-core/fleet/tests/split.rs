@@ -10,12 +10,12 @@ mod support;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use support::{GRAPH, TestFleet, ask, rows};
-use tidegraph_cluster::{MapStore, Rebalance, SplitStage};
+use support::{GRAPH, TestFleet, ask, patient, rows};
+use tidegraph_cluster::{MapStore, Rebalance, SplitStage, WatchConfig};
 use tidegraph_engine::Database;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
-use tidegraph_fleet::NodeConfig;
+use tidegraph_fleet::{NodeConfig, WorkerConfig};
 use tidegraph_types::PartitionCount;
 
 fn config() -> NodeConfig {
@@ -218,4 +218,18 @@ fn a_split_is_taken_back_and_nodes_give_its_replicas_up() {
     split(&fleet, &rebalance, into);
     let found = rows(&database, OpenCypher, "MATCH (a:Fixed) RETURN count(a)");
     assert!(found[0].contains("100"), "{found:?}");
+}
+
+/// Found by a simulated world: the worker asked only for the partitions that it knew, for as long as it waited.
+#[test]
+fn a_worker_that_missed_a_split_finds_the_indexes_of_the_new_partitions() {
+    let fleet = TestFleet::start(2, 2, 2, 64, config());
+    let (database, _worker) = fleet.worker();
+    let never = WatchConfig { refresh_every: Duration::from_secs(100_000) };
+    let (late, _late) = fleet.worker_with(WorkerConfig { watch: never, ..patient() }, fleet.clock.clone());
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Fixed {n: n})").unwrap();
+    split(&fleet, &Rebalance::new(fleet.map.clone(), GRAPH), PartitionCount::new(8).unwrap());
+    ask(&late, OpenCypher, "CREATE INDEX fixed FOR (n:Fixed) ON (n.n)").unwrap();
+    let found = rows(&late, OpenCypher, "SHOW INDEXES");
+    assert!(found.len() == 1 && found[0].contains("fixed"), "{found:?}");
 }
