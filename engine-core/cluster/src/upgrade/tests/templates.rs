@@ -38,7 +38,7 @@ fn a_release_and_settings_are_one_upgrade() {
     world.set(&id(2), NodeState::Gone);
     world.join(&id(2), 2).unwrap();
     let next = world.next("a").unwrap();
-    assert_eq!((next.upgraded, next.left, next.reason.as_str()), (1, 2, "1 moves are left"));
+    assert_eq!((next.upgraded, next.left, next.reason.as_str()), (1, 2, "2 machines are left"));
     world.bring_up();
     world.move_replicas();
     assert_eq!(world.run("a", 100).last().map(String::as_str), Some("Done"));
