@@ -237,8 +237,9 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const loadFrom = props.loadFrom ?? [];
     this.secrets = new Secrets(this, "Secrets", state.key);
     const every = props.secretRotation ?? Duration.days(30);
+    let rotation: Rotation | undefined;
     if (every !== false) {
-      new Rotation(this, "Rotation", { state, secret: this.secrets.fleet, every, retention });
+      rotation = new Rotation(this, "Rotation", { state, secret: this.secrets.fleet, every, retention });
     } else {
       explain(this.secrets.fleet, "SMG4", "The prop secretRotation is false: people rotate this secret.");
     }
@@ -324,6 +325,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
       api: this.api,
       query: this.query,
       nodes: this.nodes,
+      rebalance: this.rebalance,
+      rotation,
       ingest: this.ingest,
       workers: this.workers,
       backup: this.backup,

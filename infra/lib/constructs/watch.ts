@@ -18,13 +18,17 @@ import * as sns from "aws-cdk-lib/aws-sns";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Backup } from "./backup.ts";
+import { sum, undelivered, unsuccessful } from "./counts.ts";
 import type { Encryption } from "./encryption.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import type { Ingest } from "./ingest.ts";
 import { METRICS } from "./metrics.ts";
+import { moveAlarms } from "./move-alarms.ts";
 import type { QueryApi } from "./query-api.ts";
 import type { QueryFunction } from "./query-function.ts";
+import type { Rebalance } from "./rebalance.ts";
+import type { Rotation } from "./rotation.ts";
 import type { StorageNodes } from "./storage-nodes.ts";
 import type { Workers } from "./workers.ts";
 
@@ -35,6 +39,9 @@ export interface WatchProps {
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
+  readonly rebalance: Rebalance;
+  /** `undefined` if people rotate the secret. */
+  readonly rotation: Rotation | undefined;
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
   readonly backup: Backup | undefined;
@@ -45,7 +52,8 @@ export interface WatchProps {
 
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
-const GOES_ON = /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Nodes(Full|NotResized))/;
+const GOES_ON =
+  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Secret|Nodes(Full|NotResized))/;
 /** A certificate is valid for a week, and is renewed when it has five days left. */
 const LEAST_LEFT = Duration.days(2);
 /** How much later than usual an archive may come, besides twice its time. */
@@ -59,6 +67,19 @@ const OPERATIONS = [
   dynamodb.Operation.TRANSACT_GET_ITEMS,
   dynamodb.Operation.TRANSACT_WRITE_ITEMS,
 ];
+
+/** Returns the throttled requests of each operation. CDK's own sum of them is missing while one of them is. */
+function throttles(table: dynamodb.ITable): Record<string, cloudwatch.IMetric> {
+  const of = (Operation: string): cloudwatch.Metric =>
+    new cloudwatch.Metric({
+      namespace: "AWS/DynamoDB",
+      metricName: "ThrottledRequests",
+      dimensionsMap: { TableName: table.tableName, Operation },
+      period: MINUTE,
+      statistic: "Sum",
+    });
+  return Object.fromEntries(OPERATIONS.map((operation) => [operation.toLowerCase(), of(operation)]));
+}
 
 const { GREATER_THAN_THRESHOLD: ABOVE, LESS_THAN_THRESHOLD: BELOW } = cloudwatch.ComparisonOperator;
 
@@ -79,6 +100,7 @@ export class Watch extends Construct {
     this.ofQueries();
     this.ofFleet();
     this.ofServices();
+    this.ofMoves();
     this.ofDrops();
     this.ofBackups();
     this.ofCertificates();
@@ -140,14 +162,14 @@ export class Watch extends Construct {
     this.alarm(
       "UpgradeStopped",
       "An upgrade was stopped, or did not begin: look at its execution, and at the log group upgrade.",
-      machine.metricFailed({ period: MINUTE }),
+      sum("upgrades without success", unsuccessful(machine)),
       0,
       { minutes: 1 },
     );
   }
 
   /** Adds the alarms of a fleet whose nodes come and go, and its load to the dashboard. */
-  ofSize(machine: IStateMachine, load: cloudwatch.IMetric): void {
+  ofSize(machine: IStateMachine, rule: events.IRule, load: cloudwatch.IMetric): void {
     this.alarm(
       "NodesFull",
       "The nodes have been busy for an hour: the fleet has nodes.most nodes, or cannot grow. Look at the log group resize.",
@@ -158,7 +180,7 @@ export class Watch extends Construct {
     this.alarm(
       "NodesNotResized",
       "The fleet did not get a node more or fewer: look at the log groups resize and drain.",
-      machine.metricFailed({ period: MINUTE }),
+      sum("changes of size without success", { ...unsuccessful(machine), unheard: undelivered(rule) }),
       0,
       { minutes: 1 },
     );
@@ -244,6 +266,13 @@ export class Watch extends Construct {
       0,
       { minutes: 3 },
     );
+    this.alarm(
+      "WritesStopped",
+      "No replica of a partition can apply a record, so writes stop: look at the log group nodes, which names the record.",
+      this.ofNodes("tidegraph_halted_version", {}, "Maximum"),
+      0,
+      { minutes: 3 },
+    );
     for (const what of METRICS.refusals) {
       if (what === "connection") continue;
       this.alarm(
@@ -270,7 +299,7 @@ export class Watch extends Construct {
     this.alarm(
       "MapThrottled",
       "DynamoDB throttles the partition map.",
-      state.map.table.metricThrottledRequestsForOperations({ period: MINUTE, operations: OPERATIONS }),
+      sum("throttled requests", throttles(state.map.table)),
       0,
     );
     this.alarm(
@@ -280,6 +309,18 @@ export class Watch extends Construct {
       0,
       { minutes: 1 },
     );
+  }
+
+  private ofMoves(): void {
+    const { rebalance, nodes, rotation } = this.props;
+    for (const of of moveAlarms(rebalance, nodes, rotation)) {
+      const { id, description, metric, threshold, periods: minutes, comparison, missing } = of;
+      this.alarm(id, description, metric, threshold, {
+        minutes,
+        ...(comparison && { comparison }),
+        ...(missing && { missing }),
+      });
+    }
   }
 
   private ofDrops(): void {
@@ -308,16 +349,8 @@ export class Watch extends Construct {
       { minutes: 1 },
     );
     // EventBridge gave up after a day, and nothing else knows of that drop.
-    const unheard = new cloudwatch.Metric({
-      namespace: "AWS/Events",
-      metricName: "FailedInvocations",
-      dimensionsMap: { RuleName: ingest.rule.ruleName },
-      period: MINUTE,
-      statistic: "Sum",
-    });
-    this.alarm("DropsUnheard", "No load started for a drop: upload its _SUCCESS again.", unheard, 0, {
-      minutes: 1,
-    });
+    const again = "No load started for a drop: upload its _SUCCESS again.";
+    this.alarm("DropsUnheard", again, undelivered(ingest.rule), 0, { minutes: 1 });
     // The function counts stale drops every hour, so the alarm lasts until the drop is completed or deleted.
     const stale = this.ofIngest("tidegraph_drops_stale", "Maximum", Duration.hours(1));
     const what =
@@ -330,8 +363,8 @@ export class Watch extends Construct {
     if (backup === undefined) return;
     this.alarm(
       "BackupFailed",
-      "A backup failed, with all its attempts: look at the log groups backup and backup-machine.",
-      backup.machine.metricFailed({ period: MINUTE }),
+      "A backup failed, with all its attempts, took too long or was stopped: look at the log groups backup and backup-machine.",
+      sum("backups without success", unsuccessful(backup.machine)),
       0,
       { minutes: 1 },
     );
@@ -350,7 +383,8 @@ export class Watch extends Construct {
       "Committed writes have waited for longer than backup.archiveEvery to be archived: look at the log group nodes, and make a backup if it says so.",
       this.ofNodes("tidegraph_archive_lag_seconds", {}, "Maximum"),
       backup.archives.everySeconds * 2 + LATE_ARCHIVE.toSeconds(),
-      { minutes: 5 },
+      // Each node that archives writes the metric, and 0 while another one leads. So if it is missing, no node archives.
+      { minutes: 5, missing: cloudwatch.TreatMissingData.BREACHING },
     );
   }
 
