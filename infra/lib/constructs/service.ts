@@ -155,7 +155,7 @@ export interface GraphServiceProps {
    */
   readonly streams?: boolean;
   /**
-   * Traces of requests to AWS X-Ray, from workers to nodes (docs/traces.md).
+   * Traces of requests to AWS X-Ray, from the API and from workers to nodes (docs/traces.md).
    *
    * @default none
    */
@@ -285,7 +285,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
       ...ofFunctions,
       architecture: props.query?.architecture ?? "arm64",
     });
-    this.query = new QueryFunction(this, "Query", { ...props.query, ...ofFunctions, streams });
+    this.query = new QueryFunction(this, "Query", {
+      ...props.query,
+      ...ofFunctions,
+      streams,
+      traces: props.traces,
+    });
     this.api = new QueryApi(this, "Api", {
       ...props.query,
       state,
@@ -294,6 +299,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
       retention,
       ownsAccountRole: props.apiGatewayAccountRole ?? true,
     });
+      traces: props.traces,
     if (props.workers !== false) {
       this.workers = new Workers(this, "Workers", {
         ...props.workers,
