@@ -26,6 +26,7 @@ import { InvalidProp, onlyFalse, whole } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
+import { useKey } from "../statement.ts";
 import { Autoscaling, boundsOf } from "./autoscaling.ts";
 import { Backup, type BackupProps } from "./backup.ts";
 import { Encryption, type EncryptionProps } from "./encryption.ts";
@@ -298,8 +299,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
       query: this.query,
       retention,
       ownsAccountRole: props.apiGatewayAccountRole ?? true,
-    });
       traces: props.traces,
+    });
     if (props.workers !== false) {
       this.workers = new Workers(this, "Workers", {
         ...props.workers,
@@ -411,7 +412,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
   }
 
   /**
-   * Lets a grantee drop files that are loaded, and read the reports about them.
+   * Lets a grantee drop files that are loaded, and list and read the reports about them.
    *
    * @param into the graph that they are loaded into; by default the first one
    */
@@ -422,6 +423,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const { region, urlSuffix } = Stack.of(this);
     return grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
       .combine(grant(grantee, ["s3:GetObject"], [buckets.drop.arnForObjects(`reports/${graph}/*`)]))
+      // The name of a report has the id of the load, which nobody knows before.
+      .combine(
+        grant(grantee, ["s3:ListBucket"], [buckets.drop.bucketArn], {
+          StringLike: { "s3:prefix": [`reports/${graph}/*`] },
+        }),
+      )
       .combine(
         grant(grantee, ["kms:GenerateDataKey", "kms:Decrypt"], [key.keyArn], {
           StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
@@ -434,6 +441,21 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const { names } = this.graphs;
     if (!names.includes(graph)) throw new InvalidProp("graph", graph, `one of ${names.join(", ")}`);
     return graph;
+  }
+
+  /**
+   * Lets a grantee run the commands `tidegraph fleet …`: look at the nodes of a graph, move replicas, and split partitions.
+   * The commands read and change the partition map, at DynamoDB alone. A grantee could change every item of it.
+   *
+   * @param graph by default all graphs
+   */
+  grantFleet(grantee: iam.IGrantable, graph?: string): iam.Grant {
+    const { map, key } = this.state;
+    const names = graph === undefined ? this.graphs.names : [this.known(graph)];
+    const grants = [...map.changes(...names), useKey(this, key, ["dynamodb"])].map(
+      ({ actions, resources, conditions }) => grant(grantee, actions, resources, conditions),
+    );
+    return grants.reduce((all, one) => all.combine(one));
   }
 
   /** Lets a grantee send all requests to the API, and start upgrades and backups and see how they go. */
