@@ -553,7 +553,12 @@ export class Watch extends Construct {
           ),
         ],
         [
-          graph("Commits by outcome", ...commits),
+          new cloudwatch.GraphWidget({
+            title: "Commits by outcome, and the version at which writes stopped",
+            left: commits,
+            right: [this.ofNodes("tidegraph_halted_version", {}, "Maximum")],
+            width: 8,
+          }),
           graph("Version: newest and oldest of all replicas", ...this.versions()),
           graph("Input refused by nodes", ...refusals),
         ],
