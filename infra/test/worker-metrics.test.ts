@@ -110,5 +110,9 @@ test("workers are added while queries wait, and taken away by the load of proces
     Dimensions.map(({ Name }: { Name: string }) => Name),
     [METRICS.dimension, ...(series?.dimensions ?? [])],
   );
-  assert.equal(policies({ most: 6, metrics: false }).length, 1, "without the metric there is nothing to follow");
+  assert.equal(
+    policies({ most: 6, metrics: false }).length,
+    1,
+    "without the metric there is nothing to follow",
+  );
 });

@@ -421,19 +421,21 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const graph = this.known(into ?? this.state.graph);
     const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
     const { region, urlSuffix } = Stack.of(this);
-    return grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
-      .combine(grant(grantee, ["s3:GetObject"], [buckets.drop.arnForObjects(`reports/${graph}/*`)]))
-      // The name of a report has the id of the load, which nobody knows before.
-      .combine(
-        grant(grantee, ["s3:ListBucket"], [buckets.drop.bucketArn], {
-          StringLike: { "s3:prefix": [`reports/${graph}/*`] },
-        }),
-      )
-      .combine(
-        grant(grantee, ["kms:GenerateDataKey", "kms:Decrypt"], [key.keyArn], {
-          StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
-        }),
-      );
+    return (
+      grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
+        .combine(grant(grantee, ["s3:GetObject"], [buckets.drop.arnForObjects(`reports/${graph}/*`)]))
+        // The name of a report has the id of the load, which nobody knows before.
+        .combine(
+          grant(grantee, ["s3:ListBucket"], [buckets.drop.bucketArn], {
+            StringLike: { "s3:prefix": [`reports/${graph}/*`] },
+          }),
+        )
+        .combine(
+          grant(grantee, ["kms:GenerateDataKey", "kms:Decrypt"], [key.keyArn], {
+            StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
+          }),
+        )
+    );
   }
 
   /** Returns a graph of this deployment. */
