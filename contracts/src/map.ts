@@ -14,6 +14,7 @@ const SCHEMAS = {
   "lease#": "map-lease",
   "release#": "map-release",
   upgrade: "map-upgrade",
+  snapshot: "map-snapshot",
 } as const;
 
 let schemas: ReturnType<typeof loadSchemas> | undefined;

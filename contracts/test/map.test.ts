@@ -68,6 +68,14 @@ const items = {
     launched: true,
     reason: "",
   },
+  snapshot: {
+    graph: "people",
+    item: "snapshot",
+    format: 1,
+    incarnation: "9f86d081884c7d65",
+    epoch: 812,
+    body: new Uint8Array([31, 139]),
+  },
 };
 
 test("items of the daemons are accepted", () => {
@@ -80,6 +88,7 @@ test("items of the daemons are accepted", () => {
   assert.equal(mapItemProblem({ ...items.beat, stuck }), undefined);
   assert.equal(mapItemProblem({ ...items.partition, replicas: {} }), undefined);
   assert.equal(mapItemProblem({ ...items.upgrade, floor: "0.1.3" }), undefined);
+  assert.equal(mapItemProblem({ ...items.snapshot, epoch: 0, body: new Uint8Array() }), undefined);
 });
 
 test("a missing, unknown or mistyped attribute is refused with the item and the place", () => {

@@ -13,9 +13,15 @@
  *   every later deployment protects the stack and the table
  * - `encryption`: "required" or "accepted", for certificates between processes
  * - `graphs`: names of further graphs, with commas between them; each has 16 partitions
+ * - `nodes`: the number of nodes
+ * - `sessionManager`: "true" for shells on machines
+ * - `backup`: "true" for backups and archives of the log
+ * - `restoreFrom`: a bucket with backups, from which the graph is to be restored; `restoreKey`: the ARN of its key
  * - `patience`: how many seconds a lost node has to come back before its replicas are restored on other nodes
  */
 import { App, Duration, Validations } from "aws-cdk-lib";
+import { Key } from "aws-cdk-lib/aws-kms";
+import { Bucket, type IBucket } from "aws-cdk-lib/aws-s3";
 import { AwsSolutionsChecks } from "cdk-nag";
 import { type GivenLogProps, type QueryProps, ServiceStack, StateStack } from "../lib/index.ts";
 import { SIZES } from "./sizes.ts";
@@ -33,17 +39,26 @@ const count = Number(context("workers", String(size.workers.count)));
 const mode = context("encryption", "");
 const names = context("graphs", "");
 const graphs = names === "" ? [] : names.split(",").map((name) => ({ name, partitions: 16 }));
+const isOn = (name: string): boolean => {
+  const value = context(name, "false");
+  if (value !== "true" && value !== "false")
+    throw new Error(`${name} is ${value}, and has to be true or false`);
+  return value === "true";
+};
+const restoreFrom = context("restoreFrom", "");
+const restoreKey = context("restoreKey", "");
 const patience = Duration.seconds(Number(context("patience", "120")));
 
 const protects = context("protect", "true") !== "false";
 
-const { state } = new StateStack(app, "State", {
+const stateStack = new StateStack(app, "State", {
   stackName: `${name}-state`,
   terminationProtection: protects,
   deletionProtection: protects,
   name,
   log: addresses === "" ? size.log : { addresses, security, copies },
 });
+const { state } = stateStack;
 new ServiceStack(app, "Service", {
   stackName: `${name}-service`,
   state,
@@ -51,10 +66,26 @@ new ServiceStack(app, "Service", {
   partitions: size.partitions,
   replication: size.replication,
   graphs,
-  nodes: size.nodes,
+  nodes: {
+    ...size.nodes,
+    count: Number(context("nodes", String(size.nodes.count))),
+    sessionManager: isOn("sessionManager"),
+    // As long as a restore may take; nodes join after it.
+    ...(restoreFrom !== "" && { joinPatience: Duration.hours(2) }),
+  },
   query: { architecture, ...size.query },
   rebalance: { patience },
   ...(mode !== "" && { encryption: { mode } }),
+  ...(isOn("backup") && { backup: {} }),
+  ...(restoreFrom !== "" && { restoreFrom: backups() }),
   workers: count === 0 ? false : { ...size.workers, count, most: Math.max(count, size.workers.most) },
 });
 Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
+
+/** Returns the bucket to restore from, with its key, which nodes need to read it. */
+function backups(): IBucket {
+  return Bucket.fromBucketAttributes(stateStack, "Backups", {
+    bucketName: restoreFrom,
+    ...(restoreKey !== "" && { encryptionKey: Key.fromKeyArn(stateStack, "BackupsKey", restoreKey) }),
+  });
+}

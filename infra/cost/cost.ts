@@ -249,9 +249,11 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   add("key", "1", of("AWS::KMS::Key").length, PRICES.key);
   const secrets = of("AWS::SecretsManager::Secret").length;
   add("secrets", `${secrets}`, secrets, PRICES.secret);
-  const own: number[] = METRICS.ofNodes.flatMap(({ names, dimensions }) =>
-    names.map(() => (dimensions.length > 0 ? 4 : 1)),
-  );
+  const ofNodes: Readonly<Record<string, readonly string[]>> = {
+    outcome: METRICS.outcomes,
+    what: METRICS.refusals,
+  };
+  const own = METRICS.ofNodes.map((selected) => countOf(selected, ofNodes));
   own.push(METRICS.ofIngest.names.length);
   own.push(workers > 0 ? metricsOfWorkers() : 0);
   // Detailed monitoring of a machine produces seven metrics.
@@ -270,10 +272,16 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
 /** Returns the number of metrics that workers write, each with each value of its dimension. */
 function metricsOfWorkers(): number {
   const values: Readonly<Record<string, readonly string[]>> = METRICS.ofWorkers.values;
-  const series = METRICS.ofWorkers.series.map(({ names, dimensions }) =>
-    dimensions.reduce((count, dimension) => count * (values[dimension]?.length ?? 1), names.length),
-  );
+  const series = METRICS.ofWorkers.series.map((selected) => countOf(selected, values));
   return series.reduce((sum, count) => sum + count, 0);
+}
+
+/** Returns the number of metrics of a selection: of each name, one for each combination of its dimensions' values. */
+function countOf(
+  { names, dimensions }: { readonly names: readonly string[]; readonly dimensions: readonly string[] },
+  values: Readonly<Record<string, readonly string[]>>,
+): number {
+  return dimensions.reduce((count, dimension) => count * (values[dimension]?.length ?? 1), names.length);
 }
 
 /** Returns the price of an instance type, or throws an error that names the missing type. */

@@ -7,6 +7,7 @@ import lease from "../../contracts/schemas/map-lease.schema.json" with { type: "
 import node from "../../contracts/schemas/map-node.schema.json" with { type: "json" };
 import partition from "../../contracts/schemas/map-partition.schema.json" with { type: "json" };
 import release from "../../contracts/schemas/map-release.schema.json" with { type: "json" };
+import snapshot from "../../contracts/schemas/map-snapshot.schema.json" with { type: "json" };
 import upgrade from "../../contracts/schemas/map-upgrade.schema.json" with { type: "json" };
 
 const SCHEMAS: readonly (readonly [prefix: string, schema: object])[] = [
@@ -18,6 +19,7 @@ const SCHEMAS: readonly (readonly [prefix: string, schema: object])[] = [
   ["lease#", lease],
   ["release#", release],
   ["upgrade", upgrade],
+  ["snapshot", snapshot],
 ];
 
 let compiled: readonly (readonly [prefix: string, validate: ValidateFunction])[] | undefined;

@@ -8,7 +8,8 @@
  * A change of the authority takes three steps, each of which begins when all documents have had the step before for
  * `SETTLE_MS`: the next authority is trusted → it signs, and the one before is trusted still → the one before is removed.
  * A change of the mode goes one step at a time, with the same pause: `accept`, `prefer`, `require`. Two processes that are
- * one step apart accept each other.
+ * one step apart accept each other, if both have certificates. So a step up waits until each process was started with
+ * them (`processes.ts`), and a fleet that has machines without them begins with `accept`.
  *
  * Each run may die anywhere and is repeated by the next one: the state is written before documents, and documents are
  * compared with the state. Of two runs at once one fails: a version of the state is written under an id that is made of
@@ -63,7 +64,14 @@ export interface Surroundings {
   readonly client: SecretsManagerClient;
   readonly settings: Settings;
   readonly now: Date;
+  /** Looks for machines that were started without certificates. */
+  readonly machines: () => Promise<readonly string[]>;
+  /** Looks for all processes that were; `undefined` at a deployment, which may be about to change them. */
+  readonly processes: (() => Promise<readonly string[]>) | undefined;
 }
+
+/** Maximum number of processes that a report names. */
+const NAMED = 10;
 
 /** What a run did, for its log. It has no secret. */
 export interface Report {
@@ -71,6 +79,16 @@ export interface Report {
   readonly authorities: number;
   readonly issued: readonly Kind[];
   readonly changes: readonly string[];
+  /** What keeps a step of the mode waiting: some of the processes that were started without certificates. */
+  readonly waitsFor: readonly string[];
+}
+
+/** What a run is about to report. */
+interface Progress {
+  readonly changes: string[];
+  readonly waitsFor: string[];
+  /** Why it is not known which processes have certificates. */
+  failure?: unknown;
 }
 
 /** The state. Times are when all documents had it. */
@@ -90,17 +108,21 @@ interface Document extends Pair {
 }
 
 /** Carries out what is due. `replaces`: whether to begin a change of the authority now. */
-export async function run({ client, settings, now }: Surroundings, replaces = false): Promise<Report> {
+export async function run(surroundings: Surroundings, replaces = false): Promise<Report> {
+  const { client, settings, now } = surroundings;
   const found = await read<Partial<State>>(client, settings.state);
-  const changes: string[] = [];
-  const state = await advance(known(found?.value), settings, now, replaces, changes);
+  const progress: Progress = { changes: [], waitsFor: [] };
+  const { changes, waitsFor } = progress;
+  const state = await advance(known(found?.value), surroundings, replaces, progress);
   let version = found?.version;
   if (changes.length > 0) version = await writeState(client, settings.state, state, version);
   const issued: Kind[] = [];
   for (const kind of KINDS) if (await renew(client, settings, kind, state, now)) issued.push(kind);
   const noted = note(state, now);
   if (noted !== state) await writeState(client, settings.state, noted, version);
-  return { mode: state.mode, authorities: authorities(state).length, issued, changes };
+  // Certificates are renewed in any case.
+  if (progress.failure !== undefined) throw progress.failure;
+  return { mode: state.mode, authorities: authorities(state).length, issued, changes, waitsFor };
 }
 
 /** Returns a state that was written; `undefined` if there is none, or somebody emptied it to begin again. */
@@ -111,15 +133,18 @@ function known(state: Partial<State> | undefined): State | undefined {
 /** Returns the state after the steps that are due. */
 async function advance(
   state: State | undefined,
-  { fleet, mode }: Settings,
-  now: Date,
+  surroundings: Surroundings,
   replaces: boolean,
-  changes: string[],
+  progress: Progress,
 ): Promise<State> {
+  const { settings, now } = surroundings;
+  const { fleet, mode } = settings;
+  const { changes } = progress;
   if (state === undefined) {
-    changes.push("made the first authority");
-    // Nobody has certificates yet, so nobody has to change.
-    return { current: await makeAuthority(fleet, now), mode };
+    // Without machines, nobody has to change.
+    const first = (await surroundings.machines()).length > 0 ? "accept" : mode;
+    changes.push("made the first authority", `connections: ${first}`);
+    return { current: await makeAuthority(fleet, now), mode: first };
   }
   const after: { -readonly [K in keyof State]: State[K] } = { ...state };
   const { current, next, previous } = state;
@@ -141,11 +166,30 @@ async function advance(
   }
   if (state.mode !== mode && hasSettled(state.modeSince, now)) {
     const at = MODES.indexOf(state.mode);
-    after.mode = MODES[at + Math.sign(MODES.indexOf(mode) - at)] ?? mode;
-    delete after.modeSince;
-    changes.push(`connections: ${after.mode}`);
+    const step = Math.sign(MODES.indexOf(mode) - at);
+    if (step < 0 || (await allHaveCertificates(surroundings, progress))) {
+      after.mode = MODES[at + step] ?? mode;
+      delete after.modeSince;
+      changes.push(`connections: ${after.mode}`);
+    }
   }
   return after;
+}
+
+/** Returns whether a step up may be taken: one that does not wait for a process without certificates. */
+async function allHaveCertificates({ processes }: Surroundings, progress: Progress): Promise<boolean> {
+  if (processes === undefined) {
+    progress.waitsFor.push("the next run of the schedule");
+    return false;
+  }
+  try {
+    const without = await processes();
+    progress.waitsFor.push(...without.slice(0, NAMED));
+    return without.length === 0;
+  } catch (error) {
+    progress.failure = error;
+    return false;
+  }
 }
 
 /** Notes that all documents have the state. Returns the same object if that was noted before. */

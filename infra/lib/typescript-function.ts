@@ -11,6 +11,7 @@ import type { Construct } from "constructs";
 
 /** The sources of these functions, relative to the root of the repository. */
 export const SOURCES = {
+  brokers: "infra/brokers/handler.ts",
   certificates: "infra/issuer/handler.ts",
   intake: "services/ingest/control/src/intake.handler.ts",
   report: "services/ingest/control/src/report.handler.ts",

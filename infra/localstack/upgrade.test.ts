@@ -27,12 +27,16 @@ const EXECUTION = `arn:aws:states:${REGION}:${ACCOUNT}:execution:${NAME}`;
 
 const quiet = answer({ MetricAlarms: [] });
 const loud = answer({ MetricAlarms: [{ AlarmName: "ApiErrors" }, { AlarmName: "NodesAway" }] });
+const launched = (Version: string) => ({ LaunchTemplateId: "lt-1", LaunchTemplateName: "nodes", Version });
+/** Machines of the version of the template before. */
+const described = (...ids: string[]) =>
+  ids.map((InstanceId) => ({ InstanceId, LifecycleState: "InService", LaunchTemplate: launched("6") }));
 const group = (...ids: string[]): Reply =>
   answer({
     AutoScalingGroups: [
       {
-        ...{ DesiredCapacity: ids.length, MinSize: 3 },
-        Instances: ids.map((InstanceId) => ({ InstanceId, LifecycleState: "InService" })),
+        ...{ DesiredCapacity: ids.length, MinSize: 3, LaunchTemplate: launched("7") },
+        Instances: described(...ids),
       },
     ],
   });
@@ -261,6 +265,12 @@ test("after the canary, as many machines are replaced at once as the input says"
   assert.deepEqual(
     ends.filter((name) => name.startsWith("Wait") || name.startsWith("Let the group")),
     ["Wait", "Let the group see it"],
+  );
+  // The function compares each machine with the template of the group.
+  const [first] = events(ran, "upgrade-next");
+  assert.deepEqual(
+    [first?.desired, first?.template, first?.instances],
+    [3, launched("7"), described("i-1", "i-2", "i-3")],
   );
   // What the input does not say, the deployment does.
   const [usually] = events(await run("one"), "upgrade-next");

@@ -26,6 +26,8 @@ export interface Situation {
   topic: { partitions: number; copies: number; configs: string } | undefined;
   brokerSettings: string;
   clusterState: string;
+  /** The names of MSK's configurations, by their ARNs. */
+  readonly configurations?: Map<string, string>;
   /** Whether the drop bucket tells EventBridge, which moto's answer leaves out. */
   eventBridge: boolean;
   /** Workers that run, which moto never starts. */
@@ -169,6 +171,17 @@ export class Account {
           status: "ACTIVE",
         });
       }
+      case "kafka:GetBootstrapBrokers":
+        return json({ bootstrapBrokerStringSaslIam: "b-1.example:9098,b-2.example:9098" });
+      case "kafka:ListConfigurations":
+        return json({
+          configurations: [...(situation.configurations ?? [])].map(([arn, name]) => ({ arn, name })),
+        });
+      case "kafka:DeleteConfiguration": {
+        const arn = decodeURIComponent(path.split("/configurations/")[1] ?? "");
+        const isThere = situation.configurations?.delete(arn) ?? false;
+        return isThere ? json({ arn, state: "DELETING" }) : json({}, 404, "NotFoundException");
+      }
       case "kafka:DescribeConfigurationRevision":
         return json({
           arn: "arn:configuration",
@@ -254,6 +267,10 @@ function understood({ headers, url = "/", method }: IncomingMessage, body: Buffe
     return { ...asked, operation: "GetBucketNotification" };
   if (service === "kafka" && method === "GET" && path.includes("/topics/"))
     return { ...asked, operation: "DescribeTopic" };
+  if (service === "kafka" && /\/configurations(\/[^/]+)?$/.test(path))
+    return { ...asked, operation: method === "DELETE" ? "DeleteConfiguration" : "ListConfigurations" };
+  if (service === "kafka" && path.endsWith("/bootstrap-brokers"))
+    return { ...asked, operation: "GetBootstrapBrokers" };
   if (service === "kafka" && path.includes("/revisions/"))
     return { ...asked, operation: "DescribeConfigurationRevision" };
   return { ...asked, operation: "" };

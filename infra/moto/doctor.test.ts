@@ -545,7 +545,7 @@ test("the API calls another version of the query function than the one that was 
 test("what AWS holds of a deployment and is wrong", async () => {
   await breakResources();
   const report = await examine();
-  says(report, "quota.vcpus", "failed", /8 processors for 3 to 6 machines with 4 each/);
+  says(report, "quota.vcpus", "failed", /8 processors for 3 to 4 machines with 4 each/);
   says(report, "quota.functions", "failed", /10 functions at once/);
   says(report, "stacks.state", "failed", /UPDATE_ROLLBACK_FAILED/);
   says(report, "stacks.protection", "warning", /off/);

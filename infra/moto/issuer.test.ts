@@ -50,6 +50,9 @@ after(async () => {
 class Fleet {
   now = new Date("2030-01-01T00:00:00Z");
   readonly settings: { -readonly [K in keyof Settings]: Settings[K] };
+  /** Machines, and callers of nodes, that were started without certificates; or why it is not known. */
+  machines: readonly string[] = [];
+  callers: readonly string[] | Error = [];
 
   private constructor(settings: Settings) {
     this.settings = { ...settings };
@@ -63,9 +66,15 @@ class Fleet {
     return new Fleet({ fleet: "example", state: await secret(), documents, mode });
   }
 
-  run(replaces = false) {
+  run(replaces = false, others: { client?: sm.SecretsManagerClient; atDeployment?: boolean } = {}) {
     const { settings, now } = this;
-    return run({ client, settings, now }, replaces);
+    const machines = async () => this.machines;
+    const processes = async () => {
+      if (this.callers instanceof Error) throw this.callers;
+      return [...this.machines, ...this.callers];
+    };
+    const surroundings = { client: others.client ?? client, settings, now, machines };
+    return run({ ...surroundings, processes: others.atDeployment ? undefined : processes }, replaces);
   }
 
   /** Runs as the schedule does, for some days. Calls back after each run. */
@@ -294,6 +303,74 @@ test("a fleet goes to required connections and back one mode at a time", async (
   assert.throws(() => checkedMode("off"), /"off"/);
 });
 
+test("connections need certificates only when each process was started with them", async () => {
+  const fleet = await Fleet.make("accept");
+  await fleet.run();
+  [fleet.machines, fleet.callers] = [
+    ["i-1", "i-2"],
+    ["workers:1", "query:1"],
+  ];
+  await fleet.pass(3);
+  // Somebody deploys before the upgrade has replaced the machines: nothing changes, for as long as it takes.
+  fleet.settings.mode = "require";
+  assert.deepEqual((await fleet.run(false, { atDeployment: true })).waitsFor, [
+    "the next run of the schedule",
+  ]);
+  await fleet.pass(5);
+  const waits = await fleet.run();
+  assert.deepEqual(
+    [waits.mode, waits.waitsFor, waits.changes],
+    ["accept", ["i-1", "i-2", "workers:1", "query:1"], []],
+  );
+  assert.equal((await fleet.document("nodes")).mode, "accept");
+  // All nodes have certificates, and a worker without them would be refused.
+  fleet.machines = [];
+  await fleet.pass(2);
+  assert.deepEqual((await fleet.run()).waitsFor, ["workers:1", "query:1"]);
+  fleet.callers = [];
+  assert.deepEqual((await fleet.run()).changes, ["connections: prefer"]);
+  // A machine of before is started again before the next step.
+  await fleet.pass(0.5);
+  fleet.machines = ["i-3"];
+  await fleet.pass(2);
+  assert.deepEqual([(await fleet.run()).mode, (await fleet.run()).waitsFor], ["prefer", ["i-3"]]);
+  fleet.machines = Array.from({ length: 300 }, (_, n) => `i-${n}`);
+  assert.equal((await fleet.run()).waitsFor.length, 10);
+  fleet.machines = [];
+  await fleet.pass(1);
+  assert.equal((await fleet.document("workers")).mode, "require");
+  // Back down nothing waits.
+  [fleet.machines, fleet.settings.mode] = [["i-4"], "accept"];
+  await fleet.pass(3);
+  assert.equal((await fleet.document("nodes")).mode, "accept");
+});
+
+test("certificates are renewed while it is not known what processes were started with, and the run fails", async () => {
+  const fleet = await Fleet.make("accept");
+  await fleet.run();
+  await fleet.pass(2);
+  [fleet.settings.mode, fleet.callers] = ["require", new Error("AccessDenied: no")];
+  const before = await fleet.document("nodes");
+  fleet.now = new Date(fleet.now.getTime() + 3 * DAY_MS);
+  await assert.rejects(fleet.run(), /AccessDenied/);
+  const after = await fleet.document("nodes");
+  assert.notEqual(after.certificate, before.certificate);
+  assert.equal(after.mode, "accept");
+});
+
+test("a deployment that has machines begins with connections of both kinds, whatever it asks for", async () => {
+  const fleet = await Fleet.make("require");
+  fleet.machines = ["i-1"];
+  const first = await fleet.run(false, { atDeployment: true });
+  assert.deepEqual(first.changes, ["made the first authority", "connections: accept"]);
+  assert.equal((await fleet.document("nodes")).mode, "accept");
+  fleet.machines = [];
+  await fleet.pass(3);
+  assert.equal((await fleet.document("nodes")).mode, "require");
+  // One without machines has nobody who would have to change.
+  assert.equal((await (await Fleet.make("require")).run(false, { atDeployment: true })).mode, "require");
+});
+
 test("a run that dies after any of its writes leaves a working fleet, and the next run goes on", async () => {
   for (let writes = 0; writes < 5; writes += 1) {
     const fleet = await Fleet.make("require");
@@ -361,7 +438,7 @@ test("what somebody else wrote into a secret is replaced in documents, and refus
   assert.equal((await fleet.document("nodes")).authorities, authorities);
   const [first] = trusted(await fleet.document("nodes"));
   await put(fleet.settings.state, "{}");
-  assert.deepEqual((await fleet.run()).changes, ["made the first authority"]);
+  assert.deepEqual((await fleet.run()).changes, ["made the first authority", "connections: require"]);
   assert.notEqual(trusted(await fleet.document("nodes"))[0]?.fingerprint256, first?.fingerprint256);
   await put(fleet.settings.state, "a secret text");
   await assert.rejects(fleet.run(), (error: Error) => {
@@ -381,8 +458,13 @@ test("the bundled function issues, and answers CloudFormation", async () => {
       body += bytes;
     });
     request.on("end", () => {
-      answers.push(JSON.parse(body));
-      response.end();
+      // CloudFormation: a stack that is being created, which moto does not have.
+      const status = "<StackStatus>CREATE_IN_PROGRESS</StackStatus>";
+      const stacks = `<DescribeStacksResult><Stacks><member>${status}</member></Stacks></DescribeStacksResult>`;
+      if (request.method === "PUT") answers.push(JSON.parse(body));
+      else response.setHeader("content-type", "text/xml");
+      const isAsked = body.includes("Action=DescribeStacks");
+      response.end(isAsked ? `<DescribeStacksResponse>${stacks}</DescribeStacksResponse>` : undefined);
     });
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -390,7 +472,7 @@ test("the bundled function issues, and answers CloudFormation", async () => {
   const env = {
     ...process.env,
     ...{ AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test", AWS_REGION: REGION },
-    ...{ AWS_ENDPOINT_URL_SECRETS_MANAGER: moto.endpoint, FLEET: "example", MODE: "require" },
+    ...{ AWS_ENDPOINT_URL: moto.endpoint, FLEET: "example", MODE: "require", GROUP: "example-nodes" },
     ...{ STATE_SECRET: state, NODES_SECRET: documents.nodes },
     ...{ WORKERS_SECRET: documents.workers, FUNCTIONS_SECRET: documents.functions },
   };
@@ -405,12 +487,28 @@ test("the bundled function issues, and answers CloudFormation", async () => {
   try {
     const ids = { StackId: "s", RequestId: "r", LogicalResourceId: "l" };
     const request = { ...ids, ResponseURL: `http://127.0.0.1:${port}/` };
-    const first = await call({ ...request, RequestType: "Create" });
-    assert.match(first, /"made the first authority"/);
+    // Machines are not looked at: nothing listens there.
+    const first = await call(
+      { ...request, RequestType: "Create" },
+      {
+        AWS_ENDPOINT_URL_CLOUDFORMATION: `http://127.0.0.1:${port}`,
+        AWS_ENDPOINT_URL_AUTO_SCALING: "http://127.0.0.1:1",
+      },
+    );
+    assert.match(first, /"made the first authority","connections: require"/);
     assert.doesNotMatch(first, /PRIVATE KEY/);
     assert.match(verify(await fleet.document("nodes"), "sslserver", new Date(), NODE_NAME), /OK/);
     assert.match(await call({}), /"issued":\[\]/);
     assert.match(await call({ replaceAuthority: true }), /"authorities":2/);
+    // A step is due, and the run looks at what the schedule names: moto has no such function.
+    const { modeSince: _, ...settled } = await fleet.state();
+    const since = new Date(Date.now() - 3 * DAY_MS).toISOString();
+    const SecretString = JSON.stringify({ ...settled, mode: "accept", modeSince: since });
+    await client.send(new sm.PutSecretValueCommand({ SecretId: state, SecretString }));
+    assert.match(await call({}), /"mode":"accept".*"waitsFor":\["the next run of the schedule"\]/);
+    const callers = { function: "example-query", alias: "live" };
+    await assert.rejects(call({ callers }), /ResourceNotFoundException/);
+    assert.equal((await fleet.state()).mode, "accept");
     const PhysicalResourceId = answers[0]?.PhysicalResourceId ?? "";
     await call({ ...request, PhysicalResourceId, RequestType: "Update" }, { MODE: "off" });
     await call({ ...request, PhysicalResourceId, RequestType: "Delete" }, { MODE: "off" });
@@ -437,6 +535,5 @@ async function dies(fleet: Fleet, writes: number, replaces: boolean): Promise<vo
       };
     },
   });
-  const { settings, now } = fleet;
-  await assert.rejects(run({ client: dying, settings, now }, replaces), /died/);
+  await assert.rejects(fleet.run(replaces, { client: dying }), /died/);
 }

@@ -168,10 +168,56 @@ test("more machines than one request may name are all released", async () => {
   assert.deepEqual((await describe(group))?.Instances, []);
 });
 
-test("when the time is nearly over, the group is deleted by force", async () => {
+/** A client whose deletions by force take some looks, as AWS's take minutes; moto's are done at once. */
+function slowClient(looks: number): asg.AutoScalingClient {
+  const client = new asg.AutoScalingClient({
+    endpoint: moto.endpoint,
+    region: "eu-west-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  });
+  let deletion: asg.DeleteAutoScalingGroupCommandInput | undefined;
+  let looked = 0;
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      async (args) => {
+        if (commandName === "DeleteAutoScalingGroupCommand") {
+          deletion = args.input as asg.DeleteAutoScalingGroupCommandInput;
+          return { output: { $metadata: {} }, response: {} } as Awaited<ReturnType<typeof next>>;
+        }
+        if (deletion !== undefined) looked += 1;
+        if (deletion !== undefined && looked === looks)
+          await clients.asg.send(new asg.DeleteAutoScalingGroupCommand(deletion));
+        return next(args);
+      },
+    { step: "initialize" },
+  );
+  return client;
+}
+
+test("when the time is nearly over, the group is deleted by force, and gone when the function answers", async () => {
   const group = await makeGroup("stuck");
-  assert.equal(await empty(group, surroundings(30_000)), "forced");
+  const client = slowClient(4);
+  assert.equal(await empty(group, { ...surroundings(30_000), client }), "forced");
   assert.equal(await describe(group), undefined);
+  client.destroy();
+});
+
+test("a deletion that outlasts the function is told to CloudFormation", async () => {
+  const group = await makeGroup("slow");
+  const client = slowClient(1000);
+  let left = 60_000;
+  const timeLeftMs = (): number => {
+    left -= 10_000;
+    return left;
+  };
+  await handle(request("Delete", group), { client, pauseMs: 1, timeLeftMs });
+  const answer = answers.pop();
+  assert.equal(answer?.Status, "FAILED");
+  assert.match(
+    String(answer?.Reason),
+    /deletion of the group slow is still under way: delete the stack again/,
+  );
+  client.destroy();
 });
 
 test("a failure is told to CloudFormation, also when its address fails at first", async () => {

@@ -3,7 +3,7 @@
  * writes `tidegraph-cdk-VERSION.tgz` into the folder.
  *
  * It has the constructs as JavaScript with types, the files of machines and workers, and the functions in TypeScript,
- * bundled. The command `tidegraph-doctor` is one file. It has no programs: the prop `bundle` names a folder with those of a release.
+ * bundled. The commands `tidegraph-doctor` and `tidegraph-remove` are one file each. It has no programs: the prop `bundle` names a folder with those of a release.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -27,6 +27,7 @@ export async function pack(folder: string): Promise<string> {
   });
   await packFiles(home);
   await packDoctor(join(home, "doctor", "tidegraph-doctor.cjs"));
+  await packCommand("remove", join(home, "remove", "tidegraph-remove.cjs"));
   copyFileSync(join(INFRA, "package", "README.md"), join(home, "README.md"));
   writeFileSync(join(home, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
   mkdirSync(folder, { recursive: true });
@@ -56,11 +57,14 @@ export async function packFiles(home: string): Promise<void> {
 }
 
 /** Bundles the command `tidegraph-doctor` into one file, with AWS's clients, so that it needs nothing but Node. */
-export async function packDoctor(outfile: string): Promise<void> {
+export const packDoctor = (outfile: string): Promise<void> => packCommand("doctor", outfile);
+
+/** Bundles a command, whose folder is given, into one file. */
+async function packCommand(folder: "doctor" | "remove", outfile: string): Promise<void> {
   await build({
     target: BUNDLING.target,
     minify: BUNDLING.minify,
-    entryPoints: [join(INFRA, "doctor", "bin.ts")],
+    entryPoints: [join(INFRA, folder, "bin.ts")],
     outfile,
     bundle: true,
     format: "cjs",
@@ -85,8 +89,11 @@ function manifest(): object {
     engines,
     exports: { ".": { types: "./lib/index.d.ts", default: "./lib/index.js" } },
     types: "./lib/index.d.ts",
-    bin: { "tidegraph-doctor": "doctor/tidegraph-doctor.cjs" },
-    files: ["doctor", "functions", "lib", ...FILES],
+    bin: {
+      "tidegraph-doctor": "doctor/tidegraph-doctor.cjs",
+      "tidegraph-remove": "remove/tidegraph-remove.cjs",
+    },
+    files: ["doctor", "functions", "lib", "remove", ...FILES],
     peerDependencies: Object.fromEntries(peers),
   };
 }

@@ -11,11 +11,16 @@ export interface Request {
   readonly PhysicalResourceId?: string;
 }
 
-/** Sends the result to the address that CloudFormation gave, without which it would wait for an hour. */
+/**
+ * Sends the result to the address that CloudFormation gave, without which it would wait for an hour.
+ *
+ * @param Data the attributes of the resource, by their names
+ */
 export async function answer(
   event: Request,
   PhysicalResourceId: string,
   failure: string | undefined,
+  Data: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const body = JSON.stringify({
     Status: failure === undefined ? "SUCCESS" : "FAILED",
@@ -24,6 +29,7 @@ export async function answer(
     StackId: event.StackId,
     RequestId: event.RequestId,
     LogicalResourceId: event.LogicalResourceId,
+    Data,
   });
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -11,8 +11,9 @@
  * 3. deletes the lifecycle hooks, which completes the actions that wait at them,
  * 4. clears the protection of the machines that are there.
  *
- * If the group is not empty shortly before the time of the function ends, it is deleted by force: CloudFormation finds it
- * gone. Rounds can be repeated, so a removal that failed can be tried again.
+ * If the group is not empty some minutes before the time of the function ends, it is deleted by force, and the function
+ * waits until it is gone: CloudFormation cannot change a group whose deletion is under way. Rounds can be repeated, so a
+ * removal that failed can be tried again.
  */
 import {
   type AutoScalingClient,
@@ -44,8 +45,10 @@ export interface Surroundings {
 /** How a removal ended: there was no group, its machines are gone, or it was deleted by force. */
 export type Outcome = "absent" | "empty" | "forced";
 
-/** The time that deleting by force and answering need. */
-const RESERVE_MS = 60_000;
+/** The time for a deletion by force: Auto Scaling ends the machines first. */
+const RESERVE_MS = 300_000;
+/** The time that answering needs. */
+const ANSWER_MS = 20_000;
 /** Auto Scaling's limit of instances in one request. */
 const BATCH = 50;
 /** Every process but `Terminate`. */
@@ -90,6 +93,7 @@ export async function empty(group: string, { client, timeLeftMs, pauseMs }: Surr
       await client.send(
         new DeleteAutoScalingGroupCommand({ AutoScalingGroupName: group, ForceDelete: true }),
       );
+      await waitUntilGone(group, { client, timeLeftMs, pauseMs });
       return "forced";
     }
     try {
@@ -98,6 +102,20 @@ export async function empty(group: string, { client, timeLeftMs, pauseMs }: Surr
       if (!(error instanceof Error && PASSES.test(error.name))) throw error;
       say({ group, rounds, passes: `${error.name}: ${error.message}` });
     }
+    await new Promise((done) => setTimeout(done, pauseMs));
+  }
+}
+
+/** Waits until a group whose deletion is under way is gone, and fails if the time is over before. */
+async function waitUntilGone(group: string, { client, timeLeftMs, pauseMs }: Surroundings): Promise<void> {
+  for (;;) {
+    const found = await describe(client, group);
+    if (found === undefined) return;
+    say({ group, status: found.Status, machines: found.Instances?.length ?? 0 });
+    if (timeLeftMs() < ANSWER_MS + pauseMs)
+      throw new Error(
+        `the deletion of the group ${group} is still under way: delete the stack again in some minutes`,
+      );
     await new Promise((done) => setTimeout(done, pauseMs));
   }
 }

@@ -80,7 +80,8 @@ templates, and what comes next.
 
 ## Removal
 
-\`aws cloudformation delete-stack --stack-name $NAME-service\` ends the processes. The graph stays in the state.
+\`aws cloudformation delete-stack --stack-name $NAME-service\` ends the processes. The graph stays in the state. The section
+"Everything, with the data" of docs/deploy.md has the commands that delete it too.
 `;
 }
 

@@ -5,7 +5,7 @@ import { PermissionsBoundary, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import * as kms from "aws-cdk-lib/aws-kms";
 import type { GraphStateProps } from "../lib/constructs/state.ts";
-import { TAG } from "../lib/cost-tag.ts";
+import { TAG } from "../lib/names.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { example, flat, named, ofType, placeholders, resources, testApp } from "./support.ts";

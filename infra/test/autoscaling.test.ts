@@ -28,14 +28,14 @@ function path(from: string, ...to: string[]): void {
 test("the number of nodes is fixed by default", () => {
   const fixed = example().service;
   const group = named(fixed, "AWS::AutoScaling::AutoScalingGroup", "ServiceNodes").Properties;
-  assert.deepEqual([group.MinSize, group.MaxSize], ["3", "6"]);
+  assert.deepEqual([group.MinSize, group.MaxSize], ["3", "316"]);
   for (const type of ["AWS::StepFunctions::StateMachine", "AWS::CloudWatch::Alarm", "AWS::Events::Rule"])
     for (const [id] of ofType(fixed, type)) assert.ok(!/Autoscaling|NodesFull|NodesNotResized/.test(id), id);
 });
 
 test("the group has room for the most nodes and one that replaces each, and ends none by itself", () => {
   const group = named(service, "AWS::AutoScaling::AutoScalingGroup", "ServiceNodes").Properties;
-  assert.deepEqual([group.MinSize, group.MaxSize], ["3", "18"]);
+  assert.deepEqual([group.MinSize, group.MaxSize], ["3", "316"]);
   assert.equal(group.NewInstancesProtectedFromScaleIn, true);
   // A deployment must not undo what the load asked for.
   assert.equal(group.DesiredCapacity, undefined);

@@ -9,8 +9,10 @@ import { AwsSolutionsChecks } from "cdk-nag";
 import type { Definition } from "../draw/draw.ts";
 import { InvalidProp } from "../lib/check.ts";
 import type { BackupProps } from "../lib/index.ts";
+import { ServiceStack } from "../lib/stacks/service-stack.ts";
+import { StateStack } from "../lib/stacks/state-stack.ts";
 import { check } from "./definitions.ts";
-import { example, flat, hasFlag, named, ofType, only } from "./support.ts";
+import { example, flat, hasFlag, named, ofType, only, placeholders, testApp } from "./support.ts";
 
 const { app, service } = example({ backup: {} });
 const SOURCES = join(import.meta.dirname, "..", "..", "services", "storage", "src");
@@ -209,6 +211,63 @@ test("backups pass AWS's rules, also without workers and into a given bucket", (
   assert.deepEqual(new AwsSolutionsChecks(given.app).validateScope(given.app).violations, []);
 });
 
+const KEY = "arn:aws:kms:eu-west-1:222233334444:key/11111111-2222-3333-4444-555555555555";
+
+test("the roles may use the key of a bucket that is given by its name, and the outputs name the roles", () => {
+  const bucket = s3.Bucket.fromBucketName(new Stack(), "Away", "backups-elsewhere");
+  const given = example({ backup: { bucket, keyArn: KEY } });
+  for (const role of ["ServiceBackupRole", "ServiceNodesRole"]) {
+    const { Statement } = named(given.service, "AWS::IAM::Policy", role).Properties.PolicyDocument;
+    const ofKey = Statement.filter(({ Resource }: { Resource: unknown }) => Resource === KEY);
+    assert.equal(ofKey.length, 1, role);
+    assert.deepEqual(ofKey[0].Action, ["kms:Decrypt", "kms:GenerateDataKey"], role);
+    assert.equal(
+      flat(ofKey[0].Condition.StringEquals["kms:ViaService"]),
+      "s3.<AWS::Region>.<AWS::URLSuffix>",
+      role,
+    );
+  }
+  assert.deepEqual(new AwsSolutionsChecks(given.app).validateScope(given.app).violations, []);
+  const outputs = Object.entries(given.service.toJSON().Outputs as Record<string, { Value: unknown }>);
+  for (const [name, role] of [
+    ["ServiceBackupRole", "ServiceBackupRole"],
+    ["ServiceNodesRole", "ServiceNodesRole"],
+  ] as const) {
+    const found = outputs.filter(([id]) => new RegExp(`^${name}[0-9A-F]{8}$`).test(id));
+    assert.equal(found.length, 1, name);
+    assert.match(flat(found[0]?.[1].Value), new RegExp(`^<${role}[0-9A-F]{8}\\.Arn>$`));
+  }
+});
+
+test("a bucket of another region is told to the task and to nodes, and refused where no route leads to it", () => {
+  const bucket = s3.Bucket.fromBucketAttributes(new Stack(), "Far", {
+    bucketName: "backups-far-away",
+    region: "eu-north-1",
+  });
+  const far = example({ backup: { bucket } });
+  const [task] = named(far.service, "AWS::ECS::TaskDefinition", "ServiceBackup").Properties
+    .ContainerDefinitions;
+  assert.equal(task.Command[task.Command.indexOf("--backups-region") + 1], "eu-north-1");
+  assert.match(userData(far.service), /^TIDEGRAPH_BACKUPS_REGION=eu-north-1$/m);
+  const source = readFileSync(join(SOURCES, "backup.rs"), "utf8");
+  assert.match(source, /env = "TIDEGRAPH_BACKUPS_REGION"\)\]\s*backups_region: /);
+  assert.doesNotMatch(userData(service), /BACKUPS_REGION/);
+  const stack = (region: string) => {
+    const env = { account: "111122223333", region };
+    const app = testApp();
+    const { state } = new StateStack(app, "State", { name: "example", env });
+    return new ServiceStack(app, "Service", { state, bundle: placeholders(), backup: { bucket }, env });
+  };
+  stack("eu-north-1");
+  assert.throws(
+    () => stack("eu-west-1"),
+    (error) =>
+      error instanceof InvalidProp &&
+      error.prop === "backup.bucket" &&
+      /bucket in eu-west-1/.test(error.message),
+  );
+});
+
 test("what cannot be is refused with the fix", () => {
   const wrong: [BackupProps, string, string][] = [
     [{ every: Duration.minutes(90) }, "backup.every", "whole hours, from 1 to 166"],
@@ -218,6 +277,12 @@ test("what cannot be is refused with the fix", () => {
     [{ archiveEvery: Duration.hours(2) }, "backup.archiveEvery", "from 10 seconds to 1 hour"],
     [{ archiveEvery: Duration.millis(90_500) }, "backup.archiveEvery", "whole seconds"],
     [{ longest: Duration.minutes(5) }, "backup.longest", "from 10 minutes to 14 days"],
+    [{ keyArn: KEY }, "backup.keyArn", "with a bucket that is given without its key"],
+    [
+      { bucket: s3.Bucket.fromBucketName(new Stack(), "Named", "a-bucket"), keyArn: "alias/mine" },
+      "backup.keyArn",
+      "the ARN of a key",
+    ],
     [{ cpu: 512 as 1024 }, "backup.cpu", "one of 1024, 2048, 4096, 8192"],
     [{ baseImage: "amazonlinux:latest" }, "backup.baseImage", "by its digest"],
   ];

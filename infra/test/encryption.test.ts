@@ -83,7 +83,8 @@ test("the function reads the variables that it is given", () => {
     .Environment;
   const { NODE_OPTIONS, ...own } = Variables;
   assert.deepEqual(unknownVariables(own, join("infra", "issuer", "handler.ts")), []);
-  assert.equal(Object.keys(own).length, 6);
+  assert.equal(Object.keys(own).length, 7);
+  assert.equal(own.GROUP, "example-nodes");
   assert.equal(own.MODE, "require");
   assert.equal(flat(own.STATE_SECRET), `<${secretOf("Authority")}>`);
 });
@@ -99,6 +100,38 @@ test("machines and workers start after the first certificates, and the schedule 
     assert.ok(named(service, type, name).DependsOn?.includes(id), name);
   const rule = named(service, "AWS::Events::Rule", "ServiceEncryptionSchedule").Properties;
   assert.equal(rule.ScheduleExpression, "rate(6 hours)");
+});
+
+test("runs of the schedule know where nodes are called from, and may look there", () => {
+  const callers = (template: typeof service) => {
+    const [target] = named(template, "AWS::Events::Rule", "ServiceEncryptionSchedule").Properties.Targets;
+    return JSON.parse(flat(target.Input)).callers;
+  };
+  const found = callers(service);
+  assert.deepEqual(Object.keys(found).toSorted(), ["alias", "cluster", "function", "service"]);
+  assert.match(found.function, /^<ServiceQueryFunction[0-9A-F]{8}>$/);
+  assert.equal(found.alias, "live");
+  assert.match(found.service, /^<ServiceWorkersService/);
+  const { service: without } = example({ encryption: {}, workers: false });
+  assert.deepEqual(Object.keys(callers(without)).toSorted(), ["alias", "function"]);
+  const statements = ofType(service, "AWS::IAM::Policy")
+    .filter(([id]) => id.startsWith("ServiceEncryption"))
+    .flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement)
+    .map(({ Action, Resource }) => [[Action].flat(), [Resource].flat().map(flat)]);
+  const on = (action: string) => statements.find(([actions]) => actions?.includes(action))?.[1];
+  for (const action of ["GetAlias", "GetFunctionConfiguration"])
+    assert.deepEqual(
+      on(`lambda:${action}`)?.map((arn) => arn.replace(/[0-9A-F]{8}/, "")),
+      ["<ServiceQueryFunction.Arn>", "<ServiceQueryFunction.Arn>:*"],
+    );
+  assert.deepEqual(on("cloudformation:DescribeStacks"), ["<AWS::StackId>"]);
+  assert.match(String(on("ecs:DescribeServices")), /^<ServiceWorkersService[^,]*>$/);
+  for (const action of [
+    "autoscaling:DescribeAutoScalingGroups",
+    "ec2:DescribeLaunchTemplateVersions",
+    "ecs:DescribeTaskDefinition",
+  ])
+    assert.deepEqual(on(action), ["*"], action);
 });
 
 test("an alarm tells of certificates that expire, and of a function that fails, and neither stops an upgrade", () => {

@@ -377,6 +377,7 @@ test("each step of the machines names the graph, in events of the contracts", ()
   // Example values for the paths that Step Functions resolves at run time.
   const examples: Record<string, unknown> = {
     holder: "arn:aws:states:eu-west-1:123456789012:execution:heal:1",
+    instances: [{ InstanceId: "i-1", LifecycleState: "InService" }],
     seen: { holder: "other", endpoint: "", epoch: 1, counter: 1, ttlMs: 120_000 },
     moves: [{ partition: 1, to: "i-1", from: "i-2", isBegun: false, others: 2 }],
     looks: 1,

@@ -320,6 +320,28 @@ test("intermediate files are deleted after a week, and no load takes longer", ()
   assert.equal(named(long, "AWS::Lambda::Function", "ServiceIngestFunction").Properties.MemorySize, 512);
 });
 
+test("places are reserved for loads and for moves if the deployment says so, and none by default", () => {
+  const reserved = (template: typeof service): Record<string, number> =>
+    Object.fromEntries(
+      ofType(template, "AWS::Lambda::Function").flatMap(([id, { Properties }]) => {
+        const places = Properties.ReservedConcurrentExecutions;
+        return places === undefined ? [] : [[id.replace(/^Service|[0-9A-F]{8}$/g, ""), places]];
+      }),
+    );
+  // An account that allows 10 functions refuses each reservation.
+  assert.deepEqual(reserved(service), {});
+  const props = {
+    query: { concurrency: 50 },
+    ingest: { concurrency: 32, reservedConcurrency: 64 },
+    rebalance: { concurrency: 10 },
+  };
+  assert.deepEqual(reserved(example(props).service), {
+    IngestFunction: 64,
+    QueryFunction: 50,
+    RebalanceFunction: 10,
+  });
+});
+
 test("alarms cover failed and slow loads, lost events and stale drops", () => {
   const alarms = ["LoadsFailed", "LoadsTooLong", "LoadsUntold", "DropsUnheard", "DropsStale"].map(
     (name) => named(service, "AWS::CloudWatch::Alarm", `ServiceWatch${name}`).Properties,
@@ -348,9 +370,9 @@ test("each function is bundled into one file with its source map, without Docker
   const folders = Object.values<{ source: { path: string } }>(manifest.files)
     .map(({ source }) => join(app.outdir, source.path))
     .filter((path) => existsSync(join(path, "index.js.map")));
-  // Three around loads, the one that empties the group of storage nodes, the one that rotates the secret, and the one that
-  // makes certificates.
-  assert.equal(folders.length, 6);
+  // Three around loads, and those that ask for brokers, empty the group of storage nodes, rotate the secret, and make
+  // certificates.
+  assert.equal(folders.length, 7);
   for (const folder of folders) {
     assert.deepEqual(readdirSync(folder).toSorted(), ["index.js", "index.js.map"]);
     const code = readFileSync(join(folder, "index.js"), "utf8");

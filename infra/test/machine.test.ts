@@ -99,7 +99,7 @@ test("every file of the folder is on the machine, unchanged", () => {
 test("the daemon knows the flags and variables of the units", () => {
   const files = written();
   const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
-  const source = ["serve.rs", "serve/restores.rs", "admin.rs", "connect.rs"]
+  const source = ["serve.rs", "serve/copies.rs", "serve/restores.rs", "admin.rs", "connect.rs"]
     .map((name) => readFileSync(join(SOURCES, name), "utf8"))
     .join("\n");
   const flags = [...unit.matchAll(/ --([a-z-]+)/g)].map(([, name = ""]) => name);

@@ -80,6 +80,8 @@ test("an app outside of the repository uses the package, with its types, and mak
   const { version, bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   const doctor = execFileSync(join(installed, bin["tidegraph-doctor"]), ["--version"], { encoding: "utf8" });
   assert.equal(doctor, `tidegraph-doctor ${version}\n`);
+  const remove = execFileSync(join(installed, bin["tidegraph-remove"]), ["--help"], { encoding: "utf8" });
+  assert.match(remove, /^Removes what the deleted stacks/);
   const { state, service } = example({ backup: {} });
   for (const [name, template] of Object.entries({ State: state, Service: service })) {
     const { Resources } = JSON.parse(readFileSync(join(out, `${name}.template.json`), "utf8"));

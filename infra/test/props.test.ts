@@ -159,6 +159,20 @@ test("loads of dropped files", () => {
       String(concurrency),
       "from 1 to",
     );
+  for (const reservedConcurrency of [0, 6, 7.5])
+    refused(
+      () => service({ ingest: { concurrency: 7, reservedConcurrency } }),
+      "ingest.reservedConcurrency",
+      String(reservedConcurrency),
+      "from 7 to",
+    );
+  for (const concurrency of [0, 1, 2.5])
+    refused(
+      () => service({ rebalance: { concurrency } }),
+      "rebalance.concurrency",
+      String(concurrency),
+      "from 2 to",
+    );
   for (const memoryMib of [0, 128, 10_241])
     refused(() => service({ ingest: { memoryMib } }), "ingest.memoryMib", String(memoryMib), "from 256 to");
   for (const longest of [Duration.minutes(5), Duration.days(7)])

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { loadSchemas } from "../../contracts/src/validate.ts";
 import { current, type Definition, definitions, draw, REBALANCE, type State } from "../draw/draw.ts";
+import { UNTOLD } from "../lib/state-machines/heal.ts";
 import { CONCURRENCY, LOOKS, LOTS, ROUNDS } from "../lib/state-machines/moves.ts";
 import { check, events, states } from "./definitions.ts";
 import { example, flat, named, ofType } from "./support.ts";
@@ -43,6 +44,7 @@ test("payloads are valid events of the function", () => {
   // Example values for the paths that Step Functions resolves at run time.
   const examples: Record<string, unknown> = {
     holder: "arn:aws:states:eu-west-1:123456789012:execution:heal:1",
+    instances: [{ InstanceId: "i-1", LifecycleState: "InService" }],
     seen: { holder: "other", endpoint: "", epoch: 1, counter: 1, ttlMs: 120_000 },
     moves: [{ partition: 1, to: "i-1", from: "i-2", isBegun: false, others: 2 }],
     looks: 1,
@@ -183,19 +185,49 @@ test("a drain prolongs the time of the hook with each round of moves, and not wh
 
 test("the machine of a node that stays silent is replaced, and replicas move whether that succeeds or not", () => {
   const { States } = machines.get("heal") as Definition;
-  assert.equal(States["It may come back"]?.Next, "Who is silent?");
-  assert.equal(States["Who is silent?"]?.Next, "Replace machines");
-  assert.equal(States["Replace machines"]?.Next, "Count rounds");
-  const [caught] = States["Who is silent?"]?.Catch ?? [];
-  assert.deepEqual([caught?.ErrorEquals, caught?.Next], [["States.ALL"], "Count rounds"]);
-  const tell = States["Replace machines"]?.ItemProcessor?.States["Tell the group"];
+  const chain = ["It may come back", "Look at the group", "Who is silent?", "Forget the group"];
+  const order = [...chain, "Replace machines", "Count rounds"];
+  for (const [at, id] of order.slice(0, -1).entries()) assert.equal(States[id]?.Next, order[at + 1], id);
+  for (const id of ["Look at the group", "Who is silent?"]) {
+    const [caught] = States[id]?.Catch ?? [];
+    assert.deepEqual([caught?.ErrorEquals, caught?.Next], [["States.ALL"], "Nobody was told"], id);
+  }
+  assert.equal(States["Nobody was told"]?.Next, "Count rounds");
+  const silent = States["Who is silent?"]?.Parameters as Record<string, unknown>;
+  assert.deepEqual([silent.step, silent["instances.$"]], ["silent", "$.group.instances"]);
+  const states = States["Replace machines"]?.ItemProcessor?.States ?? {};
+  const tell = states["Tell the group"];
+  // The grace period is that of a start, in which the group would ignore it.
   assert.deepEqual(tell?.Parameters, {
     "InstanceId.$": "$.node",
     HealthStatus: "Unhealthy",
-    ShouldRespectGracePeriod: true,
+    ShouldRespectGracePeriod: false,
   });
   assert.match(flat(tell?.Resource), /aws-sdk:autoscaling:setInstanceHealth$/);
-  assert.deepEqual(tell?.Catch?.[0]?.ErrorEquals, ["States.ALL"]);
+  assert.deepEqual(
+    [tell?.Catch?.[0]?.ErrorEquals, tell?.Catch?.[0]?.Next],
+    [["States.ALL"], "The machine stays"],
+  );
+  assert.equal(states["The machine stays"]?.Next, "Told");
+});
+
+test("an alarm finds in the log of heals that a machine was not reported", () => {
+  const [[, filter] = []] = ofType(service, "AWS::Logs::MetricFilter", 1);
+  assert.equal(
+    filter?.Properties.FilterPattern,
+    '{ ($.type = "PassStateEntered") && (($.details.name = "Nobody was told") || ($.details.name = "The machine stays")) }',
+  );
+  assert.match(flat(filter?.Properties.LogGroupName), /^<ServiceRebalanceHealLogs/);
+  const [metric] = filter?.Properties.MetricTransformations ?? [];
+  const alarm = named(service, "AWS::CloudWatch::Alarm", "ServiceWatchMachinesStay").Properties;
+  assert.deepEqual(
+    [alarm.Namespace, alarm.MetricName, metric?.MetricNamespace, metric?.MetricName],
+    [...["Tidegraph/Heals", "example-machines-stay"], ...["Tidegraph/Heals", "example-machines-stay"]],
+  );
+  // What the alarm looks for is what the definition has.
+  const { States } = machines.get("heal") as Definition;
+  const all = { ...States, ...States["Replace machines"]?.ItemProcessor?.States };
+  for (const id of UNTOLD) assert.equal(all[id]?.Type, "Pass", id);
 });
 
 test("executions are logged, and only detect is an express machine", () => {

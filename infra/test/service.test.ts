@@ -118,8 +118,13 @@ test("nodes are in three zones on machines with NVMe, and the group never termin
   assert.equal(Properties.VPCZoneIdentifier.length, 3);
   assert.deepEqual(
     [Properties.MinSize, Properties.MaxSize, Properties.DesiredCapacity],
-    ["3", "6", undefined],
+    ["3", "316", undefined],
   );
+  // A deployment with fewer nodes, or without `most`, sets no largest size below the machines that there are.
+  for (const nodes of [{ count: 10 }, { count: 300 }, { count: 4, most: 300 }]) {
+    const { Properties: other } = only(example({ nodes }).service, "AWS::AutoScaling::AutoScalingGroup");
+    assert.deepEqual([other.MinSize, other.MaxSize], [String(nodes.count), "316"]);
+  }
   assert.equal(Properties.NewInstancesProtectedFromScaleIn, true);
   service.resourceCountIs("AWS::AutoScaling::ScalingPolicy", 0);
   const { LaunchTemplateData } = only(service, "AWS::EC2::LaunchTemplate").Properties;
@@ -257,7 +262,7 @@ test("log groups are encrypted and have a retention period", () => {
   for (const [id, { Properties }] of groups) {
     assert.ok(Properties.KmsKeyId, id);
     assert.equal(Properties.RetentionInDays, 30, id);
-    assert.match(Properties.LogGroupName, /^\/tidegraph\/example\//);
+    assert.match(Properties.LogGroupName, /^(\/aws\/vendedlogs\/states)?\/tidegraph\/example\//);
   }
 });
 

@@ -56,7 +56,7 @@ function short(text: string): string {
 }
 
 test("the endpoint of DynamoDB admits only the table of this deployment", () => {
-  const items = ["GetItem", "PutItem", "Query", "UpdateItem"];
+  const items = ["DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"];
   assert.deepEqual(
     admitted(service, "dynamodb"),
     items.flatMap((action) => [`dynamodb:${action} <Table>`, `dynamodb:${action} <Table>/index/*`]),

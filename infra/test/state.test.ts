@@ -18,6 +18,11 @@ test("resources with data are retained when the stack is deleted, and not when t
   assert.equal(stack.terminationProtection, true);
   const kept = [
     "AWS::DynamoDB::Table",
+    "AWS::EC2::RouteTable",
+    "AWS::EC2::SecurityGroup",
+    "AWS::EC2::Subnet",
+    "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPC",
     "AWS::KMS::Key",
     "AWS::Logs::LogGroup",
     "AWS::MSK::Cluster",
@@ -36,6 +41,31 @@ test("resources with data are retained when the stack is deleted, and not when t
   }
   assert.equal(only(template, "AWS::DynamoDB::Table").Properties.DeletionProtectionEnabled, true);
 });
+
+test("what a retained resource refers to is retained too, so that the stack can be deleted", () => {
+  // A key's alias and a bucket's policy refer to what stays, which is no hindrance.
+  for (const [id, { Properties, DeletionPolicy }] of resources(template)) {
+    if (!/^Retain/.test(DeletionPolicy ?? "")) continue;
+    for (const other of referred(Properties)) {
+      const needed = resources(template).get(other);
+      assert.match(needed?.DeletionPolicy ?? "Delete", /^Retain/, `${id} stays and needs ${other}`);
+    }
+  }
+  const given = new Stack(testApp(), "Given");
+  new GraphState(given, "State", { name: "example", log: { addresses: "b-1.example.com:9094" } });
+  // Nothing stays in the VPC then, so that it is deleted.
+  for (const type of ["AWS::EC2::VPC", "AWS::EC2::Subnet"])
+    for (const [id, { DeletionPolicy }] of ofType(Template.fromStack(given), type))
+      assert.equal(DeletionPolicy, undefined, id);
+});
+
+/** Returns the logical ids to which a value refers. */
+function referred(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const { Ref, "Fn::GetAtt": get } = value as { Ref?: string; "Fn::GetAtt"?: [string, string] };
+  if (Ref !== undefined) return Ref.startsWith("AWS::") ? [] : [Ref];
+  return get ? [get[0]] : Object.values(value).flatMap(referred);
+}
 
 test("no resource keeps a name that the next attempt to create the stack needs", () => {
   const named = {
@@ -233,7 +263,14 @@ test("the key is rotated, and services use it only for this deployment", () => {
   const topics = find("Events").Condition.ArnLike["kms:EncryptionContext:aws:sns:topicArn"];
   assert.match(flat(topics), /:sns:<?AWS::Region>?:<?AWS::AccountId>?:\*$/);
   const groups = find("LogGroups");
-  assert.match(flat(Object.values(groups.Condition.ArnLike)[0]), /:log-group:\/tidegraph\/example\/\*$/);
+  const prefixes = Object.values(groups.Condition.ArnLike)
+    .flat()
+    .map((arn) => flat(arn).split(":log-group:")[1]);
+  assert.deepEqual(prefixes, [
+    "/tidegraph/example/*",
+    "/aws/vendedlogs/states/tidegraph/example/*",
+    "/aws/vendedlogs/msk/tidegraph/example/*",
+  ]);
 });
 
 test("the stack has no resource of a process", () => {

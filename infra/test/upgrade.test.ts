@@ -99,7 +99,7 @@ test("the canary serves before its predecessor ends, and an alarm stops the upgr
   assert.equal(asked.StateValue, "ALARM");
   const names = asked.AlarmNames.map(flat);
   const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) => id);
-  const others = /^ServiceWatch(Loads|Drops|Backup|NoBackup|Upgrade|Secret)/;
+  const others = /^ServiceWatch(Loads|Drops|Backup|NoBackup|Upgrade|Secret|PartitionsLarge)/;
   assert.deepEqual(
     names.toSorted(),
     alarms
@@ -152,9 +152,14 @@ test("payloads are valid events of the function, and inputs valid under the cont
   const inputs = schemas.getSchema("rebalance-input.schema.json");
   assert.ok(valid && inputs);
   const holder = "arn:aws:states:eu-west-1:123456789012:execution:example-upgrade:1";
+  const template = { LaunchTemplateId: "lt-1", LaunchTemplateName: "nodes", Version: "7" };
   const examples: Record<string, unknown> = {
     ...{ holder, over: holder, release: "0.2.0", desired: 3, stopped: "alarms are on" },
-    ...{ ids: ["i-1"], states: ["InService"], least: 3, atOnce: 3, served: true },
+    ...{
+      instances: [{ InstanceId: "i-1", LifecycleState: "InService", LaunchTemplate: template }],
+      template,
+    },
+    ...{ least: 3, atOnce: 3, served: true },
   };
   const asked = new Set<string>();
   for (const [id, event] of events(all, examples)) {
@@ -216,6 +221,33 @@ test("the machine may do what it does, with this group, these workers and its ow
     assert.match(group, /autoScalingGroup:\*:autoScalingGroupName\/example-nodes$/);
   }
   assert.match(on("ecs:UpdateService").join(), /^<ServiceWorkersService/);
+  // ECS authorises an update that names a definition by the roles of its tasks, too.
+  const { Properties: task } = named(service, "AWS::ECS::TaskDefinition", "ServiceWorkers");
+  assert.deepEqual(on("iam:PassRole"), [task.TaskRoleArn, task.ExecutionRoleArn].map(flat));
+  const passing = statements.filter(({ Action }) => [Action].flat().includes("iam:PassRole"));
+  assert.deepEqual(
+    passing.map(({ Action, Condition }) => [Action, Condition]),
+    [["iam:PassRole", { StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } }]],
+  );
+  const without = example({ workers: false }).service;
+  assert.ok(!JSON.stringify(ofType(without, "AWS::IAM::Policy")).includes("iam:PassRole"));
+  // All that the role may do. Logs, and the start of executions and their events, are CDK's.
+  const actions = statements.flatMap(({ Action }) => [Action].flat() as string[]);
+  assert.deepEqual([...new Set(actions.filter((action) => !/^(logs|events):/.test(action)))].toSorted(), [
+    "autoscaling:DescribeAutoScalingGroups",
+    "autoscaling:SetDesiredCapacity",
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
+    "cloudwatch:DescribeAlarms",
+    "ecs:DescribeServices",
+    "ecs:UpdateService",
+    "iam:PassRole",
+    "lambda:GetAlias",
+    "lambda:InvokeFunction",
+    "lambda:UpdateAlias",
+    "states:DescribeExecution",
+    "states:StartExecution",
+    "states:StopExecution",
+  ]);
   for (const action of ["GetAlias", "UpdateAlias"])
     assert.match(on(`lambda:${action}`).join(), /^<ServiceQueryFunction[0-9A-F]{8}\.Arn>$/);
   assert.ok(on("states:DescribeExecution").some((arn) => arn.endsWith(":execution:example-upgrade:*")));
@@ -234,6 +266,14 @@ test("a deployment alone replaces no worker, and keeps the definition that worke
   assert.equal(task?.Properties.Family, "example-workers");
   assert.equal(task?.UpdateReplacePolicy, "Retain");
   assert.ok(DependsOn?.includes(id), String(DependsOn));
+  // With a number that follows the load, a deployment leaves the number alone.
+  const desired = (workers: { count?: number; most?: number }) =>
+    named(example({ workers }).service, "AWS::ECS::Service", "ServiceWorkers").Properties.DesiredCount;
+  assert.deepEqual([desired({}), desired({ count: 3 }), desired({ count: 3, most: 3 })], [2, 3, 3]);
+  const busy = example({ workers: { count: 3, most: 9 } }).service;
+  assert.equal("DesiredCount" in named(busy, "AWS::ECS::Service", "ServiceWorkers").Properties, false);
+  const [[, target] = []] = ofType(busy, "AWS::ApplicationAutoScaling::ScalableTarget", 1);
+  assert.deepEqual([target?.Properties.MinCapacity, target?.Properties.MaxCapacity], [3, 9]);
   const replaced = all.get("Replace the workers")?.Parameters as Record<string, unknown>;
   assert.deepEqual([replaced.TaskDefinition, replaced.ForceNewDeployment], ["example-workers", true]);
 });
@@ -311,6 +351,34 @@ test("several machines are replaced at once, as the deployment or the input says
     "utf8",
   );
   assert.ok(steps.includes(`pub const MOST_AT_ONCE: u32 = ${MOST_AT_ONCE};`), "the function takes as many");
+});
+
+test("machines are compared with what the group starts machines from, also if it chooses among types", () => {
+  const selected = (of: Definition | undefined): Record<string, string> => {
+    const look = of?.States["Look at the group"] as { ResultSelector?: Record<string, string> } | undefined;
+    return look?.ResultSelector ?? {};
+  };
+  const group = "$.AutoScalingGroups[0]";
+  assert.deepEqual(selected(definition), {
+    "desired.$": `${group}.DesiredCapacity`,
+    "instances.$": `${group}.Instances`,
+    "template.$": `${group}.LaunchTemplate`,
+  });
+  const mixed = example({ nodes: { fallbackInstanceTypes: ["im4gn.xlarge"] } }).service;
+  const [[, properties] = []] = ofType(mixed, "AWS::AutoScaling::AutoScalingGroup", 1);
+  assert.ok(properties?.Properties.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version);
+  assert.equal(
+    selected(definitions(mixed, UPGRADE).get("upgrade"))["template.$"],
+    `${group}.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification`,
+  );
+  const next = all.get("Next")?.Parameters as Record<string, unknown>;
+  assert.deepEqual([next["instances.$"], next["template.$"]], ["$.group.instances", "$.group.template"]);
+  // A certain version: each deployment of other settings makes another one.
+  const [[, own] = []] = ofType(service, "AWS::AutoScaling::AutoScalingGroup", 1);
+  assert.match(
+    flat(own?.Properties.LaunchTemplate.Version),
+    /^<ServiceNodesTemplate.*\.LatestVersionNumber>$/,
+  );
 });
 
 test("impossible settings are refused", () => {

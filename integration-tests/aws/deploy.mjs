@@ -5,20 +5,22 @@
  * checks that what remains is what docs/deploy.md says.
  *
  * 1. LocalStack and Kafka start; meanwhile the templates are synthesized.
- * 2. `cdk bootstrap`, `cdk deploy State`, `cdk deploy Service`.
+ * 2. `cdk bootstrap`, `cdk deploy State`, `cdk deploy Service`, with two graphs.
  * 3. Three nodes start from the deployed user data (`aws/machines.mjs`).
- * 4. `integration-tests/aws/*.test.ts`.
- * 5. `integration-tests/aws/drops/*.test.ts`: files dropped in S3, loaded by the state machine and its functions.
- *    `--quick` deploys a second graph, and runs `integration-tests/aws/graphs/*.test.ts`.
+ * 4. `integration-tests/aws/*.test.ts`; with `--quick`, also `integration-tests/aws/certificates/*.test.ts`.
+ * 5. `integration-tests/aws/drops/*.test.ts`: files dropped in S3, loaded by the state machine and its functions; and
+ *    `integration-tests/aws/graphs/*.test.ts`: each graph has its own data.
  * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`): the rule that runs every minute starts its
- *    heal. Another node joins (`added/`). The sequencer's machine is terminated: the rule for that event drains it
- *    first (`drained/`).
+ *    heal, for each graph. Another node joins (`added/`). The sequencer's machine is terminated: the rule for that event
+ *    drains it of both graphs first (`drained/`).
  * 7. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
- * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph
- *    is still there.
+ * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graphs
+ *    are still there. Then `cdk destroy Service`.
+ * 9. Everything is deleted, as docs/deploy.md says, and `integration-tests/aws/nothing/*.test.ts`.
  *
- * `--quick`, as `npm test` runs it, skips 6 and 8, which mostly wait; `npm run test:long` does everything with one graph. `--keep`
- * leaves everything running after 3, prints how to send requests, and ends at Ctrl-C.
+ * `--quick`, as `npm test` runs it, skips 6 and 8, which mostly wait, and deploys with `encryption`; `npm run test:long`
+ * does everything, without `encryption`. `--one-graph` deploys one graph: its state machines are others. `--keep` leaves
+ * everything running after 3, prints how to send requests, and ends at Ctrl-C.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +36,11 @@ import { neptunePackage, pythonWithClients } from "../../scripts/lib/python.mjs"
 import { installNodeModules, root, run } from "../../scripts/lib/run.mjs";
 
 const { values } = parseArgs({
-  options: { keep: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+  options: {
+    keep: { type: "boolean", default: false },
+    "one-graph": { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+  },
 });
 await installNodeModules();
 const python = await pythonWithClients();
@@ -85,21 +91,25 @@ try {
     rebalanceBinary,
     ingestBinary,
     brokers,
-    graphs: values.quick ? ["orders"] : [],
+    graphs: values["one-graph"] ? [] : ["orders"],
+    encrypts: values.quick,
   });
   await timed("cdk synth", () => deployment.synth());
   await timed("cdk bootstrap", () => deployment.bootstrap());
   await timed("cdk deploy State", () => deployment.deploy("State"));
   await timed("cdk deploy Service", () => deployment.deploy("Service"));
+  if (deployment.encrypts) await timed("certificates are issued", () => deployment.issueCertificates());
   const machines = new Machines({ home, deployment, processes: cluster.processes, nodeBinary });
   await timed("three nodes start, all partitions are placed and serve", () => machines.start());
   if (values.keep) await keep(deployment);
   await timed("queries through the API", () => tests("aws", deployment, machines));
   figures.push(...coldStarts());
   await timed("files are dropped, loaded and counted", () => tests("aws/drops", deployment, machines));
-  if (values.quick)
+  if (deployment.graphs.length)
     await timed("two graphs, each with its own data", () => tests("aws/graphs", deployment, machines));
-  else {
+  if (deployment.encrypts)
+    await timed("connections are encrypted", () => tests("aws/certificates", deployment, machines));
+  if (!values.quick) {
     await timed("a node is lost, and healed", () => tests("aws/lost", deployment, machines));
     // In the zone of the lost node, where the group would start a new one.
     await timed("a node joins", () => machines.join(["i-5"], 3).then(() => undefined));
@@ -114,8 +124,12 @@ try {
     await timed("cdk deploy Service, again", () => deployment.deploy("Service"));
     await machines.stop();
     await timed("the two nodes that are left start again, and their replicas serve", () => machines.start());
-    await timed("the graph is found", () => tests("aws/again", deployment, machines));
+    await timed("the graphs are found", () => tests("aws/again", deployment, machines));
+    await timed("cdk destroy Service, again", () => deployment.destroy("Service"));
   }
+  await machines.stop();
+  await timed("everything is deleted", () => deployment.deleteAll());
+  await timed("nothing remains", () => tests("aws/nothing", deployment, machines));
   failed = false;
 } catch (error) {
   console.error(error instanceof Error ? error.stack : error);
@@ -144,6 +158,8 @@ async function tests(folder, deployment, machines) {
       airRoutes: routes,
       drop: deployment.output("service", "ServiceDropBucket"),
       table: deployment.table,
+      graphs: ["default", ...deployment.graphs],
+      ...(deployment.encrypts && { certificates: deployment.certificates }),
       functionLogs: localstack.functionLogs,
       machines: {
         heal: deployment.machine("ServiceRebalanceHeal"),
@@ -154,9 +170,12 @@ async function tests(folder, deployment, machines) {
       },
       templates: deployment.assembly,
       secrets: [machines.secret],
-      nodes: [...machines.started.keys()].map((name) => ({
+      nodes: [...machines.started].map(([name, { FLEET_PORT, METRICS_PORT, TIDEGRAPH_TLS_SECRET }]) => ({
         name,
         pid: cluster.processes.all.get(name)?.child.pid,
+        fleetPort: Number(FLEET_PORT),
+        metricsPort: Number(METRICS_PORT),
+        certificates: TIDEGRAPH_TLS_SECRET,
       })),
     }),
   };

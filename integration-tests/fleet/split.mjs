@@ -1,10 +1,11 @@
 /**
  * A part of `npm test -- --fleet`: the number of partitions of a graph is raised from 8 to 32 in a fleet of real processes,
  * with Kafka and DynamoDB Local, under constant reads and writes. The command is killed in the middle, a storage node is
- * killed, another command goes on; a bulk load runs across the change. Then a split into 64 is begun and taken back.
+ * killed, another command goes on; a bulk load runs across the change. Then a split into 64 is begun and taken back, and
+ * each node is started again, which restores from the copies on its disk.
  *
- * Fails if a read fails, an acknowledged write is lost, counts differ, or a split that cannot be is not refused with its
- * reason. `--rows N` loads N vertices first; `--release` uses release builds; `--json FILE` writes the report.
+ * Fails if a read fails, an acknowledged write is lost, counts differ, a split that cannot be is not refused with its
+ * reason, or a node makes no copies. `--rows N` loads N vertices first; `--release` uses release builds; `--json FILE` writes the report.
  */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,8 +16,10 @@ import { parseArgs, promisify, stripVTControlCharacters } from "node:util";
 import { bulkLoad } from "../../scripts/lib/cluster/bulk-load.mjs";
 import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
 import { Load } from "../../scripts/lib/cluster/load.mjs";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
 import { buildFleet } from "../../scripts/lib/programs.mjs";
 
+const NODES = 3;
 const BEFORE = 8;
 const AFTER = 32;
 const PATIENCE_MS = 240_000;
@@ -35,11 +38,12 @@ if (!Number.isInteger(vertices) || vertices < 1) {
 }
 const { nodeBinary, workerBinary } = await buildFleet(values.release ? "release" : "dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-split-"));
+const metricsPorts = await Promise.all(Array.from({ length: NODES }, freePort));
 const cluster = new Cluster({
   home,
   nodeBinary,
   workerBinary,
-  nodes: 3,
+  nodes: NODES,
   rf: 2,
   partitions: BEFORE,
   shards: 2,
@@ -55,6 +59,12 @@ const cluster = new Cluster({
     "60000",
     "--map-poll-ms",
     "300",
+  ],
+  flagsOfNode: (number) => [
+    "--checkpoint-copies",
+    join(home, `node-${number}`),
+    "--metrics-listen",
+    `127.0.0.1:${metricsPorts[number]}`,
   ],
   workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000", "--load-from", home],
 });
@@ -98,6 +108,20 @@ async function isWhole(count, when) {
       replicas.length === 2 && replicas.every(({ state }) => state === "serving"),
       `${when}: partition ${partition} has ${JSON.stringify(replicas)}`,
     );
+}
+
+/** Reads a metric of a node: the sum of its lines that have some labels. @param {number} number @param {string} metric */
+async function metricOf(number, metric) {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPorts[number]}/metrics`)).text();
+  const lines = text.split("\n").filter((line) => line.startsWith(metric));
+  return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+/** Waits until a node has copies of checkpoints. @param {number} number */
+async function hasCopies(number) {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(300))
+    if ((await metricOf(number, "tidegraph_checkpoint_copies_bytes")) > 0) return;
+  throw new Error(`node-${number} copies nothing`);
 }
 
 /** Starts a command, and returns it and what it prints. @param {readonly string[]} args */
@@ -220,9 +244,11 @@ try {
   await counts(load, 2);
 
   // A restart of every node restores the partitions after the split.
-  for (const name of ["node-0", "node-1", "node-2"]) {
-    await cluster.processes.end([name], 20_000);
-    cluster.startNode(Number(name.split("-")[1]));
+  let fromCopies = 0;
+  for (let number = 0; number < NODES; number++) {
+    await hasCopies(number);
+    await cluster.processes.end([`node-${number}`], 20_000);
+    cluster.startNode(number);
     // Until it has registered, the map shows the replicas of its former process.
     await sleep(4_000);
     for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(300)) {
@@ -234,7 +260,10 @@ try {
       )
         break;
     }
+    // Others may have written newer checkpoints while it was away, so this may be nothing.
+    fromCopies += await metricOf(number, 'tidegraph_restored_bytes_total{from="copies"}');
   }
+  console.log(JSON.stringify({ fromCopies }));
   await isWhole(AFTER, "after the restart of all nodes");
   await counts(load, 2);
 } catch (error) {

@@ -116,8 +116,8 @@ async function upgrade(steps, holder, most = Number.POSITIVE_INFINITY) {
   const done = /** @type {string[]} */ ([]);
   let served = false;
   for (const end = Date.now() + 3 * PATIENCE_MS; Date.now() < end; ) {
-    const states = group.machines.map(() => "InService");
-    const ofGroup = { desired: group.desired, ids: group.machines, states };
+    const instances = group.machines.map((InstanceId) => ({ InstanceId, LifecycleState: "InService" }));
+    const ofGroup = { desired: group.desired, instances };
     const event = { step: "upgrade-next", holder, ...ofGroup, atOnce: AT_ONCE, served };
     const next = await steps.step(event);
     assert.ok(group.desired <= NODES + AT_ONCE && group.machines.length <= NODES + AT_ONCE, String(done));

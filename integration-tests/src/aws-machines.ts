@@ -32,6 +32,17 @@ export async function executions(machine: string): Promise<readonly Execution[]>
   return (await states<{ executions: Execution[] }>("ListExecutions", body)).executions;
 }
 
+/**
+ * Returns the executions that a Distributed Map of an execution has started: one for each of its items, once it has begun.
+ */
+export async function childrenOf(executionArn: string): Promise<readonly Execution[]> {
+  const { mapRuns } = await states<{ mapRuns: { mapRunArn: string }[] }>("ListMapRuns", { executionArn });
+  const lists = mapRuns.map(({ mapRunArn }) =>
+    states<{ executions: Execution[] }>("ListExecutions", { mapRunArn }),
+  );
+  return (await Promise.all(lists)).flatMap((list) => list.executions);
+}
+
 /** Waits for the end of an execution, which must succeed. */
 export async function succeeded(executionArn: string): Promise<void> {
   for (const end = performance.now() + EXECUTION_MS; ; await sleep(1000)) {

@@ -28,10 +28,23 @@ export interface Deployed {
   readonly templates: string;
   /** Secrets that must not occur in any log. */
   readonly secrets: readonly string[];
+  /** The graphs; the first one has the paths without a name. */
+  readonly graphs: readonly string[];
   /** ARNs of the state machines. */
   readonly machines: Readonly<Record<string, string>>;
-  /** The storage nodes' processes. */
-  readonly nodes: readonly { readonly name: string; readonly pid: number }[];
+  /** The storage nodes' processes, with the ports at which they serve the fleet and their metrics. */
+  readonly nodes: readonly {
+    readonly name: string;
+    readonly pid: number;
+    readonly fleetPort: number;
+    readonly metricsPort: number;
+    /** The ARN of the secret with their certificates, if they have any. */
+    readonly certificates?: string;
+  }[];
+  /** The function that issues certificates, and the secrets that it writes, if connections are encrypted. */
+  readonly certificates?: Readonly<
+    Record<"function" | "authority" | "nodes" | "workers" | "functions", string>
+  >;
 }
 
 /** Returns the description of the deployment. */

@@ -87,6 +87,11 @@ export async function localStackPython() {
   return join(into, "venv", "bin", "python");
 }
 
+/** Returns the folder of the programs that come with LocalStack, such as AWS's own command line. */
+export async function localStackPrograms() {
+  return dirname(await localStackPython());
+}
+
 export class LocalStack {
   /**
    * @param {{ log: string, variables?: Record<string, string> }} options `log`: a file for the output; `variables`: more
@@ -138,7 +143,7 @@ export class LocalStack {
    * @param {readonly string[]} args
    */
   async aws(args) {
-    const program = join(dirname(await localStackPython()), "aws");
+    const program = join(await localStackPrograms(), "aws");
     const env = { ...process.env, ...this.environment };
     const { stdout } = await execute(program, [...args, "--output", "json"], { env, maxBuffer: 64 << 20 });
     return JSON.parse(stdout || "{}");

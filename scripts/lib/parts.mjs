@@ -146,7 +146,14 @@ export const PARTS = [
     name: "aws",
     title: "a deployment to LocalStack",
     waits: true,
-    inputs: [...PROCESSES, "clients", "infra", "integration-tests/aws", "integration-tests/python"],
+    inputs: [
+      ...PROCESSES,
+      "clients",
+      "docs/deploy.md",
+      "infra",
+      "integration-tests/aws",
+      "integration-tests/python",
+    ],
     act: acceptance("aws/deploy.mjs", ["--quick"]),
   },
   {

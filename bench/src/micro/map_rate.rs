@@ -83,6 +83,10 @@ fn measure(store: &dyn MapStore, clock: &dyn Clock, usage: &dyn Fn() -> Usage) {
     let mut known = store.load("large", None).expect("the map");
     timed.before = usage();
     timed.report("map loaded", 9, &mut || known = store.load("large", None).expect("the map"));
+    timed.report("snapshot written", 1, &mut || {
+        store.refresh_snapshot("large", &known).expect("it is written");
+    });
+    timed.report("map loaded with it", 9, &mut || known = store.load("large", None).expect("the map"));
     timed.report("looked, nothing changed", 99, &mut || {
         known = store.load("large", Some(&known)).expect("the map");
     });
@@ -94,6 +98,10 @@ fn measure(store: &dyn MapStore, clock: &dyn Clock, usage: &dyn Fn() -> Usage) {
         turn += 1;
         store.change("large", None, &[Change::SetReplica { partition, node, state }]).expect("it changes");
         known = store.load("large", Some(&known)).expect("the map");
+    });
+    timed.report("map loaded, changed since", 9, &mut || known = store.load("large", None).expect("the map"));
+    timed.report("snapshot written again", 1, &mut || {
+        store.refresh_snapshot("large", &known).expect("it is written");
     });
     let mut counter = 0;
     timed.report("sign of life", 99, &mut || {

@@ -3,7 +3,8 @@
 //!
 //! One store is written as the checkpoint of several replicas. Then the same objects are read in parts, as many at once
 //! as a node may, and thrown away; and the replicas are restored with these settings. Rates are medians of rounds, in
-//! which both take turns.
+//! which both take turns. From the store that is as slow as S3 they are also restored as a node does that starts again,
+//! with copies of the objects on its disk.
 
 mod large;
 mod model;
@@ -19,8 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tidegraph_platform::{Objects, RealClock};
-use tidegraph_storage::checkpoint::{RestoreReads, restore_newest};
-use tidegraph_storage::{CheckpointMeta, Store, StoreConfig};
+use tidegraph_storage::checkpoint::{LocalCopies, RestoreReads, restore_newest};
+use tidegraph_storage::{CheckpointMeta, Manifest, Store, StoreConfig};
 use tidegraph_types::{PartitionCount, Version};
 
 /// Parts that a node reads at once by default.
@@ -30,6 +31,8 @@ const PART: u64 = 8 << 20;
 /// What a request to S3 takes before its first byte, and the bytes that it brings in a second afterwards.
 const FIRST_BYTE: Duration = Duration::from_millis(30);
 const REQUEST_RATE: f64 = 85e6;
+/// Name of the store that answers as slowly as S3.
+const PACED: &str = "S3's pace";
 /// MiB a second of the restores that keep to a bandwidth.
 const BANDWIDTH: u32 = 100;
 
@@ -62,7 +65,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
         Source::write("folder", local, &store, replicas)?,
     ];
     // In memory too, by a store that answers as slowly as S3.
-    sources.push(Source::write("S3's pace", paced()?, &store, replicas)?);
+    sources.push(Source::write(PACED, paced()?, &store, replicas)?);
     if let Some(bucket) = std::env::var_os("TIDEGRAPH_BENCH_S3") {
         let bucket = bucket.into_string().map_err(|name| anyhow::anyhow!("{name:?} is no bucket"))?;
         sources.push(Source::write("LocalStack's S3", bucket_of(&bucket)?, &store, replicas)?);
@@ -80,6 +83,9 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
         let name = format!("{}: restores, {cores} at once, beside the smaller bound", source.name);
         let bounds = "the smaller of reads and processors";
         report.add(Figure::rate(name, "MB/s", rates.many).beside(bounds, bound).target(0.8 * bound));
+        if source.name == PACED {
+            source.restores_from_copies(flags, report, replicas, cores, &rates)?;
+        }
     }
     memory.keeps_to_a_bandwidth(report, replicas)?;
     large::report(report, of_memory.cpu)
@@ -188,10 +194,12 @@ impl Source {
     }
 
     fn restore(&self, replicas: usize, at_once: usize, reads: RestoreReads) -> anyhow::Result<f64> {
-        let reads = Arc::new(reads);
+        self.restore_with(replicas, at_once, config(Arc::new(reads)))
+    }
+
+    fn restore_with(&self, replicas: usize, at_once: usize, config: StoreConfig) -> anyhow::Result<f64> {
         self.rate(|| {
             in_parallel(replicas, at_once, |replica| {
-                let config = config(reads.clone());
                 let restored = restore_newest(&config, &self.objects, &format!("p{replica}"))?;
                 let restored = restored.context("there is no checkpoint")?;
                 anyhow::ensure!(restored.store.totals().0 > 0, "replica {replica} is empty");
@@ -219,6 +227,36 @@ impl Source {
             one: middle(one),
             cpu: middle(cpu),
         })
+    }
+
+    /// Measures restores that read copies of all objects from a folder.
+    fn restores_from_copies(
+        &self,
+        flags: &Flags,
+        report: &mut Report,
+        replicas: usize,
+        cores: usize,
+        without: &Rates,
+    ) -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let copies = Arc::new(LocalCopies::open(Objects::cache(folder.path())?)?);
+        for replica in 0..replicas {
+            let manifest = Manifest::latest(&self.objects, &format!("p{replica}"))?;
+            let manifest = manifest.context("there is no checkpoint")?;
+            copies.keep(&manifest, &self.objects, &RestoreReads::default(), &|| false)?;
+        }
+        let config = StoreConfig { copies: Some(copies), ..config(Arc::default()) };
+        let rates = |at_once: usize| -> anyhow::Result<f64> {
+            let rounds = (0..flags.rounds()).map(|_| self.restore_with(replicas, at_once, config.clone()));
+            Ok(middle(rounds.collect::<anyhow::Result<_>>()?))
+        };
+        let mut add = |name: &str, rate: f64, without: f64| {
+            let name = format!("{}: {name}, from copies on the disk", self.name);
+            report.add(Figure::rate(name, "MB/s", rate).beside("without copies", without));
+        };
+        add(&format!("restores, {cores} at once"), rates(cores)?, without.many);
+        add("one restore at a time", rates(1)?, without.alone);
+        Ok(())
     }
 
     fn keeps_to_a_bandwidth(&self, report: &mut Report, replicas: usize) -> anyhow::Result<()> {

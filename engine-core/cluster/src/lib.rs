@@ -92,7 +92,7 @@ pub use scaling::{ScaleAction, ScaleGroup, ScaleStep, Scaling, Wanted};
 pub use split::{SplitProgress, SplitStage};
 pub use store::{MapStore, change_all};
 pub use upgrade::{
-    Action, Began, GroupSize, Line, Lineage, MOST_AT_ONCE, Machine, Next, NodeRelease, NodeReleases, Release,
-    Upgrade, UpgradeGroup, UpgradeState, Upgrades, check_join, release_of,
+    Action, Began, GroupSize, Line, Lineage, MOST_AT_ONCE, Machine, MachineTemplate, Next, NodeRelease,
+    NodeReleases, Release, Upgrade, UpgradeGroup, UpgradeState, Upgrades, check_join, release_of,
 };
 pub use watch::{MapWatch, WatchConfig};

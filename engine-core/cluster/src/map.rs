@@ -174,3 +174,65 @@ impl PartitionMap {
         (sum != self.changes).then(|| format!("the items have {sum} changes, the graph has {}", self.changes))
     }
 }
+
+/// What snapshots need.
+#[cfg(feature = "dynamodb")]
+impl PartitionMap {
+    /// All nodes with their marks, in order of id.
+    pub(crate) fn marked_nodes(&self) -> impl Iterator<Item = (&NodeId, &Node, Mark)> {
+        self.nodes.iter().map(|(id, (node, mark))| (id, node, *mark))
+    }
+
+    /// All partitions that ever had a replica, with their marks, in order.
+    pub(crate) fn marked_partitions(&self) -> impl Iterator<Item = (PartitionId, &[Replica], Mark)> {
+        self.partitions.iter().map(|(partition, (replicas, mark))| (*partition, replicas.as_slice(), *mark))
+    }
+
+    fn marks(&self) -> impl Iterator<Item = Mark> {
+        let nodes = self.nodes.values().map(|(_, mark)| *mark);
+        nodes.chain(self.partitions.values().map(|(_, mark)| *mark))
+    }
+
+    /// Number of items, with the graph's own.
+    pub(crate) fn item_count(&self) -> usize {
+        1 + self.nodes.len() + self.partitions.len()
+    }
+
+    /// Number of nodes and partitions that changed after `epoch`.
+    pub(crate) fn changed_after(&self, epoch: Epoch) -> usize {
+        self.marks().filter(|mark| mark.changed_at > epoch).count()
+    }
+
+    /// Whether this map can be an earlier state of the map of which `newer` has some items: every item of `newer` that did
+    /// not change since is the same one here, and every other one changed more often than here.
+    pub(crate) fn leads_to(&self, newer: &Self) -> bool {
+        let fits = |mark: Mark, here: Mark, is_same: bool| match mark.changed_at > self.epoch {
+            true => mark.changes > here.changes,
+            false => mark == here && is_same,
+        };
+        let graph_fits = match self.epoch.cmp(&newer.epoch) {
+            std::cmp::Ordering::Less => self.graph.unsplit() == newer.graph.unsplit(),
+            std::cmp::Ordering::Equal => self.graph == newer.graph && self.changes == newer.changes,
+            std::cmp::Ordering::Greater => false,
+        };
+        graph_fits
+            && newer
+                .marked_nodes()
+                .all(|(id, node, mark)| fits(mark, self.node_mark(id), self.node(id) == Some(node)))
+            && newer.marked_partitions().all(|(partition, replicas, mark)| {
+                fits(mark, self.partition_mark(partition), self.replicas(partition) == replicas)
+            })
+    }
+
+    /// Takes the items of `newer` that changed more often than those that are here, its graph and its epoch. For maps that
+    /// [lead to](Self::leads_to) it.
+    pub(crate) fn absorb(&mut self, newer: Self) {
+        newer.nodes.into_iter().for_each(|(id, (node, mark))| self.put_node(id, node, mark));
+        for (partition, (replicas, mark)) in newer.partitions {
+            // Both graphs may have the same partitions: they are the same graph without its splits.
+            self.put_partition(partition, replicas, mark);
+        }
+        self.set_graph(newer.graph);
+        self.set_epoch(newer.epoch, newer.changes);
+    }
+}

@@ -29,6 +29,14 @@ pub trait MapStore: Send + Sync + Debug {
     /// See [`MapStore`].
     fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error>;
 
+    /// Refreshes the snapshot of a large map, which processes that start read instead of its items. The process that leads
+    /// the graph calls it now and then, with the map that it knows. For a small map, or if little changed since the last
+    /// snapshot, it sends no request. A store whose loads are cheap has no snapshots.
+    ///
+    /// # Errors
+    /// See [`MapStore`]. After an error, processes that start read more items until the next call.
+    fn refresh_snapshot(&self, graph: &str, map: &PartitionMap) -> Result<(), Error>;
+
     /// Makes all changes or none, and returns the epoch of the map after them. If the map
     /// already has the wanted state, nothing is written and the epoch stays.
     ///

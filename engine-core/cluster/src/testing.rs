@@ -24,6 +24,7 @@ pub fn map_test_suite(store: &Arc<dyn MapStore>) {
     replicas_go_through_their_states(&**store);
     changes_are_made_together_or_not(&**store);
     maps_of_many_items_are_whole(&**store);
+    a_refreshed_snapshot_changes_no_map(&**store);
     writers_at_once_lose_nothing(store);
     signs_of_life_are_no_changes(&**store);
     checkpoints_only_get_newer(&**store);
@@ -203,6 +204,25 @@ fn maps_of_many_items_are_whole(store: &dyn MapStore) {
     assert_eq!(next.replicas(PartitionId(7)).len() + next.replicas(PartitionId(511)).len(), 4);
     assert_eq!(next.epoch(), Epoch(known.epoch().0 + 1));
     assert_eq!(*next, *load(store, name));
+}
+
+fn a_refreshed_snapshot_changes_no_map(store: &dyn MapStore) {
+    let name = &new_graph(store, 256);
+    change_all(store, name, &[register(1), register(2)]).unwrap();
+    change_all(store, name, &(0..256).map(|p| add(p, 1)).collect::<Vec<_>>()).unwrap();
+    let mut known = load(store, name);
+    for partitions in [0..0, 0..3, 3..90, 90..256] {
+        change_all(store, name, &partitions.map(|p| add(p, 2)).collect::<Vec<_>>()).unwrap();
+        let next = store.load(name, Some(&known)).unwrap();
+        assert_eq!(*next, *load(store, name));
+        // Of an earlier map too.
+        for map in [&known, &next] {
+            store.refresh_snapshot(name, map).unwrap();
+            assert_eq!(*next, *load(store, name));
+        }
+        known = next;
+    }
+    assert!(matches!(store.refresh_snapshot("nowhere", &known), Err(Error::NotFound { .. })));
 }
 
 /// Shows MAP-1 and MAP-4.

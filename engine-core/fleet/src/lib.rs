@@ -24,5 +24,5 @@ mod worker;
 
 pub use error::Error;
 pub use node::{NodeConfig, NodeParts, NodeService, StorageNode};
-pub use tidegraph_storage::checkpoint::RestoreReads;
+pub use tidegraph_storage::checkpoint::{LocalCopies, RestoreReads};
 pub use worker::{Worker, WorkerConfig, WorkerParts};

@@ -11,6 +11,7 @@
 //! opens files of the database directly. `clippy.toml` enforces it.
 
 mod bucket;
+mod cache_folder;
 mod chain;
 pub mod clock;
 pub mod disk;

@@ -47,6 +47,8 @@ pub const MEMORY: &str = "tidegraph_memory_bytes";
 pub const MEMORY_RATIO: &str = "tidegraph_memory_used_ratio";
 /// Bytes of properties in the local file because they do not fit into memory.
 pub const SPILLED: &str = "tidegraph_spilled_bytes";
+/// On a storage node: bytes of its largest replica, in memory and in the local file; 0 if it has none.
+pub const LARGEST_REPLICA: &str = "tidegraph_largest_replica_bytes";
 /// Gauge: the largest ratio of estimated rows and rows of an operator since the start.
 pub const PLAN_WORST_RATIO: &str = "tidegraph_plan_worst_estimate_ratio";
 /// Counter: plans that were made again with the rows that were seen, by outcome.
@@ -59,6 +61,10 @@ pub const QUERY_MEMORY: &str = "tidegraph_query_memory_bytes";
 pub const QUERY_MEMORY_LIMIT: &str = "tidegraph_query_memory_limit_bytes";
 /// How often a query could not have the memory that it needed because of that limit.
 pub const QUERY_MEMORY_REFUSALS: &str = "tidegraph_query_memory_refusals_total";
+/// Bytes of checkpoints that restores read. Label `from`: `objects` (the object store), `copies` (on the local disk).
+pub const RESTORED: &str = "tidegraph_restored_bytes_total";
+/// Bytes of the copies of checkpoints on the local disk.
+pub const COPIES: &str = "tidegraph_checkpoint_copies_bytes";
 /// 1 while the process accepts commits, otherwise 0.
 pub const WRITABLE: &str = "tidegraph_writable";
 /// On the sequencer: version of the record that no replica of a partition can apply, so that writes are stopped; 0 if
@@ -209,6 +215,8 @@ pub enum Refused {
     LogRecord,
     /// A checkpoint: it is damaged or of another partition.
     Checkpoint,
+    /// A local copy of an object of a checkpoint: it is damaged.
+    Copy,
     /// An item of the partition map.
     MapItem,
 }
@@ -221,6 +229,7 @@ impl Refused {
             Self::Connection => "connection",
             Self::LogRecord => "log_record",
             Self::Checkpoint => "checkpoint",
+            Self::Copy => "copy",
             Self::MapItem => "map_item",
         }
     }
@@ -229,6 +238,16 @@ impl Refused {
 /// Counts one refused input.
 pub fn refused(what: Refused) {
     counter!(REFUSED, "what" => what.label()).increment(1);
+}
+
+/// Counts bytes of checkpoints that a restore read.
+pub fn restored(from: &'static str, bytes: u64) {
+    counter!(RESTORED, "from" => from).increment(bytes);
+}
+
+/// Sets the size of the copies of checkpoints on the local disk.
+pub fn copies(graph: &str, bytes: u64) {
+    gauge!(COPIES, of_graph(graph, [])).set(bytes as f64);
 }
 
 /// Counts a request over HTTP.
@@ -332,6 +351,11 @@ pub fn memory_use(graph: &str, memory: u64, spilled: u64) {
     gauge!(SPILLED, of_graph(graph, [])).set(spilled as f64);
 }
 
+/// Sets the bytes of a node's largest replica.
+pub fn largest_replica(graph: &str, bytes: u64) {
+    gauge!(LARGEST_REPLICA, of_graph(graph, [])).set(bytes as f64);
+}
+
 /// Sets which part of its budget the memory of graph data takes.
 pub fn memory_ratio(graph: &str, memory: u64, budget: u64) {
     gauge!(MEMORY_RATIO, of_graph(graph, [])).set(memory as f64 / budget.max(1) as f64);
@@ -413,6 +437,7 @@ pub fn describe() {
         Unit::Bytes,
         "properties in the local file, because they did not fit into memory"
     );
+    describe_gauge!(LARGEST_REPLICA, Unit::Bytes, "largest replica, in memory and in the local file");
     describe_gauge!(QUERY_MEMORY, Unit::Bytes, "memory of all running queries and unsent answers");
     describe_gauge!(
         PLAN_WORST_RATIO,
@@ -421,6 +446,8 @@ pub fn describe() {
     describe_counter!(PLANS_REMADE, "plans that were made again with the rows that were seen");
     describe_gauge!(QUERY_MEMORY_LIMIT, Unit::Bytes, "limit of the memory of all queries");
     describe_counter!(QUERY_MEMORY_REFUSALS, "queries that could not have memory because of that limit");
+    describe_counter!(RESTORED, Unit::Bytes, "bytes of checkpoints that restores read");
+    describe_gauge!(COPIES, Unit::Bytes, "copies of checkpoints on the local disk");
     describe_gauge!(WRITABLE, "1 while commits are taken");
     describe_gauge!(HALTED_VERSION, "version of the record that no replica can apply, which stops writes");
     describe_gauge!(

@@ -61,6 +61,10 @@ impl MapStore for SimMap {
         self.ask("read the map", |map| map.load(graph, known))
     }
 
+    fn refresh_snapshot(&self, graph: &str, map: &PartitionMap) -> Result<(), Error> {
+        self.ask("refresh the snapshot", |inner| inner.refresh_snapshot(graph, map))
+    }
+
     fn change(&self, graph: &str, expected: Option<Epoch>, changes: &[Change]) -> Result<Epoch, Error> {
         let answer = self.ask("change the map", |map| map.change(graph, expected, changes));
         for change in changes {

@@ -75,6 +75,7 @@ impl RunningNode {
             // Nodes here have no memory budget, so nothing is written to it.
             disk: Arc::new(RealDisk),
             reads: Arc::default(),
+            copies: None,
         };
         let node = StorageNode::without_threads(config, node, &service)?;
         let takeover = CheckpointRecovery {

@@ -61,6 +61,18 @@ export function judged(differences: readonly { aheadMs: number; uncertainMs: num
   return size >= NOTICED_MS ? warning(seen, rest) : ok(seen);
 }
 
+/** The machine that resizes the fleet, and its largest number of nodes. */
+const RESIZE = ["AutoscalingResizeStateMachine", /"most":(\d+)/] as const;
+/** The machine that upgrades, and how many machines more the group has meanwhile. */
+const UPGRADE = ["UpgradeStateMachine", /"As the deployment says":\{[^}]*"Result":(\d+)/] as const;
+
+/** Returns a number in the definition of a state machine; 0 if there is no such machine. */
+function numberIn({ deployment }: Context, [id, pattern]: readonly [string, RegExp]): number {
+  const machine = deployment.one("AWS::StepFunctions::StateMachine", id);
+  const [, found = "0"] = pattern.exec(literal(machine?.properties.DefinitionString)) ?? [];
+  return Number(found);
+}
+
 const vcpus: Check = {
   id: "quota.vcpus",
   actions: [
@@ -79,9 +91,11 @@ const vcpus: Check = {
     );
     const each = Math.max(...InstanceTypes.map(({ VCpuInfo }) => VCpuInfo?.DefaultVCpus ?? 0));
     const quota = await standardVcpus(context);
-    const { MinSize = 0, MaxSize = 0 } = group;
-    const seen = `${quota} processors for ${MinSize} to ${MaxSize} machines with ${each} each (${types.join(", ")})`;
-    const most = MaxSize * each;
+    const { MinSize = 0, DesiredCapacity = 0 } = group;
+    const largest =
+      Math.max(MinSize, DesiredCapacity, numberIn(context, RESIZE)) + numberIn(context, UPGRADE);
+    const seen = `${quota} processors for ${MinSize} to ${largest} machines with ${each} each (${types.join(", ")})`;
+    const most = largest * each;
     const rest = {
       wanted: `at least ${most}: an upgrade and a replacement start machines before others end`,
       remedy: `aws service-quotas request-service-quota-increase --service-code ec2 --quota-code ${STANDARD_VCPUS} --desired-value ${most}`,
@@ -113,11 +127,13 @@ const functions: Check = {
     const machine = deployment.one("AWS::StepFunctions::StateMachine", "IngestMachineStateMachine");
     const [, atOnce = "0"] =
       /"MaxConcurrency":(\d+)/.exec(literal(machine?.properties.DefinitionString)) ?? [];
-    const tasks = Number(atOnce);
+    // Where places are reserved for loads, they need no others.
+    const load = deployment.one("AWS::Lambda::Function", "IngestFunction")?.properties;
+    const tasks = load?.ReservedConcurrentExecutions === undefined ? Number(atOnce) : 0;
     const reserved = deployment
       .all("AWS::Lambda::Function")
       .reduce((sum, { properties }) => sum + Number(properties.ReservedConcurrentExecutions ?? 0), 0);
-    const seen = `${all} functions at once in the account, ${free} of them not reserved; a load takes ${tasks}, ${reserved} are reserved here`;
+    const seen = `${all} functions at once in the account, ${free} of them not reserved; a load takes ${tasks} of these, ${reserved} are reserved here`;
     const rest = {
       wanted: `at least ${tasks + BESIDE_LOADS} that are not reserved`,
       remedy: `aws service-quotas request-service-quota-increase --service-code lambda --quota-code ${FUNCTIONS} --desired-value 1000, or set ingest.concurrency lower`,

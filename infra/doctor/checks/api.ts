@@ -13,7 +13,7 @@ const SLOW_MS = 5_000;
 const MOST_BYTES = 1 << 20;
 
 /** SHA-256 of Node in the form that the signer needs. */
-class Sha256 {
+export class Sha256 {
   readonly #hash;
 
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {

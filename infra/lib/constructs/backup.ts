@@ -7,7 +7,7 @@
  * another account, given as a prop, survives the loss of this account.
  */
 import { join } from "node:path";
-import { ArnFormat, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { ArnFormat, Duration, RemovalPolicy, Stack, Tags, Token } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
 import * as ecs from "aws-cdk-lib/aws-ecs";
@@ -22,10 +22,11 @@ import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
-import { InvalidProp, whole } from "../check.ts";
+import { InvalidProp, text, whole } from "../check.ts";
 import { asFlags } from "../daemon-flags.ts";
-import { processLog } from "../log-group.ts";
+import { machineLog, processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
+import { BACKUPS, PART } from "../names.ts";
 import { AT_ONCE, type BackupOf, backups } from "../state-machines/backups.ts";
 import { useKey, useKeyOf, useObjects } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
@@ -35,12 +36,18 @@ import type { Graphs } from "./graphs.ts";
 export interface BackupProps {
   /**
    * The bucket of backups. A bucket of another account needs a policy that lets the task's role in, and the nodes' role for
-   * archives; its region has to be
-   * that of the graph if the VPC has no route to the internet.
+   * archives (docs/backup.md#another-account). Its region has to be that of the graph if this app makes the VPC, because
+   * such a VPC has no route to other regions.
    *
    * @default a new bucket with a key of its own; both are kept when the stack is deleted
    */
   readonly bucket?: s3.IBucket;
+  /**
+   * ARN of the KMS key that encrypts `bucket`, so that the roles may use it. The key's policy has to let them, too.
+   *
+   * @default the key with which the bucket was imported (`Bucket.fromBucketAttributes`); none with `Bucket.fromBucketName`
+   */
+  readonly keyArn?: string;
   /**
    * Time between two backups, in whole hours.
    *
@@ -105,6 +112,8 @@ export interface ArchivePlace {
   readonly bucket: s3.IBucket;
   /** Seconds after which a write is in an archive. */
   readonly everySeconds: number;
+  /** The region of the bucket, if it is not that of the stack. */
+  readonly region?: string;
 }
 
 const FILES = join(import.meta.dirname, "..", "..", "backup");
@@ -118,6 +127,10 @@ export class Backup extends Construct {
   readonly hours: number;
   /** Where nodes archive the log, if they do. */
   readonly archives: ArchivePlace | undefined;
+  /** The role of the task. */
+  readonly taskRole: iam.Role;
+  /** The region of the bucket, if it is known not to be that of the stack. */
+  private readonly bucketRegion: string | undefined;
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
@@ -132,9 +145,13 @@ export class Backup extends Construct {
       throw new InvalidProp("backup.longest", longest.toHumanString(), "from 10 minutes to 14 days");
     }
     const keep = whole("backup.keep", props.keep ?? 14, 1, 10_000);
-    this.bucket = props.bucket ?? this.makeBucket();
+    this.bucket = this.chosenBucket(props) ?? this.makeBucket();
+    this.bucketRegion = this.foreignRegion(props);
     const everySeconds = archiveSeconds(props.archiveEvery ?? Duration.minutes(5));
-    this.archives = everySeconds === 0 ? undefined : { bucket: this.bucket, everySeconds };
+    this.archives =
+      everySeconds === 0
+        ? undefined
+        : { bucket: this.bucket, everySeconds, ...(this.bucketRegion && { region: this.bucketRegion }) };
     this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
       vpc: state.network.vpc,
       description: "The task that writes backups",
@@ -146,6 +163,7 @@ export class Backup extends Construct {
       containerInsightsV2: ecs.ContainerInsights.DISABLED,
     });
     explain(cluster, "ECS4", "Container Insights is paid for; the state machine knows how each task ended.");
+    this.taskRole = this.role(props);
     const [task, container] = this.task(props, keep);
     const run = this.run(props, cluster, task, container, longest);
     this.machine = this.stateMachine(props, task, run, { keep, longest });
@@ -154,6 +172,30 @@ export class Backup extends Construct {
       schedule: events.Schedule.rate(Duration.hours(this.hours)),
       targets: [new targets.SfnStateMachine(this.machine, { retryAttempts: 3 })],
     });
+  }
+
+  /** Returns the given bucket, if there is one, with the key that encrypts it. */
+  private chosenBucket({ bucket, keyArn }: Parts): s3.IBucket | undefined {
+    if (keyArn === undefined) return bucket;
+    if (bucket === undefined || bucket.encryptionKey !== undefined)
+      throw new InvalidProp("backup.keyArn", keyArn, "with a bucket that is given without its key");
+    const form = /^arn:[a-z-]+:kms:[a-z0-9-]+:\d{12}:key\/\S+$/;
+    if (!Token.isUnresolved(keyArn)) text("backup.keyArn", keyArn, form, "the ARN of a key, not of an alias");
+    const { bucketName, env } = bucket;
+    const encryptionKey = kms.Key.fromKeyArn(this, "GivenKey", keyArn);
+    return s3.Bucket.fromBucketAttributes(this, "Given", { bucketName, region: env.region, encryptionKey });
+  }
+
+  /** Returns the region of the bucket if it is a given one and not the stack's. */
+  private foreignRegion({ bucket, state }: Parts): string | undefined {
+    const { region } = bucket?.env ?? {};
+    const here = Stack.of(this).region;
+    if (region === undefined || Token.isUnresolved(region) || region === here) return undefined;
+    if (state.network.isOwn && !Token.isUnresolved(here)) {
+      const fix = `a bucket in ${here}: the VPC of the deployment has no route to other regions. See docs/backup.md`;
+      throw new InvalidProp("backup.bucket", region, fix);
+    }
+    return region;
   }
 
   /** Makes the bucket, with a key of its own, so that the backups can be read when the key of the graph is lost. */
@@ -182,6 +224,7 @@ export class Backup extends Construct {
       ],
       removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     });
+    for (const one of [key, bucket]) Tags.of(one).add(PART, BACKUPS);
     explain(bucket, "S1", "Its access log would need a policy of the state's bucket that names this one.");
     return bucket;
   }
@@ -200,7 +243,7 @@ export class Backup extends Construct {
         cpuArchitecture: ecs.CpuArchitecture.ARM64,
         operatingSystemFamily: ecs.OperatingSystemFamily.LINUX,
       },
-      taskRole: this.role(props),
+      taskRole: this.taskRole,
       executionRole: this.starter(state),
     });
     const image = new DockerImageAsset(this, "Image", {
@@ -225,6 +268,7 @@ export class Backup extends Construct {
       ...["--graph", graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
       ...["--kafka-brokers", brokers, ...asFlags(state.log.variables)],
       ...["--to", `s3://${this.bucket.bucketName}`, "--keep", String(keep)],
+      ...(this.bucketRegion === undefined ? [] : ["--backups-region", this.bucketRegion]),
     ];
   }
 
@@ -325,7 +369,7 @@ export class Backup extends Construct {
       role,
       timeout: Duration.seconds((longest.toSeconds() * 3 + 3600) * Math.ceil(graphs.names.length / AT_ONCE)),
       logs: {
-        destination: processLog(this, "MachineLogs", state, "backup-machine", props.retention),
+        destination: machineLog(this, "MachineLogs", state, "backup-machine", props.retention),
         level: sfn.LogLevel.ALL,
         includeExecutionData: true,
       },

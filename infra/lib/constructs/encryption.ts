@@ -5,7 +5,7 @@
  * The key of the authority is in a secret that only the function may read. Each kind of processes may read the secret
  * with its own certificate and no other one.
  */
-import { CustomResource, Duration } from "aws-cdk-lib";
+import { CustomResource, Duration, Stack } from "aws-cdk-lib";
 import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -16,18 +16,20 @@ import { type CfnSecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import { InvalidProp } from "../check.ts";
 import { processLog } from "../log-group.ts";
-import { explain } from "../nag.ts";
+import { explain, explainWildcard } from "../nag.ts";
 import { statement, useKey } from "../statement.ts";
 import { typescriptFunction } from "../typescript-function.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
+import type { QueryFunction } from "./query-function.ts";
+import type { Workers } from "./workers.ts";
 
 /** Encryption of the connections between nodes, workers and functions. */
 export interface EncryptionProps {
   /**
    * `required`: processes accept connections with TLS and certificates on both sides only; `accepted`: they accept these
-   * and those without TLS, and open them without. A deployment whose processes have no certificates yet needs `accepted`
-   * first, until an upgrade gave certificates to all of them.
+   * and those without TLS, and open them without. A deployment whose processes have no certificates yet begins with
+   * `accepted` by itself, until an upgrade has given certificates to all of them.
    *
    * @default required
    */
@@ -39,6 +41,8 @@ interface Parts extends EncryptionProps {
   readonly state: IGraphState;
   readonly graphs: Graphs;
   readonly retention: logs.RetentionDays;
+  /** Name of the group of machines, which may be there already. */
+  readonly groupName: string;
 }
 
 /** Time between two runs of the function. A certificate is renewed once a third of its seven days has passed. */
@@ -47,8 +51,11 @@ const EVERY = Duration.hours(6);
 /** The values of the prop, and what the function calls them. */
 const MODES: Partial<Record<string, string>> = { accepted: "accept", required: "require" };
 
-/** Time of a run, which makes three requests for each of four secrets. */
-const TIMEOUT = Duration.minutes(1);
+/**
+ * Time of a run, which makes three requests for each of four secrets and looks at the processes, and at a deployment does
+ * not believe refusals for a minute.
+ */
+const TIMEOUT = Duration.minutes(2);
 
 export class Encryption extends Construct {
   /** Certificates of storage nodes, which may serve. */
@@ -60,10 +67,12 @@ export class Encryption extends Construct {
   /** The first certificates: what starts processes depends on it. */
   readonly issued: CustomResource;
   readonly function: lambda.Function;
+  private readonly name: string;
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
     const { state } = props;
+    this.name = state.name;
     const mode = MODES[props.mode ?? "required"];
     if (mode === undefined)
       throw new InvalidProp("encryption.mode", props.mode, Object.keys(MODES).join(" or "));
@@ -91,6 +100,7 @@ export class Encryption extends Construct {
       logGroup,
       environment: {
         FLEET: state.name,
+        GROUP: props.groupName,
         MODE: mode,
         STATE_SECRET: authority.secretArn,
         NODES_SECRET: this.nodes.secretArn,
@@ -107,13 +117,39 @@ export class Encryption extends Construct {
       serviceTimeout: TIMEOUT.plus(Duration.minutes(1)),
     });
     this.issued.node.addDependency(this.function);
+  }
+
+  /**
+   * Runs the function on its schedule. These runs are told where nodes are called from, so that a mode that requires
+   * certificates waits until all callers have them. They depend on the certificates, so the function cannot know it.
+   */
+  schedule(query: QueryFunction, workers: Workers | undefined): void {
+    const { functionName, functionArn } = query.function;
+    const callers = {
+      function: functionName,
+      alias: query.live.aliasName,
+      ...(workers && { cluster: workers.cluster.clusterArn, service: workers.service.serviceName }),
+    };
     const schedule = new events.Rule(this, "Schedule", {
-      description: `Renews the certificates of ${state.name}`,
+      description: `Renews the certificates of ${this.name}`,
       schedule: events.Schedule.rate(EVERY),
-      targets: [new targets.LambdaFunction(this.function)],
+      targets: [
+        new targets.LambdaFunction(this.function, { event: events.RuleTargetInput.fromObject({ callers }) }),
+      ],
     });
     // Two runs at once would disagree about the first authority, and one of them would fail.
     schedule.node.addDependency(this.issued);
+    const versions = `${functionArn}:*`;
+    const look = ["lambda:GetAlias", "lambda:GetFunctionConfiguration"];
+    const policy = new iam.Policy(this, "SeeCallers", {
+      roles: [this.function.role as iam.Role],
+      statements: [
+        statement("SeeFunction", look, [functionArn, versions]),
+        ...(workers ? [statement("SeeWorkers", ["ecs:DescribeServices"], [workers.service.serviceArn])] : []),
+      ],
+    });
+    explainWildcard(policy, versions, "Versions of the query function, whose numbers Lambda draws.");
+    schedule.node.addDependency(policy);
   }
 
   private role(state: IGraphState, secrets: readonly Secret[], logGroup: logs.ILogGroup): iam.Role {
@@ -124,6 +160,18 @@ export class Encryption extends Construct {
     const actions = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"];
     const arns = secrets.map(({ secretArn }) => secretArn);
     role.addToPolicy(statement("IssueCertificates", actions, arns));
+    const see = [
+      "autoscaling:DescribeAutoScalingGroups",
+      "ec2:DescribeLaunchTemplateVersions",
+      "ecs:DescribeTaskDefinition",
+    ];
+    role.addToPolicy(statement("SeeProcesses", see, ["*"]));
+    role.addToPolicy(statement("SeeStack", ["cloudformation:DescribeStacks"], [Stack.of(this).stackId]));
+    explainWildcard(
+      role,
+      "*",
+      "What machines and workers were started with: descriptions know no resources.",
+    );
     role.addToPolicy(useKey(this, state.key, ["lambda", "secretsmanager"]));
     role.addToPolicy(
       statement("WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [logGroup.logGroupArn]),

@@ -19,6 +19,20 @@ import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
 import type { IGraphState } from "./graph-state.ts";
 
+/**
+ * What programs in the VPC ask DynamoDB to do with the items of the map, transactions included. `tidegraph-node
+ * drop-graph` alone deletes items. No role of the deployment may; the principal that runs it needs the permission.
+ */
+export const ITEM_ACTIONS = [
+  "dynamodb:GetItem",
+  "dynamodb:Query",
+  "dynamodb:PutItem",
+  "dynamodb:UpdateItem",
+  "dynamodb:DeleteItem",
+];
+/** What programs in the VPC do with objects that they may change. */
+export const OBJECT_ACTIONS = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
+
 /** Settings of endpoints. */
 export interface EndpointsProps {
   readonly state: IGraphState;
@@ -51,8 +65,7 @@ export class Endpoints extends Construct {
     for (const allowed of this.ofS3(props)) objects.addToPolicy(allowed);
     const map = new ec2.GatewayVpcEndpoint(this, "DynamoDB", { vpc, service: gateway.DYNAMODB, subnets: at });
     const table = props.state.map.table.tableArn;
-    const items = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"];
-    map.addToPolicy(allow(items, [table, `${table}/index/*`]));
+    map.addToPolicy(allow(ITEM_ACTIONS, [table, `${table}/index/*`]));
     this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
       vpc,
       description: "Interface endpoints: nodes, workers and functions come in",
@@ -94,14 +107,13 @@ export class Endpoints extends Construct {
     const { data, drop } = state.buckets;
     const changed = backups ? [data, backups] : [data];
     const read = [drop, ...loadFrom, ...(restoreFrom ? [restoreFrom] : [])];
-    const write = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
     const below = (bucket: IBucket): string => `${bucket.bucketArn}/*`;
     return [
       allow(
         ["s3:ListBucket"],
         [...changed, ...read].map((bucket) => bucket.bucketArn),
       ),
-      allow(write, changed.map(below)),
+      allow(OBJECT_ACTIONS, changed.map(below)),
       allow(
         ["s3:GetObject"],
         [

@@ -22,7 +22,7 @@ import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
 import { InvalidProp, whole } from "../check.ts";
-import { processLog } from "../log-group.ts";
+import { machineLog, processLog } from "../log-group.ts";
 import { explain, explainBelow, explainWildcard } from "../nag.ts";
 import { ingest } from "../state-machines/ingest.ts";
 import { SETTLE_TIMEOUT, settle } from "../state-machines/settle.ts";
@@ -42,6 +42,14 @@ export interface IngestProps {
    * @default 64
    */
   readonly concurrency?: number;
+  /**
+   * Number of concurrent environments that are reserved for the function that loads, and which all loads together have at
+   * most: at least `concurrency`. Further tasks wait for a place, for hours if they have to. Lambda refuses a reservation
+   * that leaves fewer than 100 for all other functions of the account.
+   *
+   * @default none: several loads at once may take all functions that the account allows
+   */
+  readonly reservedConcurrency?: number;
   /**
    * Memory of the function that loads, in MiB. The program needs a few hundred; the share of processors grows with it,
    * with one full processor at 1,769.
@@ -133,6 +141,9 @@ export class Ingest extends Construct {
     super(scope, id);
     this.parts = props;
     const concurrency = whole("ingest.concurrency", props.concurrency ?? 64, 1, 1000);
+    const { reservedConcurrency } = props;
+    if (reservedConcurrency !== undefined)
+      whole("ingest.reservedConcurrency", reservedConcurrency, concurrency, 10_000);
     const memorySize = whole("ingest.memoryMib", props.memoryMib ?? 1769, 256, 10_240);
     const most = INGEST_KEPT.minus(Duration.days(1));
     const { dropExpiration } = props.state;
@@ -163,6 +174,7 @@ export class Ingest extends Construct {
       architecture: props.architecture,
       memorySize,
       timeout: TIMEOUT,
+      concurrency: reservedConcurrency,
       fleetSecret: props.fleetSecret,
       certificates: props.certificates,
       retention: props.retention,
@@ -421,7 +433,7 @@ export class Ingest extends Construct {
       timeout,
       tracingEnabled: true,
       logs: {
-        destination: processLog(this, `${id}Logs`, state, logs, retention),
+        destination: machineLog(this, `${id}Logs`, state, logs, retention),
         level: sfn.LogLevel.ALL,
         includeExecutionData: true,
       },

@@ -112,6 +112,9 @@ export class LogCluster extends MskLog {
       description: "Brokers of the log: storage nodes come in",
       allowAllOutbound: false,
     });
+    // The brokers stay, with their network interfaces.
+    this.securityGroup.applyRemovalPolicy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE);
+    network.keep();
     const configuration = new msk.CfnConfiguration(this, "Configuration", {
       name: props.name,
       serverProperties: Object.entries(PROPERTIES)

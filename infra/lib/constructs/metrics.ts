@@ -23,6 +23,7 @@ const ofNodes: readonly Selected[] = [
       "tidegraph_memory_used_ratio",
       "tidegraph_spilled_bytes",
       "tidegraph_halted_version",
+      "tidegraph_largest_replica_bytes",
     ],
     dimensions: [],
   },
@@ -108,5 +109,5 @@ export const METRICS = {
   /** Values of the label `outcome`. */
   outcomes: ["committed", "conflict", "unavailable", "refused"],
   /** Values of the label `what`. */
-  refusals: ["connection", "log_record", "checkpoint", "map_item"],
+  refusals: ["connection", "log_record", "checkpoint", "copy", "map_item"],
 } as const;

@@ -79,9 +79,7 @@ export abstract class MskLog extends Construct implements IGraphLog {
 
   /** Asks MSK for the addresses: CloudFormation does not know them. */
   addressesFor(scope: Construct, state: IGraphState): string {
-    const { addresses } = new Brokers(scope, "Brokers", state, this.clusterArn);
-    Brokers.explainProvider(Stack.of(scope));
-    return addresses;
+    return new Brokers(scope, "Brokers", state, this.clusterArn).addresses;
   }
 
   letIn(scope: Construct, nodes: ec2.SecurityGroup): void {

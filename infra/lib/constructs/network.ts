@@ -3,7 +3,7 @@
  * public subnet, and no address that is reachable from outside. Components reach AWS through endpoints, which
  * `Endpoints` creates.
  */
-import { Fn } from "aws-cdk-lib";
+import { CfnResource, Fn, RemovalPolicy } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
@@ -59,6 +59,18 @@ export class Network extends Construct implements IGraphNetwork {
     this.isOwn = props.vpc === undefined;
     this.vpc = props.vpc ?? this.makeVpc(props, zones, logs);
     this.subnets = this.chooseSubnets(zones);
+  }
+
+  /**
+   * Keeps the VPC and its subnets when the stack is deleted, if this app made them: what is retained in them has network
+   * interfaces there, so that AWS refuses to delete them. Flow logs are deleted.
+   */
+  keep(): void {
+    if (!this.isOwn) return;
+    for (const one of this.vpc.node.findAll()) {
+      if (CfnResource.isCfnResource(one) && one.cfnResourceType !== "AWS::EC2::FlowLog")
+        one.applyRemovalPolicy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE);
+    }
   }
 
   private makeVpc(props: NetworkProps, zones: number, logs: IBucket | undefined): ec2.Vpc {

@@ -50,6 +50,15 @@ export interface RebalanceProps {
    * @default 16
    */
   readonly restoresPerNode?: number;
+  /**
+   * Number of concurrent environments that are reserved for the function that moves replicas, and which it has at most:
+   * it heals also while loads and queries take all others. It needs up to 8 for the moves of a graph and 2 beside them;
+   * with fewer it waits for itself. Lambda refuses a reservation that leaves fewer than 100 for all other functions of the
+   * account: where the account allows as few, keep `ingest.concurrency` below what it allows instead.
+   *
+   * @default none: it shares the account's limit with all others
+   */
+  readonly concurrency?: number;
 }
 
 /** Settings and resources that this construct needs. */
@@ -84,6 +93,8 @@ const LONGEST = Duration.hours(6);
 export class Rebalance extends Construct {
   readonly function: lambda.Function;
   readonly heal: sfn.StateMachine;
+  /** Where executions that heal say what they did. */
+  readonly healLog: logs.ILogGroup;
   readonly scaleOut: sfn.StateMachine;
   readonly drain: sfn.StateMachine;
   readonly detect: sfn.StateMachine;
@@ -111,14 +122,16 @@ export class Rebalance extends Construct {
       1,
       Math.min(moves, MOST_RESTORES),
     );
+    if (props.concurrency !== undefined) whole("rebalance.concurrency", props.concurrency, 2, 1000);
     this.function = this.steps(moves, restores);
     const { function: fn } = this;
     const { groupName } = props.nodes;
     const groupArn = props.nodes.groupArn;
     const { areSeveral } = props.graphs;
     this.heal = this.machine("Heal", "Restores missing replicas", (inner) =>
-      heal(inner, { function: fn, groupArn, areSeveral }),
+      heal(inner, { function: fn, groupName, groupArn, areSeveral }),
     );
+    this.healLog = this.node.findChild("HealLogs") as logs.LogGroup;
     this.scaleOut = this.machine("ScaleOut", "Gives all nodes their share", (inner) =>
       scaleOut(inner, { function: fn, areSeveral }),
     );
@@ -191,7 +204,7 @@ export class Rebalance extends Construct {
 
   /** Creates the function with the steps. */
   private steps(moves: number, restores: number): lambda.Function {
-    const { state, bundle, nodes, architecture } = this.parts;
+    const { state, bundle, nodes, architecture, concurrency } = this.parts;
     const logGroup = processLog(this, "Logs", state, "rebalance", this.parts.retention);
     const role = new iam.Role(this, "Role", {
       assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
@@ -210,6 +223,7 @@ export class Rebalance extends Construct {
       code: lambda.Code.fromAsset(bundle.functionFolder("tidegraph-rebalance", architecture)),
       memorySize: 128,
       timeout: STEP_TIMEOUT,
+      ...(concurrency !== undefined && { reservedConcurrentExecutions: concurrency }),
       role,
       logGroup,
       environmentEncryption: Key.fromKeyArn(this, "Key", state.key.keyArn),

@@ -14,11 +14,11 @@
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
  * start loads of dropped files (`ingest`).
  */
-import { ArnFormat, CfnOutput, Duration, Stack } from "aws-cdk-lib";
+import { ArnFormat, CfnOutput, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
-import type { IBucket } from "aws-cdk-lib/aws-s3";
+import { CfnBucket, type IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
@@ -41,7 +41,7 @@ import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
 import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
-import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
+import { groupOfNodes, type NodesProps, StorageNodes } from "./storage-nodes.ts";
 import type { TracesProps } from "./traces.ts";
 import { Upgrade, type UpgradeProps } from "./upgrade.ts";
 import { Watch } from "./watch.ts";
@@ -247,7 +247,10 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const brokers = state.log.addressesFor(this, state);
     const fleetSecret = this.secrets.fleet;
     if (props.encryption) {
-      this.encryption = new Encryption(this, "Encryption", { ...props.encryption, state, graphs, retention });
+      this.encryption = new Encryption(this, "Encryption", {
+        ...props.encryption,
+        ...{ state, graphs, retention, groupName: groupOfNodes(state) },
+      });
     }
     const shared = { state, graphs, bundle, retention, fleetSecret };
     const ofFunctions = { ...shared, certificates: this.encryption?.functions };
@@ -326,6 +329,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
     }
     this.connect();
     this.order();
+    this.encryption?.schedule(this.query, this.workers);
+    keepBucketsOf(state, this);
     this.watch = new Watch(this, "Watch", {
       state,
       graphs,
@@ -340,6 +345,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
       encryption: this.encryption,
       topic: props.alarms,
     });
+    this.watch.ofHeals(this.rebalance.healLog);
     if (props.objectives) {
       const stage = this.api.api.deploymentStage;
       new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });
@@ -556,7 +562,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
     say("UpgradeMachine", "Starts the programs of this deployment", this.upgrade.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
-    if (this.backup) say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
+    if (this.backup) {
+      say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
+      // What the policies of a bucket of another account, and of its key, have to name (docs/backup.md#another-account).
+      say("BackupRole", "Role of the task that writes backups", this.backup.taskRole.roleArn);
+      say("NodesRole", "Role of nodes, which archive the log", this.nodes.group.role.roleArn);
+    }
     if (this.workers === undefined) return;
     say(
       "WorkerEndpoint",
@@ -567,6 +578,19 @@ export class GraphService extends Construct implements ec2.IConnectable {
     if (accessKeys === undefined)
       say("ClientSecret", "Secret that clients of workers send", this.secrets.client.secretArn);
     say("ClientSecurityGroup", "Security group for clients of workers", this.workers.clients.securityGroupId);
+  }
+}
+
+/**
+ * Keeps the buckets of a state in the stack of its service whatever happens. If the creation of such a stack fails after nodes
+ * ran, the data bucket has objects, and CloudFormation cannot delete it: the rollback would fail. In a stack of its own the
+ * creation of the state ends before a process starts, so that the buckets are empty if it fails.
+ */
+function keepBucketsOf({ buckets }: IGraphState, service: GraphService): void {
+  for (const { node } of [buckets.data, buckets.drop]) {
+    const bucket = node.defaultChild;
+    if (bucket instanceof CfnBucket && bucket.stack === Stack.of(service))
+      bucket.applyRemovalPolicy(RemovalPolicy.RETAIN);
   }
 }
 

@@ -17,6 +17,7 @@ import type { Construct } from "constructs";
 import { graphName, text, wholeDays } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
+import { deliveredPrefix } from "../names.ts";
 import { Buckets } from "./buckets.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { IGraphLog } from "./graph-log.ts";
@@ -187,7 +188,7 @@ export class GraphState extends GraphStateBase {
 
   private makeBrokers(log: LogClusterProps): LogCluster {
     const logGroup = new logs.LogGroup(this, "BrokerLogs", {
-      logGroupName: `${this.logPrefix}brokers-${this.unique}`,
+      logGroupName: `${deliveredPrefix(this.name, "msk")}brokers-${this.unique}`,
       encryptionKey: this.key,
       retention: logs.RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -236,7 +237,7 @@ export class GraphState extends GraphStateBase {
       sid: string,
       name: string,
       actions: string[],
-      conditions: Record<string, Record<string, string>>,
+      conditions: Record<string, Record<string, string | string[]>>,
     ): void => {
       const principals = [new iam.ServicePrincipal(name)];
       key.addToResourcePolicy(
@@ -245,7 +246,13 @@ export class GraphState extends GraphStateBase {
     };
     const basic = ["kms:Decrypt", "kms:GenerateDataKey"];
     const ofLogs = [...basic, "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:DescribeKey"];
-    const groups = `arn:${partition}:logs:${region}:${account}:log-group:${this.logPrefix}*`;
+    const prefixes = [
+      this.logPrefix,
+      ...(["states", "msk"] as const).map((service) => deliveredPrefix(this.name, service)),
+    ];
+    const groups = prefixes.map(
+      (prefix) => `arn:${partition}:logs:${region}:${account}:log-group:${prefix}*`,
+    );
     service("LogGroups", `logs.${region}.amazonaws.com`, ofLogs, {
       ArnLike: { "kms:EncryptionContext:aws:logs:arn": groups },
     });

@@ -22,8 +22,9 @@ import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainBelow, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
+import { MOST_AT_ONCE } from "../state-machines/upgrade.ts";
 import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
-import { boundsOf, type NodesScalingProps } from "./autoscaling.ts";
+import type { NodesScalingProps } from "./autoscaling.ts";
 import type { ArchivePlace } from "./backup.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
@@ -125,6 +126,15 @@ const LEAVE = Duration.hours(2);
 /** Most types of a group: the limit of Auto Scaling for overrides of a template. */
 const MOST_TYPES = 40;
 
+/** Largest number of nodes. */
+const MOST_NODES = 300;
+/**
+ * The largest size of the group: all nodes, and as many machines more as an upgrade may have. It does not depend on the
+ * number of nodes, because Auto Scaling lowers the desired size of a group to a largest size below it, and machines that
+ * are protected stay. What starts machines has bounds of its own.
+ */
+const MOST_MACHINES = MOST_NODES + MOST_AT_ONCE;
+
 /** The actions of sessions. */
 const CHANNELS = ["CreateControl", "CreateData", "OpenControl", "OpenData"];
 
@@ -143,17 +153,19 @@ export class StorageNodes extends Construct {
   readonly teardown: Teardown;
   readonly program: Asset;
   readonly count: number;
+  /** Whether the group chooses among types of machines. */
+  readonly areTypesMixed: boolean;
 
   constructor(scope: Construct, id: string, props: Parts) {
     super(scope, id);
     const { state } = props;
     const { vpc, subnets } = state.network;
-    this.count = whole("nodes.count", props.count ?? 3, 1, 300);
+    this.count = whole("nodes.count", props.count ?? 3, 1, MOST_NODES);
     const patience = props.joinPatience ?? Duration.minutes(20);
     if (patience.toSeconds() < 60 || patience.toSeconds() > 7200) {
       throw new InvalidProp("nodes.joinPatience", patience.toHumanString(), "from 1 minute to 2 hours");
     }
-    this.groupName = `${state.name}-nodes`;
+    this.groupName = groupOfNodes(state);
     this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
       vpc,
       description: "Storage nodes: each other, workers and the query function come in",
@@ -161,6 +173,7 @@ export class StorageNodes extends Construct {
     });
     this.program = new Asset(this, "Program", { path: props.bundle.path("tidegraph-node") });
     const types = instanceTypes(props);
+    this.areTypesMixed = types.length > 1;
     const template = this.launchTemplate(props, types[0]);
     this.group = new autoscaling.AutoScalingGroup(this, "Group", {
       autoScalingGroupName: this.groupName,
@@ -168,8 +181,7 @@ export class StorageNodes extends Construct {
       vpcSubnets: { subnets },
       ...launchesOf(template, types),
       minCapacity: this.count,
-      // Leaves room to start a new machine before an old one is terminated.
-      maxCapacity: (boundsOf(props)?.most ?? this.count) * 2,
+      maxCapacity: MOST_MACHINES,
       newInstancesProtectedFromScaleIn: true,
       healthChecks: autoscaling.HealthChecks.ec2({ gracePeriod: patience }),
       groupMetrics: [autoscaling.GroupMetrics.all()],
@@ -259,6 +271,7 @@ export class StorageNodes extends Construct {
       archives: props.archives && {
         TIDEGRAPH_ARCHIVE_TO: `s3://${props.archives.bucket.bucketName}`,
         TIDEGRAPH_ARCHIVE_EVERY_S: String(props.archives.everySeconds),
+        ...(props.archives.region !== undefined && { TIDEGRAPH_BACKUPS_REGION: props.archives.region }),
       },
     });
     const volume = ec2.BlockDeviceVolume.ebs(16, {
@@ -369,6 +382,11 @@ export class StorageNodes extends Construct {
     const use = { sid: "UseKeyOfArchives", actions: ["kms:Decrypt", "kms:GenerateDataKey"] };
     for (const allowed of useKeyOf(this, bucket, use)) role.addToPolicy(allowed);
   }
+}
+
+/** Returns the name of the group of a deployment's machines. */
+export function groupOfNodes(state: IGraphState): string {
+  return `${state.name}-nodes`;
 }
 
 /** Returns the types of the machines, the preferred one first. */

@@ -30,7 +30,7 @@ export interface TeardownProps {
   readonly retention: logs.RetentionDays;
 }
 
-/** Lambda's limit. The function deletes the group by force a minute before. */
+/** Lambda's limit. The function deletes the group by force five minutes before. */
 const TIMEOUT = Duration.minutes(15);
 /** How long CloudFormation waits for an answer, if the function dies. */
 const PATIENCE = Duration.minutes(17);

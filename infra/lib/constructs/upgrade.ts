@@ -1,5 +1,5 @@
 /**
- * The state machine that upgrades the fleet to the release of the deployed programs (`docs/upgrade.md`). A deployment
+ * The state machine that upgrades the fleet to the release and the settings of the deployment (`docs/upgrade.md`). A deployment
  * changes what new machines and new workers run, and publishes a version of the query function, but changes nothing that
  * runs already; this machine does.
  */
@@ -92,13 +92,14 @@ export class Upgrade extends Construct {
     this.machine = stateMachine(this, "Upgrade", {
       state,
       name,
-      comment: "Upgrades the fleet to the release of the deployed programs",
+      comment: "Upgrades the fleet to the release and the settings of the deployment",
       definition: (inner) =>
         upgrade(inner, {
           function: rebalance.function,
           drain: rebalance.drain,
           groupName,
           groupArn,
+          areTypesMixed: nodes.areTypesMixed,
           machineArn: arn("stateMachine"),
           executionArns,
           atOnce,
@@ -110,6 +111,7 @@ export class Upgrade extends Construct {
             service: workers.service.serviceName,
             serviceArn: workers.service.serviceArn,
             family: workers.family,
+            roleArns: workers.roles.map(({ roleArn }) => roleArn),
           },
           query: {
             name: query.function.functionName,

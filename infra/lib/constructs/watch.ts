@@ -14,9 +14,11 @@ import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
+import * as logs from "aws-cdk-lib/aws-logs";
 import * as sns from "aws-cdk-lib/aws-sns";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
+import { UNTOLD } from "../state-machines/heal.ts";
 import type { Backup } from "./backup.ts";
 import { sum, undelivered, unsuccessful } from "./counts.ts";
 import type { Encryption } from "./encryption.ts";
@@ -53,7 +55,9 @@ export interface WatchProps {
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
 const GOES_ON =
-  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Secret|Nodes(Full|NotResized))/;
+  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Secret|PartitionsLarge|Nodes(Full|NotResized))/;
+/** A larger replica takes a node minutes to restore (docs/split.md). */
+const LARGEST_REPLICA_BYTES = 10_000_000_000;
 /** A certificate is valid for a week, and is renewed when it has five days left. */
 const LEAST_LEFT = Duration.days(2);
 /** How much later than usual an archive may come, besides twice its time. */
@@ -155,6 +159,28 @@ export class Watch extends Construct {
     alarm.addAlarmAction(action);
     alarm.addOkAction(action);
     if (!GOES_ON.test(id)) this.stops.push(alarm.alarmName);
+  }
+
+  /** Adds the alarm of machines that a heal could not have replaced, from the states that it enters then. */
+  ofHeals(logGroup: logs.ILogGroup): void {
+    const name = (state: string) => logs.FilterPattern.stringValue("$.details.name", "=", state);
+    const untold = new logs.MetricFilter(this, "Untold", {
+      logGroup,
+      filterPattern: logs.FilterPattern.all(
+        logs.FilterPattern.stringValue("$.type", "=", "PassStateEntered"),
+        logs.FilterPattern.any(...UNTOLD.map(name)),
+      ),
+      // Not that of what processes write: CloudWatch makes this one from a log, and it has no dimensions.
+      metricNamespace: `${METRICS.namespace}/Heals`,
+      metricName: `${this.props.state.name}-machines-stay`,
+    });
+    this.alarm(
+      "MachinesStay",
+      "The machine of a lost node was not reported to the group, which does not replace it: look at the log group heal.",
+      untold.metric({ period: MINUTE, statistic: "Sum" }),
+      0,
+      { minutes: 1 },
+    );
   }
 
   /** Adds the alarm of the machine that upgrades. */
@@ -274,7 +300,8 @@ export class Watch extends Construct {
       { minutes: 3 },
     );
     for (const what of METRICS.refusals) {
-      if (what === "connection") continue;
+      // What a damaged copy lacks is read from the bucket.
+      if (what === "connection" || what === "copy") continue;
       this.alarm(
         `Refused-${what}`,
         `A node refused a ${what.replace("_", " ")}: something is damaged; its log names it.`,
@@ -283,6 +310,13 @@ export class Watch extends Construct {
         { minutes: 1 },
       );
     }
+    this.alarm(
+      "PartitionsLarge",
+      "A replica has more than 10 GB, so that a node takes long to restore it: split its graph into more partitions.",
+      this.ofNodes("tidegraph_largest_replica_bytes", {}, "Maximum"),
+      LARGEST_REPLICA_BYTES,
+      { minutes: 15 },
+    );
     this.alarm(
       "Strangers",
       "A process that does not belong to the fleet connects to the nodes' port.",
@@ -564,10 +598,11 @@ export class Watch extends Construct {
         ],
         [
           new cloudwatch.GraphWidget({
-            title: "Memory of a node: bytes and spilled bytes, and part of the budget",
+            title: "Memory of a node: bytes, spilled bytes and the largest replica, and part of the budget",
             left: [
               this.ofNodes("tidegraph_memory_bytes", {}, "Maximum"),
               this.ofNodes("tidegraph_spilled_bytes", {}, "Maximum"),
+              this.ofNodes("tidegraph_largest_replica_bytes", {}, "Maximum"),
             ],
             right: [this.ofNodes("tidegraph_memory_used_ratio", {}, "Maximum")],
             width: 8,

@@ -205,6 +205,8 @@ export class Workers extends Construct implements ec2.IConnectable {
   readonly service: ecs.FargateService;
   /** Name of the task definition, without its revision. */
   readonly family: string;
+  /** The roles of a task, and of what starts it. */
+  readonly roles: readonly iam.IRole[];
   readonly cluster: ecs.Cluster;
   readonly balancer: elb.NetworkLoadBalancer;
   readonly targets: elb.NetworkTargetGroup;
@@ -246,10 +248,13 @@ export class Workers extends Construct implements ec2.IConnectable {
     this.family = `${state.name}-workers`;
     this.hasMetrics = props.metrics ?? true;
     const taskDefinition = this.task(props);
+    this.roles = [taskDefinition.taskRole, taskDefinition.obtainExecutionRole()];
     this.service = new ecs.FargateService(this, "Service", {
       cluster: this.cluster,
       taskDefinition,
-      desiredCount: count,
+      // A deployment that changes the service must not undo what the load asked for. ECS starts one worker at first, and the
+      // scalable target brings it to `count`.
+      ...(most > count ? {} : { desiredCount: count }),
       minHealthyPercent: 100,
       maxHealthyPercent: 200,
       circuitBreaker: { rollback: true },
@@ -302,7 +307,9 @@ export class Workers extends Construct implements ec2.IConnectable {
 
   /**
    * Lets running workers be when a deployment makes a new revision of their task: the service names the family only,
-   * and the machine `upgrade` replaces workers, after the nodes. The revision before stays, because workers run it.
+   * and the machine `upgrade` replaces workers, after the nodes. The revision before stays, because workers run it. A
+   * deployment that changes the service itself gives it the newest revision: CloudFormation sends the family with each
+   * change, and cannot be told which revision runs. `docs/deploy.md` says which props these are.
    */
   private keepsRunning(task: ecs.FargateTaskDefinition): void {
     (this.service.node.findChild("Service") as ecs.CfnService).taskDefinition = this.family;

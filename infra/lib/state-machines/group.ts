@@ -30,19 +30,33 @@ export function ofGroup(scope: Construct, id: string, comment: string, call: Cal
   return task;
 }
 
-/** Returns a state that looks at a group: `$.group` gets its size, its least size, and ids and states of its machines. */
-export function lookAtGroup(scope: Construct, id: string, groupName: string): tasks.CallAwsService {
+/** Parts of a group, as paths in its description. */
+const PARTS = {
+  desired: "$.AutoScalingGroups[0].DesiredCapacity",
+  least: "$.AutoScalingGroups[0].MinSize",
+  ids: "$.AutoScalingGroups[0].Instances[*].InstanceId",
+  states: "$.AutoScalingGroups[0].Instances[*].LifecycleState",
+  instances: "$.AutoScalingGroups[0].Instances",
+  /** What it starts machines from, if they all have one type. */
+  template: "$.AutoScalingGroups[0].LaunchTemplate",
+  /** The same, if it chooses among types. */
+  templateOfTypes: "$.AutoScalingGroups[0].MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification",
+} as const;
+
+/** Returns a state that looks at a group: `$.group` gets parts of its description. */
+export function lookAtGroup(
+  scope: Construct,
+  id: string,
+  groupName: string,
+  parts: readonly (keyof typeof PARTS)[],
+): tasks.CallAwsService {
+  const of = (part: keyof typeof PARTS): string => (part === "templateOfTypes" ? "template" : part);
   return ofGroup(scope, id, "How many machines it should have, and which it has", {
     action: "describeAutoScalingGroups",
     parameters: { AutoScalingGroupNames: [groupName] },
     iamAction: "autoscaling:DescribeAutoScalingGroups",
     iamResources: ["*"],
-    resultSelector: {
-      "desired.$": "$.AutoScalingGroups[0].DesiredCapacity",
-      "least.$": "$.AutoScalingGroups[0].MinSize",
-      "ids.$": "$.AutoScalingGroups[0].Instances[*].InstanceId",
-      "states.$": "$.AutoScalingGroups[0].Instances[*].LifecycleState",
-    },
+    resultSelector: Object.fromEntries(parts.map((part) => [`${of(part)}.$`, PARTS[part]])),
     resultPath: "$.group",
   });
 }

@@ -12,7 +12,7 @@ import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 import type { IGraphState } from "../constructs/graph-state.ts";
-import { processLog } from "../log-group.ts";
+import { machineLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { useKey } from "../statement.ts";
 
@@ -34,7 +34,7 @@ export class Join extends Construct {
 
   constructor(scope: Construct, id: string, props: JoinProps) {
     super(scope, id);
-    const logGroup = processLog(this, "Logs", props.state, "join", props.retention);
+    const logGroup = machineLog(this, "Logs", props.state, "join", props.retention);
     this.stateMachine = new sfn.StateMachine(this, "StateMachine", {
       comment: "Admits a machine to the fleet once its daemon is up",
       definitionBody: sfn.DefinitionBody.fromChainable(this.definition(props)),

@@ -6,7 +6,7 @@ import type * as logs from "aws-cdk-lib/aws-logs";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { IGraphState } from "../constructs/graph-state.ts";
-import { processLog } from "../log-group.ts";
+import { machineLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 
 /** Settings of a machine. */
@@ -41,7 +41,7 @@ export function stateMachine(owner: Construct, id: string, props: MachineProps):
     role,
     timeout: props.timeout,
     logs: {
-      destination: processLog(owner, `${id}Logs`, state, logName, retention),
+      destination: machineLog(owner, `${id}Logs`, state, logName, retention),
       level: sfn.LogLevel.ALL,
       includeExecutionData: true,
     },

@@ -67,7 +67,9 @@ class Resize {
     });
     const others = this.others();
     const look = this.alarms("Look at the load");
-    const group = this.guard(lookAtGroup(scope, "Look at the group", props.groupName));
+    const group = this.guard(
+      lookAtGroup(scope, "Look at the group", props.groupName, ["desired", "ids", "states"]),
+    );
     const next = this.guard(
       this.step(
         "Next",

@@ -1,10 +1,10 @@
 /**
- * Upgrades the fleet to the release of the deployed programs: its machines are replaced, the first one alone, then several
- * at once; then the workers start with the new image, and the queries of the API go to the new version of the query
+ * Upgrades the fleet to the release and the settings of the deployment: machines of another release, and those that the
+ * group started from another version of its launch template, are replaced, the first one alone, then several at once; then the workers start with the new image, and the queries of the API go to the new version of the query
  * function. The function decides what comes next from the map and from the group's machines
  * (`engine-core/cluster/src/upgrade/`), so an execution that was stopped anywhere is resumed by the next one.
  *
- * The group starts machines more, which join with the new release. Then, each in a round of this loop, the machine
+ * The group starts machines more, which join with the new release and settings. Then, each in a round of this loop, the machine
  * `drain` moves the replicas of as many old nodes, which answer until others have them; the machine of each ends when the
  * node holds nothing, and the group starts the next ones in their place, until none is left. The function marks all of
  * these nodes as draining, and one execution of `drain` moves the replicas of all of them, because a plan is one of the
@@ -24,6 +24,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
+import { statement } from "../statement.ts";
 import { drained, lookAtGroup, ofGroup } from "./group.ts";
 import { invocation } from "./invocation.ts";
 import { patiently } from "./retry.ts";
@@ -34,6 +35,8 @@ export interface UpgradeMachineProps {
   readonly drain: sfn.IStateMachine;
   readonly groupName: string;
   readonly groupArn: string;
+  /** Whether the group chooses among types of machines, and so has its launch template in a policy. */
+  readonly areTypesMixed: boolean;
   /** ARN of this machine, which starts its successor, and those of its executions. */
   readonly machineArn: string;
   readonly executionArns: string;
@@ -61,6 +64,8 @@ export interface UpgradeMachineProps {
         readonly service: string;
         readonly serviceArn: string;
         readonly family: string;
+        /** ARNs of the roles that ECS gives to a task, and to what starts it. */
+        readonly roleArns: string[];
       }
     | undefined;
 }
@@ -101,11 +106,14 @@ class Upgrade {
   }
 
   chain(): sfn.IChainable {
-    const { scope } = this;
+    const { scope, props } = this;
     const wait = new sfn.Wait(scope, "Wait", { time: sfn.WaitTime.duration(ROUND) });
     const look = this.alarms("Look at the alarms");
     const quiet = new sfn.Choice(scope, "An alarm?");
-    const group = this.group("Look at the group", true);
+    const template = props.areTypesMixed ? "templateOfTypes" : "template";
+    const group = this.guard(
+      lookAtGroup(scope, "Look at the group", props.groupName, ["desired", "instances", template]),
+    );
     const next = this.guard(
       this.step(
         "Next",
@@ -114,8 +122,8 @@ class Upgrade {
           step: "upgrade-next",
           holder: sfn.JsonPath.executionId,
           desired: numberAt("$.group.desired"),
-          ids: sfn.JsonPath.listAt("$.group.ids"),
-          states: sfn.JsonPath.listAt("$.group.states"),
+          instances: objectAt("$.group.instances"),
+          template: objectAt("$.group.template"),
           atOnce: numberAt("$.atOnce"),
           served: objectAt("$.count.served"),
         },
@@ -196,7 +204,7 @@ class Upgrade {
       least: numberAt("$.group.least"),
       atOnce: numberAt("$.atOnce"),
     };
-    const size = this.group("Look at the group's size", false);
+    const size = lookAtGroup(scope, "Look at the group's size", props.groupName, ["desired", "least"]);
     size.addCatch(refused, { errors: ["States.ALL"], resultPath: "$.error" });
     const begin = this.step("Begin", "Or see who upgrades already", event, "$.upgrade");
     begin.addCatch(refused, { errors: ["States.ALL"], resultPath: "$.error" });
@@ -382,7 +390,7 @@ class Upgrade {
     const { workers } = this.props;
     const following = this.query();
     if (workers === undefined) return following;
-    const { cluster, service, serviceArn, family } = workers;
+    const { cluster, service, serviceArn, family, roleArns } = workers;
     const start = this.guard(
       new tasks.CallAwsService(scope, "Replace the workers", {
         comment: "A worker at a time, with the newest definition of their task",
@@ -391,6 +399,12 @@ class Upgrade {
         parameters: { Cluster: cluster, Service: service, TaskDefinition: family, ForceNewDeployment: true },
         iamAction: "ecs:UpdateService",
         iamResources: [serviceArn],
+        // Naming a definition of a task is passing its roles to ECS.
+        additionalIamStatements: [
+          statement("PassRolesOfWorkers", ["iam:PassRole"], roleArns, {
+            StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
+          }),
+        ],
         resultSelector: { "task.$": "$.Service.TaskDefinition" },
         resultPath: "$.workers",
         taskTimeout: sfn.Timeout.duration(MINUTE),
@@ -547,11 +561,6 @@ class Upgrade {
     });
     look.addRetry(patiently(["CloudWatch.SdkClientException", "CloudWatch.CloudWatchException"]));
     return this.guard(look);
-  }
-
-  private group(id: string, isBegun: boolean): tasks.CallAwsService {
-    const look = lookAtGroup(this.scope, id, this.props.groupName);
-    return isBegun ? this.guard(look) : look;
   }
 
   private step(

@@ -1,5 +1,5 @@
 /**
- * What remains after the service was destroyed: the graph, and nothing else of ours (docs/deploy.md, "Take it away").
+ * What remains after the service was destroyed: both graphs, and nothing else of ours (docs/deploy.md, "Take it away").
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -19,9 +19,14 @@ async function get(service: string, path: string): Promise<Record<string, unknow
 test("the map's table is there with its items", async () => {
   const table = await ask("dynamodb", "DynamoDB_20120810.DescribeTable", { TableName: deployed().table });
   assert.equal(table.status, 200, table.body);
-  const key = { graph: { S: "default" }, item: { S: "map#graph" } };
-  const item = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: deployed().table, Key: key });
-  assert.equal(JSON.parse(item.body).Item.partitions.N, "64");
+  for (const [graph, partitions] of [
+    ["default", "64"],
+    ["orders", "16"],
+  ]) {
+    const Key = { graph: { S: graph }, item: { S: "map#graph" } };
+    const item = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: deployed().table, Key });
+    assert.equal(JSON.parse(item.body).Item.partitions.N, partitions, graph);
+  }
 });
 
 test("the buckets are there", async () => {
@@ -43,8 +48,10 @@ test("function, API, state machine, secrets and log groups are gone", async () =
   assert.deepEqual(JSON.parse(machines.body).stateMachines, []);
   const secrets = await ask("secretsmanager", "secretsmanager.ListSecrets", {});
   assert.deepEqual(JSON.parse(secrets.body).SecretList, []);
-  const logs = await ask("logs", "Logs_20140328.DescribeLogGroups", { logGroupNamePrefix: "/tidegraph/" });
-  assert.deepEqual(JSON.parse(logs.body).logGroups, []);
+  for (const logGroupNamePrefix of ["/tidegraph/", "/aws/vendedlogs/states/tidegraph/"]) {
+    const logs = await ask("logs", "Logs_20140328.DescribeLogGroups", { logGroupNamePrefix });
+    assert.deepEqual(JSON.parse(logs.body).logGroups, []);
+  }
   const answer = await fetch(`${api}/openCypher?query=RETURN%201`);
   assert.equal(answer.status, 404);
 });

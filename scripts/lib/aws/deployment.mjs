@@ -7,13 +7,17 @@
  * less time to come back, so that tests need not wait for it. LocalStack skips the other resources that it does not
  * support (Auto Scaling, launch templates).
  */
-import { execFileSync, spawn } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
 import { closeSync, copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ACCOUNT, REGION } from "../localstack.mjs";
+import { promisify } from "node:util";
+import { ACCOUNT, localStackPrograms, REGION } from "../localstack.mjs";
 import { root } from "../run.mjs";
 
+const execute = promisify(execFile);
 const infra = join(root, "infra");
 
 /** Time limit of an execution of a state machine. */
@@ -29,10 +33,10 @@ export class Deployment {
   /**
    * @param {{
    *   home: string, localstack: import("../localstack.mjs").LocalStack, lambdaBinary: string, rebalanceBinary: string,
-   *   ingestBinary: string, brokers: string, graphs: readonly string[]
+   *   ingestBinary: string, brokers: string, graphs: readonly string[], encrypts: boolean
    * }} options
    */
-  constructor({ home, localstack, lambdaBinary, rebalanceBinary, ingestBinary, brokers, graphs }) {
+  constructor({ home, localstack, lambdaBinary, rebalanceBinary, ingestBinary, brokers, graphs, encrypts }) {
     this.localstack = localstack;
     this.assembly = join(home, "cdk.out");
     this.outputsFile = join(home, "outputs.json");
@@ -46,6 +50,8 @@ export class Deployment {
     this.brokers = brokers;
     /** The graphs besides that of the state. */
     this.graphs = graphs;
+    /** Whether connections between processes are encrypted. */
+    this.encrypts = encrypts;
     /** Physical ids of the service's resources by logical id. @type {Map<string, string>} */
     this.ids = new Map();
     /** @type {Record<string, Record<string, string>>} */
@@ -106,6 +112,7 @@ export class Deployment {
       workers: "0",
       patience: "20",
       graphs: this.graphs.join(),
+      ...(this.encrypts && { encryption: "required" }),
     };
     const flags = Object.entries(context).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     await this.cdk(["synth", "--quiet", "--output", this.assembly, ...flags]);
@@ -135,6 +142,23 @@ export class Deployment {
   /** @param {"State" | "Service"} stack */
   async destroy(stack) {
     await this.cdk(["destroy", stack, "--app", this.assembly, "--exclusively", "--force"]);
+  }
+
+  /**
+   * Deletes the state with all data: runs the commands of docs/deploy.md ("Take it away"), but for those of MSK, which
+   * LocalStack does not have.
+   */
+  async deleteAll() {
+    const page = readFileSync(join(root, "docs", "deploy.md"), "utf8");
+    const [, commands] = /<!-- delete everything -->\n+```\n(.*?)```\n/s.exec(page) ?? [];
+    if (commands === undefined) throw new Error("docs/deploy.md has no commands that delete everything");
+    const { PATH } = process.env;
+    const env = { ...this.localstack.environment, NAME, PATH: `${await localStackPrograms()}:${PATH}` };
+    await execute("bash", ["-euo", "pipefail", "-c", commands], {
+      env: { ...process.env, ...env },
+      timeout: EXECUTION_MS,
+      maxBuffer: 64 << 20,
+    });
   }
 
   /** Returns a template as the CDK made it. @param {"State" | "Service"} stack */
@@ -202,6 +226,81 @@ export class Deployment {
       id.startsWith("ExportsOutputRefStateMapTable"),
     );
     return this.output("state", found ?? "ExportsOutputRefStateMapTable");
+  }
+
+  /**
+   * Returns the physical id of a resource of the service. @param {string} type @param {string} beginning of its logical
+   * id
+   */
+  resource(type, beginning) {
+    const found = Object.entries(this.template("Service").Resources).filter(
+      ([logical, { Type }]) => Type === type && logical.startsWith(beginning),
+    );
+    const [[logical = ""] = []] = found;
+    if (found.length !== 1) throw new Error(`${found.length} resources ${type} begin with ${beginning}`);
+    return this.reference(logical);
+  }
+
+  /** The function that issues certificates, and the secrets that it writes. */
+  get certificates() {
+    const secret = (/** @type {string} */ name) =>
+      this.resource("AWS::SecretsManager::Secret", `ServiceEncryption${name}`);
+    return {
+      function: this.resource("AWS::Lambda::Function", "ServiceEncryptionFunction"),
+      authority: secret("Authority"),
+      nodes: secret("Nodes"),
+      workers: secret("Workers"),
+      functions: secret("Functions"),
+    };
+  }
+
+  /**
+   * Sends the request of the custom resource `Issued` to the function that issues certificates, as CloudFormation does
+   * before it creates machines. LocalStack calls no function for a custom resource. The function asks whether the stack
+   * is being created, and otherwise looks at the group of machines, which LocalStack does not have. So a stack whose
+   * creation has not begun stands for the real one, which is complete by now.
+   */
+  async issueCertificates() {
+    const { localstack } = this;
+    const stack = ["--stack-name", `${NAME}-to-come`];
+    const Resources = { Topic: { Type: "AWS::SNS::Topic" } };
+    const { StackId } = await localstack.aws([
+      ...["cloudformation", "create-change-set", ...stack, "--change-set-type", "CREATE"],
+      ...["--change-set-name", "first", "--template-body", JSON.stringify({ Resources })],
+    ]);
+    let said = "nothing";
+    const server = createServer(async (request, response) => {
+      said = `${request.method} ${await text(request)}`;
+      response.end();
+    });
+    await new Promise((done) => server.listen(0, "127.0.0.1", () => done(undefined)));
+    const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+    const payload = {
+      RequestType: "Create",
+      ResponseURL: `http://127.0.0.1:${port}/`,
+      StackId,
+      RequestId: "request",
+      LogicalResourceId: "Issued",
+      ResourceType: "Custom::TidegraphCertificates",
+    };
+    try {
+      await this.invoke(this.certificates.function, payload);
+      if (!said.startsWith("PUT ") || JSON.parse(said.slice(4)).Status !== "SUCCESS")
+        throw new Error(`CloudFormation was told: ${said}`);
+    } finally {
+      server.close();
+      await localstack.aws(["cloudformation", "delete-stack", ...stack]);
+    }
+  }
+
+  /** Invokes a function and returns what it returned. @param {string} name @param {Json} payload */
+  async invoke(name, payload) {
+    const file = join(this.temporary, `answer-${name}.json`);
+    const args = ["--function-name", name, "--payload", JSON.stringify(payload), file];
+    const { FunctionError } = await this.localstack.aws(["lambda", "invoke", ...args]);
+    const returned = readFileSync(file, "utf8");
+    if (FunctionError !== undefined) throw new Error(`${name}: ${FunctionError} ${returned}`);
+    return JSON.parse(returned || "null");
   }
 
   /** Returns the number of storage nodes in the template. */

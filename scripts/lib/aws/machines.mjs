@@ -56,10 +56,13 @@ export class Machines {
       ? stopped
       : Array.from({ length: this.deployment.nodes() }, (_, number) => `i-${number}`);
     const fleet = await this.join(names, names.length);
-    for (const graph of fleet.graphs) {
-      const ofGraph = fleet.graphs.length > 1 && { graph };
-      await this.deployment.execute("ServiceRebalanceHeal", { patienceSeconds: 0, ...ofGraph });
-    }
+    // All at once: the rule that runs every minute would start those of graphs that have to wait.
+    const heal = (/** @type {string} */ graph) =>
+      this.deployment.execute("ServiceRebalanceHeal", {
+        patienceSeconds: 0,
+        ...(fleet.graphs.length > 1 && { graph }),
+      });
+    await Promise.all(fleet.graphs.map(heal));
     const serve = (/** @type {PartitionMap} */ { partitions }) =>
       partitions.every(
         ({ replicas }) => replicas.filter(({ state }) => state === "serving").length >= fleet.replication,

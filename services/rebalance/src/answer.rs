@@ -72,7 +72,8 @@ pub enum Answer {
     },
     /// To `silent`.
     Silent {
-        /// Lost nodes that the map still gives replicas to.
+        /// Lost nodes whose machine is in service in the group. If the event had no machines: lost nodes that the map still
+        /// gives replicas to.
         nodes: Vec<NodeId>,
     },
     /// To `acquire`.
@@ -164,7 +165,7 @@ pub enum Answer {
         is_canary: bool,
         /// Whether the group has one machine fewer after the end of this one, instead of starting another one.
         is_last: bool,
-        /// Machines that run the release.
+        /// Machines that run the release, with the settings of the group.
         upgraded: usize,
         /// Machines that do not.
         left: usize,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tidegraph_cluster::{Goal, Lease, Move, NodeId, Release, Wanted};
+use tidegraph_cluster::{Goal, Lease, MachineTemplate, Move, NodeId, Release, Wanted};
 
 /// Maximum number of groups of moves in one plan. The history of an execution has room for this many
 /// (`infra/lib/state-machines/moves.ts`).
@@ -13,6 +13,37 @@ pub const MOST_MOVES: usize = 256;
 
 /// Maximum number of machines in one event.
 pub const MOST_MACHINES: usize = 1000;
+
+/// A machine as Auto Scaling describes it, with further fields.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Instance {
+    /// Its id, which is the name of its node.
+    pub instance_id: NodeId,
+    /// Its state in the group.
+    pub lifecycle_state: String,
+    /// What it was started from.
+    #[serde(default)]
+    pub launch_template: Option<LaunchTemplate>,
+}
+
+/// A launch template as Auto Scaling names it.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct LaunchTemplate {
+    /// Its id.
+    pub launch_template_id: String,
+    /// A version: a number, or `$Latest` and `$Default`.
+    pub version: String,
+}
+
+impl LaunchTemplate {
+    /// Returns the version that this names; `None` if it is not a certain one.
+    pub(crate) fn named(self) -> Option<MachineTemplate> {
+        let Self { launch_template_id: id, version } = self;
+        (!version.starts_with('$')).then_some(MachineTemplate { id, version })
+    }
+}
 
 /// A request of a state machine: an event of one graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,8 +76,12 @@ pub enum Event {
     DetectAll {},
     /// Lists the graphs that exist.
     Graphs {},
-    /// Finds the lost nodes that have not come back.
-    Silent {},
+    /// Finds the lost nodes that have not come back, and whose machine is to be replaced.
+    Silent {
+        /// The group's machines. Lost nodes on others are left out; without this, those that hold no replica.
+        #[serde(default)]
+        instances: Option<Vec<Instance>>,
+    },
     /// Takes the lease, or returns its holder.
     Acquire {
         /// Name of the execution.
@@ -117,14 +152,15 @@ pub enum Event {
         holder: String,
         /// Number of machines that the group should have.
         desired: u32,
-        /// Ids of the group's machines.
-        ids: Vec<NodeId>,
-        /// Their lifecycle states in the group, in the same order.
-        states: Vec<String>,
+        /// The group's machines.
+        instances: Vec<Instance>,
+        /// What the group starts machines from; without it, machines are not compared with it.
+        #[serde(default)]
+        template: Option<LaunchTemplate>,
         /// Maximum number of machines that are replaced at once.
         #[serde(default = "one")]
         at_once: u32,
-        /// Whether the execution let a machine of the release serve, and no alarm went off.
+        /// Whether the execution let an upgraded machine serve, and no alarm went off.
         #[serde(default)]
         served: bool,
     },

@@ -1,9 +1,9 @@
 //! The steps of a rebalance: answers events with a map and the planner of `tidegraph-cluster`.
 
 use crate::answer::{Answer, Lot, Needed};
-use crate::event::{Event, MOST_LOTS, MOST_MACHINES, MOST_MOVES};
+use crate::event::{Event, Instance, LaunchTemplate, MOST_LOTS, MOST_MACHINES, MOST_MOVES};
 use crate::settings::Settings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tidegraph_cluster::{
@@ -178,7 +178,7 @@ impl Steps {
             Event::DetectAll {} | Event::Graphs {} => {
                 Err(Error::Invalid { reason: "this step is about all graphs and takes none".into() })
             }
-            Event::Silent {} => self.silent(),
+            Event::Silent { instances } => self.silent(instances),
             Event::Acquire { holder, seen } => {
                 check(&holder)?;
                 let acquired = self.rebalance.acquire(&holder, self.settings.lease, seen.as_ref())?;
@@ -240,10 +240,16 @@ impl Steps {
                 check_at_once(at_once, desired.clamp(1, MOST_AT_ONCE))?;
                 self.begin_upgrade(&holder, release, GroupSize { desired, least }, over.as_deref())
             }
-            Event::UpgradeNext { holder, desired, ids, states, at_once, served } => {
+            Event::UpgradeNext { holder, desired, instances, template, at_once, served } => {
                 check_at_once(at_once, MOST_AT_ONCE)?;
-                let machines = machines(ids, &states)?;
-                let group = UpgradeGroup { machines: &machines, desired, at_once, has_served: served };
+                let (machines, template) = (described(instances)?, template.and_then(LaunchTemplate::named));
+                let group = UpgradeGroup {
+                    machines: &machines,
+                    desired,
+                    at_once,
+                    has_served: served,
+                    template: template.as_ref(),
+                };
                 self.next_of_upgrade(&holder, group)
             }
             Event::UpgradeEnd { holder, stopped } => {
@@ -347,6 +353,10 @@ impl Steps {
         let map = self.store.load(&self.graph, None)?;
         let fleet = FleetState::of(&map, &self.store.heartbeats(&self.graph)?);
         let (needed, node) = match self.needed(&fleet) {
+            // Nothing has to move, but the machine of a lost node is to be replaced.
+            (Needed::Nothing | Needed::ScaleOut, _) if !lost.is_empty() && !self.is_unplaced(&fleet) => {
+                (Needed::Heal, None)
+            }
             // The upgrade moves the replicas of the nodes that it replaces to the new ones; shares come at its end.
             (Needed::ScaleOut, _) if self.upgrades.is_running()? => (Needed::Nothing, None),
             // The execution that has the lease moves them. Another one would wait for it, and keep the next one waiting.
@@ -363,19 +373,31 @@ impl Steps {
         Ok(now != before.lease && now.is_some_and(|lease| !lease.is_free()))
     }
 
-    /// Returns lost nodes with replicas. A node that left in order has none.
-    fn silent(&self) -> Result<Answer, Error> {
+    /// Returns lost nodes whose machine is in service. Others may have restored their replicas already, so what a node
+    /// holds says nothing about its machine. Without machines: lost nodes with replicas; a node that left in order has
+    /// none.
+    fn silent(&self, instances: Option<Vec<Instance>>) -> Result<Answer, Error> {
         let map = self.store.load(&self.graph, None)?;
         let lost = map.nodes().filter(|(_, node)| node.state == NodeState::Gone).map(|(id, _)| id);
-        let nodes = lost.filter(|id| map.held_by(id).next().is_some()).cloned().collect();
+        let nodes = match instances.map(described).transpose()? {
+            Some(machines) => {
+                let in_service: BTreeSet<NodeId> =
+                    machines.into_iter().filter(|one| one.in_service).map(|one| one.node).collect();
+                lost.filter(|id| in_service.contains(id)).cloned().collect()
+            }
+            None => lost.filter(|id| map.held_by(id).next().is_some()).cloned().collect(),
+        };
         Ok(Answer::Silent { nodes })
     }
 
-    fn needed(&self, fleet: &FleetState) -> (Needed, Option<NodeId>) {
+    /// Whether the graph is new, and waits for its nodes.
+    fn is_unplaced(&self, fleet: &FleetState) -> bool {
         let takers = fleet.nodes.values().filter(|node| node.eligibility == Eligibility::Takes).count();
-        let is_empty = fleet.partitions.iter().all(Vec::is_empty);
-        // A new graph waits for its nodes.
-        if is_empty && takers < self.settings.nodes {
+        fleet.partitions.iter().all(Vec::is_empty) && takers < self.settings.nodes
+    }
+
+    fn needed(&self, fleet: &FleetState) -> (Needed, Option<NodeId>) {
+        if self.is_unplaced(fleet) {
             return (Needed::Nothing, None);
         }
         let holds = |node: &NodeId| fleet.partitions.iter().flatten().any(|replica| replica.node == *node);
@@ -470,12 +492,26 @@ fn machines(ids: Vec<NodeId>, states: &[String]) -> Result<Vec<Machine>, Error> 
         );
         return Err(Error::Invalid { reason });
     }
-    let machine = |(node, state): (NodeId, &String)| Machine {
-        node,
-        in_service: state == IN_SERVICE,
-        is_leaving: state.starts_with(TERMINATING),
+    Ok(ids.into_iter().zip(states).map(|(node, state)| machine(node, state)).collect())
+}
+
+/// Returns the machines of a group, from their descriptions.
+fn described(instances: Vec<Instance>) -> Result<Vec<Machine>, Error> {
+    if instances.len() > MOST_MACHINES {
+        let reason = format!("{} machines: there are at most {MOST_MACHINES}", instances.len());
+        return Err(Error::Invalid { reason });
+    }
+    let described = |one: Instance| Machine {
+        template: one.launch_template.and_then(LaunchTemplate::named),
+        ..machine(one.instance_id, &one.lifecycle_state)
     };
-    Ok(ids.into_iter().zip(states).map(machine).collect())
+    Ok(instances.into_iter().map(described).collect())
+}
+
+/// Returns a machine in a lifecycle state of its group.
+fn machine(node: NodeId, state: &str) -> Machine {
+    let (in_service, is_leaving) = (state == IN_SERVICE, state.starts_with(TERMINATING));
+    Machine { node, in_service, is_leaving, template: None }
 }
 
 /// Groups moves by the node that restores: the first moves come first, and groups above [`MOST_LOTS`] wait for the next

@@ -3,6 +3,7 @@
 //! A daemon with one graph ends when the graph's node fails; systemd then starts it again. A daemon with several has a
 //! thread for each ([`member::supervise`]): a graph that is not made yet, fails or is dropped stops no other one.
 
+mod copies;
 mod member;
 mod restores;
 
@@ -10,8 +11,10 @@ use crate::archive::ArchiveArgs;
 use crate::connect::{LogArgs, TableArgs, objects};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
+use copies::{CopyArgs, CopyFolder};
 use member::{Member, Quota, supervise};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_util::MetricKindMask;
 use restores::RestoreArgs;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
@@ -27,6 +30,10 @@ use tidegraph_remote::{Graphs, Security, SecurityConfig, Server, ServerConfig, T
 
 /// Largest part of a graph in what graphs share.
 const MOST_PARTS: u32 = 1_000;
+
+/// Time after which a gauge that nobody sets is no longer told: that of a replica which the node no longer holds. The
+/// slowest gauge is set every five minutes, with the certificates.
+const GAUGE_LASTS: Duration = Duration::from_secs(900);
 
 /// How often the process checks whether a signal or a failure ends it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -102,6 +109,8 @@ pub struct Serve {
     #[command(flatten)]
     restores: RestoreArgs,
     #[command(flatten)]
+    copies: CopyArgs,
+    #[command(flatten)]
     archive: ArchiveArgs,
     /// Number of versions after which the next checkpoint of a replica is written.
     #[arg(long, default_value_t = NodeConfig::default().checkpoint_versions)]
@@ -125,7 +134,10 @@ fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
         std::net::TcpListener::bind(listen)
             .with_context(|| format!("cannot listen on {listen} for metrics"))?,
     );
-    let exporter = PrometheusBuilder::new().set_buckets(&metric::BUCKETS)?.with_http_listener(listen);
+    let exporter = PrometheusBuilder::new()
+        .set_buckets(&metric::BUCKETS)?
+        .idle_timeout(MetricKindMask::GAUGE, Some(GAUGE_LASTS))
+        .with_http_listener(listen);
     exporter.install().context("the exporter of metrics cannot be started")?;
     metric::describe();
     Ok(())
@@ -264,6 +276,7 @@ struct Daemon {
     serve: Serve,
     objects: Arc<Objects>,
     reads: Arc<RestoreReads>,
+    copies: Option<CopyFolder>,
     graphs: Graphs,
     server: Server,
     /// Where others reach the daemon.
@@ -287,11 +300,12 @@ impl Daemon {
             ..ServerConfig::default()
         };
         let objects = objects(&serve.objects)?;
+        let copies = serve.copies.open(&serve.graphs)?;
         let server = Server::start(config, serve.security(clock.clone())?, &graphs, clock.clone(), &*random)?;
         let endpoint = serve.advertise.clone().unwrap_or_else(|| server.address().to_string());
         let (at_root, stopping) = (Mutex::default(), AtomicBool::new(false));
         let reads = Arc::new(serve.restores.reads(clock.clone()));
-        Ok(Self { serve, objects, reads, graphs, server, endpoint, clock, random, at_root, stopping })
+        Ok(Self { serve, objects, reads, copies, graphs, server, endpoint, clock, random, at_root, stopping })
     }
 
     fn is_stopping(&self) -> bool {

@@ -5,6 +5,7 @@
 
 use super::client::failed;
 use super::items::{self, Read, number};
+use super::queries::Selection;
 use super::{DynamoMap, decode_any_graph};
 use crate::map::Mark;
 use crate::{Error, Graph};
@@ -83,6 +84,8 @@ impl DynamoMap {
             let found = "it is not marked as being dropped".into();
             return Err(Error::Conflict { item: format!("graph {name}"), found });
         }
+        // First, so that replicas which lag have forgotten it when the name is free.
+        self.remove(operation, name, items::SNAPSHOT)?;
         let is_own = |read: &Read| read.key == items::GRAPH_KEY;
         for read in self.items_of(operation, name)?.iter().filter(|read| !is_own(read)) {
             self.remove(operation, name, &read.key)?;
@@ -93,10 +96,7 @@ impl DynamoMap {
 
     /// Reads all items of a graph.
     pub(super) fn items_of(&self, operation: &'static str, graph: &str) -> Result<Vec<Read>, Error> {
-        // Every key comes after a space. DynamoDB takes no empty text as the beginning of a key.
-        let values = [(":g", graph), (":p", " ")];
-        let values = values.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.into()))).into();
-        self.pages(operation, graph, "#g = :g AND #k > :p", items::ITEM, values, None, true)
+        self.pages(&Selection::all(operation, graph), None)
     }
 
     pub(super) fn remove(&self, operation: &'static str, graph: &str, key: &str) -> Result<(), Error> {

@@ -32,6 +32,8 @@ pub(super) const CHECKPOINT: &str = "checkpoint#";
 pub(super) const LEASE: &str = "lease#";
 pub(super) const RELEASE: &str = "release#";
 pub(super) const UPGRADE: &str = "upgrade";
+/// Key of the snapshot of the map. It has no [`CHANGED_AT`], so no load of items finds it.
+pub(super) const SNAPSHOT: &str = "snapshot";
 /// Attribute of the upgrade: the number of its changes.
 pub(super) const SERIAL: &str = "serial";
 

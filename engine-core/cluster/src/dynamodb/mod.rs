@@ -3,7 +3,8 @@
 //! Flow of a load: query the index, which is sorted by the epoch of the last change, from the
 //! known epoch on. All other items are unchanged. The numbers of changes show whether all
 //! items belong to one epoch ([`crate::PartitionMap`], MAP-1). So cheap reads from lagging
-//! replicas are good enough; if the numbers do not add up, the load reads again, consistently.
+//! replicas are good enough; if the numbers do not add up, the load reads again, consistently. A process that
+//! knows no map begins with the snapshot of a large one (`snapshot`).
 //!
 //! Flow of a change: one serializable read of the graph's item and the items that the
 //! change touches, then one transaction that writes the next epoch on condition that the
@@ -17,6 +18,8 @@ mod drops;
 mod items;
 mod leases;
 mod options;
+mod queries;
+mod snapshot;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -32,13 +35,15 @@ use crate::{
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, Get, Put, ReturnConsumedCapacity, TransactGetItem, TransactWriteItem,
+    CancellationReason, Get, Put, ReturnConsumedCapacity, TransactGetItem, TransactWriteItem,
 };
 pub use client::Usage;
 use client::{Requests, failed};
-use items::{Attributes, CheckpointItem, PartitionItem, Read, number};
+use items::{CheckpointItem, PartitionItem, Read, number};
 pub use options::DynamoOptions;
 use parking_lot::Mutex;
+use queries::Selection;
+use snapshot::Kept;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +62,9 @@ const LOADS: u64 = 12;
 /// From this attempt on, the whole map is read and not only what changed.
 const READ_ALL: u64 = 4;
 
+/// Attempts of a process that knows no map to use the snapshot. Afterwards it reads all items.
+const WITH_SNAPSHOT: u64 = 2;
+
 /// The map in a table of DynamoDB.
 pub struct DynamoMap {
     requests: Requests,
@@ -66,6 +74,8 @@ pub struct DynamoMap {
     random: Arc<dyn Random>,
     /// Properties of the graphs as they were first read: what a split changes may be outdated.
     graphs: Mutex<BTreeMap<String, Arc<Graph>>>,
+    /// Snapshots that this process refreshes.
+    snapshots: Mutex<BTreeMap<String, Kept>>,
 }
 
 impl std::fmt::Debug for DynamoMap {
@@ -91,6 +101,7 @@ impl DynamoMap {
             clock,
             random,
             graphs: Mutex::default(),
+            snapshots: Mutex::default(),
         })
     }
 
@@ -108,71 +119,6 @@ impl DynamoMap {
         self.clock.sleep(jitter(&*self.random, BACK_OFF * (attempt + 1).min(10) as u32));
     }
 
-    /// Reads an item, after all answered writes.
-    fn get(&self, operation: &'static str, graph: &str, key: &str) -> Result<Option<Read>, Error> {
-        let request = self
-            .client()
-            .get_item()
-            .table_name(&self.table)
-            .set_key(Some(items::key(graph, key)))
-            .consistent_read(true)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let answer = self.requests.wait(operation, request.send())?.map_err(|e| failed(operation, e))?;
-        self.requests.count(answer.consumed_capacity(), false);
-        answer.item.map(|item| Read::new(graph, item)).transpose()
-    }
-
-    /// Reads the items of a graph whose keys begin with `prefix`.
-    fn query(&self, operation: &'static str, graph: &str, prefix: &str) -> Result<Vec<Read>, Error> {
-        let values = [(":g", graph), (":p", prefix)];
-        let values = values.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.into()))).into();
-        self.pages(operation, graph, "#g = :g AND begins_with(#k, :p)", items::ITEM, values, None, true)
-    }
-
-    /// Reads the items of a map that were changed after an epoch.
-    fn changed_after(&self, graph: &str, epoch: Epoch, consistent: bool) -> Result<Vec<Read>, Error> {
-        let values = [(":g".to_owned(), AttributeValue::S(graph.into())), (":p".to_owned(), number(epoch.0))];
-        let (condition, key) = ("#g = :g AND #k > :p", items::CHANGED_AT);
-        self.pages("read the map", graph, condition, key, values.into(), Some(BY_EPOCH), consistent)
-    }
-
-    fn pages(
-        &self,
-        operation: &'static str,
-        graph: &str,
-        condition: &str,
-        key: &str,
-        values: Attributes,
-        index: Option<&str>,
-        consistent: bool,
-    ) -> Result<Vec<Read>, Error> {
-        let mut found = Vec::new();
-        let mut from = None;
-        loop {
-            let request = self
-                .client()
-                .query()
-                .table_name(&self.table)
-                .set_index_name(index.map(str::to_owned))
-                .key_condition_expression(condition)
-                .expression_attribute_names("#g", items::GRAPH)
-                .expression_attribute_names("#k", key)
-                .set_expression_attribute_values(Some(values.clone()))
-                .set_exclusive_start_key(from)
-                .consistent_read(consistent)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let page = self.requests.wait(operation, request.send())?.map_err(|e| failed(operation, e))?;
-            self.requests.count(page.consumed_capacity(), false);
-            for item in page.items.unwrap_or_default() {
-                found.push(Read::new(graph, item)?);
-            }
-            from = page.last_evaluated_key.filter(|key| !key.is_empty());
-            if from.is_none() {
-                return Ok(found);
-            }
-        }
-    }
-
     /// The properties of a graph.
     fn graph(&self, name: &str) -> Result<Arc<Graph>, Error> {
         if let Some(graph) = self.graphs.lock().get(name) {
@@ -188,36 +134,59 @@ impl DynamoMap {
     }
 
     /// One attempt to read the whole map, which may not add up.
-    fn put_together(
+    fn read_since(
         &self,
         graph: &str,
         known: Option<&PartitionMap>,
         consistent: bool,
     ) -> Result<Option<PartitionMap>, Error> {
         let since = known.map_or(Epoch(0), PartitionMap::epoch);
-        let mut reads = self.changed_after(graph, since, consistent)?;
-        let own = reads.iter().position(|read| read.key == items::GRAPH_KEY).map(|at| reads.swap_remove(at));
-        let mut map = match (own, known) {
-            (None, None) => return Ok(None),
-            (None, Some(known)) => known.clone(),
-            (Some(own), known) => {
-                let (fixed, mark) = decode_graph(graph, own)?;
-                let epoch = mark.changed_at;
-                match known {
-                    Some(known) if known.graph().unsplit() == fixed.unsplit() => {
-                        let mut map = known.clone();
-                        map.set_graph(fixed);
-                        map.set_epoch(epoch, mark.changes);
-                        map
-                    }
-                    // Deleted, and created again under the same name.
-                    Some(_) => return Ok(None),
-                    None => PartitionMap::new(fixed, epoch, mark.changes),
-                }
+        put_together(graph, self.pages(&Selection::changed_after(graph, since, consistent), None)?, known)
+    }
+
+    /// Reads the whole map, or what changed after `known`; with strong consistency from the first attempt on if
+    /// `consistent`.
+    fn load_verified(
+        &self,
+        graph: &str,
+        known: Option<&Arc<PartitionMap>>,
+        consistent: bool,
+    ) -> Result<Arc<PartitionMap>, Error> {
+        let mut reason = String::new();
+        let mut epochs = Vec::new();
+        for attempt in 0..LOADS {
+            if attempt > 0 {
+                self.back_off(attempt);
             }
-        };
-        reads.into_iter().try_for_each(|read| read.put_into(&mut map))?;
-        Ok(Some(map))
+            let base = known.filter(|_| attempt < READ_ALL);
+            let consistent = consistent || attempt > 0;
+            let read = match known {
+                None if attempt < WITH_SNAPSHOT => self.read_unknown(graph, consistent)?,
+                _ => self.read_since(graph, base.map(|known| &**known), consistent)?,
+            };
+            let Some(map) = read else {
+                if attempt > 0 && base.is_none() {
+                    return Err(Error::NotFound { what: format!("graph {graph}") });
+                }
+                continue;
+            };
+            match map.is_torn() {
+                None => {
+                    check_replicas(&map)?;
+                    return Ok(match known {
+                        Some(known) if **known == map => known.clone(),
+                        _ => Arc::new(map),
+                    });
+                }
+                Some(torn) => reason = torn,
+            }
+            epochs.push(map.epoch());
+        }
+        // No writer changes it, and it does not add up.
+        if epochs.first() == epochs.last() {
+            return Err(items::damaged(graph, items::GRAPH_KEY, reason));
+        }
+        Err(Error::unavailable("read the map", format!("others change it all the time: {reason}")))
     }
 
     /// Reads the graph's item and the items that a change touches in one transaction.
@@ -346,6 +315,37 @@ fn decode_any_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> 
     Ok((graph, mark))
 }
 
+/// Makes a map of items that were read, and of the rest of a known map. The result may not add up. `None`: the graph's
+/// item is missing, or the graph is another one than that of the known map.
+fn put_together(
+    graph: &str,
+    mut reads: Vec<Read>,
+    known: Option<&PartitionMap>,
+) -> Result<Option<PartitionMap>, Error> {
+    let own = reads.iter().position(|read| read.key == items::GRAPH_KEY).map(|at| reads.swap_remove(at));
+    let mut map = match (own, known) {
+        (None, None) => return Ok(None),
+        (None, Some(known)) => known.clone(),
+        (Some(own), known) => {
+            let (fixed, mark) = decode_graph(graph, own)?;
+            let epoch = mark.changed_at;
+            match known {
+                Some(known) if known.graph().unsplit() == fixed.unsplit() => {
+                    let mut map = known.clone();
+                    map.set_graph(fixed);
+                    map.set_epoch(epoch, mark.changes);
+                    map
+                }
+                // Deleted, and created again under the same name.
+                Some(_) => return Ok(None),
+                None => PartitionMap::new(fixed, epoch, mark.changes),
+            }
+        }
+    };
+    reads.into_iter().try_for_each(|read| read.put_into(&mut map))?;
+    Ok(Some(map))
+}
+
 impl MapStore for DynamoMap {
     fn create_graph(&self, graph: &Graph) -> Result<(), Error> {
         graph.check()?;
@@ -363,37 +363,11 @@ impl MapStore for DynamoMap {
     }
 
     fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error> {
-        let mut reason = String::new();
-        let mut epochs = Vec::new();
-        for attempt in 0..LOADS {
-            if attempt > 0 {
-                self.back_off(attempt);
-            }
-            let base = known.filter(|_| attempt < READ_ALL);
-            let read = self.put_together(graph, base.map(|known| &**known), attempt > 0)?;
-            let Some(map) = read else {
-                if attempt > 0 && base.is_none() {
-                    return Err(Error::NotFound { what: format!("graph {graph}") });
-                }
-                continue;
-            };
-            match map.is_torn() {
-                None => {
-                    check_replicas(&map)?;
-                    return Ok(match known {
-                        Some(known) if **known == map => known.clone(),
-                        _ => Arc::new(map),
-                    });
-                }
-                Some(torn) => reason = torn,
-            }
-            epochs.push(map.epoch());
-        }
-        // No writer changes it, and it does not add up.
-        if epochs.first() == epochs.last() {
-            return Err(items::damaged(graph, items::GRAPH_KEY, reason));
-        }
-        Err(Error::unavailable("read the map", format!("others change it all the time: {reason}")))
+        self.load_verified(graph, known, false)
+    }
+
+    fn refresh_snapshot(&self, graph: &str, map: &PartitionMap) -> Result<(), Error> {
+        self.refresh(graph, map)
     }
 
     fn change(&self, graph: &str, expected: Option<Epoch>, changes: &[Change]) -> Result<Epoch, Error> {

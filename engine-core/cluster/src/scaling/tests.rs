@@ -44,7 +44,7 @@ impl World {
         let node = id(self.machines.len());
         self.register(&node, zone);
         self.set(&node, NodeState::Up);
-        self.machines.push(Machine { node, in_service: true, is_leaving: false });
+        self.machines.push(Machine { node, in_service: true, is_leaving: false, template: None });
     }
 
     fn register(&self, node: &NodeId, zone: usize) {

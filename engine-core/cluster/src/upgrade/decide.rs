@@ -47,8 +47,10 @@ pub(super) struct View<'v> {
     pub(super) group: UpgradeGroup<'v>,
     /// Nodes on machines that are in service.
     pub(super) serving: &'v [(&'v NodeId, &'v Node)],
-    /// Those of them that do not run the release.
+    /// Those of them that are to be replaced.
     pub(super) old: Vec<(&'v NodeId, &'v Node)>,
+    /// How many of these run the release, and were started from another template than the group's.
+    pub(super) outdated: usize,
 }
 
 impl View<'_> {
@@ -75,7 +77,8 @@ impl View<'_> {
     fn replace(&self) -> Decision {
         let (own, desired, in_service) = (self.capacity, self.group.desired, self.serving.len() as u32);
         if self.old.is_empty() && in_service == own && desired <= own {
-            return self.decision(Action::Done, vec![], "all machines run the release".into());
+            let reason = "all machines run the release, with the settings of the deployment";
+            return self.decision(Action::Done, vec![], reason.into());
         }
         if let Some(missing) = self.missing() {
             return self.wait(missing);
@@ -93,7 +96,7 @@ impl View<'_> {
         }
         let wanted = own + self.more(self.batch());
         if desired < wanted {
-            return self.launch(wanted, format!("{} machines are left", self.old.len()));
+            return self.launch(wanted, self.left());
         }
         let nodes = self.next_nodes(in_service.saturating_sub(own).min(self.batch()) as usize);
         match nodes.is_empty() {
@@ -120,6 +123,15 @@ impl View<'_> {
 
     fn launch(&self, capacity: u32, reason: String) -> Decision {
         Decision { capacity, ..self.decision(Action::Launch, vec![], reason) }
+    }
+
+    /// Names what is left to replace, and why.
+    fn left(&self) -> String {
+        let left = format!("{} machines are left", self.old.len());
+        match self.outdated {
+            0 => left,
+            some => format!("{left}, {some} of them of this release with another launch template"),
+        }
     }
 
     /// Returns which machine has to end or to come up before the next ones are touched.
@@ -206,7 +218,7 @@ impl View<'_> {
 
     /// Returns up to `count` nodes to replace. Each is in the zone that has the most machines without those before it,
     /// where the group started new ones, so that replicas stay in their zone; else in a zone that is upgraded in part. In
-    /// each zone the sequencer comes last. If all run the release, there are machines too many.
+    /// each zone the sequencer comes last. If none is old, there are machines too many.
     fn next_nodes(&self, count: usize) -> Vec<NodeId> {
         let (mut zones, mut olds) = (self.zones(), BTreeMap::<&str, usize>::new());
         for (_, node) in &self.old {

@@ -5,7 +5,7 @@
 //! know. [`Upgrade`] is the graph's item about its last upgrade: it excludes a second one, and one that was stopped is
 //! resumed from it. [`Upgrades`] has the steps (`steps.rs`), and `decide.rs` what comes next.
 //!
-//! Flow: begin → next, until it says that all machines run the release → (workers and functions) → end. `next` decides
+//! Flow: begin → next, until it says that all machines are upgraded → (workers and functions) → end. `next` decides
 //! from the map and the group's machines alone, so another process continues where one was stopped.
 //!
 //! What must never happen: two upgrades at once (UPG-1); a node taken away while a partition lacks a replica, or while
@@ -17,7 +17,9 @@ mod release;
 mod steps;
 
 pub use release::{Line, Lineage, Release};
-pub use steps::{Action, Began, GroupSize, MOST_AT_ONCE, Machine, Next, UpgradeGroup, Upgrades};
+pub use steps::{
+    Action, Began, GroupSize, MOST_AT_ONCE, Machine, MachineTemplate, Next, UpgradeGroup, Upgrades,
+};
 pub(crate) use steps::{if_there_is_one, missing};
 
 use crate::{Error, MapStore, NodeId, NodeState, PartitionMap};

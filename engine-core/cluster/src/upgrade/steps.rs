@@ -4,6 +4,7 @@ use super::decide::{Decision, OfGraph, View};
 use super::{Lineage, Release, Upgrade, UpgradeState, release_of};
 use crate::{Change, Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, SEQUENCER, change_all};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Maximum number of machines that an upgrade replaces at once. A plan of moves has a lot for each of them
@@ -19,6 +20,17 @@ pub struct Machine {
     pub in_service: bool,
     /// Whether it is being terminated.
     pub is_leaving: bool,
+    /// The template that it was started from; `None` if the group does not say it.
+    pub template: Option<MachineTemplate>,
+}
+
+/// A version of a launch template, which has the image, the type and the settings that a machine starts with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MachineTemplate {
+    /// Id of the launch template.
+    pub id: String,
+    /// Number of the version, as text.
+    pub version: String,
 }
 
 /// What the state machine does next.
@@ -33,7 +45,7 @@ pub enum Action {
     Drain,
     /// End the node's machine, which holds nothing.
     End,
-    /// Nothing: all machines run the release.
+    /// Nothing: all machines run the release, with the settings of the group's template.
     Done,
 }
 
@@ -57,6 +69,16 @@ pub struct UpgradeGroup<'g> {
     pub at_once: u32,
     /// Whether the caller let the canary serve. Until then, one machine is replaced.
     pub has_served: bool,
+    /// The template from which the group starts machines now. Machines of another one are replaced too. `None` if it is
+    /// unknown: then the release alone counts.
+    pub template: Option<&'g MachineTemplate>,
+}
+
+impl UpgradeGroup<'_> {
+    /// Whether a machine was started from another template than the group starts machines from now.
+    fn is_outdated(&self, machine: &Machine) -> bool {
+        self.template.is_some_and(|template| machine.template.as_ref() != Some(template))
+    }
 }
 
 /// The next step of an upgrade.
@@ -69,15 +91,15 @@ pub struct Next {
     /// Number of machines that the group should have from now on, if machines are launched; otherwise the number that it
     /// has between two replacements.
     pub capacity: u32,
-    /// Whether the canary has to serve before this machine ends: at most one machine runs the release, or the caller let
-    /// none serve yet and replaces several at once.
+    /// Whether the canary has to serve before this machine ends: at most one machine is upgraded, or the caller let none
+    /// serve yet and replaces several at once.
     pub is_canary: bool,
     /// Whether the group has one machine fewer after the end of this one. Otherwise it starts another one, in the zone
     /// that has the fewest: that of the machine that ended.
     pub is_last: bool,
-    /// Machines that run the release.
+    /// Machines that run the release and were started from the group's template.
     pub upgraded: usize,
-    /// Machines that do not.
+    /// Machines that are to be replaced.
     pub left: usize,
     /// Why the step waits, or what it does, for people.
     pub reason: String,
@@ -245,19 +267,22 @@ impl Upgrades {
         }
         let map = &first.map;
         let releases = self.store.releases(&self.graph)?;
-        let is_new = |id: &NodeId| release_of(map, &releases, id) == Some(upgrade.release);
-        let serving: Vec<(&NodeId, &Node)> = group
-            .machines
-            .iter()
-            .filter(|machine| machine.in_service)
-            .filter_map(|machine| Some((&machine.node, map.node(&machine.node)?)))
+        let runs = |id: &NodeId| release_of(map, &releases, id) == Some(upgrade.release);
+        let in_service = || group.machines.iter().filter(|machine| machine.in_service);
+        let serving: Vec<(&NodeId, &Node)> =
+            in_service().filter_map(|machine| Some((&machine.node, map.node(&machine.node)?))).collect();
+        let outdated: BTreeSet<&NodeId> = in_service()
+            .filter(|machine| group.is_outdated(machine) && runs(&machine.node))
+            .map(|machine| &machine.node)
             .collect();
+        let is_old = |id: &NodeId| !runs(id) || outdated.contains(id);
         let view = View {
             capacity: upgrade.capacity,
             first: &first,
             others: &others,
             group,
-            old: serving.iter().filter(|(id, _)| !is_new(id)).copied().collect(),
+            old: serving.iter().filter(|(id, _)| is_old(id)).copied().collect(),
+            outdated: outdated.len(),
             serving: &serving,
         };
         let Decision { action, nodes, capacity, is_last, reason } = view.decide();

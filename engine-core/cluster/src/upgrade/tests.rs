@@ -1,6 +1,7 @@
 //! Upgrades step by step, over a map in memory and a group that does what it is told.
 
 mod at_once;
+mod templates;
 
 use super::*;
 use crate::testing::new_graph;
@@ -16,6 +17,10 @@ const LATER: Lineage = Lineage { release: release(0, 3, 0), follows: Some(Line {
 
 const fn release(major: u32, minor: u32, patch: u32) -> Release {
     Release { major, minor, patch }
+}
+
+fn template(version: u32) -> MachineTemplate {
+    MachineTemplate { id: "lt-1".into(), version: version.to_string() }
 }
 
 fn id(n: usize) -> NodeId {
@@ -36,6 +41,8 @@ struct World {
     graph: String,
     deployed: Lineage,
     machines: Vec<Machine>,
+    /// What the group starts machines from.
+    template: MachineTemplate,
     /// Zones of all machines that were started, by their numbers.
     places: Vec<usize>,
     desired: u32,
@@ -67,6 +74,7 @@ impl World {
             graph,
             deployed: OLD,
             machines: vec![],
+            template: template(1),
             places: vec![],
             desired: nodes,
         };
@@ -76,8 +84,8 @@ impl World {
 
     /// The same graph without a group, where nodes join with another release.
     fn of(&self, deployed: Lineage) -> Self {
-        let (store, graph) = (self.store.clone(), self.graph.clone());
-        Self { store, graph, deployed, machines: vec![], places: vec![], desired: 0, ..*self }
+        let (store, graph, template) = (self.store.clone(), self.graph.clone(), self.template.clone());
+        Self { store, graph, template, deployed, machines: vec![], places: vec![], desired: 0, ..*self }
     }
 
     fn serve(&self, partition: u16, n: usize) {
@@ -109,7 +117,8 @@ impl World {
             let (_, _, zone) = (0..3).map(zone).min().unwrap();
             let node = id(self.places.len());
             self.places.push(zone);
-            self.machines.push(Machine { node, in_service: false, is_leaving: false });
+            let template = Some(self.template.clone());
+            self.machines.push(Machine { node, in_service: false, is_leaving: false, template });
             if !self.is_slow {
                 self.settle();
             }
@@ -162,8 +171,8 @@ impl World {
     }
 
     fn group(&self) -> UpgradeGroup<'_> {
-        let Self { machines, desired, at_once, has_served, .. } = self;
-        UpgradeGroup { machines, desired: *desired, at_once: *at_once, has_served: *has_served }
+        let Self { ref machines, desired, at_once, has_served, ref template, .. } = *self;
+        UpgradeGroup { machines, desired, at_once, has_served, template: Some(template) }
     }
 
     fn next(&self, holder: &str) -> Result<Next, Error> {

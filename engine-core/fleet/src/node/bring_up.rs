@@ -192,6 +192,7 @@ impl Shared {
             window: self.config.window,
             memory: self.memory(),
             reads: self.reads.clone(),
+            copies: self.copies.as_ref().map(|keeper| keeper.copies()),
             ..StoreConfig::new(self.clock.clone())
         };
         let config = config.of_partition(scope);

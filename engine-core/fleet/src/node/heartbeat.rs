@@ -20,6 +20,12 @@ fn stuck_report(replica: &Replica) -> Option<StuckReplica> {
     Some(StuckReplica { partition: replica.partition, version, reason })
 }
 
+/// Returns the bytes of a replica. Pages can be in memory and in the local file, so the two are not added.
+fn size(replica: &Replica) -> u64 {
+    let memory = replica.store.memory_use();
+    memory.in_memory.max(memory.fixed + memory.spilled)
+}
+
 /// Sends heartbeats until the node stops.
 pub(super) fn run(shared: &Arc<Shared>) {
     while !shared.is_stopping() {
@@ -43,6 +49,8 @@ pub(super) fn send(shared: &Shared) {
     };
     let spilled = replicas.iter().map(|replica| replica.store.memory_use().spilled).sum();
     metric::memory_use(&shared.graph.name, beat.used_bytes, spilled);
+    let largest = replicas.iter().map(|replica| size(replica)).max();
+    metric::largest_replica(&shared.graph.name, largest.unwrap_or_default());
     if let Some(budget) = shared.config.memory_budget_bytes {
         metric::memory_ratio(&shared.graph.name, beat.used_bytes, budget);
     }

@@ -3,7 +3,7 @@
 //! Roles: [`StorageNode`] starts and stops all threads; `reconciler.rs` holds the replicas that the map assigns;
 //! `heartbeat.rs` reports the state of the node to the map; `bring_up.rs` brings a replica from a checkpoint to
 //! the version of the others; `feed.rs` reads a shard of the log for all of its replicas; `checkpoints.rs`
-//! writes checkpoints; `service.rs` answers other processes; `pins.rs` keeps versions readable for them;
+//! writes checkpoints; `copies.rs` keeps copies of them on the local disk; `service.rs` answers other processes; `pins.rs` keeps versions readable for them;
 //! `supervision.rs` ends the node if one of its threads panics.
 //!
 //! Flow of a start: the node registers, and no reads are routed to it any more → it restores the
@@ -14,6 +14,7 @@
 
 mod bring_up;
 mod checkpoints;
+mod copies;
 mod feed;
 mod heartbeat;
 mod pins;
@@ -24,6 +25,7 @@ mod supervision;
 
 use crate::Error;
 use arc_swap::ArcSwap;
+use copies::CopyKeeper;
 use feed::Feed;
 use parking_lot::Mutex;
 use pins::Pins;
@@ -45,7 +47,7 @@ use tidegraph_cluster::{
 use tidegraph_log::{Body, LogBackend, Record};
 use tidegraph_platform::{Clock, Disk, Objects, Random};
 use tidegraph_storage::MemoryBudget;
-use tidegraph_storage::checkpoint::RestoreReads;
+use tidegraph_storage::checkpoint::{LocalCopies, RestoreReads};
 use tidegraph_types::{PartitionId, Sharding, Str, Token, Version};
 
 /// Settings of a storage node.
@@ -114,6 +116,8 @@ pub struct NodeParts {
     pub disk: Arc<dyn Disk>,
     /// What the restores of all graphs of the process read at the same time.
     pub reads: Arc<RestoreReads>,
+    /// Copies of checkpoints on the local disk, of this graph only; `None`: none are kept.
+    pub copies: Option<Arc<LocalCopies>>,
 }
 
 impl std::fmt::Debug for NodeParts {
@@ -139,6 +143,7 @@ pub(crate) struct Shared {
     pub random: Arc<dyn Random>,
     disk: Arc<dyn Disk>,
     reads: Arc<RestoreReads>,
+    copies: Option<Arc<CopyKeeper>>,
     sharding: Sharding,
     /// One feed for each shard of the log.
     feeds: Vec<Feed>,
@@ -328,7 +333,8 @@ impl StorageNode {
         service: &NodeService,
         watch: impl FnOnce(Arc<dyn MapStore>, &str) -> Result<MapWatch, tidegraph_cluster::Error>,
     ) -> Result<Self, Error> {
-        let NodeParts { graph, registration, map_store, log, objects, clock, random, disk, reads } = parts;
+        let NodeParts { graph, registration, map_store, log, objects, clock, random, disk, reads, copies } =
+            parts;
         if let Some(dir) = &config.spill_dir {
             disk.create_dir_all(dir)?;
         }
@@ -340,6 +346,7 @@ impl StorageNode {
         let generation = map.node(&id).map_or(0, |node| node.generation);
         map_store.note_release(&graph, &id, &NodeRelease { generation, release: Release::THIS })?;
         let sharding = map.graph().sharding()?;
+        let copies = copies.map(|copies| Arc::new(CopyKeeper::new(copies, config.checkpoint_after)));
         let shared = Arc::new(Shared {
             graph: map.graph().clone(),
             config,
@@ -354,6 +361,7 @@ impl StorageNode {
             random,
             disk,
             reads,
+            copies,
             sharding,
             feeds: sharding.all().map(Feed::new).collect(),
             pins: Pins::default(),

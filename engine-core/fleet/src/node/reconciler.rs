@@ -62,6 +62,7 @@ impl ReplicaReconciler {
             fill_indexes(shared, &replica, tasks);
             super::checkpoints::write_if_due(shared, &replica, tasks);
         }
+        super::copies::keep_if_due(shared, tasks);
         tasks.advance(shared);
     }
 }

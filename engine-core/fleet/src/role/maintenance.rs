@@ -1,6 +1,6 @@
 //! The periodic work that a graph needs once: trimming the log, removing segments of loads that the log no longer
-//! names, marking nodes as lost, and stopping writes at a record that no replica can apply. The process that holds the
-//! sequencer's lease does it.
+//! names, marking nodes as lost, stopping writes at a record that no replica can apply, and refreshing the snapshot of
+//! the map. The process that holds the sequencer's lease does it.
 
 use super::ArchivePosition;
 use super::failure_detector::FailureDetector;
@@ -27,6 +27,8 @@ pub struct MaintenanceConfig {
     pub step: Duration,
     /// Longest time that records which may be trimmed wait until they are archived.
     pub hold: Duration,
+    /// Shortest time between two refreshes of the map's snapshot.
+    pub snapshot_every: Duration,
 }
 
 impl Default for MaintenanceConfig {
@@ -35,6 +37,7 @@ impl Default for MaintenanceConfig {
             lost_after: Duration::from_secs(10),
             step: Duration::from_secs(2),
             hold: Duration::from_secs(3600),
+            snapshot_every: Duration::from_secs(5),
         }
     }
 }
@@ -66,6 +69,8 @@ struct State {
     /// Up to where the log is archived, if this process archives it, and since when the trim waits for it.
     archive: Option<Arc<ArchivePosition>>,
     waits_since: Option<Duration>,
+    /// When the snapshot of the map was refreshed last.
+    refreshed: Option<Duration>,
 }
 
 impl LeaderMaintenance {
@@ -123,6 +128,7 @@ impl LeaderMaintenance {
             trimmed: Version(0),
             archive: None,
             waits_since: None,
+            refreshed: None,
         };
         Self { state: Arc::new(Mutex::new(state)), stop: Arc::default(), thread: None }
     }
@@ -169,6 +175,9 @@ impl State {
                 if let Err(error) = self.mark_lost(&map, &beats) {
                     tracing::warn!(%error, "cannot mark lost nodes");
                 }
+                if let Err(error) = self.refresh_snapshot(&map) {
+                    tracing::warn!(%error, "cannot refresh the snapshot of the map: starts read more of it");
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot find out which nodes are lost, and whether replicas apply all records");
@@ -203,6 +212,17 @@ impl State {
             self.map_store.change(&self.graph, None, &[change])?;
         }
         Ok(())
+    }
+
+    /// Refreshes the snapshot with which processes start. Also after a failure, the next refresh is not before its time.
+    fn refresh_snapshot(&mut self, map: &PartitionMap) -> Result<(), tidegraph_cluster::Error> {
+        let now = self.clock.now();
+        let is_due = |last: Duration| now.saturating_sub(last) >= self.config.snapshot_every;
+        if !self.refreshed.is_none_or(is_due) {
+            return Ok(());
+        }
+        self.refreshed = Some(now);
+        self.map_store.refresh_snapshot(&self.graph, map)
     }
 
     /// Stops commits while there is a record that no replica of its partition can apply. They go on once a replica that

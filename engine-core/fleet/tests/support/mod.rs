@@ -13,7 +13,9 @@ use tidegraph_cluster::{
 use tidegraph_engine::{Answer, Database, Language, Options, Parameters, Query};
 use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
-use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode, Worker, WorkerConfig, WorkerParts};
+use tidegraph_fleet::{
+    LocalCopies, NodeConfig, NodeParts, NodeService, StorageNode, Worker, WorkerConfig, WorkerParts,
+};
 use tidegraph_log::testing::{SharedLog, SharedShard, SharedShards};
 use tidegraph_log::{Follower, LogBackend, LogStore, Position};
 use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
@@ -126,6 +128,8 @@ pub struct TestFleet {
     pub map: Arc<MemoryMap>,
     pub log: Log,
     pub objects: Arc<Objects>,
+    /// Copies of checkpoints that the next node has.
+    pub copies: Option<Arc<LocalCopies>>,
     pub members: Vec<Member>,
     pub config: NodeConfig,
     /// Settings of sequencers that start after they were set.
@@ -236,7 +240,19 @@ impl TestFleet {
         let log = Log::new(graph.sharding().unwrap());
         let candidate = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
         let (members, sequencer) = (vec![], None);
-        Self { clock, node_clock, map, log, objects, members, config, candidate, sequencer, graph }
+        Self {
+            clock,
+            node_clock,
+            map,
+            log,
+            objects,
+            copies: None,
+            members,
+            config,
+            candidate,
+            sequencer,
+            graph,
+        }
     }
 
     /// Starts a sequencer and nodes for the graph, and waits until all replicas serve.
@@ -306,7 +322,12 @@ impl TestFleet {
 
     /// Starts the maintenance, whose trim waits for the archive for this time at most.
     pub fn maintain_holding(&self, hold: Duration) -> LeaderMaintenance {
-        let config = MaintenanceConfig { lost_after: PATIENCE, step: Duration::from_millis(100), hold };
+        let config = MaintenanceConfig {
+            lost_after: PATIENCE,
+            step: Duration::from_millis(100),
+            hold,
+            ..MaintenanceConfig::default()
+        };
         let (map, objects) = (self.map.clone(), self.objects.clone());
         let candidate = self.leading();
         LeaderMaintenance::start(GRAPH, map, objects, candidate, self.clock.clone(), config).unwrap()
@@ -358,6 +379,7 @@ impl TestFleet {
             random: Arc::new(RealRandom),
             disk: Arc::new(RealDisk),
             reads: Arc::default(),
+            copies: self.copies.clone(),
         };
         let node = StorageNode::start(self.config.clone(), parts, &service).unwrap();
         self.members.push(Member { id, server, node });

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 mod servers;
+mod snapshot;
 
 use servers::{Server, signal};
 use std::io::{BufRead, BufReader, Write};

@@ -433,7 +433,7 @@ impl Disk for FaultyDisk {
     }
 
     fn free_bytes(&self, _dir: &Path) -> Result<u64, Error> {
-        Ok(u64::MAX)
+        Ok(self.0.lock().space_left.unwrap_or(u64::MAX))
     }
 }
 

@@ -132,6 +132,11 @@ impl Manifest {
         Self::decode(object, &bytes)
     }
 
+    /// Returns the objects with the chunks of all partitions.
+    pub fn objects(&self) -> impl Iterator<Item = &ManifestObject> {
+        self.partitions.iter().flat_map(|partition| &partition.objects)
+    }
+
     /// Encodes the manifest as an object, also one that was changed after it was read.
     ///
     /// # Errors

@@ -16,11 +16,13 @@
 //!
 //! Flow of restoring: try manifests from the newest on. If a manifest is damaged, or one of its objects is damaged,
 //! missing or short, it is refused with object, offset and reason, and the one before is tried. Partitions are
-//! restored in parallel, and each reads parts of its objects ahead ([`RestoreReads`]).
+//! restored in parallel, and each reads parts of its objects ahead ([`RestoreReads`]), from the local disk where it has
+//! copies of them ([`LocalCopies`]).
 //!
 //! What must never happen: a store made of a damaged checkpoint; a checkpoint that mixes versions (STO-1); an object
 //! removed that a manifest names.
 
+mod copies;
 mod directory;
 pub(crate) mod format;
 mod manifest;
@@ -28,6 +30,7 @@ mod reads;
 mod restore;
 mod write;
 
+pub use copies::{Kept, LocalCopies};
 pub use format::Format;
 pub use manifest::{Manifest, ManifestObject, ManifestPartition, prune, prune_below};
 pub use reads::RestoreReads;

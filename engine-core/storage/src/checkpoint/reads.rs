@@ -10,6 +10,7 @@
 //!
 //! What must never happen: two restores wait for each other. A restore that waits for a place holds none.
 
+use super::copies::Sources;
 use super::manifest::{damaged, object_error};
 use crate::Error;
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_platform::{Clock, Objects, Pending};
+use tidegraph_platform::{Clock, Pending, metric};
 
 /// Adjacent chunks are read together, up to this number of bytes.
 pub(super) const READ_BYTES: u64 = 8 << 20;
@@ -81,12 +82,12 @@ impl RestoreReads {
     }
 
     /// Begins the reads of one restore, in the order of `parts`: the path of an object and a range in it.
-    pub(super) fn ahead<'r, P>(self: &'r Arc<Self>, objects: &'r Objects, parts: P) -> ReadAhead<'r, P>
+    pub(super) fn ahead<'r, P>(self: &'r Arc<Self>, sources: Sources<'r>, parts: P) -> ReadAhead<'r, P>
     where
         P: Iterator<Item = (&'r str, Range<u64>)>,
     {
         self.places.lock().restores += 1;
-        ReadAhead { reads: self, objects, parts, next: None, started: VecDeque::new() }
+        ReadAhead { reads: self, sources, parts, next: None, started: VecDeque::new() }
     }
 
     /// Takes a place for a restore that holds `held` of them. If it holds none, this waits for one.
@@ -104,7 +105,7 @@ impl RestoreReads {
     }
 
     /// Waits until `bytes` may be read; if `waits` is false, returns whether they may be read now.
-    fn allow(&self, bytes: u64, waits: bool) -> bool {
+    pub(super) fn allow(&self, bytes: u64, waits: bool) -> bool {
         self.bandwidth.as_ref().is_none_or(|bandwidth| bandwidth.allow(bytes, waits))
     }
 }
@@ -138,7 +139,7 @@ impl Deref for Part<'_> {
 /// The reads of one restore.
 pub(super) struct ReadAhead<'r, P> {
     reads: &'r Arc<RestoreReads>,
-    objects: &'r Objects,
+    sources: Sources<'r>,
     parts: P,
     /// A part that had no place or no bandwidth yet.
     next: Option<(&'r str, Range<u64>)>,
@@ -150,6 +151,7 @@ struct Started<'r> {
     range: Range<u64>,
     /// `None`: the range is empty.
     pending: Option<Pending<Bytes>>,
+    is_copy: bool,
     place: Place,
 }
 
@@ -162,15 +164,21 @@ impl<'r, P: Iterator<Item = (&'r str, Range<u64>)>> ReadAhead<'r, P> {
                 self.next = Some((object, range));
                 break;
             };
-            if !self.reads.allow(range.end.saturating_sub(range.start), held == 0) {
+            let copies = self.sources.copies_with(object);
+            let bytes = range.end.saturating_sub(range.start);
+            // The bandwidth is that of the network.
+            if copies.is_none() && !self.reads.allow(bytes, held == 0) {
                 self.next = Some((object, range));
                 break;
             }
             let pending = match range.is_empty() {
                 true => None,
-                false => Some(self.objects.start_range(object, range.clone()).map_err(object_error(object))?),
+                false => {
+                    let from = copies.unwrap_or(self.sources.objects);
+                    Some(from.start_range(object, range.clone()).map_err(object_error(object))?)
+                }
             };
-            self.started.push_back(Started { object, range, pending, place });
+            self.started.push_back(Started { object, range, pending, is_copy: copies.is_some(), place });
         }
         Ok(())
     }
@@ -182,13 +190,14 @@ impl<'r, P: Iterator<Item = (&'r str, Range<u64>)>> ReadAhead<'r, P> {
     /// [`Error::Damaged`] if the object ends before the range does, [`Error::Object`] if it cannot be read.
     pub fn next_part(&mut self) -> Result<Option<Part<'_>>, Error> {
         self.start()?;
-        let Some(Started { object, range, pending, place }) = self.started.pop_front() else {
+        let Some(Started { object, range, pending, is_copy, place }) = self.started.pop_front() else {
             return Ok(None);
         };
         let bytes = match pending {
             Some(pending) => pending.wait().map_err(object_error(object))?,
             None => Bytes::new(),
         };
+        metric::restored(if is_copy { "copies" } else { "objects" }, bytes.len() as u64);
         match range.end.saturating_sub(range.start) == bytes.len() as u64 {
             true => Ok(Some(Part { bytes, _place: place, _ahead: PhantomData })),
             false => Err(damaged(object, range.start + bytes.len() as u64, "the object ends here")),

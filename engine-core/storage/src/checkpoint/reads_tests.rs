@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tidegraph_platform::ManualClock;
+use tidegraph_platform::{ManualClock, Objects};
 
 const MIB: u64 = 1 << 20;
 
@@ -15,6 +15,10 @@ fn object(bytes: u64) -> Objects {
     let objects = Objects::memory().unwrap();
     objects.put("o", (0..bytes).map(|at| (at % 251) as u8).collect::<Vec<_>>()).unwrap();
     objects
+}
+
+fn of(objects: &Objects) -> Sources<'_> {
+    Sources { objects, copies: None }
 }
 
 /// Ranges of `each` bytes up to `bytes`.
@@ -30,7 +34,7 @@ fn taken(reads: &RestoreReads) -> usize {
 fn parts_come_whole_and_in_order() {
     let (objects, reads) = (object(1000), reads(4));
     let all = [0..10, 10..10, 990..1000, 5..600];
-    let mut ahead = reads.ahead(&objects, all.iter().map(|range| ("o", range.clone())));
+    let mut ahead = reads.ahead(of(&objects), all.iter().map(|range| ("o", range.clone())));
     for range in &all {
         let part = ahead.next_part().unwrap().unwrap();
         assert_eq!(&part[..], range.clone().map(|at| (at % 251) as u8).collect::<Vec<_>>());
@@ -45,10 +49,10 @@ fn parts_come_whole_and_in_order() {
 #[test]
 fn one_restore_takes_all_places_and_two_share_them() {
     let (objects, reads) = (object(1000), reads(8));
-    let mut first = reads.ahead(&objects, ranges(1000, 10));
+    let mut first = reads.ahead(of(&objects), ranges(1000, 10));
     drop(first.next_part().unwrap());
     assert_eq!((first.started.len(), taken(&reads)), (7, 7), "eight less the part that was used");
-    let mut second = reads.ahead(&objects, ranges(1000, 10));
+    let mut second = reads.ahead(of(&objects), ranges(1000, 10));
     for _ in 0..20 {
         assert!(first.next_part().unwrap().is_some());
         assert!(second.next_part().unwrap().is_some());
@@ -73,7 +77,7 @@ fn many_restores_with_few_places_all_end() {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let mut ahead = reads.ahead(&objects, ranges(1000, 20));
+                    let mut ahead = reads.ahead(of(&objects), ranges(1000, 20));
                     while let Some(part) = ahead.next_part().unwrap() {
                         highest.fetch_max(taken(&reads), Ordering::Relaxed);
                         parts.fetch_add(part.len() / 20, Ordering::Relaxed);
@@ -100,7 +104,7 @@ fn reads_keep_to_a_bandwidth() {
     let reads = limited(&clock);
     let parts =
         [("o", 0..8 * MIB), ("o", 8 * MIB..16 * MIB), ("o", 16 * MIB..20 * MIB), ("o", 20 * MIB..40 * MIB)];
-    let mut both = [(); 2].map(|()| reads.ahead(&objects, parts.iter().cloned()));
+    let mut both = [(); 2].map(|()| reads.ahead(of(&objects), parts.iter().cloned()));
     let mut bytes = 0;
     for _ in 0..parts.len() {
         for ahead in &mut both {
@@ -114,7 +118,7 @@ fn reads_keep_to_a_bandwidth() {
     // After a pause there is one burst, not more.
     clock.advance(Duration::from_secs(3600));
     let before = clock.now();
-    let mut one = reads.ahead(&objects, ranges(80 * MIB, 8 * MIB));
+    let mut one = reads.ahead(of(&objects), ranges(80 * MIB, 8 * MIB));
     while one.next_part().unwrap().is_some() {}
     let seconds = (clock.now() - before).as_secs_f64();
     assert!((7.19..7.5).contains(&seconds), "{seconds} s");
@@ -123,12 +127,12 @@ fn reads_keep_to_a_bandwidth() {
 #[test]
 fn short_and_missing_objects_are_errors() {
     let (objects, reads) = (object(100), reads(4));
-    let mut ahead = reads.ahead(&objects, [("o", 0..50), ("o", 90..110), ("o", 0..1)].into_iter());
+    let mut ahead = reads.ahead(of(&objects), [("o", 0..50), ("o", 90..110), ("o", 0..1)].into_iter());
     assert_eq!(ahead.next_part().unwrap().unwrap().len(), 50);
     let error = ahead.next_part().map(|_| ()).unwrap_err();
     assert!(matches!(&error, Error::Damaged { object, offset: 100, .. } if object == "o"), "{error}");
     drop(ahead);
-    let mut ahead = reads.ahead(&objects, std::iter::once(("gone", 0..1)));
+    let mut ahead = reads.ahead(of(&objects), std::iter::once(("gone", 0..1)));
     let error = ahead.next_part().map(|_| ()).unwrap_err();
     assert!(matches!(&error, Error::Object { object, .. } if object == "gone"), "{error}");
     drop(ahead);

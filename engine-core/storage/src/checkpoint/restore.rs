@@ -1,6 +1,7 @@
 //! Restores the newest checkpoint that is complete. A store of one partition can be restored from a checkpoint of the
 //! partition that it came from, when the graph was split.
 
+use super::copies::Sources;
 use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind};
 use super::manifest::{damaged, numbered, numbers, object_error};
@@ -81,7 +82,32 @@ fn is_unusable(error: &Error) -> bool {
     gone || error.is_damage()
 }
 
+/// Restores a checkpoint, from local copies of its objects where there are some. If a copy is damaged, it is forgotten,
+/// and the restore begins again. The last attempt reads no copies.
 fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Result<Store, Error> {
+    let mut attempts = manifest.objects().count();
+    loop {
+        let copies = config.copies.as_deref().filter(|copies| attempts > 0 && copies.has_any(manifest));
+        let error = match restore_from(config, Sources { objects, copies }, manifest) {
+            Err(error) => error,
+            restored => return restored,
+        };
+        let (Some(copies), Some(object)) = (copies, object_of(&error)) else { return Err(error) };
+        attempts = if copies.forget_cause(object, &error) { attempts - 1 } else { 0 };
+    }
+}
+
+/// Returns the object in which a restore found an error.
+fn object_of(error: &Error) -> Option<&str> {
+    match error {
+        Error::Damaged { object, .. }
+        | Error::UnknownFormat { object, .. }
+        | Error::Object { object, .. } => Some(object),
+        _ => None,
+    }
+}
+
+fn restore_from(config: &StoreConfig, sources: Sources<'_>, manifest: &Manifest) -> Result<Store, Error> {
     let larger = match (manifest.scope, config.scope) {
         (Some(held), Some(wanted)) if held != wanted && held.covers(wanted) => Some(held),
         _ => None,
@@ -103,7 +129,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     let partition = |number: usize| {
         let entry = &manifest.partitions[number];
         let reads = &reads;
-        let source = PartitionSource { objects, reads, store: &store, manifest, entry, number, larger };
+        let source = PartitionSource { sources, reads, store: &store, manifest, entry, number, larger };
         let directory = source.directory()?;
         let rebuilt = source.rebuild(&directory);
         // If an evicted page could not be read back, the checkpoint is not at fault.
@@ -133,7 +159,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
 
 /// The part of a checkpoint that a partition is restored from.
 struct PartitionSource<'r> {
-    objects: &'r Objects,
+    sources: Sources<'r>,
     reads: &'r Arc<RestoreReads>,
     store: &'r Generation,
     manifest: &'r Manifest,
@@ -154,7 +180,7 @@ impl PartitionSource<'_> {
         self.check_formats()?;
         let (start, own) = (self.entry.directory_offset, self.own());
         let end = self.entry.objects.first().map_or(start, |own| own.bytes);
-        let mut ahead = self.reads.ahead(self.objects, std::iter::once((own, start..end)));
+        let mut ahead = self.reads.ahead(self.sources, std::iter::once((own, start..end)));
         let part = ahead.next_part()?;
         let bytes: &[u8] = part.as_deref().unwrap_or_default();
         let found = crc32c::crc32c(bytes);
@@ -170,11 +196,12 @@ impl PartitionSource<'_> {
 
     /// Checks that all objects are there and have their sizes.
     fn check_sizes(&self) -> Result<(), Error> {
-        let ask = |object: &ManifestObject| {
-            self.objects.start_head(&object.path).map_err(object_error(&object.path))
+        let ask = |object: &'_ ManifestObject| {
+            let asked = self.sources.objects.start_head(&object.path).map_err(object_error(&object.path))?;
+            Ok::<_, Error>((object.clone(), asked))
         };
-        let asked = self.entry.objects.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
-        for (object, asked) in self.entry.objects.iter().zip(asked) {
+        let elsewhere = self.entry.objects.iter().filter(|object| !self.sources.is_kept(object));
+        for (object, asked) in elsewhere.map(ask).collect::<Result<Vec<_>, _>>()? {
             let path = &object.path;
             let found = asked.wait().map_err(object_error(path))?.bytes;
             if found != object.bytes {
@@ -191,7 +218,7 @@ impl PartitionSource<'_> {
         let objects = self.entry.objects.iter();
         let mut ahead = self
             .reads
-            .ahead(self.objects, objects.clone().map(|object| (object.path.as_str(), magic(object))));
+            .ahead(self.sources, objects.clone().map(|object| (object.path.as_str(), magic(object))));
         for ManifestObject { path, .. } in objects {
             let Some(magic) = ahead.next_part()? else { break };
             let format = Format::of_magic(path, ObjectKind::Partition, &magic)?;
@@ -271,7 +298,7 @@ impl PartitionSource<'_> {
             let end = some.last().map_or(start, |last| last.offset + last.length);
             (self.entry.objects[object as usize].path.as_str(), start..end)
         };
-        let mut ahead = self.reads.ahead(self.objects, all.clone().map(part));
+        let mut ahead = self.reads.ahead(self.sources, all.clone().map(part));
         for (kind, some) in all {
             let Some(bytes) = ahead.next_part()? else { break };
             let first = some.first().map_or(0, |first| first.offset);

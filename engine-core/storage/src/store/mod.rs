@@ -34,7 +34,7 @@ pub use scope::Scope;
 
 pub(crate) use generation::Generation;
 
-use crate::checkpoint::RestoreReads;
+use crate::checkpoint::{LocalCopies, RestoreReads};
 use crate::properties::spill::PageMemory;
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
@@ -66,6 +66,8 @@ pub struct StoreConfig {
     pub memory: Option<MemoryBudget>,
     /// What restores read at the same time. All stores of a process share it.
     pub reads: Arc<RestoreReads>,
+    /// Copies of checkpoints' objects on the local disk.
+    pub copies: Option<Arc<LocalCopies>>,
 }
 
 impl StoreConfig {
@@ -81,6 +83,7 @@ impl StoreConfig {
             clock,
             memory: None,
             reads: Arc::default(),
+            copies: None,
         }
     }
 }

@@ -14,12 +14,13 @@ mod graph;
 
 use graph::Graph;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom, seq::IteratorRandom};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::Apl;
 use tidegraph_platform::{FaultyDisk, ManualClock, Objects};
-use tidegraph_storage::checkpoint::{prune, restore_newest};
+use tidegraph_storage::checkpoint::{LocalCopies, prune, restore_newest};
 use tidegraph_storage::{CheckpointMeta, MemoryBudget, Pin, Store, StoreConfig};
 use tidegraph_types::order::equals;
 use tidegraph_types::{
@@ -42,12 +43,15 @@ struct Run {
     ids: Vec<Str>,
     edge_ids: Vec<Str>,
     objects: Objects,
+    /// Copies of them, which the test damages.
+    near: Objects,
 }
 
 impl Run {
     fn new(seed: u64, spilling: bool) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let clock = Arc::new(ManualClock::default());
+        let near = Objects::memory().unwrap();
         let config = StoreConfig {
             partitions: PartitionCount::new(*[1, 2, 4].choose(&mut random).unwrap()).unwrap(),
             hasher: GuiHasher::with_bits(random.random_range(2..7)),
@@ -56,6 +60,7 @@ impl Run {
             scope: None,
             memory: spilling.then(|| little_memory(seed)),
             reads: Arc::default(),
+            copies: Some(Arc::new(LocalCopies::open(near.clone()).unwrap())),
         };
         Self {
             store: Store::new(config),
@@ -68,6 +73,7 @@ impl Run {
             ids: (0..IDS).map(|i| Str::from(format!("v{i}"))).collect(),
             edge_ids: (0..30).map(|i| Str::from(format!("edge-{i}"))).collect(),
             objects: Objects::memory().unwrap(),
+            near,
             random,
         }
     }
@@ -373,6 +379,7 @@ impl Run {
         if !newer {
             return;
         }
+        self.copy(&manifest);
         let restored = restore_newest(self.store.config(), &self.objects, "c").unwrap().unwrap();
         assert!(restored.refused.is_empty(), "{:?}", restored.refused);
         assert_eq!(restored.manifest, manifest);
@@ -385,6 +392,36 @@ impl Run {
             self.store = restored.store;
         }
         prune(&self.objects, "c", 2).unwrap();
+    }
+}
+
+impl Run {
+    /// Copies some objects of a checkpoint, and damages some copies.
+    fn copy(&mut self, manifest: &tidegraph_storage::Manifest) {
+        let config = self.store.config();
+        let copies = config.copies.as_ref().unwrap();
+        if self.random.random_bool(0.6) {
+            let left = Cell::new(self.random.random_range(0..8_u32));
+            // Ends before a part.
+            let stop = || left.replace(left.get().saturating_sub(1)) == 0;
+            copies.keep(manifest, &self.objects, &config.reads, &stop).unwrap();
+        }
+        if self.random.random_bool(0.3) {
+            copies.retain(|object| manifest.objects().any(|needed| needed.path == object));
+        }
+        for object in self.near.list("").unwrap() {
+            let mut bytes = self.near.get(&object.path).unwrap().to_vec();
+            match self.random.random_range(0..12) {
+                0 => self.near.delete(&object.path).unwrap(),
+                1 => self.near.put(&object.path, bytes[..bytes.len() / 2].to_vec()).unwrap(),
+                2 => {
+                    let at = self.random.random_range(0..bytes.len());
+                    bytes[at] ^= 1;
+                    self.near.put(&object.path, bytes).unwrap();
+                }
+                _ => {}
+            }
+        }
     }
 }
 

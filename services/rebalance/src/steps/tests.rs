@@ -2,7 +2,9 @@
 
 use super::*;
 use serde_json::{Value, json};
-use tidegraph_cluster::{Change, Graph, MemoryMap, Registration, ReplicaState, Role, change_all};
+use tidegraph_cluster::{
+    AppliedVersions, Change, Graph, Heartbeat, MemoryMap, Registration, ReplicaState, Role, change_all,
+};
 use tidegraph_platform::ManualClock;
 use tidegraph_types::{PartitionCount, PartitionId};
 
@@ -57,6 +59,13 @@ impl World {
 
     fn set(&self, n: usize, state: NodeState) {
         change_all(&self.store, GRAPH, &[Change::SetNode { node: id(n), state }]).unwrap();
+    }
+
+    fn beat(&self, n: usize, counter: u64) {
+        let generation = self.store.load(GRAPH, None).unwrap().node(&id(n)).unwrap().generation;
+        let applied = AppliedVersions(Default::default());
+        let beat = Heartbeat { generation, counter, disk_full: false, used_bytes: 0, applied, stuck: vec![] };
+        self.store.heartbeat(GRAPH, &id(n), &beat).unwrap();
     }
 
     /// Answers an event as Lambda does: JSON in, JSON out.
@@ -279,6 +288,76 @@ fn silent_names_lost_nodes_until_their_replicas_are_elsewhere() {
 }
 
 #[test]
+fn silent_names_lost_nodes_whose_machine_is_in_service_though_others_have_their_replicas() {
+    let world = World::new(4);
+    world.execute("e", "balance", None, 1000).unwrap();
+    let silent = |instances: Value| {
+        world.ask(json!({ "step": "silent", "instances": instances })).unwrap()["nodes"].clone()
+    };
+    let group = |state: &str| json!([instance(0, state, 1), instance(1, "InService", 1)]);
+    assert_eq!(silent(group("InService")), json!([]));
+    world.set(0, NodeState::Gone);
+    world.set(3, NodeState::Gone);
+    assert_eq!(world.execute("e", "repair", None, 1000).unwrap()["whole"], true);
+    // The machine of node 3 is gone, as those of all nodes that the fleet ever had.
+    assert_eq!(silent(group("InService")), json!(["node-0"]));
+    assert_eq!(silent(group("InService")), json!(["node-0"]));
+    for state in ["Terminating:Wait", "Pending:Wait", "Terminated"] {
+        assert_eq!(silent(group(state)), json!([]), "{state}");
+    }
+    world.join(0);
+    assert_eq!(silent(group("InService")), json!([]));
+}
+
+#[test]
+fn a_lost_node_that_held_nothing_is_healed_so_that_its_machine_is_replaced() {
+    let world = World::new(3);
+    world.execute("e", "repair", None, 1000).unwrap();
+    world.join(3);
+    for n in 0..4 {
+        world.beat(n, 1);
+    }
+    let before = world.steps.look().unwrap();
+    for n in 0..3 {
+        world.beat(n, 2);
+    }
+    let detected = world.steps.detect(&before).unwrap();
+    assert_eq!((detected.lost, detected.needed), (vec![id(3)], Needed::Heal));
+    // It was told once.
+    let after = world.steps.detect(&world.steps.look().unwrap()).unwrap();
+    assert_eq!((after.lost, after.needed), (vec![], Needed::Nothing));
+    // The first placement waits for its nodes.
+    let unplaced = World::new(2);
+    unplaced.beat(0, 1);
+    let before = unplaced.steps.look().unwrap();
+    let detected = unplaced.steps.detect(&before).unwrap();
+    assert_eq!((detected.lost, detected.needed), (vec![id(0)], Needed::Nothing));
+}
+
+#[test]
+fn an_upgrade_replaces_machines_of_another_launch_template() {
+    let world = World::new(3);
+    world.execute("e", "repair", None, 1000).unwrap();
+    let release = tidegraph_cluster::NodeRelease { generation: 1, release: Release::THIS };
+    (0..3).for_each(|n| world.store.note_release(GRAPH, &id(n), &release).unwrap());
+    let begin = json!({ "step": "upgrade-begin", "holder": "u", "release": Release::THIS, "desired": 3 });
+    assert_eq!(world.ask(begin).unwrap()["ours"], true);
+    let ask = |template: Value| {
+        let more = json!({ "desired": 3, "template": template });
+        next_of(&world, "u", &[0, 1, 2], more).unwrap()
+    };
+    assert_eq!(ask(launched("1"))["action"], "done");
+    let launch = ask(launched("2"));
+    assert_eq!((&launch["action"], &launch["left"]), (&json!("launch"), &json!(3)));
+    assert_eq!(
+        launch["reason"],
+        "3 machines are left, 3 of them of this release with another launch template"
+    );
+    // A group that somebody gave `$Latest` names no version that machines could be compared with.
+    assert_eq!(ask(launched("$Latest"))["action"], "done");
+}
+
+#[test]
 fn an_impossible_drain_is_reported() {
     let world = World::new(2);
     world.execute("e", "repair", None, 1000).unwrap();
@@ -307,6 +386,19 @@ fn wrong_events_are_refused_by_name() {
     }
 }
 
+/// A machine as Auto Scaling describes it.
+fn instance(n: usize, state: &str, version: u32) -> Value {
+    json!({
+        "InstanceId": id(n), "LifecycleState": state, "AvailabilityZone": "z", "HealthStatus": "Healthy",
+        "LaunchTemplate": launched(&version.to_string()),
+    })
+}
+
+/// A launch template as Auto Scaling names it.
+fn launched(version: &str) -> Value {
+    json!({ "LaunchTemplateId": "lt-1", "LaunchTemplateName": "nodes", "Version": version })
+}
+
 /// What the function answers to `upgrade-next`, for a group whose machines are all in service.
 fn next(world: &World, holder: &str, nodes: &[usize], desired: u32) -> Result<Value, Error> {
     next_of(world, holder, nodes, json!({ "desired": desired }))
@@ -314,9 +406,8 @@ fn next(world: &World, holder: &str, nodes: &[usize], desired: u32) -> Result<Va
 
 /// Like [`next`], with further fields of the event.
 fn next_of(world: &World, holder: &str, nodes: &[usize], more: Value) -> Result<Value, Error> {
-    let ids: Vec<NodeId> = nodes.iter().map(|n| id(*n)).collect();
-    let states = vec!["InService"; ids.len()];
-    let mut event = json!({ "step": "upgrade-next", "holder": holder, "ids": ids, "states": states });
+    let instances: Vec<Value> = nodes.iter().map(|n| instance(*n, "InService", 1)).collect();
+    let mut event = json!({ "step": "upgrade-next", "holder": holder, "instances": instances });
     event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     world.ask(event)
 }
@@ -410,7 +501,7 @@ fn upgrades_that_cannot_be_are_refused_by_name() {
     let stopped = world.ask(json!({ "step": "upgrade-end", "holder": "u", "stopped": "alarms: ApiErrors" }));
     assert_eq!(stopped.unwrap()["state"], "stopped");
     assert_eq!(begin("v", &ours).unwrap()["ours"], true);
-    let odd = json!({ "step": "upgrade-next", "holder": "v", "desired": 3, "ids": ["i-1"], "states": [] });
+    let odd = json!({ "step": "upgrade-next", "holder": "v", "desired": 3, "instances": [{ "InstanceId": "i-1" }] });
     assert_eq!(world.ask(odd).unwrap_err().name(), "Invalid");
     let none = json!({ "step": "upgrade-begin", "holder": "v", "release": ours, "desired": 0 });
     assert_eq!(world.ask(none).unwrap_err().name(), "Invalid");

@@ -74,6 +74,7 @@ impl Member {
             random: daemon.random.clone(),
             disk: Arc::new(RealDisk),
             reads: daemon.reads.clone(),
+            copies: daemon.copies.as_ref().and_then(|copies| copies.of(graph)),
         };
         let node = StorageNode::start(serve.node_config(quota), parts, &service)?;
         let mut member = Self { graph: graph.into(), node, leading: None };
@@ -154,12 +155,14 @@ pub fn supervise(daemon: &Daemon, graph: &str, quota: Quota) {
             Ok(member) => {
                 told = None;
                 tracing::info!(graph, "serves the graph");
+                let mut is_dropped = false;
                 let reason = loop {
                     daemon.clock.sleep(LOOK_EVERY);
                     if daemon.is_stopping() {
                         break None;
                     }
-                    if member.node.is_dropped() {
+                    is_dropped = member.node.is_dropped();
+                    if is_dropped {
                         break Some("it was dropped".to_owned());
                     }
                     if let failure @ Some(_) = member.failure() {
@@ -170,6 +173,9 @@ pub fn supervise(daemon: &Daemon, graph: &str, quota: Quota) {
                     tracing::warn!(graph, reason, "the daemon stops to serve the graph; the others go on");
                 }
                 member.stop(daemon);
+                if let Some(copies) = daemon.copies.as_ref().filter(|_| is_dropped) {
+                    copies.remove(graph);
+                }
             }
             Err(error) => {
                 daemon.graphs.remove(graph);
