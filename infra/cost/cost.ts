@@ -259,8 +259,12 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   // Detailed monitoring of a machine produces seven metrics.
   const metrics = own.reduce((sum, count) => sum + count, 0) + nodes * 7;
   add("metrics", `${metrics}`, metrics, PRICES.metric);
-  const alarms = of("AWS::CloudWatch::Alarm").length;
-  add("alarms", `${alarms}`, alarms, PRICES.alarm);
+  // An alarm on several metrics costs as much as an alarm on each.
+  const ofAlarms = of("AWS::CloudWatch::Alarm").map(({ Properties: { Metrics } }) =>
+    Metrics ? Metrics.filter(({ MetricStat }: { MetricStat?: unknown }) => MetricStat).length : 1,
+  );
+  const alarms = ofAlarms.reduce((all, count) => all + count, 0);
+  add("alarms", `${alarms} metrics`, alarms, PRICES.alarm);
   add("logs", `${load.logsGb} GB`, load.logsGb, PRICES.logs);
   return lines;
 }

@@ -73,7 +73,7 @@ export const PRICES = {
   key: price(1, "key and month", "kms/pricing/", QUOTED.kms, "2026-06"),
   secret: price(0.4, "secret and month", "secrets-manager/pricing/", COMMON, "2026-11"),
   metric: price(0.3, "metric and month", "cloudwatch/pricing/", QUOTED.metrics, "2026-02"),
-  alarm: price(0.1, "alarm and month", "cloudwatch/pricing/", QUOTED.cloudwatch, "2026-06"),
+  alarm: price(0.1, "metric of an alarm and month", "cloudwatch/pricing/", QUOTED.cloudwatch, "2026-06"),
   logs: price(0.5, "GB taken in", "cloudwatch/pricing/", QUOTED.cloudwatch, "2026-06"),
   betweenZones: price(0.01, "GB, each way", EC2, COMMON, "2026-11"),
   outward: price(0.09, "GB to the internet", EC2, COMMON, "2026-11"),

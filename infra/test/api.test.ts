@@ -1,6 +1,6 @@
 /** How the API is reached: its name, a web ACL, the VPC alone; and what grants allow. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Stack } from "aws-cdk-lib";
@@ -92,15 +92,21 @@ test("a private API uses an endpoint that exists", () => {
   assert.ok(ofType(service, "AWS::EC2::VPCEndpoint").every(([id]) => !id.startsWith("ServiceApi")));
 });
 
-/** Returns what a role may do after a grant, by action. */
-function granted(what: (service: GraphService, role: iam.Role) => void): Map<string, string[]> {
+/** Returns the statements of a role after a grant. */
+function statements(
+  what: (service: GraphService, role: iam.Role) => void,
+): { Action: string | string[]; Resource: unknown; Condition?: object }[] {
   const app = testApp();
   const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
   const stack = new ServiceStack(app, "Service", { state, bundle: placeholders(), backup: {} });
   what(stack.service, new iam.Role(stack, "Caller", { assumedBy: new iam.AccountRootPrincipal() }));
-  const { PolicyDocument } = named(Template.fromStack(stack), "AWS::IAM::Policy", "Caller").Properties;
+  return named(Template.fromStack(stack), "AWS::IAM::Policy", "Caller").Properties.PolicyDocument.Statement;
+}
+
+/** Returns what a role may do after a grant, by action. */
+function granted(what: (service: GraphService, role: iam.Role) => void): Map<string, string[]> {
   const found = new Map<string, string[]>();
-  for (const { Action, Resource } of PolicyDocument.Statement)
+  for (const { Action, Resource } of statements(what))
     for (const action of [Action].flat())
       found.set(action, [
         ...(found.get(action) ?? []),
@@ -136,10 +142,57 @@ test("grants to drop and to administer", () => {
   assert.match(drop.get("s3:PutObject")?.join() ?? "", /Drop[^>]*>\/drop\/people\/\*$/);
   assert.match(drop.get("s3:GetObject")?.join() ?? "", /Drop[^>]*>\/reports\/people\/\*$/);
   assert.match(drop.get("kms:GenerateDataKey")?.join() ?? "", /^<StateKey/);
+  // docs/ingest.md lists reports, because their names have ids that are computed.
+  const [list, ...others] = statements((service, role) => service.grantDrop(role)).filter(
+    ({ Action }) => Action === "s3:ListBucket",
+  );
+  assert.deepEqual(others, []);
+  assert.deepEqual(list?.Condition, { StringLike: { "s3:prefix": ["reports/people/*"] } });
+  const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "ingest.md"), "utf8");
+  assert.ok(page.includes("aws s3 ls s3://DROP-BUCKET/reports/GRAPH/"));
   const admin = granted((service, role) => service.grantAdmin(role));
   assert.deepEqual(admin.get("execute-api:Invoke"), ["*/*"]);
   const [backup = "", upgrade = "", ...more] = admin.get("states:StartExecution") ?? [];
   assert.match(`${backup} ${upgrade}`, /^<ServiceBackup[^>]*> <ServiceUpgrade[^>]*>$/);
   assert.deepEqual(more, []);
   assert.equal(admin.get("states:DescribeExecution")?.length, 2);
+});
+
+test("a grant for the commands of the fleet is what a split calls: the map of the graph, with its key", () => {
+  const found = statements((service, role) => service.grantFleet(role));
+  const allowed = found.flatMap(({ Action, Resource, Condition }) =>
+    [Action].flat().flatMap((action) =>
+      [Resource].flat().map((resource) => ({
+        what: `${action} ${flat(resource).replace(/^<State(Map|Key)[^>]*>/, "<$1>")}`,
+        condition: JSON.stringify(Condition),
+      })),
+    ),
+  );
+  assert.deepEqual(
+    [...new Set(allowed.map(({ what }) => what))].toSorted(),
+    [
+      ...["GetItem", "PutItem", "Query", "UpdateItem"].map((action) => `dynamodb:${action} <Map>`),
+      "dynamodb:Query <Map>/index/by-epoch",
+      ...["kms:Decrypt <Key>", "kms:GenerateDataKey <Key>"],
+    ].toSorted(),
+  );
+  const ofGraph = JSON.stringify({ "ForAllValues:StringEquals": { "dynamodb:LeadingKeys": ["people"] } });
+  for (const { what, condition } of allowed)
+    if (what.startsWith("dynamodb:")) assert.equal(condition, ofGraph, what);
+    else assert.match(condition, /"kms:ViaService":.*dynamodb\./, what);
+  // What the store of the map sends. It deletes an item only when a graph is dropped, which is another command.
+  const store = join(import.meta.dirname, "..", "..", "engine-core", "cluster", "src");
+  const calls = readdirSync(store, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.includes("dynamodb") && name.endsWith(".rs"))
+    .flatMap((name) => [
+      ...readFileSync(join(store, name), "utf8").matchAll(
+        /\.(get_item|put_item|update_item|delete_item|query|scan|transact_get_items|transact_write_items|batch_\w+)\(\)/g,
+      ),
+    ])
+    .map(([, call]) => call);
+  assert.deepEqual([...new Set(calls)].toSorted(), [
+    ...["delete_item", "get_item", "put_item", "query"],
+    ...["transact_get_items", "transact_write_items", "update_item"],
+  ]);
+  assert.throws(() => statements((service, role) => service.grantFleet(role, "orders")), /orders/);
 });

@@ -49,8 +49,67 @@ test("processes send spans to the agent beside them, which sends them to X-Ray",
   named(service, "AWS::EC2::VPCEndpoint", "ServiceEndpointsTraces");
 });
 
+test("a request through the API is one trace: of the stage, the function, its own spans, and nodes", () => {
+  const { service } = example({ traces: { ratio: 0.25, agentImage: AGENT } });
+  const stage = named(service, "AWS::ApiGateway::Stage", "ServiceApi").Properties;
+  assert.equal(stage.TracingEnabled, true);
+  const query = named(service, "AWS::Lambda::Function", "ServiceQuery").Properties;
+  assert.deepEqual(query.TracingConfig, { Mode: "Active" });
+  // The program sends spans to the collector in the layer, which reaches X-Ray by the endpoint of the VPC.
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: ratio } =
+    query.Environment.Variables;
+  assert.deepEqual([endpoint, ratio], ["http://127.0.0.1:4318", "0.25"]);
+  assert.equal(query.Layers.length, 1);
+  const layer = JSON.stringify([query.Layers, service.toJSON().Mappings]);
+  assert.match(layer, /layer:aws-otel-collector-arm64-ver-0-115-0:\d/);
+  assert.equal(query.Environment.Variables.AWS_LAMBDA_EXEC_WRAPPER, undefined, "no wrapper of a runtime");
+  const role = named(service, "AWS::IAM::Policy", "ServiceQuery").Properties.PolicyDocument.Statement;
+  for (const action of ["xray:PutTraceSegments", "xray:PutTelemetryRecords"])
+    assert.ok(
+      role.some(({ Action }: { Action: string | string[] }) => [Action].flat().includes(action)),
+      action,
+    );
+  const [group] = query.VpcConfig.SecurityGroupIds.map(flat);
+  const ways = ofType(service, "AWS::EC2::SecurityGroupIngress").filter(
+    ([, { Properties }]) =>
+      flat(Properties.SourceSecurityGroupId) === group && flat(Properties.GroupId).includes("Endpoints"),
+  );
+  assert.equal(ways.length, 1, "the function does not reach the endpoint");
+  // Other functions are not part of a request, and have no collector.
+  for (const [id, { Properties }] of ofType(service, "AWS::Lambda::Function"))
+    if (!id.startsWith("ServiceQuery")) assert.equal(Properties.Layers, undefined, id);
+});
+
+test("a rule of X-Ray traces the ratio of the requests to the stage", () => {
+  const { service } = example({ traces: { ratio: 0.25, agentImage: AGENT } });
+  const { SamplingRule: rule } = named(service, "AWS::XRay::SamplingRule", "ServiceApi").Properties;
+  const { Name } = named(service, "AWS::ApiGateway::RestApi", "ServiceApi").Properties;
+  const { StageName } = named(service, "AWS::ApiGateway::Stage", "ServiceApi").Properties;
+  assert.deepEqual(
+    [rule.ServiceName, rule.ServiceType, rule.FixedRate, rule.ReservoirSize],
+    [`${Name}/${StageName}`, "AWS::ApiGateway::Stage", 0.25, 0],
+  );
+  assert.ok(rule.RuleName.length <= 32);
+});
+
+test("another collector is the one of its layer, and what is no layer is refused", () => {
+  const layer = "arn:aws:lambda:eu-west-1:111122223333:layer:collector:7";
+  const { service } = example({ traces: { agentImage: AGENT, collectorLayer: layer } });
+  assert.deepEqual(named(service, "AWS::Lambda::Function", "ServiceQuery").Properties.Layers, [layer]);
+  for (const collectorLayer of ["", "collector:7", layer.replace(":7", "")])
+    assert.throws(
+      () => example({ traces: { agentImage: AGENT, collectorLayer } }),
+      (error) => error instanceof InvalidProp && error.prop === "traces.collectorLayer",
+      collectorLayer,
+    );
+});
+
 test("without the prop nobody sends traces", () => {
   const { service } = example();
+  service.resourceCountIs("AWS::XRay::SamplingRule", 0);
+  const query = named(service, "AWS::Lambda::Function", "ServiceQuery").Properties;
+  assert.deepEqual([query.TracingConfig, query.Layers], [undefined, undefined]);
+  assert.notEqual(named(service, "AWS::ApiGateway::Stage", "ServiceApi").Properties.TracingEnabled, true);
   assert.deepEqual(senders(service), []);
   assert.ok(!JSON.stringify(service.toJSON()).includes("OTEL_"));
   assert.equal(

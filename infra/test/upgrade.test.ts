@@ -99,7 +99,7 @@ test("the canary serves before its predecessor ends, and an alarm stops the upgr
   assert.equal(asked.StateValue, "ALARM");
   const names = asked.AlarmNames.map(flat);
   const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) => id);
-  const others = /^ServiceWatch(Loads|Drops|Backup|NoBackup|Upgrade|PartitionsLarge)/;
+  const others = /^ServiceWatch(Loads|Drops|Backup|NoBackup|Upgrade|Secret|PartitionsLarge)/;
   assert.deepEqual(
     names.toSorted(),
     alarms

@@ -89,3 +89,30 @@ test("each value of a dimension is a metric that costs", () => {
   // Seven without a further dimension, three classes, four outcomes, four protocols.
   assert.equal(count(resources) - count(none), 7 + 3 + 4 + 4);
 });
+
+test("workers are added while queries wait, and taken away by the load of processors alone", () => {
+  const policies = (workers: object) =>
+    ofType(example({ workers }).service, "AWS::ApplicationAutoScaling::ScalingPolicy").map(
+      ([, { Properties }]) => Properties.TargetTrackingScalingPolicyConfiguration,
+    );
+  const [busy, waiting, ...more] = policies({ most: 6 });
+  assert.deepEqual(more, []);
+  assert.equal(busy.PredefinedMetricSpecification.PredefinedMetricType, "ECSServiceAverageCPUUtilization");
+  const { MetricName, Namespace, Dimensions, Statistic } = waiting.CustomizedMetricSpecification;
+  assert.deepEqual(
+    [Namespace, MetricName, Statistic],
+    [METRICS.namespace, "tidegraph_queries_waiting", "Average"],
+  );
+  assert.deepEqual([waiting.DisableScaleIn, busy.DisableScaleIn ?? false], [true, false]);
+  // One of the series that workers write, under the same dimensions.
+  const series = ofWorkers.series.find(({ names }) => names.includes(MetricName));
+  assert.deepEqual(
+    Dimensions.map(({ Name }: { Name: string }) => Name),
+    [METRICS.dimension, ...(series?.dimensions ?? [])],
+  );
+  assert.equal(
+    policies({ most: 6, metrics: false }).length,
+    1,
+    "without the metric there is nothing to follow",
+  );
+});

@@ -131,7 +131,7 @@ export class Autoscaling extends Construct {
     // Deleted before the group is emptied: nobody starts machines while all nodes leave.
     rule.node.addDependency(nodes.teardown);
     this.machine.node.addDependency(nodes.teardown);
-    watch.ofSize(this.machine, this.load);
+    watch.ofSize(this.machine, rule, this.load);
   }
 
   /** Makes an alarm that tells nobody, and returns its name. */

@@ -18,6 +18,7 @@ import { explainWildcard } from "../nag.ts";
 import { readSecret, statement, useKey } from "../statement.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
+import { collector, type TracesProps, traceVariables } from "./traces.ts";
 
 /** Settings of one of these functions. */
 export interface FleetFunctionProps {
@@ -43,6 +44,8 @@ export interface FleetFunctionProps {
   readonly keyServices?: readonly string[];
   /** Further environment variables of this function. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Traces of the function; by default none. */
+  readonly traces?: TracesProps | undefined;
 }
 
 /** The resources that were created. */
@@ -75,16 +78,19 @@ export function fleetFunction(scope: Construct, props: FleetFunctionProps): Flee
     allowAllOutbound: false,
   });
   const role = makeRole(scope, props, logGroup);
-  const { concurrency } = props;
+  const { concurrency, traces } = props;
+  const architecture = processor("query.architecture", props.architecture);
   const made = new lambda.Function(scope, "Function", {
     description: props.description,
     runtime: lambda.Runtime.PROVIDED_AL2023,
-    architecture: processor("query.architecture", props.architecture),
+    architecture,
     handler: "bootstrap",
     code: lambda.Code.fromAsset(props.code),
     memorySize: props.memorySize,
     timeout: props.timeout,
     ...(concurrency !== undefined && { reservedConcurrentExecutions: concurrency }),
+    // The role gets the rights of X-Ray, for Lambda's segments and for the collector's.
+    ...(traces && { tracing: lambda.Tracing.ACTIVE, layers: [collector(scope, traces, architecture)] }),
     vpc,
     vpcSubnets: { subnets },
     securityGroups: [securityGroup],
@@ -99,6 +105,7 @@ export function fleetFunction(scope: Construct, props: FleetFunctionProps): Flee
       // Fetched at run time: CloudFormation would insert the secret once, and not again when it is rotated.
       TIDEGRAPH_FLEET_SECRET: props.fleetSecret.secretArn,
       ...(props.certificates && { TIDEGRAPH_TLS_SECRET: props.certificates.secretArn }),
+      ...(traces && traceVariables(traces)),
       ...props.environment,
       TIDEGRAPH_LOG: props.log,
     },
@@ -127,7 +134,7 @@ function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.IL
   explainWildcard(
     role,
     "*",
-    "Lambda's way into a VPC: its network interfaces have no names before they are made, and describing knows no resources.",
+    "Lambda's way into a VPC: its network interfaces have no names before they are made, and describing knows no resources. X-Ray's traces, if there are any, are no resources.",
   );
   return role;
 }

@@ -22,6 +22,7 @@ const ofNodes: readonly Selected[] = [
       "tidegraph_memory_bytes",
       "tidegraph_memory_used_ratio",
       "tidegraph_spilled_bytes",
+      "tidegraph_halted_version",
       "tidegraph_largest_replica_bytes",
     ],
     dimensions: [],

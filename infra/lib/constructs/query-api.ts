@@ -18,6 +18,7 @@ import { explain } from "../nag.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import type { QueryDomain, QueryFunction, QueryProps } from "./query-function.ts";
+import { sample, type TracesProps } from "./traces.ts";
 
 /**
  * Answers that API Gateway gives itself. They have the shape and the codes of all other failed requests
@@ -41,6 +42,9 @@ const REFUSALS: readonly (readonly [type: api.ResponseType, status: number, code
   [api.ResponseType.DEFAULT_5XX, 500, "InternalFailureException"],
 ];
 
+/** The stage, with which paths begin at API Gateway's own name. */
+const STAGE = "graph";
+
 /** Paths that take a query (contracts/openapi.yaml). */
 const QUERIES = ["openCypher", "opencypher", "gremlin"].flatMap((path) => [
   path,
@@ -56,6 +60,8 @@ interface Parts extends QueryProps {
   readonly retention: logs.RetentionDays;
   /** Whether this app creates the account's role with which API Gateway writes logs. */
   readonly ownsAccountRole: boolean;
+  /** Traces of requests; `undefined` for none. */
+  readonly traces: TracesProps | undefined;
 }
 
 export class QueryApi extends Construct {
@@ -90,7 +96,8 @@ export class QueryApi extends Construct {
       defaultIntegration: integration,
       defaultMethodOptions: { authorizationType: api.AuthorizationType.IAM },
       deployOptions: {
-        stageName: "graph",
+        stageName: STAGE,
+        tracingEnabled: props.traces !== undefined,
         throttlingRateLimit,
         throttlingBurstLimit,
         // Metrics of single methods are paid for. Those of the stage, which the alarms need, are not.
@@ -103,6 +110,7 @@ export class QueryApi extends Construct {
       },
     });
     this.api.root.addProxy({ anyMethod: true });
+    if (props.traces) sample(this, props.traces, state.name, STAGE);
     for (const [type, status, code] of REFUSALS) this.refuse(type, status, code);
     if (props.ownsAccountRole) this.letApiGatewayLog();
     if (props.webAcl !== undefined) {

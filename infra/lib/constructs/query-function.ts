@@ -20,6 +20,7 @@ import { statement } from "../statement.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
+import type { TracesProps } from "./traces.ts";
 
 /** A name of the API. */
 export interface QueryDomain {
@@ -116,6 +117,8 @@ interface Parts extends QueryProps {
   readonly retention: logs.RetentionDays;
   /** Whether records of the log say what they change. */
   readonly streams: boolean;
+  /** Traces of the function; `undefined` for none. */
+  readonly traces: TracesProps | undefined;
 }
 
 /** Below the time after which API Gateway closes an idle stream of a regional API. */
@@ -153,6 +156,7 @@ export class QueryFunction extends Construct {
       certificates: props.certificates,
       retention: props.retention,
       log: props.log ?? "info",
+      traces: props.traces,
       keyServices: ["s3"],
       environment: {
         TIDEGRAPH_QUERY_TIMEOUT_MS: String(seconds * 1000),

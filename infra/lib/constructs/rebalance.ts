@@ -98,6 +98,8 @@ export class Rebalance extends Construct {
   readonly scaleOut: sfn.StateMachine;
   readonly drain: sfn.StateMachine;
   readonly detect: sfn.StateMachine;
+  /** The rule that drains machines that are terminated. */
+  readonly away: events.Rule;
   private readonly parts: Parts;
 
   constructor(scope: Construct, id: string, props: Parts) {
@@ -159,7 +161,7 @@ export class Rebalance extends Construct {
       true,
     );
     if (areSeveral) this.explainExecutionsOf(draining);
-    this.rules();
+    this.away = this.rules();
   }
 
   /** CDK lets a machine with a Distributed Map start, describe and stop its own executions. */
@@ -172,7 +174,7 @@ export class Rebalance extends Construct {
     }
   }
 
-  private rules(): void {
+  private rules(): events.Rule {
     const minute = new events.Rule(this, "EachMinute", {
       description: "Checks every minute whether replicas have to move",
       schedule: events.Schedule.rate(Duration.minutes(1)),
@@ -197,6 +199,7 @@ export class Rebalance extends Construct {
     });
     // Deleted before the group is emptied: nobody drains or heals while all nodes leave.
     for (const rule of [minute, away]) rule.node.addDependency(this.parts.nodes.teardown);
+    return away;
   }
 
   /** Creates the function with the steps. */

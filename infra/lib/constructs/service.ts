@@ -26,6 +26,7 @@ import { InvalidProp, onlyFalse, whole } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
+import { useKey } from "../statement.ts";
 import { Autoscaling, boundsOf } from "./autoscaling.ts";
 import { Backup, type BackupProps } from "./backup.ts";
 import { Encryption, type EncryptionProps } from "./encryption.ts";
@@ -155,7 +156,7 @@ export interface GraphServiceProps {
    */
   readonly streams?: boolean;
   /**
-   * Traces of requests to AWS X-Ray, from workers to nodes (docs/traces.md).
+   * Traces of requests to AWS X-Ray, from the API and from workers to nodes (docs/traces.md).
    *
    * @default none
    */
@@ -237,8 +238,9 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const loadFrom = props.loadFrom ?? [];
     this.secrets = new Secrets(this, "Secrets", state.key);
     const every = props.secretRotation ?? Duration.days(30);
+    let rotation: Rotation | undefined;
     if (every !== false) {
-      new Rotation(this, "Rotation", { state, secret: this.secrets.fleet, every, retention });
+      rotation = new Rotation(this, "Rotation", { state, secret: this.secrets.fleet, every, retention });
     } else {
       explain(this.secrets.fleet, "SMG4", "The prop secretRotation is false: people rotate this secret.");
     }
@@ -287,7 +289,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
       ...ofFunctions,
       architecture: props.query?.architecture ?? "arm64",
     });
-    this.query = new QueryFunction(this, "Query", { ...props.query, ...ofFunctions, streams });
+    this.query = new QueryFunction(this, "Query", {
+      ...props.query,
+      ...ofFunctions,
+      streams,
+      traces: props.traces,
+    });
     this.api = new QueryApi(this, "Api", {
       ...props.query,
       state,
@@ -295,6 +302,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
       query: this.query,
       retention,
       ownsAccountRole: props.apiGatewayAccountRole ?? true,
+      traces: props.traces,
     });
     if (props.workers !== false) {
       this.workers = new Workers(this, "Workers", {
@@ -329,6 +337,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
       api: this.api,
       query: this.query,
       nodes: this.nodes,
+      rebalance: this.rebalance,
+      rotation,
       ingest: this.ingest,
       workers: this.workers,
       backup: this.backup,
@@ -408,7 +418,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
   }
 
   /**
-   * Lets a grantee drop files that are loaded, and read the reports about them.
+   * Lets a grantee drop files that are loaded, and list and read the reports about them.
    *
    * @param into the graph that they are loaded into; by default the first one
    */
@@ -417,13 +427,21 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const graph = this.known(into ?? this.state.graph);
     const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
     const { region, urlSuffix } = Stack.of(this);
-    return grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
-      .combine(grant(grantee, ["s3:GetObject"], [buckets.drop.arnForObjects(`reports/${graph}/*`)]))
-      .combine(
-        grant(grantee, ["kms:GenerateDataKey", "kms:Decrypt"], [key.keyArn], {
-          StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
-        }),
-      );
+    return (
+      grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
+        .combine(grant(grantee, ["s3:GetObject"], [buckets.drop.arnForObjects(`reports/${graph}/*`)]))
+        // The name of a report has the id of the load, which nobody knows before.
+        .combine(
+          grant(grantee, ["s3:ListBucket"], [buckets.drop.bucketArn], {
+            StringLike: { "s3:prefix": [`reports/${graph}/*`] },
+          }),
+        )
+        .combine(
+          grant(grantee, ["kms:GenerateDataKey", "kms:Decrypt"], [key.keyArn], {
+            StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
+          }),
+        )
+    );
   }
 
   /** Returns a graph of this deployment. */
@@ -431,6 +449,21 @@ export class GraphService extends Construct implements ec2.IConnectable {
     const { names } = this.graphs;
     if (!names.includes(graph)) throw new InvalidProp("graph", graph, `one of ${names.join(", ")}`);
     return graph;
+  }
+
+  /**
+   * Lets a grantee run the commands `tidegraph fleet …`: look at the nodes of a graph, move replicas, and split partitions.
+   * The commands read and change the partition map, at DynamoDB alone. A grantee could change every item of it.
+   *
+   * @param graph by default all graphs
+   */
+  grantFleet(grantee: iam.IGrantable, graph?: string): iam.Grant {
+    const { map, key } = this.state;
+    const names = graph === undefined ? this.graphs.names : [this.known(graph)];
+    const grants = [...map.changes(...names), useKey(this, key, ["dynamodb"])].map(
+      ({ actions, resources, conditions }) => grant(grantee, actions, resources, conditions),
+    );
+    return grants.reduce((all, one) => all.combine(one));
   }
 
   /** Lets a grantee send all requests to the API, and start upgrades and backups and see how they go. */

@@ -147,6 +147,8 @@ export class StorageNodes extends Construct {
   readonly groupName: string;
   readonly securityGroup: ec2.SecurityGroup;
   readonly join: Join;
+  /** The rule that lets new machines join. */
+  readonly launched: events.Rule;
   /** Empties the group before it is deleted. What reacts to machines depends on it, to be deleted earlier. */
   readonly teardown: Teardown;
   readonly program: Asset;
@@ -191,7 +193,7 @@ export class StorageNodes extends Construct {
     );
     const { retention } = props;
     this.join = new Join(this, "Join", { state, groupName: this.groupName, patience, retention });
-    this.hook(patience);
+    this.launched = this.hook(patience);
     const { group, groupName } = this;
     this.teardown = new Teardown(this, "Teardown", { state, group, groupName, retention });
   }
@@ -211,7 +213,7 @@ export class StorageNodes extends Construct {
    * Adds the lifecycle hooks to the group itself, because hooks that are created after the group miss its first
    * machines.
    */
-  private hook(patience: Duration): void {
+  private hook(patience: Duration): events.Rule {
     const group = this.group.node.defaultChild as autoscaling.CfnAutoScalingGroup;
     group.lifecycleHookSpecificationList = [
       {
@@ -239,6 +241,7 @@ export class StorageNodes extends Construct {
     });
     // The first machines start while the group is created, so the rule and the machine must exist before.
     group.node.addDependency(launched, this.join);
+    return launched;
   }
 
   private launchTemplate(props: Parts, type: ec2.InstanceType): ec2.LaunchTemplate {

@@ -1,12 +1,17 @@
 /**
  * Traces to AWS X-Ray (docs/traces.md): AWS's agent on each machine, and beside each worker, takes the spans of the
- * process there and sends them on. The query function has no agent; X-Ray has Lambda's own segments of it.
+ * process there and sends them on. A layer of the query function has AWS's collector, which does the same. The stage of
+ * the API and Lambda write segments of their own above those spans: a rule of X-Ray decides there which requests are
+ * traced, and the function, the nodes and their messages follow it.
  */
 import { join } from "node:path";
 import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
 import * as ecs from "aws-cdk-lib/aws-ecs";
 import type * as iam from "aws-cdk-lib/aws-iam";
+import * as lambda from "aws-cdk-lib/aws-lambda";
 import type { ILogGroup } from "aws-cdk-lib/aws-logs";
+import { CfnSamplingRule } from "aws-cdk-lib/aws-xray";
+import type { Construct } from "constructs";
 import { InvalidProp, text } from "../check.ts";
 import { explainWildcard } from "../nag.ts";
 import { statement } from "../statement.ts";
@@ -27,7 +32,17 @@ export interface TracesProps {
    * @default - none: needed if there are workers
    */
   readonly agentImage?: string;
+  /**
+   * The ARN of a version of a layer for the query function, with a collector that takes spans at port 4318 and sends them
+   * to X-Ray. It has to be in the function's region and for its processor.
+   *
+   * @default - AWS's collector (AWS Distro for OpenTelemetry 0.115.0), which most regions have
+   */
+  readonly collectorLayer?: string;
 }
+
+/** Part of the requests that are traced. */
+const RATIO = 0.01;
 
 const DIGEST = "an image by its digest, NAME@sha256:…";
 
@@ -40,12 +55,53 @@ export const TRACES_OF_AGENT = {
 };
 
 /** Returns the variables of a process that sends traces. */
-export function traceVariables({ ratio = 0.01 }: TracesProps): Record<string, string> {
+export function traceVariables({ ratio = RATIO }: TracesProps): Record<string, string> {
   if (!(ratio > 0 && ratio <= 1)) throw new InvalidProp("traces.ratio", ratio, "above 0 and at most 1");
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${PORT}`,
     OTEL_TRACES_SAMPLER_ARG: String(ratio),
   };
+}
+
+/** AWS's collector. It takes OTLP at its usual ports of the loopback interface, and sends it to X-Ray. */
+const COLLECTOR = lambda.AdotLambdaLayerGenericVersion.V0_115_0;
+
+/** Returns the layer with the collector of a function. */
+export function collector(
+  scope: Construct,
+  { collectorLayer }: TracesProps,
+  architecture: lambda.Architecture,
+): lambda.ILayerVersion {
+  const form = /^arn:[a-z-]+:lambda:[a-z0-9-]+:\d{12}:layer:[A-Za-z0-9_-]+:\d+$/;
+  const arn =
+    collectorLayer === undefined
+      ? COLLECTOR.layerArn(scope, architecture)
+      : text("traces.collectorLayer", collectorLayer, form, "the ARN of a version of a layer");
+  return lambda.LayerVersion.fromLayerVersionArn(scope, "Collector", arn);
+}
+
+/**
+ * Makes X-Ray trace a part of the requests to a stage of an API, beside those whose caller decided it. Without a rule X-Ray
+ * would trace the first one of each second and 5 % of the others.
+ */
+export function sample(scope: Construct, { ratio = RATIO }: TracesProps, api: string, stage: string): void {
+  new CfnSamplingRule(scope, "Sampling", {
+    samplingRule: {
+      // At most 32 characters, as the name of a deployment.
+      ruleName: api,
+      version: 1,
+      // Before rules of the account for all services, which usually have the last priorities.
+      priority: 1000,
+      fixedRate: ratio,
+      reservoirSize: 0,
+      serviceName: `${api}/${stage}`,
+      serviceType: "AWS::ApiGateway::Stage",
+      host: "*",
+      httpMethod: "*",
+      urlPath: "*",
+      resourceArn: "*",
+    },
+  });
 }
 
 /** Lets an agent that runs as a role send traces. */

@@ -20,13 +20,17 @@ import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { UNTOLD } from "../state-machines/heal.ts";
 import type { Backup } from "./backup.ts";
+import { sum, undelivered, unsuccessful } from "./counts.ts";
 import type { Encryption } from "./encryption.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import type { Ingest } from "./ingest.ts";
 import { METRICS } from "./metrics.ts";
+import { moveAlarms } from "./move-alarms.ts";
 import type { QueryApi } from "./query-api.ts";
 import type { QueryFunction } from "./query-function.ts";
+import type { Rebalance } from "./rebalance.ts";
+import type { Rotation } from "./rotation.ts";
 import type { StorageNodes } from "./storage-nodes.ts";
 import type { Workers } from "./workers.ts";
 
@@ -37,6 +41,9 @@ export interface WatchProps {
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
+  readonly rebalance: Rebalance;
+  /** `undefined` if people rotate the secret. */
+  readonly rotation: Rotation | undefined;
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
   readonly backup: Backup | undefined;
@@ -48,7 +55,7 @@ export interface WatchProps {
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
 const GOES_ON =
-  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|PartitionsLarge|Nodes(Full|NotResized))/;
+  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Secret|PartitionsLarge|Nodes(Full|NotResized))/;
 /** A larger replica takes a node minutes to restore (docs/split.md). */
 const LARGEST_REPLICA_BYTES = 10_000_000_000;
 /** A certificate is valid for a week, and is renewed when it has five days left. */
@@ -64,6 +71,19 @@ const OPERATIONS = [
   dynamodb.Operation.TRANSACT_GET_ITEMS,
   dynamodb.Operation.TRANSACT_WRITE_ITEMS,
 ];
+
+/** Returns the throttled requests of each operation. CDK's own sum of them is missing while one of them is. */
+function throttles(table: dynamodb.ITable): Record<string, cloudwatch.IMetric> {
+  const of = (Operation: string): cloudwatch.Metric =>
+    new cloudwatch.Metric({
+      namespace: "AWS/DynamoDB",
+      metricName: "ThrottledRequests",
+      dimensionsMap: { TableName: table.tableName, Operation },
+      period: MINUTE,
+      statistic: "Sum",
+    });
+  return Object.fromEntries(OPERATIONS.map((operation) => [operation.toLowerCase(), of(operation)]));
+}
 
 const { GREATER_THAN_THRESHOLD: ABOVE, LESS_THAN_THRESHOLD: BELOW } = cloudwatch.ComparisonOperator;
 
@@ -84,6 +104,7 @@ export class Watch extends Construct {
     this.ofQueries();
     this.ofFleet();
     this.ofServices();
+    this.ofMoves();
     this.ofDrops();
     this.ofBackups();
     this.ofCertificates();
@@ -167,14 +188,14 @@ export class Watch extends Construct {
     this.alarm(
       "UpgradeStopped",
       "An upgrade was stopped, or did not begin: look at its execution, and at the log group upgrade.",
-      machine.metricFailed({ period: MINUTE }),
+      sum("upgrades without success", unsuccessful(machine)),
       0,
       { minutes: 1 },
     );
   }
 
   /** Adds the alarms of a fleet whose nodes come and go, and its load to the dashboard. */
-  ofSize(machine: IStateMachine, load: cloudwatch.IMetric): void {
+  ofSize(machine: IStateMachine, rule: events.IRule, load: cloudwatch.IMetric): void {
     this.alarm(
       "NodesFull",
       "The nodes have been busy for an hour: the fleet has nodes.most nodes, or cannot grow. Look at the log group resize.",
@@ -185,7 +206,7 @@ export class Watch extends Construct {
     this.alarm(
       "NodesNotResized",
       "The fleet did not get a node more or fewer: look at the log groups resize and drain.",
-      machine.metricFailed({ period: MINUTE }),
+      sum("changes of size without success", { ...unsuccessful(machine), unheard: undelivered(rule) }),
       0,
       { minutes: 1 },
     );
@@ -271,6 +292,13 @@ export class Watch extends Construct {
       0,
       { minutes: 3 },
     );
+    this.alarm(
+      "WritesStopped",
+      "No replica of a partition can apply a record, so writes stop: look at the log group nodes, which names the record.",
+      this.ofNodes("tidegraph_halted_version", {}, "Maximum"),
+      0,
+      { minutes: 3 },
+    );
     for (const what of METRICS.refusals) {
       // What a damaged copy lacks is read from the bucket.
       if (what === "connection" || what === "copy") continue;
@@ -305,7 +333,7 @@ export class Watch extends Construct {
     this.alarm(
       "MapThrottled",
       "DynamoDB throttles the partition map.",
-      state.map.table.metricThrottledRequestsForOperations({ period: MINUTE, operations: OPERATIONS }),
+      sum("throttled requests", throttles(state.map.table)),
       0,
     );
     this.alarm(
@@ -315,6 +343,18 @@ export class Watch extends Construct {
       0,
       { minutes: 1 },
     );
+  }
+
+  private ofMoves(): void {
+    const { rebalance, nodes, rotation } = this.props;
+    for (const of of moveAlarms(rebalance, nodes, rotation)) {
+      const { id, description, metric, threshold, periods: minutes, comparison, missing } = of;
+      this.alarm(id, description, metric, threshold, {
+        minutes,
+        ...(comparison && { comparison }),
+        ...(missing && { missing }),
+      });
+    }
   }
 
   private ofDrops(): void {
@@ -343,16 +383,8 @@ export class Watch extends Construct {
       { minutes: 1 },
     );
     // EventBridge gave up after a day, and nothing else knows of that drop.
-    const unheard = new cloudwatch.Metric({
-      namespace: "AWS/Events",
-      metricName: "FailedInvocations",
-      dimensionsMap: { RuleName: ingest.rule.ruleName },
-      period: MINUTE,
-      statistic: "Sum",
-    });
-    this.alarm("DropsUnheard", "No load started for a drop: upload its _SUCCESS again.", unheard, 0, {
-      minutes: 1,
-    });
+    const again = "No load started for a drop: upload its _SUCCESS again.";
+    this.alarm("DropsUnheard", again, undelivered(ingest.rule), 0, { minutes: 1 });
     // The function counts stale drops every hour, so the alarm lasts until the drop is completed or deleted.
     const stale = this.ofIngest("tidegraph_drops_stale", "Maximum", Duration.hours(1));
     const what =
@@ -365,8 +397,8 @@ export class Watch extends Construct {
     if (backup === undefined) return;
     this.alarm(
       "BackupFailed",
-      "A backup failed, with all its attempts: look at the log groups backup and backup-machine.",
-      backup.machine.metricFailed({ period: MINUTE }),
+      "A backup failed, with all its attempts, took too long or was stopped: look at the log groups backup and backup-machine.",
+      sum("backups without success", unsuccessful(backup.machine)),
       0,
       { minutes: 1 },
     );
@@ -385,7 +417,8 @@ export class Watch extends Construct {
       "Committed writes have waited for longer than backup.archiveEvery to be archived: look at the log group nodes, and make a backup if it says so.",
       this.ofNodes("tidegraph_archive_lag_seconds", {}, "Maximum"),
       backup.archives.everySeconds * 2 + LATE_ARCHIVE.toSeconds(),
-      { minutes: 5 },
+      // Each node that archives writes the metric, and 0 while another one leads. So if it is missing, no node archives.
+      { minutes: 5, missing: cloudwatch.TreatMissingData.BREACHING },
     );
   }
 
@@ -554,7 +587,12 @@ export class Watch extends Construct {
           ),
         ],
         [
-          graph("Commits by outcome", ...commits),
+          new cloudwatch.GraphWidget({
+            title: "Commits by outcome, and the version at which writes stopped",
+            left: commits,
+            right: [this.ofNodes("tidegraph_halted_version", {}, "Maximum")],
+            width: 8,
+          }),
           graph("Version: newest and oldest of all replicas", ...this.versions()),
           graph("Input refused by nodes", ...refusals),
         ],

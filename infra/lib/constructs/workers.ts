@@ -9,6 +9,7 @@
 import { join } from "node:path";
 import { CfnDeletionPolicy, Duration, Stack } from "aws-cdk-lib";
 import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
+import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
 import * as ecs from "aws-cdk-lib/aws-ecs";
@@ -49,7 +50,7 @@ export interface WorkersProps {
    */
   readonly count?: number;
   /**
-   * Maximum number of workers; more start when the processors are busy.
+   * Maximum number of workers; more start when the processors are busy or queries wait.
    *
    * @default the value of count
    */
@@ -178,6 +179,28 @@ const FILES = join(import.meta.dirname, "..", "..", "worker");
 /** The folders of the data bucket that workers use. Checkpoints are not among them: only nodes use those. */
 const FOLDERS = ["jobs", "loads", "resets"];
 
+/** Queries that wait in a worker, on average, above which there should be more workers. */
+const WAITING = 1;
+
+/**
+ * Adds workers while queries wait for a slot: those that wait for nodes leave the processors idle. Only the load of the
+ * processors takes workers away, because the metric is missing until a query has waited.
+ */
+function scaleOnWaiting(scaling: ecs.ScalableTaskCount, deployment: string): void {
+  const { namespace, dimension, ofWorkers } = METRICS;
+  scaling.scaleToTrackCustomMetric("Waiting", {
+    metric: new cloudwatch.Metric({
+      namespace,
+      metricName: "tidegraph_queries_waiting",
+      dimensionsMap: { [dimension]: deployment, service: ofWorkers.service },
+      period: Duration.minutes(1),
+      statistic: "Average",
+    }),
+    targetValue: WAITING,
+    disableScaleIn: true,
+  });
+}
+
 export class Workers extends Construct implements ec2.IConnectable {
   readonly service: ecs.FargateService;
   /** Name of the task definition, without its revision. */
@@ -245,6 +268,7 @@ export class Workers extends Construct implements ec2.IConnectable {
     if (most > count) {
       const scaling = this.service.autoScaleTaskCount({ minCapacity: count, maxCapacity: most });
       scaling.scaleOnCpuUtilization("Busy", { targetUtilizationPercent: 60 });
+      if (this.hasMetrics) scaleOnWaiting(scaling, state.name);
     }
     this.balancer = new elb.NetworkLoadBalancer(this, "Balancer", {
       vpc,
