@@ -89,7 +89,7 @@ pub use rebalance::{
     Acquired, Advanced, Coverage, HeartbeatSnapshot, REBALANCER, Rebalance, Stage, takeover_wait,
 };
 pub use scaling::{ScaleAction, ScaleGroup, ScaleStep, Scaling, Wanted};
-pub use split::{SplitProgress, SplitStage};
+pub use split::{SplitProgress, SplitRun, SplitStage};
 pub use store::{MapStore, change_all};
 pub use upgrade::{
     Action, Began, GroupSize, Line, Lineage, MOST_AT_ONCE, Machine, MachineTemplate, Next, NodeRelease,

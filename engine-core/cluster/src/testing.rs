@@ -39,8 +39,17 @@ pub fn map_test_suite(store: &Arc<dyn MapStore>) {
 /// Returns the properties of a graph with a name that no other test uses.
 pub(crate) fn graph(partitions: u16) -> Graph {
     static MADE: AtomicU64 = AtomicU64::new(0);
+    graph_named(&format!("graph-{}", MADE.fetch_add(1, Ordering::Relaxed)), partitions)
+}
+
+/// Returns the properties of a graph with one shard and two replicas of each partition. A test changes what it is about.
+///
+/// # Panics
+/// If `partitions` is no power of two.
+#[must_use]
+pub fn graph_named(name: &str, partitions: u16) -> Graph {
     Graph {
-        name: format!("graph-{}", MADE.fetch_add(1, Ordering::Relaxed)),
+        name: name.into(),
         partitions: PartitionCount::new(partitions).unwrap(),
         shards: 1,
         hash_bits: 64,

@@ -8,14 +8,17 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use support::{GRAPH, TestFleet, ask, rows};
-use tidegraph_cluster::{MapStore, Rebalance, SplitStage};
+use support::{GRAPH, TestFleet, ask, patient, rows};
+use tidegraph_cluster::testing::graph_named;
+use tidegraph_cluster::{MapStore, Rebalance, SplitStage, WatchConfig};
 use tidegraph_engine::Database;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
-use tidegraph_fleet::NodeConfig;
+use tidegraph_fleet::{NodeConfig, WorkerConfig};
+use tidegraph_platform::Objects;
 use tidegraph_types::PartitionCount;
 
 fn config() -> NodeConfig {
@@ -218,4 +221,72 @@ fn a_split_is_taken_back_and_nodes_give_its_replicas_up() {
     split(&fleet, &rebalance, into);
     let found = rows(&database, OpenCypher, "MATCH (a:Fixed) RETURN count(a)");
     assert!(found[0].contains("100"), "{found:?}");
+}
+
+/// Found by a simulated world: the worker asked only for the partitions that it knew, for as long as it waited.
+#[test]
+fn a_worker_that_missed_a_split_finds_the_indexes_of_the_new_partitions() {
+    let fleet = TestFleet::start(2, 2, 2, 64, config());
+    let (database, _worker) = fleet.worker();
+    let never = WatchConfig { refresh_every: Duration::from_secs(100_000) };
+    let (late, _late) = fleet.worker_with(WorkerConfig { watch: never, ..patient() }, fleet.clock.clone());
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Fixed {n: n})").unwrap();
+    split(&fleet, &Rebalance::new(fleet.map.clone(), GRAPH), PartitionCount::new(8).unwrap());
+    ask(&late, OpenCypher, "CREATE INDEX fixed FOR (n:Fixed) ON (n.n)").unwrap();
+    let found = rows(&late, OpenCypher, "SHOW INDEXES");
+    assert!(found.len() == 1 && found[0].contains("fixed"), "{found:?}");
+}
+
+#[test]
+fn checkpoints_of_the_partitions_before_a_split_are_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let mut fleet = TestFleet::without_graph(graph_named(GRAPH, 2), config());
+    fleet.objects = Arc::new(Objects::local(home.path()).unwrap());
+    fleet.map.create_graph(&fleet.graph).unwrap();
+    fleet.start_processes(2);
+    let _maintenance = fleet.maintain();
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Fixed {n: n})").unwrap();
+    let in_folder = |partition: u16| -> usize {
+        let folder = home.path().join(format!("checkpoints/p{partition:05}"));
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|node| files(&node.path())).sum()
+    };
+    fleet.wait_until("both have checkpoints", |_| (0..2).all(|partition| in_folder(partition) > 0));
+    let rebalance = Rebalance::new(fleet.map.clone(), GRAPH);
+    let into = |count| PartitionCount::new(count).unwrap();
+    // What a split that was taken back has left stays: the graph may be split into these partitions again.
+    rebalance.begin_split(into(16)).unwrap();
+    rebalance.advance_split(into(16), 1, 1).unwrap();
+    fleet.wait_until("a next partition has a checkpoint", |_| {
+        (16..32).any(|partition| in_folder(partition) > 0)
+    });
+    assert!(rebalance.abort_split().unwrap());
+    split(&fleet, &rebalance, into(8));
+    let written = AtomicU64::new(100);
+    fleet.wait_until("those before the split are gone", |_| {
+        ask(&database, OpenCypher, "CREATE (:Fixed {n: 0})").unwrap();
+        written.fetch_add(1, Ordering::Relaxed);
+        (0..2).all(|partition| in_folder(partition) == 0)
+    });
+    assert!((8..16).all(|partition| in_folder(partition) > 0));
+    assert!((16..32).any(|partition| in_folder(partition) > 0));
+    for name in ["n0", "n1"] {
+        drop(fleet.kill(name));
+        fleet.join(name);
+        fleet.wait_until("all serve", |fleet| {
+            let map = fleet.map.load(GRAPH, None).unwrap();
+            map.partitions().all(|(partition, _)| map.serving(partition).len() == 2)
+        });
+    }
+    let (database, _worker) = fleet.worker();
+    let found = numbers(&database, "MATCH (a:Fixed) RETURN count(a)");
+    assert_eq!(found, written.load(Ordering::Relaxed).to_string());
+}
+
+/// Counts the files below a folder.
+fn files(path: &Path) -> usize {
+    match std::fs::read_dir(path) {
+        Ok(inside) => inside.flatten().map(|entry| files(&entry.path())).sum(),
+        Err(_) => 1,
+    }
 }

@@ -61,6 +61,8 @@ struct State {
     /// Whether half of the messages to shards are lost, each for itself: appends reach some shards and not others.
     torn: bool,
     bug: Option<Bug>,
+    /// Whether the graph is being split, for the planted defect.
+    splitting: bool,
 }
 
 /// A message that arrives later.
@@ -110,6 +112,7 @@ impl Broker {
             slow: 2_000,
             torn: false,
             bug,
+            splitting: false,
         };
         state.open()?;
         Ok(Self(Arc::new(Mutex::new(state))))
@@ -121,6 +124,10 @@ impl Broker {
 
     pub fn set_slow(&self, micros: u64) {
         self.0.lock().slow = micros;
+    }
+
+    pub fn set_splitting(&self, splitting: bool) {
+        self.0.lock().splitting = splitting;
     }
 
     pub fn set_torn(&self, torn: bool) {
@@ -434,7 +441,11 @@ impl LogBackend for SimLog {
             let inner = sharded.log.follow(shard, after);
             return Box::new(ShardReader { log: self.clone(), shard, inner });
         }
-        Box::new(Reader { log: self.clone(), at: after.version, swapped: None })
+        let loses = {
+            let state = self.broker.0.lock();
+            state.splitting && state.bug == Some(Bug::LoseWhileSplitting)
+        };
+        Box::new(Reader { log: self.clone(), at: after.version, swapped: None, loses })
     }
 
     fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, Error> {
@@ -669,6 +680,8 @@ struct Reader {
     at: Version,
     /// Body of the previous record, if the planted defect swaps two.
     swapped: Option<Body>,
+    /// Whether the next record has no content: a planted defect.
+    loses: bool,
 }
 
 impl Follower for Reader {
@@ -686,6 +699,9 @@ impl Follower for Reader {
             return Err(Error::Trimmed { requested: wanted, first: state.first });
         }
         let mut record = record.clone();
+        if std::mem::take(&mut self.loses) {
+            record.body = Body::Tokens { assigned: vec![] };
+        }
         if let Some(body) = self.swapped.take() {
             record.body = body;
         } else if state.bug == Some(Bug::ApplyOutOfOrder)

@@ -234,7 +234,7 @@ impl Client {
         let map = self.watch.map();
         for key in missing.into_iter().filter(|key| !asked.contains(key)) {
             let gui = self.common.keys[key].1;
-            let partition = self.common.partitions.of(gui);
+            let partition = map.graph().layout().of(gui);
             let serving = map.serving(partition);
             let Some(node) = (!serving.is_empty())
                 .then(|| &serving[self.generator.random.below(serving.len() as u64) as usize].1.endpoint)

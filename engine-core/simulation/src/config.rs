@@ -1,5 +1,6 @@
 //! Settings of a world: some from the caller, the rest drawn from the seed.
 
+use crate::split::SplitProfile;
 use std::time::Duration;
 use tidegraph_fleet::sequencing::Unsure;
 use tidegraph_platform::{Random, SeededRandom};
@@ -24,12 +25,19 @@ pub enum Bug {
     HideChanges,
     /// The commits of statements do not say that they read which constraints there are.
     StripConstraints,
+    /// The command that splits the graph makes readers turn to the next partitions before these have their replicas.
+    TurnEarly,
+    /// While the graph is split, a follower of the log gets its first record without content.
+    LoseWhileSplitting,
 }
 
 impl Bug {
     /// Whether the defect is one of a log of one shard.
     fn needs_one_shard(self) -> bool {
-        matches!(self, Self::AcknowledgeEarly | Self::SkipEpochCheck | Self::ApplyOutOfOrder)
+        matches!(
+            self,
+            Self::AcknowledgeEarly | Self::SkipEpochCheck | Self::ApplyOutOfOrder | Self::LoseWhileSplitting
+        )
     }
 
     /// Returns the defect with this name on the command line.
@@ -44,6 +52,8 @@ impl Bug {
             "rename-commits" => Some(Self::RenameCommits),
             "hide-changes" => Some(Self::HideChanges),
             "strip-constraints" => Some(Self::StripConstraints),
+            "turn-early" => Some(Self::TurnEarly),
+            "lose-while-splitting" => Some(Self::LoseWhileSplitting),
             _ => None,
         }
     }
@@ -99,6 +109,8 @@ pub(crate) struct Profile {
     pub panics: bool,
     /// Whether the threads of a node are all busy for a while, so that it answers late.
     pub saturation: bool,
+    /// How the graph is split; `None`: it is not.
+    pub splits: Option<SplitProfile>,
     pub keys: u64,
     /// Longest wait of a commit for others of its group, in microseconds.
     pub batch: u64,
@@ -146,6 +158,7 @@ impl Profile {
             scans,
             panics: matches!(config.seed % 10, 4 | 7),
             saturation: matches!(config.seed % 10, 0 | 5),
+            splits: SplitProfile::draw(config.seed, partitions),
             keys: pick(&[3, 6, 10]),
             batch: pick(&[1_000, 20_000, 60_000]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },

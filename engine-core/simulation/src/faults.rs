@@ -236,9 +236,11 @@ impl World {
 
     /// Adds a replica of a partition to a node, or drops one if there are more than needed.
     fn move_replica(&mut self) {
-        let partition = PartitionId(self.random.below(u64::from(self.profile.partitions)) as u16);
-        let node = self.slots[self.random.below(self.slots.len() as u64) as usize].id.clone();
         let Ok(map) = self.map.load(GRAPH, None) else { return };
+        let layout = map.graph().next_layout().filter(|_| self.random.one_in(2));
+        let layout = layout.unwrap_or(map.graph().layout());
+        let partition = layout.at(self.random.below(u64::from(layout.count().get())) as u16);
+        let node = self.slots[self.random.below(self.slots.len() as u64) as usize].id.clone();
         let replicas = map.replicas(partition);
         let change = if !replicas.iter().any(|replica| replica.node == node) {
             Change::AddReplica { partition, node }
@@ -326,6 +328,9 @@ impl World {
                 }
             }
         }
-        (!leads).then(|| "no process leads".to_owned())
+        if !leads {
+            return Some("no process leads".into());
+        }
+        self.unrest_of_splits(&map)
     }
 }

@@ -41,11 +41,13 @@ pub enum Invariant {
     Flt4,
     /// MAP-3: no epoch has two leaders, and no two processes are sure of the lease at once (`world.rs`).
     Map3,
+    /// MAP-4: when readers turn to the partitions of a split, each of them has its replicas (`split.rs`).
+    Map4,
 }
 
 impl Invariant {
     /// All invariants that a world checks.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Log1,
         Self::Log2,
         Self::Log4,
@@ -62,6 +64,7 @@ impl Invariant {
         Self::Flt3,
         Self::Flt4,
         Self::Map3,
+        Self::Map4,
     ];
 
     /// Returns the name in `ARCHITECTURE.md`.
@@ -84,6 +87,7 @@ impl Invariant {
             Self::Flt3 => "FLT-3",
             Self::Flt4 => "FLT-4",
             Self::Map3 => "MAP-3",
+            Self::Map4 => "MAP-4",
         }
     }
 

@@ -8,8 +8,8 @@ use crate::load::{LOAD, LOAD_EDGE, LOADED, LoadPlan, SubmittedLoad};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_log::{Body, Record};
 use tidegraph_types::{
-    Edge, Gui, GuiHasher, IndexDefinition, Mutation, PartitionCount, PartitionId, PropertyWrite, Sid, Str,
-    Token, Value,
+    Edge, Gui, GuiHasher, IndexDefinition, Layout, Mutation, PartitionId, PropertyWrite, Sid, Str, Token,
+    Value,
 };
 
 /// The label of all items.
@@ -263,10 +263,20 @@ impl ItemLog {
     pub fn vertices_of(
         &self,
         partition: PartitionId,
-        partitions: PartitionCount,
+        layout: Layout,
     ) -> BTreeMap<Gui, (BTreeSet<Token>, BTreeMap<Token, i64>)> {
-        let here = self.vertices.iter().filter(|(gui, _)| partitions.of(**gui) == partition);
+        let here = self.vertices.iter().filter(|(gui, _)| layout.of(**gui) == partition);
         here.map(|(gui, (_, labels, properties))| (*gui, (labels.clone(), properties.clone()))).collect()
+    }
+
+    /// Returns the GUIs of all items.
+    pub fn vertices(&self) -> impl Iterator<Item = Gui> {
+        self.vertices.keys().copied()
+    }
+
+    /// Returns all edges between items.
+    pub fn edges(&self) -> impl Iterator<Item = &Edge> {
+        self.edges.values().map(|(edge, _)| edge)
     }
 
     /// Returns the token of a name.

@@ -20,7 +20,8 @@ struct Arguments {
     #[arg(long)]
     trace: bool,
     /// Plants a defect next to the real code: acknowledge-early, skip-epoch-check, apply-out-of-order, hide-reads,
-    /// strip-reads, rename-commits, hide-changes or strip-constraints.
+    /// strip-reads, rename-commits, hide-changes, strip-constraints, turn-early or
+    /// lose-while-splitting.
     #[arg(long, value_parser = planted)]
     bug: Option<Bug>,
     /// Duration of the faults, in simulated seconds.

@@ -38,6 +38,16 @@ impl SimMap {
         if !self.process.reaches_map() || self.faults.away.load(Ordering::Relaxed) {
             return Err(away("it cannot be reached"));
         }
+        // Within a step of a command: the request may have been sent, and nobody takes its answer.
+        if self.process.dies_with_call() {
+            self.process.note(format_args!("is killed: {operation}"));
+            if self.faults.random.one_in(2) {
+                // The world sees what it did in the map.
+                let _ = call(&self.inner);
+            }
+            self.process.alive.store(false, Ordering::Relaxed);
+            return Err(away("the process is dead"));
+        }
         let wrong = self.faults.wrong.load(Ordering::Relaxed);
         let goes_wrong = wrong > 0 && self.faults.random.below(1000) < wrong;
         if goes_wrong && self.faults.random.one_in(2) {

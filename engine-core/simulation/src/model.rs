@@ -86,4 +86,9 @@ impl Model {
     pub fn vertices(&self) -> impl Iterator<Item = Gui> {
         self.lists.keys().copied()
     }
+
+    /// Returns all edges.
+    pub fn edges(&self) -> impl Iterator<Item = &Edge> {
+        self.edges.values()
+    }
 }

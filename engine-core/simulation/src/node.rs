@@ -21,7 +21,7 @@ use tidegraph_fleet::sequencing::{Candidate, CandidateConfig};
 use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
 use tidegraph_platform::{Clock, Objects, RealDisk, SeededRandom};
 use tidegraph_remote::{Node as _, Services};
-use tidegraph_types::{Direction, Epoch, Gui, PartitionCount, PartitionId, Token, Value};
+use tidegraph_types::{Direction, Epoch, Gui, Layout, PartitionId, Token, Value};
 
 /// The parts of one life of a node.
 pub(crate) struct Parts {
@@ -120,10 +120,10 @@ impl RunningNode {
         partition: PartitionId,
         at: At,
         log: &ItemLog,
-        partitions: PartitionCount,
+        layout: Layout,
     ) -> Result<Option<String>, AplError> {
         let served = self.service.partition(partition, at.epoch)?;
-        let expected = log.vertices_of(partition, partitions);
+        let expected = log.vertices_of(partition, layout);
         let guis: Vec<Gui> = expected.keys().copied().collect();
         let read = VertexRead { labels: true, properties: Projection::All, ..VertexRead::default() };
         let mut rows = VertexRows::default();

@@ -1,4 +1,4 @@
-//! An object store in memory, some of whose writes fail, and how a process reaches it.
+//! An object store in memory, some of whose writes and removals fail, and how a process reaches it.
 
 use crate::process::Process;
 use async_trait::async_trait;
@@ -15,30 +15,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_platform::{Random, SeededRandom};
 
-/// Share of writes that fail, in thousandths.
+/// Share of writes that fail, in thousandths, and whether as many removals fail.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ObjectFaults(pub Arc<AtomicU64>);
+pub(crate) struct ObjectFaults(pub Arc<AtomicU64>, pub bool);
 
 #[derive(Debug)]
 pub(crate) struct FaultyObjects {
     inner: InMemory,
     faults: ObjectFaults,
-    random: SeededRandom,
+    random: Arc<SeededRandom>,
 }
 
 impl FaultyObjects {
     pub fn new(faults: ObjectFaults, seed: u64) -> Self {
-        Self { inner: InMemory::new(), faults, random: SeededRandom::new(seed) }
+        Self { inner: InMemory::new(), faults, random: Arc::new(SeededRandom::new(seed)) }
     }
 
     fn check(&self, location: &Path) -> Result<()> {
-        let wrong = self.faults.0.load(Ordering::Relaxed);
-        if wrong > 0 && self.random.below(1000) < wrong {
-            let source = format!("the write of {location} failed").into();
-            return Err(Error::Generic { store: "simulated", source });
-        }
-        Ok(())
+        check(&self.faults, &self.random, location)
     }
+}
+
+fn check(faults: &ObjectFaults, random: &SeededRandom, location: &Path) -> Result<()> {
+    let wrong = faults.0.load(Ordering::Relaxed);
+    if wrong > 0 && random.below(1000) < wrong {
+        let source = format!("the change of {location} failed").into();
+        return Err(Error::Generic { store: "simulated", source });
+    }
+    Ok(())
 }
 
 impl fmt::Display for FaultyObjects {
@@ -68,7 +72,15 @@ impl ObjectStore for FaultyObjects {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        if !self.faults.1 {
+            return self.inner.delete_stream(locations);
+        }
+        let (faults, random) = (self.faults.clone(), self.random.clone());
+        let checked = locations.map(move |location| {
+            let location = location?;
+            check(&faults, &random, &location).map(|()| location)
+        });
+        self.inner.delete_stream(checked.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {

@@ -33,6 +33,8 @@ pub(crate) struct Process {
     /// Whether the next read of the log panics, and the next append to it.
     pub read_panics: AtomicBool,
     pub append_panics: AtomicBool,
+    /// Number of calls of the map with the last of which the process dies.
+    pub map_calls: AtomicU64,
     pub clock: Arc<SkewedClock>,
     pub trace: Arc<Trace>,
 }
@@ -46,6 +48,7 @@ impl Process {
             no_log: AtomicBool::new(false),
             read_panics: AtomicBool::new(false),
             append_panics: AtomicBool::new(false),
+            map_calls: AtomicU64::new(u64::MAX),
             clock,
             trace,
         })
@@ -53,6 +56,16 @@ impl Process {
 
     pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Relaxed)
+    }
+
+    /// Counts a call of the map. Returns whether the process dies with it.
+    pub fn dies_with_call(&self) -> bool {
+        let left = self.map_calls.load(Ordering::Relaxed);
+        if left == u64::MAX {
+            return false;
+        }
+        self.map_calls.store(left.saturating_sub(1), Ordering::Relaxed);
+        left <= 1
     }
 
     pub fn reaches_map(&self) -> bool {

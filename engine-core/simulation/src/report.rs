@@ -58,6 +58,12 @@ pub struct Counts {
     pub lost_checkpoints: u64,
     /// Replicas moved.
     pub moves: u64,
+    /// Splits after which readers asked the new partitions.
+    pub splits: u64,
+    /// Commands of operators that ended well.
+    pub commands: u64,
+    /// Commands whose process died.
+    pub commands_killed: u64,
     /// Resets of the graph in the log.
     pub resets: u64,
     /// Records in the log at the end.
@@ -103,6 +109,9 @@ impl Counts {
             thefts: self.thefts + other.thefts,
             lost_checkpoints: self.lost_checkpoints + other.lost_checkpoints,
             moves: self.moves + other.moves,
+            splits: self.splits + other.splits,
+            commands: self.commands + other.commands,
+            commands_killed: self.commands_killed + other.commands_killed,
             resets: self.resets + other.resets,
             records: self.records + other.records,
             trimmed: self.trimmed + other.trimmed,
@@ -117,7 +126,8 @@ impl fmt::Display for Counts {
             "{} events, {} records ({} trimmed), {} acknowledged ({} by workers), {} refused, {} unknown; {} statements \
              ({} of the schema), {} loads ({} failed, {} lost), {} names; {} scans ({} again), \
              {} restores, {} panics, {} saturations; {} take-overs, {} kills, {} pauses, \
-             {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves, {} resets",
+             {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves, {} resets, {} splits ({} commands, \
+             {} killed)",
             self.events,
             self.records,
             self.trimmed,
@@ -144,7 +154,10 @@ impl fmt::Display for Counts {
             self.thefts,
             self.lost_checkpoints,
             self.moves,
-            self.resets
+            self.resets,
+            self.splits,
+            self.commands,
+            self.commands_killed
         )
     }
 }

@@ -26,6 +26,7 @@ impl World {
     /// Heals all faults, waits until the fleet is at rest, and compares replicas, reads and answers with the log.
     pub fn come_to_rest(&mut self) -> Step {
         self.heal_all();
+        self.finish_splits();
         self.do_without_one()?;
         self.wait_for_rest()?;
         self.workers_go_on()?;
@@ -57,6 +58,7 @@ impl World {
         self.check_replicas_equal(&history)?;
         let items = self.check_statements(&history)?;
         self.check_items_equal(&items)?;
+        self.check_counts(&history, &items)?;
         // All nodes lose their memory, and recover from checkpoints and the log.
         self.say("world", format_args!("all nodes start again"));
         for node in 0..self.slots.len() {
@@ -68,6 +70,7 @@ impl World {
         let history = self.broker.history();
         let mut lists = self.check_replicas_equal(&history)?;
         self.check_items_equal(&items)?;
+        self.check_counts(&history, &items)?;
         let mut transactions: Vec<Transaction> =
             self.done.iter().map(|done| done.transaction.clone()).collect();
         if self.common.resets {
@@ -165,10 +168,10 @@ impl World {
         if let Some(gui) = model.vertices().find(|gui| !known.contains(gui)) {
             return Err(Violation::new(Invariant::Flt3, format!("no client created vertex {gui:?}")));
         }
-        let mut lists = BTreeMap::new();
+        let (layout, mut lists) = (self.layout(), BTreeMap::new());
         for (key, (_, gui)) in self.common.keys.iter().enumerate() {
             let expected = model.see(*gui);
-            let partition = self.graph.partitions.of(*gui);
+            let partition = layout.of(*gui);
             for (index, slot) in self.slots.iter().enumerate() {
                 let replicas = slot.running.iter().flat_map(|running| running.node.replicas());
                 if !replicas.into_iter().any(|(held, ..)| held == partition) {
@@ -191,13 +194,13 @@ impl World {
 impl World {
     /// FLT-3: each replica has the items of the log, and finds them by their properties.
     fn check_items_equal(&self, log: &ItemLog) -> Step {
-        let version = self.broker.newest();
+        let (version, layout) = (self.broker.newest(), self.layout());
         for slot in &self.slots {
             let Some(running) = &slot.running else { continue };
             for (partition, ..) in running.node.replicas() {
                 let at = At { version, epoch: NO_EPOCH };
                 let differs = running
-                    .check_items(partition, at, log, self.graph.partitions)
+                    .check_items(partition, at, log, layout)
                     .unwrap_or_else(|error| Some(error.to_string()));
                 if let Some(what) = differs {
                     let what = format!("partition {partition} on {} at {version}: {what}", slot.name);

@@ -9,6 +9,7 @@ use crate::node::{Parts, RunningNode};
 use crate::objects::{FaultyObjects, ObjectFaults, ProcessObjects};
 use crate::process::{Process, SkewedClock, Time};
 use crate::report::Counts;
+use crate::split::Operators;
 use crate::stalls::ItemGuide;
 use crate::steps::SteppedLoads;
 use crate::trace::Trace;
@@ -20,11 +21,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tidegraph_cluster::testing::graph_named;
 use tidegraph_cluster::{Candidate as Place, Change, Graph, MapStore, MemoryMap, NodeId, place};
 use tidegraph_fleet::sequencing::CandidateConfig;
 use tidegraph_platform::{Objects, Random, SeededRandom};
 use tidegraph_txn::SequencerConfig;
-use tidegraph_types::{PartitionCount, PartitionId, Version};
+use tidegraph_types::{PartitionId, Version};
 
 /// The reason why a world, or a process of it, could not be built.
 pub(crate) type SetupError = Box<dyn std::error::Error + Send + Sync>;
@@ -35,21 +37,16 @@ impl World {
         let profile = Profile::draw(&config, &random);
         let trace = Arc::new(Trace::new(config.keep_lines));
         let graph = Graph {
-            name: GRAPH.into(),
-            partitions: PartitionCount::new(profile.partitions)?,
             shards: profile.shards,
-            hash_bits: 64,
             replication_factor: profile.replication,
-            gremlin: Default::default(),
-            splits: Default::default(),
-            shares_objects: false,
+            ..graph_named(GRAPH, profile.partitions)
         };
         let map = MemoryMap::default();
         map.create_graph(&graph)?;
         let sharding = graph.sharding()?;
         let broker =
             Broker::new(profile.on_disk, sharding, profile.appends_wrong, config.bug, random.next_u64())?;
-        let object_faults = ObjectFaults::default();
+        let object_faults = ObjectFaults(Arc::default(), profile.splits.is_some());
         let store = FaultyObjects::new(object_faults.clone(), random.next_u64());
         let store: Arc<dyn ObjectStore> = Arc::new(store);
         let objects = Objects::new(store.clone(), "simulated:/")?;
@@ -59,7 +56,7 @@ impl World {
             random: SeededRandom::new(random.next_u64()),
         });
         let hides_reads = config.bug == Some(Bug::HideReads);
-        let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
+        let common = Common::new(GRAPH, profile.keys, profile.nodes);
         let renames_commits = config.bug == Some(Bug::RenameCommits);
         let strips = match config.bug {
             Some(Bug::StripReads) => Strips::All,
@@ -78,6 +75,7 @@ impl World {
             hides_changes: config.bug == Some(Bug::HideChanges),
             ..common
         });
+        let operators = profile.splits.map(|splits| Operators::new(splits, &graph, config.seed, config.bug));
         let mut world = Self {
             random,
             time: Time::default(),
@@ -106,6 +104,7 @@ impl World {
             loads: SubmittedLoads::default(),
             stepped: SteppedLoads::default(),
             reported: Vec::new(),
+            operators: operators.transpose()?,
             lost_checkpoints: vec![],
             counts: Counts::default(),
             bookmark: Version(0),
@@ -172,6 +171,7 @@ impl World {
         if self.profile.workers > 0 {
             self.after(2_000_000, Event::WorkerFault);
         }
+        self.begin_splits();
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::model::Seen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegraph_platform::{Random, SeededRandom};
-use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, Sid, Str, Token, Version};
+use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, Sid, Str, Token, Version};
 
 /// Names of the list property, the vertex label and the edge label.
 pub(crate) const NAMES: [&str; 3] = ["list", "Vertex", "EDGE"];
@@ -14,7 +14,6 @@ pub(crate) const NAMES: [&str; 3] = ["list", "Vertex", "EDGE"];
 #[derive(Debug)]
 pub(crate) struct Common {
     pub graph: String,
-    pub partitions: PartitionCount,
     /// Vertices with lists, which are never deleted, followed by vertices that are created and deleted.
     pub keys: Vec<(Str, Gui)>,
     pub lists: usize,
@@ -48,7 +47,7 @@ pub(crate) enum Strips {
 const TRANSIENT_VERTICES: u64 = 4;
 
 impl Common {
-    pub fn new(graph: &str, partitions: PartitionCount, lists: u64, nodes: usize) -> Self {
+    pub fn new(graph: &str, lists: u64, nodes: usize) -> Self {
         let key = |number: u64| {
             let id = Str::from(format!("k{number}"));
             let gui = GuiHasher::default().gui(&id);
@@ -59,7 +58,6 @@ impl Common {
         let (at_hand, resets) = (false, false);
         Self {
             graph: graph.into(),
-            partitions,
             keys,
             lists,
             nodes,

@@ -17,6 +17,7 @@ use crate::node::RunningNode;
 use crate::objects::ObjectFaults;
 use crate::process::Time;
 use crate::report::{Counts, Report};
+use crate::split::Operators;
 use crate::stalls::ItemGuide;
 use crate::statements::FinishedStatement;
 use crate::steps::SteppedLoads;
@@ -67,6 +68,9 @@ pub(crate) enum Event {
     GiveBack(PartitionId, usize),
     WorkerFault,
     WorkerHeal(usize),
+    /// An operator starts its next command; a command takes its next step.
+    StartCommand(usize),
+    StepCommand(usize, u64),
 }
 
 /// A node, across the lives of its process.
@@ -118,6 +122,8 @@ pub(crate) struct World {
     pub loads: SubmittedLoads,
     pub stepped: SteppedLoads,
     pub reported: Vec<ReportedLoad>,
+    /// Who splits the graph, in worlds with splits.
+    pub operators: Option<Operators>,
     /// Versions and paths of checkpoint manifests that were lost.
     pub lost_checkpoints: Vec<(u64, String)>,
     pub counts: Counts,
@@ -212,6 +218,8 @@ impl World {
                 Ok(())
             }
             Event::WorkerFault => self.draw_worker_fault(),
+            Event::StartCommand(index) => self.start_command(index),
+            Event::StepCommand(index, life) => self.step_command(index, life),
             Event::WorkerHeal(index) => {
                 self.heal_worker(index);
                 Ok(())
@@ -374,7 +382,7 @@ impl World {
         let (running, list) = (self.slots[index].running.as_ref()?, *self.names.get(NAMES[0])?);
         let gui = self.common.keys[key].1;
         let at = At { version, epoch: NO_EPOCH };
-        Some(running.read(self.graph.partitions.of(gui), at, list, gui))
+        Some(running.read(self.layout().of(gui), at, list, gui))
     }
 
     /// Asks the leader for the outcome of a request. Returns `None` if there is no leader.

@@ -1,5 +1,7 @@
 //! Splits the partitions of a graph while it runs, in steps that the command line calls.
 //!
+//! Roles: the methods of [`Rebalance`] are the steps; [`SplitRun`] calls them in order, as one run of the command.
+//!
 //! Flow: [`Rebalance::begin_split`] notes the number of the next partitions in the map →
 //! [`Rebalance::advance_split`] places their replicas, as a repair places missing ones; nodes restore each from the
 //! checkpoint of the partition from which it comes, and the log → when all replicas serve, one change of the graph's item
@@ -10,6 +12,10 @@
 //! What must never happen (MAP-4): readers turn to partitions of which one lacks a replica; nodes hold partitions of three
 //! layouts; state between two steps that is not in the map. So any process continues where another was stopped. The lease
 //! of rebalancing saves work; safety does not depend on it.
+
+mod run;
+
+pub use run::SplitRun;
 
 use crate::model::Graph;
 use crate::planner::{FleetState, Goal};

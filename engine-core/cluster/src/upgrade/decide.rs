@@ -9,7 +9,7 @@
 //! holds nothing. With the ends, the group falls to the size that the next batch needs, and starts the other machines
 //! by itself.
 
-use super::steps::{Action, UpgradeGroup};
+use super::steps::{Action, Machine, UpgradeGroup};
 use crate::{Node, NodeId, NodeState, PartitionMap};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -140,7 +140,7 @@ impl View<'_> {
         if let Some(leaving) = machines.iter().find(|machine| machine.is_leaving) {
             return Some(format!("machine {} is being terminated", leaving.node));
         }
-        let away = machines.iter().find(|machine| !self.is_up(&machine.node));
+        let away = machines.iter().find(|machine| !self.is_up(machine));
         away.map(|away| format!("machine {} is not up", away.node))
     }
 
@@ -164,9 +164,13 @@ impl View<'_> {
         std::iter::once(self.first).chain(self.others)
     }
 
-    fn is_up(&self, id: &NodeId) -> bool {
-        let is_up = |map: &PartitionMap| map.node(id).is_some_and(|node| node.state == NodeState::Up);
-        self.graphs().all(|graph| is_up(&graph.map))
+    /// Whether the machine's node is up in all graphs. One that was started before a graph was added does not know it.
+    fn is_up(&self, machine: &Machine) -> bool {
+        let is_up = |map: &PartitionMap, unknown: bool| {
+            map.node(&machine.node).map_or(unknown, |node| node.state == NodeState::Up)
+        };
+        let is_outdated = self.group.is_outdated(machine);
+        is_up(&self.first.map, false) && self.others.iter().all(|graph| is_up(&graph.map, is_outdated))
     }
 
     /// Whether a node has a replica of any graph.

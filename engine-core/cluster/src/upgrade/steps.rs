@@ -2,7 +2,9 @@
 
 use super::decide::{Decision, OfGraph, View};
 use super::{Lineage, Release, Upgrade, UpgradeState, release_of};
-use crate::{Change, Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, SEQUENCER, change_all};
+use crate::{
+    Change, Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, PartitionMap, SEQUENCER, change_all,
+};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -76,7 +78,7 @@ pub struct UpgradeGroup<'g> {
 
 impl UpgradeGroup<'_> {
     /// Whether a machine was started from another template than the group starts machines from now.
-    fn is_outdated(&self, machine: &Machine) -> bool {
+    pub(super) fn is_outdated(&self, machine: &Machine) -> bool {
         self.template.is_some_and(|template| machine.template.as_ref() != Some(template))
     }
 }
@@ -263,7 +265,12 @@ impl Upgrades {
         let first = self.view_of_graph()?;
         let mut others = Vec::new();
         for other in self.each_other() {
-            others.extend(if_there_is_one(other.view_of_graph())?);
+            let mut found = if_there_is_one(other.view_of_graph())?;
+            // A graph that was added is placed once enough machines know it: those of this upgrade.
+            if let Some(graph) = found.as_mut().filter(|graph| is_unplaced(&graph.map)) {
+                graph.missing = None;
+            }
+            others.extend(found);
         }
         let map = &first.map;
         let releases = self.store.releases(&self.graph)?;
@@ -372,6 +379,11 @@ impl Upgrades {
             None => Err(conflict("none was begun".into())),
         }
     }
+}
+
+/// Whether no partition has a replica.
+fn is_unplaced(map: &PartitionMap) -> bool {
+    map.partitions().all(|(_, replicas)| replicas.is_empty())
 }
 
 /// Returns `None` if there is no such graph.

@@ -1,9 +1,10 @@
 //! The periodic work that a graph needs once: trimming the log, removing segments of loads that the log no longer
-//! names, marking nodes as lost, stopping writes at a record that no replica can apply, and refreshing the snapshot of
-//! the map. The process that holds the sequencer's lease does it.
+//! names and checkpoints of partitions before a split, marking nodes as lost, stopping writes at a record that no replica
+//! can apply, and refreshing the snapshot of the map. The process that holds the sequencer's lease does it.
 
 use super::ArchivePosition;
 use super::failure_detector::FailureDetector;
+use super::former_checkpoints::FormerCheckpoints;
 use crate::Error;
 use crate::sequencing::{Candidate, Leadership};
 use parking_lot::{Condvar, Mutex};
@@ -71,6 +72,7 @@ struct State {
     waits_since: Option<Duration>,
     /// When the snapshot of the map was refreshed last.
     refreshed: Option<Duration>,
+    former: FormerCheckpoints,
 }
 
 impl LeaderMaintenance {
@@ -129,6 +131,7 @@ impl LeaderMaintenance {
             archive: None,
             waits_since: None,
             refreshed: None,
+            former: FormerCheckpoints::default(),
         };
         Self { state: Arc::new(Mutex::new(state)), stop: Arc::default(), thread: None }
     }
@@ -166,6 +169,7 @@ impl State {
         let Some(leading) = self.candidate.leadership() else {
             self.failure_detector.clear();
             self.map = None;
+            self.former = FormerCheckpoints::default();
             metric::halted(&self.graph, 0);
             return;
         };
@@ -188,6 +192,9 @@ impl State {
         }
         if let Err(error) = self.trim(leading.sequencer()) {
             tracing::warn!(%error, "cannot trim the log");
+        }
+        if let Err(error) = self.former.remove_some(&self.objects) {
+            tracing::warn!(%error, "cannot remove checkpoints of partitions before a split");
         }
     }
 
@@ -260,6 +267,7 @@ impl State {
                 Version(self.due.next().0.saturating_sub(self.candidate.config().asked_again)).min(most);
             sequencer.trim(below)?;
             tracing::debug!(%below, "trimmed the log");
+            self.former.note(map.graph(), &noted, upto);
             tidegraph_engine::sweep_below(&self.objects, upto, self.clock.wall())?;
         }
         Ok(())

@@ -2,12 +2,13 @@
 //!
 //! Roles: [`SequencerService`] answers other processes with the sequencer of this one, and for bulk loads with
 //! `loads.rs`; [`CheckpointRecovery`] says from which version a new sequencer continues; [`LeaderMaintenance`] works
-//! while this process holds the lease, with `failure_detector.rs`.
+//! while this process holds the lease, with `failure_detector.rs` and `former_checkpoints.rs`.
 //!
 //! What must never happen: a log that is trimmed above a version that some partition lacks in its checkpoints.
 
 mod archive_position;
 mod failure_detector;
+mod former_checkpoints;
 mod loads;
 mod maintenance;
 

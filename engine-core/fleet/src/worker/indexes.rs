@@ -12,7 +12,7 @@ use tidegraph_apl::{
 };
 use tidegraph_engine::Error;
 use tidegraph_storage::{Duplicate, IndexState};
-use tidegraph_types::{ErrorCode, Gui, IndexDefinition, PartitionId, Str, Token, Value, Version};
+use tidegraph_types::{Epoch, ErrorCode, Gui, IndexDefinition, PartitionId, Str, Token, Value, Version};
 
 /// Longest wait for the status of a node.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -24,7 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ROWS: u32 = 4_096;
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct NodeStatus {
+    #[serde(default)]
+    map_epoch: u64,
     replicas: Vec<ReplicaStatus>,
 }
 
@@ -132,7 +135,8 @@ impl Shared {
     }
 
     fn indexes_at(&self, least: Version) -> Result<Vec<IndexState>, Error> {
-        let layout = self.watch.map().graph().layout();
+        let map = self.watch.map();
+        let (layout, mut newest_map) = (map.graph().layout(), map.epoch());
         let mut seen: BTreeSet<u16> = BTreeSet::new();
         let mut found: BTreeMap<String, (IndexState, BTreeSet<u16>)> = BTreeMap::new();
         for (endpoint, answer) in self.ask_nodes() {
@@ -140,6 +144,7 @@ impl Shared {
             let status: NodeStatus = serde_json::from_str(&text).map_err(|error| {
                 Error::new(ErrorCode::Internal, format!("cannot read the status of node {endpoint}: {error}"))
             })?;
+            newest_map = newest_map.max(Epoch(status.map_epoch));
             let is_asked = |replica: &ReplicaStatus| {
                 replica.ready && layout.number(PartitionId(replica.partition)).is_some()
             };
@@ -173,6 +178,10 @@ impl Shared {
         }
         let count = usize::from(layout.count().get());
         if seen.len() < count {
+            // The graph may have been split, and nodes have given up the partitions that this process knows.
+            if newest_map > map.epoch() {
+                self.watch.stale(map.epoch(), ANSWER);
+            }
             let message = format!("only {} of {count} partitions answer", seen.len());
             return Err(Error::new(ErrorCode::Unavailable, message));
         }

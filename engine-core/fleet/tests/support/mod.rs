@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tidegraph_cluster::testing::graph_named;
 use tidegraph_cluster::{
     Candidate as Place, Change, Claim, Graph, MapStore, MemoryMap, NodeId, Registration, Role, SEQUENCER,
     place,
@@ -22,7 +23,7 @@ use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
 use tidegraph_remote::{
     ClientConfig, Graphs, RemoteCommits, RemoteNode, Security, Server, ServerConfig, Services,
 };
-use tidegraph_types::{Epoch, GremlinSettings, PartitionCount, ShardId, Sharding, Version};
+use tidegraph_types::{Epoch, GremlinSettings, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
 /// Time limit of every wait: generous, because other programs may keep the machine busy.
@@ -187,19 +188,8 @@ impl TestFleet {
         hash_bits: u32,
         config: NodeConfig,
     ) -> Self {
-        let partitions = PartitionCount::new(partitions).unwrap();
-        let gremlin = GremlinSettings::default();
-        let graph = Graph {
-            name: GRAPH.into(),
-            partitions,
-            shards,
-            hash_bits,
-            replication_factor: replication,
-            gremlin,
-            splits: Default::default(),
-            shares_objects: false,
-        };
-        Self::started(graph, nodes, config)
+        let graph = graph_named(GRAPH, partitions);
+        Self::started(Graph { shards, hash_bits, replication_factor: replication, ..graph }, nodes, config)
     }
 
     /// Like [`TestFleet::start`], with a graph that has these settings.
@@ -210,18 +200,8 @@ impl TestFleet {
         replication: u16,
         config: NodeConfig,
     ) -> Self {
-        let partitions = PartitionCount::new(partitions).unwrap();
-        let graph = Graph {
-            name: GRAPH.into(),
-            partitions,
-            shards: 1,
-            hash_bits: 64,
-            replication_factor: replication,
-            gremlin,
-            splits: Default::default(),
-            shares_objects: false,
-        };
-        Self::started(graph, nodes, config)
+        let graph = graph_named(GRAPH, partitions);
+        Self::started(Graph { replication_factor: replication, gremlin, ..graph }, nodes, config)
     }
 
     fn started(graph: Graph, nodes: usize, config: NodeConfig) -> Self {

@@ -8,9 +8,12 @@ use axum::body::Body;
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderValue, Method, Request, Response};
 use axum::response::IntoResponse;
+use futures_util::stream::{self, StreamExt as _};
+use http_body_util::{BodyStream, StreamBody};
 use lambda_http::RequestExt;
 use lambda_http::request::RequestContext;
 use lambda_http::tower::ServiceExt;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Principal, Roles};
@@ -121,10 +124,11 @@ impl Shell {
             Ok(response) => response,
             Err(failure) => failure.into_response(),
         };
-        if self.configuration.responses == Responses::Buffer {
-            // Lambda freezes the process after the answer.
-            send_spans().await;
+        // Lambda freezes the process after the answer.
+        if self.configuration.responses == Responses::Stream {
+            return response.map(and_spans);
         }
+        send_spans().await;
         response
     }
 
@@ -150,7 +154,7 @@ impl Shell {
         }
         let (connected, new) = self.connected(graph).await?;
         if !new {
-            // Those of a streamed answer, which ended after it began.
+            // Those that ended after the last byte of the answer before.
             tokio::spawn(send_spans());
             let worker = connected.worker.clone();
             // Without a sequencer the function reads at the last known version, as every worker does.
@@ -263,6 +267,16 @@ async fn send_spans() {
     }
 }
 
+/// Returns a body that ends once the spans are sent which ended with its last byte. Spans of a thread that is not done by
+/// then are sent with the next request.
+fn and_spans(body: Body) -> Body {
+    if !traces::is_on() {
+        return body;
+    }
+    let sent = stream::once(send_spans()).filter_map(|()| ready(None));
+    Body::new(StreamBody::new(BodyStream::new(body).chain(sent)))
+}
+
 /// Converts a request for the router: removes the stage and the base path, and adds deadline and principal.
 fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<Body>, Failure> {
     let bad = |reason: String| Failure::new(ErrorCode::BadRequest, reason);
@@ -310,13 +324,44 @@ fn principal(request: &lambda_http::Request) -> Principal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body_util::BodyExt as _;
     use lambda_http::aws_lambda_events::apigw::ApiGatewayProxyRequestContext;
     use lambda_http::http;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tidegraph_platform::traces::Propagation;
 
     fn asked(raw: &str, uri: &str, base_path: &str) -> String {
         let request = http::Request::builder().uri(uri).body(lambda_http::Body::Text("x".into())).unwrap();
         let request = request.with_raw_http_path(raw);
         to_router(request, base_path).unwrap().uri().to_string()
+    }
+
+    static FLUSHES: AtomicUsize = AtomicUsize::new(0);
+
+    /// Counts how often spans are sent.
+    struct Counted;
+
+    impl Propagation for Counted {
+        fn context(&self, _: &tracing::Span) -> Option<String> {
+            None
+        }
+
+        fn adopt(&self, _: &tracing::Span, _: &dyn Fn(&str) -> Option<String>) {}
+
+        fn flush(&self) {
+            FLUSHES.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_streamed_answer_ends_after_its_spans_are_sent() {
+        traces::install(Box::new(Counted));
+        let mut body = and_spans(Body::from("rows"));
+        let first = body.frame().await.unwrap().unwrap();
+        assert_eq!(first.into_data().unwrap(), "rows");
+        assert_eq!(FLUSHES.load(Ordering::SeqCst), 0, "the last byte leaves before");
+        assert!(body.frame().await.is_none());
+        assert_eq!(FLUSHES.load(Ordering::SeqCst), 1);
     }
 
     #[test]

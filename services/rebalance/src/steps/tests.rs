@@ -328,8 +328,9 @@ fn a_lost_node_that_held_nothing_is_healed_so_that_its_machine_is_replaced() {
     assert_eq!((after.lost, after.needed), (vec![], Needed::Nothing));
     // The first placement waits for its nodes.
     let unplaced = World::new(2);
-    unplaced.beat(0, 1);
+    (0..2).for_each(|n| unplaced.beat(n, 1));
     let before = unplaced.steps.look().unwrap();
+    unplaced.beat(1, 2);
     let detected = unplaced.steps.detect(&before).unwrap();
     assert_eq!((detected.lost, detected.needed), (vec![id(0)], Needed::Nothing));
 }

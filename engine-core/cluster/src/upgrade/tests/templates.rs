@@ -38,7 +38,7 @@ fn a_release_and_settings_are_one_upgrade() {
     world.set(&id(2), NodeState::Gone);
     world.join(&id(2), 2).unwrap();
     let next = world.next("a").unwrap();
-    assert_eq!((next.upgraded, next.left, next.reason.as_str()), (1, 2, "1 moves are left"));
+    assert_eq!((next.upgraded, next.left, next.reason.as_str()), (1, 2, "2 machines are left"));
     world.bring_up();
     world.move_replicas();
     assert_eq!(world.run("a", 100).last().map(String::as_str), Some("Done"));
@@ -73,4 +73,31 @@ fn settings_never_downgrade_a_fleet() {
     (world.deployed, world.template) = (OLD, template(2));
     let refused = world.begin("b").unwrap_err().to_string();
     assert!(refused.contains("never downgraded"), "{refused}");
+}
+
+#[test]
+fn a_graph_that_was_added_is_served_by_the_machines_that_replace_those_before_it() {
+    let mut world = World::new(3);
+    let other = World { graph: new_graph(&world.store, 1), ..world.of(OLD) };
+    let others = [other.graph.clone()];
+    let next = |world: &World| world.upgrades().with(&others).next("a", world.group()).unwrap();
+    world.template = template(2);
+    let began = world.upgrades().with(&others).begin("a", OLD.release, size(3), None).unwrap();
+    assert!(matches!(began, Began::Ours(_)));
+    // No machine knows the graph, and no partition of it has a replica.
+    assert_eq!(next(&world).action, Action::Launch);
+    world.desired = 4;
+    world.fill();
+    // A machine that was started afterwards has to serve it.
+    assert_eq!(next(&world).reason, "machine i-3 is not up");
+    other.join(&id(3), 0).unwrap();
+    let drain = next(&world);
+    assert_eq!((drain.action, drain.node), (Action::Drain, Some(id(0))));
+    // Once it is placed, a replica that it lacks keeps nodes from being drained, as one of the first graph does.
+    world.set(&id(0), NodeState::Up);
+    let one = Change::AddReplica { partition: PartitionId(0), node: id(3) };
+    change_all(&world.store, &other.graph, &[one]).unwrap();
+    let waits = next(&world);
+    assert_eq!(waits.action, Action::Wait);
+    assert!(waits.reason.starts_with(&format!("graph {}: ", other.graph)), "{}", waits.reason);
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use tidegraph_cluster::{SplitProgress, SplitStage};
+use tidegraph_cluster::{SplitProgress, SplitRun, SplitStage};
 use tidegraph_platform::chain;
 use tidegraph_types::PartitionCount;
 
@@ -85,14 +85,12 @@ impl Run {
     /// Carries out a split, or finishes one that was begun.
     fn split(&self, into: PartitionCount, readers: Duration) -> anyhow::Result<ExitCode> {
         let begun = self.clock.now();
-        let (mut line, mut turned) = (String::new(), None);
-        self.retried(|| Ok(self.rebalance.begin_split(into)?))?;
+        let mut line = String::new();
+        let (moves, restores) = (self.args.moves, self.args.restores_per_node);
+        let mut run = SplitRun::new(into, usize::from(moves), usize::from(restores), readers);
         let progress = loop {
             self.retried(|| self.renew())?;
-            let progress = self.retried(|| {
-                let (moves, restores) = (self.args.moves, self.args.restores_per_node);
-                Ok(self.rebalance.advance_split(into, usize::from(moves), usize::from(restores))?)
-            })?;
+            let progress = self.retried(|| Ok(run.step(&self.rebalance, self.clock.now())?))?;
             let now = progress_line(into, &progress);
             if now != line {
                 self.say(&now);
@@ -100,17 +98,9 @@ impl Run {
             }
             match progress.stage {
                 SplitStage::Done => break progress,
-                SplitStage::Turned => {
-                    let since = *turned.get_or_insert(self.clock.now());
-                    if self.clock.now() - since >= readers {
-                        self.retried(|| Ok(self.rebalance.drop_former_partitions()?))?;
-                        continue;
-                    }
-                }
-                SplitStage::Restoring => {}
+                SplitStage::Turned | SplitStage::Restoring => self.pause(&line)?,
                 SplitStage::None => bail!("the split into {} partitions was taken back", into.get()),
             }
-            self.pause(&line)?;
         };
         let seconds = (self.clock.now() - begun).as_secs_f64();
         if self.args.json {
@@ -121,7 +111,7 @@ impl Run {
     }
 
     /// Calls `step` until it succeeds, or fails with an error that does not pass by itself.
-    fn retried<T>(&self, step: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    fn retried<T>(&self, mut step: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
         loop {
             match step() {
                 Err(error) if may_pass(&error) => {
