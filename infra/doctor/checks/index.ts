@@ -4,7 +4,6 @@ import { ACCOUNT } from "./account.ts";
 import { ALARMS } from "./alarms.ts";
 import { API } from "./api.ts";
 import { BUCKETS } from "./buckets.ts";
-import { ENDPOINTS } from "./endpoints.ts";
 import { LOG } from "./log.ts";
 import { MAP } from "./map.ts";
 import { NODES } from "./nodes.ts";
@@ -16,7 +15,6 @@ import { WORKERS } from "./workers.ts";
 export const CHECKS: readonly Check[] = [
   ...ACCOUNT,
   ...STACKS,
-  ...ENDPOINTS,
   ...LOG,
   ...MAP,
   ...RELEASE,
