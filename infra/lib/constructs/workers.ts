@@ -206,7 +206,7 @@ export class Workers extends Construct implements ec2.IConnectable {
   /** Name of the task definition, without its revision. */
   readonly family: string;
   /** The roles of a task, and of what starts it. */
-  readonly roles: readonly iam.IRole[];
+  readonly roles: iam.IRole[];
   readonly cluster: ecs.Cluster;
   readonly balancer: elb.NetworkLoadBalancer;
   readonly targets: elb.NetworkTargetGroup;
