@@ -47,6 +47,9 @@ process.on("exit", () => cluster.processes.kill());
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
   process.on(signal, () => process.exit(130));
 
+/** Processes that were started without certificates, which the issuer waits for. */
+const without = new Set([...Array.from({ length: NODES }, (_, number) => `node-${number}`), "worker"]);
+
 /** Secrets of an issuer, as the deployment makes them: without a first version. */
 class Issuer {
   /** @param {{ state: string, documents: Record<string, string> }} parts */
@@ -74,7 +77,10 @@ class Issuer {
       if (state.previous?.unusedSince) state.previous.unusedSince = earlier;
       await put(this.settings.state, JSON.stringify(state));
     }
-    return await run({ client, settings: this.settings, now: new Date() }, replaces);
+    const processes = async () => [...without];
+    const machines = async () => [...without].filter((name) => name.startsWith("node-"));
+    const surroundings = { client, settings: this.settings, now: new Date(), machines, processes };
+    return await run(surroundings, replaces);
   }
 
   /** Variables by which a kind of processes follows its document. @param {string} kind */
@@ -206,6 +212,7 @@ try {
   cluster.options.secret = { ...secrets.environment, ...ofNodes };
   for (let number = 0; number < NODES; number += 1) {
     await cluster.restartNode(number, PATIENCE_MS);
+    without.delete(`node-${number}`);
     followers.push(`node-${number}`);
   }
   await addWorker("by-secret", { environment: issuer.environment("workers") });
@@ -215,16 +222,19 @@ try {
   await addWorker("by-files", { environment: { TIDEGRAPH_LOG: "info" }, flags });
   followers.push("by-secret", "by-files");
   await askFunctions();
-  // The first worker has no certificates, and ends before they are required.
+  // The first worker has no certificates.
   load.endpoints.shift();
 
-  // To required TLS: first all connections are opened with it.
+  // To required TLS: first all connections are opened with it, once each process has certificates.
   issuer.settings.mode = "require";
+  const { mode, waitsFor } = await issuer.run();
+  assert.deepEqual([mode, waitsFor], ["accept", ["worker"]]);
+  await cluster.processes.end(["worker"], 30_000);
+  without.delete("worker");
   await step(async () => assert.equal((await issuer.run()).mode, "prefer"));
   await cluster.restartNode(0, PATIENCE_MS);
   await askFunctions();
   await step(async () => assert.equal((await issuer.run()).mode, "require"));
-  await cluster.processes.end(["worker"], 30_000);
   await cluster.restartNode(1, PATIENCE_MS);
   await addWorker("third", { environment: issuer.environment("workers") });
   followers.push("third");
