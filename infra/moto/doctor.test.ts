@@ -350,6 +350,20 @@ function query(): Template["Resources"][string] {
   return found;
 }
 
+test("an endpoint that lost a subnet", async () => {
+  const VpcEndpointId = await physical("Service", "AWS::EC2::VPCEndpoint", "EndpointsSecrets");
+  const { VpcEndpoints: [endpoint] = [] } = await clients.ec2.send(
+    new ec2.DescribeVpcEndpointsCommand({ VpcEndpointIds: [VpcEndpointId] }),
+  );
+  const lost = endpoint?.SubnetIds?.slice(0, 1);
+  says(await examine(["endpoints"]), "endpoints.state", "ok", /available, with private DNS, in 3 subnets/);
+  says(await examine(["endpoints"]), "endpoints.state", "ok", /available, in 3 route tables/);
+  await clients.ec2.send(new ec2.ModifyVpcEndpointCommand({ VpcEndpointId, RemoveSubnetIds: lost }));
+  says(await examine(["endpoints"]), "endpoints.state", "failed", /with private DNS, in 2 subnets/);
+  await clients.ec2.send(new ec2.ModifyVpcEndpointCommand({ VpcEndpointId, AddSubnetIds: lost }));
+  assert.equal((await examine(["endpoints"])).counts.failed, 0);
+});
+
 test("a clock that is wrong, and machines that no zone has", async () => {
   account.situation.ahead = 60;
   says(await examine(["clock"]), "clock.here", "warning", /60 s behind AWS/);

@@ -1,6 +1,7 @@
 /** Makers of what outlives processes (table, buckets, key) and of secrets, alarms and their topic, in moto. */
 import * as cw from "@aws-sdk/client-cloudwatch";
 import * as dynamodb from "@aws-sdk/client-dynamodb";
+import { CreateRouteTableCommand, CreateVpcEndpointCommand } from "@aws-sdk/client-ec2";
 import * as iam from "@aws-sdk/client-iam";
 import * as kms from "@aws-sdk/client-kms";
 import * as lambda from "@aws-sdk/client-lambda";
@@ -55,6 +56,17 @@ export class DurableClients {
 export function durable(clients: DurableClients): Record<string, Maker> {
   let role: Promise<string> | undefined;
   return {
+    "AWS::EC2::RouteTable": async ({ ec2 }, { VpcId }) => {
+      const { RouteTable } = await ec2.send(new CreateRouteTableCommand({ VpcId }));
+      return { ref: RouteTable?.RouteTableId ?? "" };
+    },
+    "AWS::EC2::VPCEndpoint": async ({ ec2 }, properties) => {
+      const { VpcId, VpcEndpointType, SubnetIds, RouteTableIds, PrivateDnsEnabled } = properties;
+      const { ServiceName } = properties;
+      const asked = { VpcId, ServiceName, VpcEndpointType, SubnetIds, RouteTableIds, PrivateDnsEnabled };
+      const { VpcEndpoint } = await ec2.send(new CreateVpcEndpointCommand(asked));
+      return { ref: VpcEndpoint?.VpcEndpointId ?? "" };
+    },
     "AWS::KMS::Key": async (_, { Description, EnableKeyRotation }) => {
       const { KeyMetadata } = await clients.kms.send(new kms.CreateKeyCommand({ Description }));
       const { KeyId = "", Arn = "" } = KeyMetadata ?? {};

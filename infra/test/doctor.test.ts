@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { judged } from "../doctor/checks/account.ts";
 import { section } from "../doctor/checks/alarms.ts";
 import { behindCheckpoints } from "../doctor/checks/buckets.ts";
+import { judgedEndpoint } from "../doctor/checks/endpoints.ts";
 import { CHECKS } from "../doctor/checks/index.ts";
 import { together } from "../doctor/checks/releases.ts";
 import { judgedIssue } from "../doctor/checks/secrets.ts";
@@ -79,6 +80,44 @@ test("certificates of the fleet are judged by when they were written", () => {
     assert.equal(ids.filter((id) => id.endsWith(kind)).length, 1, kind);
   const functions = ofType(service, "AWS::Lambda::Function").map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
   assert.ok(functions.some((id) => id.endsWith("EncryptionFunction")));
+});
+
+test("endpoints are judged by what the template gives them", () => {
+  const { service } = example();
+  const resources = ofType(service, "AWS::EC2::VPCEndpoint").map(([logicalId, { Type, Properties }]) => ({
+    ...{ stack: "Service", type: Type, logicalId, id: `vpce-${logicalId}`, properties: Properties },
+  }));
+  const one = (name: string) => {
+    const found = resources.find(({ logicalId }) => logicalId.startsWith(`ServiceEndpoints${name}`));
+    assert.ok(found, name);
+    return found;
+  };
+  const [secrets, s3] = [one("Secrets"), one("S3")];
+  assert.ok(secrets.properties.SubnetIds.length > 1 && s3.properties.RouteTableIds.length > 1);
+  const ServiceName = "com.amazonaws.eu-west-1.secretsmanager";
+  const good = {
+    ...{ ServiceName, State: "available" as never, PrivateDnsEnabled: true },
+    SubnetIds: secrets.properties.SubnetIds.map((_: unknown, at: number) => `subnet-${at}`),
+  };
+  const found = judgedEndpoint(secrets, good);
+  assert.equal(found.status, "ok");
+  assert.match(found.subject ?? "", / \(secretsmanager\)$/);
+  for (const [wrong, seen] of [
+    [undefined, /gone/],
+    [{ ...good, State: "pending" as never }, /^pending/],
+    [{ ...good, PrivateDnsEnabled: false }, /without private DNS/],
+    [{ ...good, SubnetIds: good.SubnetIds.slice(1) }, /in \d subnets/],
+  ] as const) {
+    const judged = judgedEndpoint(secrets, wrong);
+    assert.equal(judged.status, "failed", String(seen));
+    assert.match(judged.seen, seen);
+    assert.ok(judged.remedy);
+  }
+  const RouteTableIds = s3.properties.RouteTableIds.map((_: unknown, at: number) => `rtb-${at}`);
+  assert.equal(judgedEndpoint(s3, { State: "available" as never, RouteTableIds }).status, "ok");
+  const lost = judgedEndpoint(s3, { State: "available" as never, RouteTableIds: RouteTableIds.slice(1) });
+  assert.equal(lost.status, "failed");
+  assert.match(lost.remedy ?? "", /--add-route-table-ids/);
 });
 
 test("the clock is judged by the surest answer", () => {

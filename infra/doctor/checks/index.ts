@@ -4,6 +4,7 @@ import { ACCOUNT } from "./account.ts";
 import { ALARMS } from "./alarms.ts";
 import { API } from "./api.ts";
 import { BUCKETS } from "./buckets.ts";
+import { ENDPOINTS } from "./endpoints.ts";
 import { LOG } from "./log.ts";
 import { MAP } from "./map.ts";
 import { NODES } from "./nodes.ts";
@@ -15,6 +16,7 @@ import { WORKERS } from "./workers.ts";
 export const CHECKS: readonly Check[] = [
   ...ACCOUNT,
   ...STACKS,
+  ...ENDPOINTS,
   ...LOG,
   ...MAP,
   ...RELEASE,
