@@ -1,5 +1,5 @@
 /** The VPC endpoints that the deployment made: processes without a way to the internet reach AWS by them alone. */
-import { DescribeVpcEndpointsCommand, type VpcEndpoint } from "@aws-sdk/client-ec2";
+import { paginateDescribeVpcEndpoints, type VpcEndpoint } from "@aws-sdk/client-ec2";
 import type { Resource } from "../deployment.ts";
 import { absent, type Check, type Finding, failed, ok } from "../finding.ts";
 
@@ -9,13 +9,14 @@ const state: Check = {
   async look({ clients, deployment }) {
     const made = deployment.all("AWS::EC2::VPCEndpoint");
     if (made.length === 0) return absent("the deployment made no endpoints: its VPC has its own way to AWS");
-    // By a filter, because a call that names an endpoint that is gone fails for all of them.
-    const Filters = [{ Name: "vpc-endpoint-id", Values: made.map(({ id }) => id) }];
-    const { VpcEndpoints = [] } = await clients.ec2.send(new DescribeVpcEndpointsCommand({ Filters }));
+    // All of the region, because a call that names an endpoint that is gone fails for the others too.
+    const found: VpcEndpoint[] = [];
+    for await (const page of paginateDescribeVpcEndpoints({ client: clients.ec2 }, {}))
+      found.push(...(page.VpcEndpoints ?? []));
     return made.map((resource) =>
       judgedEndpoint(
         resource,
-        VpcEndpoints.find(({ VpcEndpointId }) => VpcEndpointId === resource.id),
+        found.find(({ VpcEndpointId }) => VpcEndpointId === resource.id),
       ),
     );
   },
