@@ -1,7 +1,7 @@
 /** The command line of `tidegraph-doctor`. */
-import { parseArgs } from "node:util";
 import { AREAS } from "./checks/index.ts";
 import { UsageError } from "./deployment.ts";
+import { checkRegion, readFlags } from "./flags.ts";
 
 export interface Arguments {
   /** The stacks of the deployment. */
@@ -39,11 +39,10 @@ docs/doctor.md has each check.
 
 /** A name that CloudFormation allows. */
 const STACK = /^[A-Za-z][A-Za-z0-9-]{0,127}$/;
-const REGION = /^[a-z]{2}(-[a-z]+)+-\d{1,2}$/;
 
 /** Reads the flags. What cannot be is refused with the value. */
 export function readArguments(given: readonly string[]): Command {
-  const { values } = parsed(given);
+  const values = readFlags(given, FLAGS);
   if (values.help) return { kind: "help" };
   if (values.version) return { kind: "version" };
   if (values.policy) return { kind: "policy" };
@@ -55,8 +54,7 @@ export function readArguments(given: readonly string[]): Command {
   for (const one of stacks) {
     if (!STACK.test(one)) throw new UsageError(`${JSON.stringify(one)} cannot be the name of a stack`);
   }
-  if (region !== undefined && !REGION.test(region))
-    throw new UsageError(`--region ${JSON.stringify(region)} is no region, such as eu-west-1`);
+  checkRegion(region);
   const only = (values.only ?? "").split(",").filter(Boolean);
   for (const area of only) {
     if (!AREAS.includes(area))
@@ -74,27 +72,18 @@ export function readArguments(given: readonly string[]): Command {
   };
 }
 
-function parsed(given: readonly string[]) {
-  const text = { type: "string" } as const;
-  const flag = { type: "boolean" } as const;
-  try {
-    return parseArgs({
-      args: [...given],
-      options: {
-        name: text,
-        stack: { ...text, multiple: true },
-        region: text,
-        profile: text,
-        only: text,
-        json: flag,
-        policy: flag,
-        version: flag,
-        help: { ...flag, short: "h" },
-      },
-    });
-  } catch (error) {
-    // Without the hint about `--`, which nobody needs here.
-    const message = error instanceof Error ? error.message : String(error);
-    throw new UsageError(message.split(". ")[0] ?? message);
-  }
-}
+const TEXT = { type: "string" } as const;
+const FLAG = { type: "boolean" } as const;
+
+/** The flags. */
+const FLAGS = {
+  name: TEXT,
+  stack: { ...TEXT, multiple: true },
+  region: TEXT,
+  profile: TEXT,
+  only: TEXT,
+  json: FLAG,
+  policy: FLAG,
+  version: FLAG,
+  help: { ...FLAG, short: "h" },
+} as const;

@@ -40,6 +40,24 @@ export interface Situation {
   ahead: number;
 }
 
+/** A deployment that is as it should be, without workers. */
+function usual(): Situation {
+  return {
+    stackStatus: "CREATE_COMPLETE",
+    protects: true,
+    quota: 64,
+    functions: 1000,
+    topic: undefined,
+    brokerSettings: "",
+    clusterState: "ACTIVE",
+    eventBridge: true,
+    workers: 0,
+    status: { code: 200, body: {} },
+    denied: new Set(),
+    ahead: 0,
+  };
+}
+
 /** The names of the deployed stacks, by those of the templates. */
 export const STACKS = { State: "tidegraph-state", Service: "tidegraph-service" } as const;
 
@@ -77,7 +95,9 @@ export class Account {
     });
   }
 
-  static async start(situation: Situation): Promise<Account> {
+  /** Starts an account in the usual situation, but for what is given. The test may change that object later. */
+  static async start(given: Partial<Situation>): Promise<Account> {
+    const situation = Object.assign(given, { ...usual(), ...given });
     const account = new Account(await Moto.start(), situation);
     await new Promise<void>((done) => account.#server.listen(0, "127.0.0.1", done));
     return account;

@@ -27,20 +27,7 @@ let refusals = 0;
 let spreadAfter = Number.POSITIVE_INFINITY;
 
 before(async () => {
-  account = await Account.start({
-    stackStatus: "",
-    protects: true,
-    quota: 64,
-    functions: 1000,
-    topic: undefined,
-    brokerSettings: "",
-    clusterState: "ACTIVE",
-    eventBridge: true,
-    workers: 0,
-    status: { code: 200, body: {} },
-    denied: new Set(),
-    ahead: 0,
-  });
+  account = await Account.start({ stackStatus: "" });
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
   client = new KafkaClient({ endpoint: account.endpoint, region: REGION, credentials, maxAttempts: 1 });
   client.middlewareStack.add(

@@ -24,18 +24,8 @@ after(async () => {
 
 test("what a deployment does not have is absent", async () => {
   const account = await Account.start({
-    stackStatus: "CREATE_COMPLETE",
-    protects: true,
-    quota: 64,
-    functions: 1000,
-    topic: undefined,
-    brokerSettings: "",
     clusterState: "",
-    eventBridge: true,
-    workers: 0,
     status: { code: 200, body: { status: "healthy", dbEngineVersion: "0.1.0" } },
-    denied: new Set(),
-    ahead: 0,
   });
   stops.push(() => account.stop());
   const app = testApp();

@@ -32,21 +32,7 @@ let secrets: sm.SecretsManagerClient;
 const configurations = new Map([["arn:aws:kafka:x:configuration/other/1", "other-log-0a1b2c3d"]]);
 
 before(async () => {
-  account = await Account.start({
-    stackStatus: "CREATE_COMPLETE",
-    protects: true,
-    quota: 64,
-    functions: 1000,
-    topic: undefined,
-    brokerSettings: "",
-    clusterState: "ACTIVE",
-    configurations,
-    eventBridge: true,
-    workers: 0,
-    status: { code: 200, body: {} },
-    denied: new Set(),
-    ahead: 0,
-  });
+  account = await Account.start({ configurations });
   // Resources are made in moto itself, and the command reaches it through the server in front of it.
   const options = { endpoint: account.moto.endpoint, region: REGION, credentials: CREDENTIALS };
   table = new dynamodb.DynamoDBClient(options);
@@ -331,6 +317,7 @@ test("flags that cannot be are refused with the value", () => {
     [["--name", "Wrong_Name"], /Wrong_Name/],
     [["--name", "example", "--confirm", "exmaple"], /exmaple.*nothing was removed/],
     [["--name", "example", "--key-days", "5"], /5.*from 7 to 30/],
+    [["--name", "example", "--region", "moon"], /"moon" is no region/],
     [["--name", "example", "--force"], /--force/],
   ] as const)
     assert.throws(

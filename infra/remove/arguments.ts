@@ -1,6 +1,6 @@
 /** The command line of `tidegraph-remove`. */
-import { parseArgs } from "node:util";
 import { UsageError } from "../doctor/deployment.ts";
+import { checkRegion, readFlags } from "../doctor/flags.ts";
 
 export interface Arguments {
   /** The name of the deployment. */
@@ -39,7 +39,7 @@ const NAME = /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/;
 
 /** Reads the flags, or returns `help`. What cannot be is refused with the value. */
 export function readArguments(given: readonly string[]): Arguments | "help" {
-  const { values } = parsed(given);
+  const values = readFlags(given, FLAGS);
   if (values.help) return "help";
   const { name, confirm, stack, backups = false, region, profile } = values;
   if (name === undefined) throw new UsageError("which deployment? Give --name");
@@ -47,6 +47,7 @@ export function readArguments(given: readonly string[]): Arguments | "help" {
     throw new UsageError(`--name ${JSON.stringify(name)} cannot be the name of a deployment`);
   if (confirm !== undefined && confirm !== name)
     throw new UsageError(`--confirm ${JSON.stringify(confirm)} is not ${name}: nothing was removed`);
+  checkRegion(region);
   const keyDays = Number(values["key-days"] ?? 30);
   if (!Number.isInteger(keyDays) || keyDays < 7 || keyDays > 30)
     throw new UsageError(`--key-days ${JSON.stringify(values["key-days"])} is no whole number from 7 to 30`);
@@ -61,25 +62,17 @@ export function readArguments(given: readonly string[]): Arguments | "help" {
   };
 }
 
-function parsed(given: readonly string[]) {
-  const text = { type: "string" } as const;
-  const flag = { type: "boolean" } as const;
-  try {
-    return parseArgs({
-      args: [...given],
-      options: {
-        name: text,
-        confirm: text,
-        backups: flag,
-        "key-days": text,
-        stack: { ...text, multiple: true },
-        region: text,
-        profile: text,
-        help: { ...flag, short: "h" },
-      },
-    });
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new UsageError(message.split(". ")[0] ?? message);
-  }
-}
+const TEXT = { type: "string" } as const;
+const FLAG = { type: "boolean" } as const;
+
+/** The flags. */
+const FLAGS = {
+  name: TEXT,
+  confirm: TEXT,
+  backups: FLAG,
+  "key-days": TEXT,
+  stack: { ...TEXT, multiple: true },
+  region: TEXT,
+  profile: TEXT,
+  help: { ...FLAG, short: "h" },
+} as const;

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
+use tidegraph_cluster::testing::graph_named;
 use tidegraph_cluster::{Graph, MapStore};
 use tidegraph_log::{Body, KafkaOptions, LogBackend, LogCopies, LogLocation};
 use tidegraph_platform::{Clock, RealClock, RealRandom, process};
-use tidegraph_types::{Epoch, PartitionCount, Sharding, Version};
+use tidegraph_types::{Epoch, Sharding, Version};
 
 /// Time limit of every wait, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -50,16 +51,7 @@ impl World {
         };
         let map = DynamoMap::open(&patient, clock, Arc::new(RealRandom)).unwrap();
         map.create_tables().unwrap();
-        let graph = Graph {
-            name: "g".into(),
-            partitions: PartitionCount::ONE,
-            shards: 1,
-            hash_bits: 64,
-            replication_factor: 1,
-            gremlin: Default::default(),
-            splits: Default::default(),
-            shares_objects: false,
-        };
+        let graph = Graph { replication_factor: 1, ..graph_named("g", 1) };
         map.create_graph(&graph).unwrap();
         Self { kafka, dynamodb, log }
     }

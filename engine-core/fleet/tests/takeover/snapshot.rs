@@ -5,6 +5,7 @@ use super::{LEASE, PATIENCE};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
+use tidegraph_cluster::testing::graph_named;
 use tidegraph_cluster::{
     Change, Claim, ElectionConfig, Graph, MapStore, NodeId, Registration, Role, change_all,
 };
@@ -12,7 +13,7 @@ use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceCo
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig};
 use tidegraph_log::testing::SharedLog;
 use tidegraph_platform::{Clock, Objects, RealClock, RealRandom};
-use tidegraph_types::{Epoch, PartitionCount, PartitionId};
+use tidegraph_types::{Epoch, PartitionId};
 
 fn open(server: &Server) -> Arc<DynamoMap> {
     let options = DynamoOptions {
@@ -31,16 +32,7 @@ fn requests_of_a_start(server: &Server) -> u64 {
 
 fn make_graph(map: &DynamoMap) {
     map.create_tables().unwrap();
-    let graph = Graph {
-        name: "large".into(),
-        partitions: PartitionCount::new(256).unwrap(),
-        shards: 1,
-        hash_bits: 64,
-        replication_factor: 1,
-        gremlin: Default::default(),
-        splits: Default::default(),
-        shares_objects: false,
-    };
+    let graph = Graph { replication_factor: 1, ..graph_named("large", 256) };
     map.create_graph(&graph).unwrap();
     let node = NodeId::new("n").unwrap();
     let registered = Change::Register(Registration {
