@@ -63,7 +63,10 @@ impl Member {
         let (service, commits) = (NodeService::default(), SequencerService::default());
         commits.tell_changes_of(log.clone(), daemon.clock.clone());
         let is_candidate = serve.is(RoleArg::Sequencer);
-        daemon.graphs.set(graph, service.services(is_candidate.then(|| Arc::new(commits.clone()) as _)));
+        let mut services = service.services(is_candidate.then(|| Arc::new(commits.clone()) as _));
+        services.incarnation =
+            made.incarnation().map_or_else(String::new, |incarnation| incarnation.as_str().into());
+        daemon.graphs.set(graph, services);
         let parts = NodeParts {
             graph: graph.into(),
             registration: daemon.registration(quota)?,

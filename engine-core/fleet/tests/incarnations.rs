@@ -1,0 +1,61 @@
+//! A graph that is dropped, and made again under its name: processes that knew the first one never answer for the next one,
+//! and nothing of the first one is written when its data has been removed.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::time::Duration;
+use support::{GRAPH, TestFleet, ask, patient, rows};
+use tidegraph_cluster::{MapStore, WatchConfig};
+use tidegraph_engine::Language::OpenCypher;
+use tidegraph_fleet::{NodeConfig, WorkerConfig};
+
+/// A worker of a function: it learns of versions and of the map when a request comes, and is stopped in between.
+fn suspended() -> WorkerConfig {
+    let watch = WatchConfig { refresh_every: Duration::from_secs(1 << 20) };
+    // A write waits this long for a sequencer that takes it.
+    let patience = Duration::from_secs(20);
+    WorkerConfig { version_every: Duration::ZERO, watch, patience, ..patient() }
+}
+
+/// Ends all processes of a fleet but its workers, and returns one with the next graph of the name in the same map.
+fn made_again(mut fleet: TestFleet) -> TestFleet {
+    fleet.map.begin_drop(GRAPH).unwrap();
+    fleet.stop_sequencer();
+    let names: Vec<String> = fleet.members.iter().map(|member| member.id.to_string()).collect();
+    names.iter().for_each(|name| drop(fleet.kill(name)));
+    fleet.map.finish_drop(GRAPH);
+    let mut next = TestFleet::without_graph(fleet.graph.clone(), fleet.config.clone());
+    next.map = fleet.map.clone();
+    next.map.create_graph(&next.graph).unwrap();
+    next.start_processes(2);
+    next
+}
+
+#[test]
+fn a_worker_that_was_stopped_meanwhile_does_not_go_on_in_the_next_graph() {
+    let fleet = TestFleet::start(2, 2, 2, 64, NodeConfig::default());
+    let (database, worker) = fleet.worker_with(suspended(), fleet.clock.clone());
+    ask(&database, OpenCypher, "CREATE (:Person {name: 'Ada'})-[:KNOWS]->(:Person {name: 'Bob'})").unwrap();
+    assert_eq!(rows(&database, OpenCypher, "MATCH (n:Person) RETURN count(n)"), ["[Long(2)]"]);
+
+    let fleet = made_again(fleet);
+    let (next, _next_worker) = fleet.worker();
+    for n in 0..5 {
+        ask(&next, OpenCypher, &format!("CREATE (:Order {{number: {n}}})-[:ITEM]->(:Part)")).unwrap();
+    }
+    assert!(!worker.refresh_version(), "it is not welcome");
+    assert!(worker.is_dropped());
+    for query in ["MATCH (n) RETURN labels(n)", "CREATE (:Person {name: 'Eve'})"] {
+        let refused = ask(&database, OpenCypher, query).unwrap_err();
+        assert_eq!(refused.code(), tidegraph_types::ErrorCode::Unavailable, "{refused}");
+    }
+    // It stays so, whatever the next graph does.
+    ask(&next, OpenCypher, "CREATE (:Order {number: 9})").unwrap();
+    assert!(!worker.refresh_version() && worker.is_dropped());
+    let labels = "MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label ORDER BY label";
+    let text = rows(&next, OpenCypher, labels).join(" ");
+    assert!(text.contains("Order") && text.contains("Part") && !text.contains("Person"), "{text}");
+}
