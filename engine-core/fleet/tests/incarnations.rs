@@ -6,6 +6,8 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::mpsc;
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, patient, rows};
 use tidegraph_cluster::{MapStore, WatchConfig};
@@ -58,4 +60,38 @@ fn a_worker_that_was_stopped_meanwhile_does_not_go_on_in_the_next_graph() {
     let labels = "MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label ORDER BY label";
     let text = rows(&next, OpenCypher, labels).join(" ");
     assert!(text.contains("Order") && text.contains("Part") && !text.contains("Person"), "{text}");
+}
+
+#[test]
+fn a_node_gives_signs_of_life_until_it_has_written_its_last_checkpoint() {
+    let config = NodeConfig {
+        checkpoint_versions: 1,
+        beat: Duration::from_millis(20),
+        watch: WatchConfig { refresh_every: Duration::from_millis(20) },
+        ..NodeConfig::default()
+    };
+    let mut fleet = TestFleet::start(1, 1, 1, 64, config);
+    let (database, _worker) = fleet.worker();
+    let (reached, at_gate) = mpsc::channel();
+    let (open, gate) = mpsc::channel::<()>();
+    fleet.map.meanwhile("note a checkpoint", 0, move || {
+        reached.send(()).unwrap();
+        // The end of the test opens it too.
+        let _ = gate.recv();
+    });
+    ask(&database, OpenCypher, "CREATE (:Person)").unwrap();
+    at_gate.recv().unwrap();
+    // Its objects are written, and its note is not.
+    fleet.map.begin_drop(GRAPH).unwrap();
+    fleet.wait_until("the node sees it", |fleet| fleet.members[0].node.is_dropped());
+    let member = Arc::new(fleet.members.remove(0));
+    let stopping = member.clone();
+    let stopped = std::thread::spawn(move || stopping.node.stop());
+    let counter = |fleet: &TestFleet| fleet.map.heartbeats(GRAPH).unwrap()[&member.id].counter;
+    let begun = counter(&fleet);
+    fleet.wait_until("it gives signs of life", |fleet| counter(fleet) > begun + 20);
+    assert!(!stopped.is_finished());
+    drop(open);
+    stopped.join().unwrap();
+    assert_eq!(fleet.map.checkpoints(GRAPH).unwrap(), [], "no note of a graph that is being dropped");
 }

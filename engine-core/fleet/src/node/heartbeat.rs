@@ -1,5 +1,6 @@
 //! Heartbeats: a node reports to the map that it is alive, joins again if it was marked
-//! as lost (FLT-4), and leaves if its disk is full.
+//! as lost (FLT-4), and leaves if its disk is full. When its graph is being dropped, it
+//! reports until it writes nothing any more.
 
 use super::Shared;
 use super::replica::Replica;
@@ -26,10 +27,12 @@ fn size(replica: &Replica) -> u64 {
     memory.in_memory.max(memory.fixed + memory.spilled)
 }
 
-/// Sends heartbeats until the node stops.
+/// Sends heartbeats until the node stops; if its graph is being dropped, until all other threads of the node have ended.
 pub(super) fn run(shared: &Arc<Shared>) {
-    while !shared.is_stopping() {
-        send(shared);
+    while !shared.finished.load(Ordering::Acquire) {
+        if !shared.is_stopping() || shared.is_dropped() {
+            send(shared);
+        }
         shared.clock.sleep(shared.config.beat);
     }
 }
