@@ -93,6 +93,11 @@ impl Member {
         self.node.failure()
     }
 
+    /// Whether the graph is in the map no more.
+    pub fn is_dropped(&self) -> bool {
+        self.node.is_dropped()
+    }
+
     /// Ends everything of the graph, with the connections of its clients.
     pub fn stop(self, daemon: &Daemon) {
         if let Some(Leading { candidate, mut maintenance, archive }) = self.leading {
@@ -104,6 +109,11 @@ impl Member {
         self.node.stop();
         daemon.graphs.remove(&self.graph);
         daemon.end_stale_connections();
+        if self.node.is_dropped()
+            && let Some(copies) = &daemon.copies
+        {
+            copies.remove(&self.graph);
+        }
     }
 }
 
@@ -158,14 +168,12 @@ pub fn supervise(daemon: &Daemon, graph: &str, quota: Quota) {
             Ok(member) => {
                 told = None;
                 tracing::info!(graph, "serves the graph");
-                let mut is_dropped = false;
                 let reason = loop {
                     daemon.clock.sleep(LOOK_EVERY);
                     if daemon.is_stopping() {
                         break None;
                     }
-                    is_dropped = member.node.is_dropped();
-                    if is_dropped {
+                    if member.is_dropped() {
                         break Some("it was dropped".to_owned());
                     }
                     if let failure @ Some(_) = member.failure() {
@@ -176,9 +184,6 @@ pub fn supervise(daemon: &Daemon, graph: &str, quota: Quota) {
                     tracing::warn!(graph, reason, "the daemon stops to serve the graph; the others go on");
                 }
                 member.stop(daemon);
-                if let Some(copies) = daemon.copies.as_ref().filter(|_| is_dropped) {
-                    copies.remove(graph);
-                }
             }
             Err(error) => {
                 daemon.graphs.remove(graph);
