@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, patient, rows};
-use tidegraph_cluster::{MapStore, WatchConfig};
+use tidegraph_cluster::{Change, MapStore, NodeState, Release, Upgrade, UpgradeState, WatchConfig};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_fleet::{NodeConfig, WorkerConfig};
 
@@ -94,4 +94,41 @@ fn a_node_gives_signs_of_life_until_it_has_written_its_last_checkpoint() {
     drop(open);
     stopped.join().unwrap();
     assert_eq!(fleet.map.checkpoints(GRAPH).unwrap(), [], "no note of a graph that is being dropped");
+}
+
+#[test]
+fn a_node_that_was_lost_does_not_join_an_upgraded_fleet_again() {
+    let config = NodeConfig {
+        beat: Duration::from_millis(20),
+        watch: WatchConfig { refresh_every: Duration::from_millis(20) },
+        ..NodeConfig::default()
+    };
+    let fleet = TestFleet::start(1, 2, 1, 64, config);
+    let lost = &fleet.members[0];
+    let this = Release::THIS;
+    let upgraded = |floor| Upgrade {
+        serial: 1,
+        release: this,
+        state: UpgradeState::Finished,
+        holder: "h".into(),
+        capacity: 2,
+        launched: false,
+        reason: String::new(),
+        floor: Some(floor),
+    };
+    let gone = Change::SetNode { node: lost.id.clone(), state: NodeState::Gone };
+    let state = |fleet: &TestFleet| fleet.map.load(GRAPH, None).unwrap().node(&lost.id).unwrap().state;
+    let now = upgraded(this);
+    fleet.map.write_upgrade(GRAPH, None, &now).unwrap();
+    fleet.map.change(GRAPH, None, std::slice::from_ref(&gone)).unwrap();
+    fleet.wait_until("it joins again", |fleet| state(fleet) == NodeState::Up);
+    assert_eq!(lost.node.failure(), None);
+
+    let next = Upgrade { serial: 2, ..upgraded(Release { minor: this.minor + 1, patch: 0, ..this }) };
+    fleet.map.write_upgrade(GRAPH, Some(&now), &next).unwrap();
+    fleet.map.change(GRAPH, None, &[gone]).unwrap();
+    fleet.wait_until("it gives up", |_| lost.node.failure().is_some());
+    assert_eq!(state(&fleet), NodeState::Gone);
+    let reason = lost.node.failure().unwrap();
+    assert!(reason.contains("may not join again") && reason.contains("never downgraded"), "{reason}");
 }

@@ -37,7 +37,7 @@ pub use service::NodeService;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_cluster::{
@@ -158,6 +158,8 @@ pub(crate) struct Shared {
     disk_full: AtomicBool,
     /// Whether the node is joining again after it was marked as lost. It may have joined without knowing.
     rejoining: AtomicBool,
+    /// Number of times in a row that the node was not allowed to join again.
+    refusals: AtomicU32,
     draining: AtomicBool,
     stopping: AtomicBool,
     /// Why the node ended by itself.
@@ -379,6 +381,7 @@ impl StorageNode {
             meta: Mutex::default(),
             disk_full: AtomicBool::new(false),
             rejoining: AtomicBool::new(false),
+            refusals: AtomicU32::new(0),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             failure: Mutex::default(),
@@ -457,7 +460,8 @@ impl StorageNode {
         service::status(&self.shared)
     }
 
-    /// Returns why the node ended by itself, if it did: one of its threads panicked. The process should end too.
+    /// Returns why the node ended by itself, if it did: one of its threads panicked, or it may not join the fleet again. The
+    /// process should end too.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.shared.failure.lock().clone()
