@@ -62,6 +62,12 @@ fn refused(into: PartitionCount, reason: String) -> Error {
     Error::Refused { change: format!("split into {} partitions", into.get()), reason }
 }
 
+/// The error for a split that cannot be taken back any more.
+fn not_abortable(graph: &Graph) -> Error {
+    let reason = format!("readers ask its {} partitions already", graph.partitions.get());
+    Error::Refused { change: "abort the split".into(), reason }
+}
+
 /// Counts the replicas of some partitions, and those that serve on nodes that answer.
 fn count(map: &PartitionMap, layout: Layout) -> (usize, usize) {
     let serving = layout.all().map(|partition| map.serving(partition).len()).sum();
@@ -241,19 +247,29 @@ impl Rebalance {
     /// Takes back a split whose partitions readers do not ask yet. Returns whether one ran.
     ///
     /// # Errors
-    /// [`Error::Refused`] if readers ask the partitions already; otherwise as
-    /// [`MapStore::change`](crate::MapStore::change).
+    /// [`Error::Refused`] if readers ask the partitions already, also if another run completed the split meanwhile;
+    /// otherwise as [`MapStore::change`](crate::MapStore::change).
     pub fn abort_split(&self) -> Result<bool, Error> {
-        let graph = self.graph()?;
-        if let (None, Some(_)) = (graph.splits.into, graph.splits.from) {
-            let reason = format!("readers ask its {} partitions already", graph.partitions.get());
-            return Err(Error::Refused { change: "abort the split".into(), reason });
-        }
-        if graph.splits.into.is_none() {
+        let begun = self.abortable()?.splits.into;
+        if begun.is_none() {
             return Ok(false);
         }
         self.drop_all(Graph::next_layout, &Change::AbortSplit)?;
+        // Another run ended it, if this one did not: it completed it, or took it back.
+        let graph = self.abortable()?;
+        if begun == Some(graph.partitions) {
+            return Err(not_abortable(&graph));
+        }
         Ok(true)
+    }
+
+    /// Returns the graph, unless its split is complete.
+    fn abortable(&self) -> Result<Graph, Error> {
+        let graph = self.graph()?;
+        match (graph.splits.into, graph.splits.from) {
+            (None, Some(_)) => Err(not_abortable(&graph)),
+            _ => Ok(graph),
+        }
     }
 
     /// Drops all replicas of some partitions that readers do not ask, and makes a last change when there are none.
