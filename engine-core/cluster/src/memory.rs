@@ -1,6 +1,7 @@
 //! The map in memory, for one process, for tests and for simulations.
 
 use crate::change::{Touched, no_partition};
+use crate::upgrade::check_begin;
 use crate::{
     Change, Checkpoint, Claim, Error, Graph, Heartbeat, Incarnation, Lease, MapStore, NodeId, NodeRelease,
     NodeReleases, PartitionMap, Upgrade,
@@ -285,10 +286,18 @@ impl MapStore for MemoryMap {
 
     fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error> {
         self.with("write the upgrade", graph, |kept| {
-            // An earlier attempt of this call may have written it.
-            if kept.upgrade.as_ref() != seen && kept.upgrade.as_ref() != Some(next) {
+            // An earlier attempt of this call wrote it.
+            if kept.upgrade.as_ref() == Some(next) {
+                return Ok(());
+            }
+            if kept.upgrade.as_ref() != seen {
                 let found = kept.upgrade.as_ref().map_or_else(String::new, describe_upgrade);
                 return Err(Error::Conflict { item: "the upgrade".into(), found });
+            }
+            if next.begins(seen) {
+                check_begin(next.release, kept.map.graph())?;
+                let map = Arc::make_mut(&mut kept.map);
+                map.set_epoch(Epoch(map.epoch().0 + 1), map.changes());
             }
             kept.upgrade = Some(next.clone());
             Ok(())

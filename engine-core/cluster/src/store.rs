@@ -77,10 +77,12 @@ pub trait MapStore: Send + Sync + Debug {
     /// See [`MapStore`].
     fn upgrade(&self, graph: &str) -> Result<Option<Upgrade>, Error>;
 
-    /// Stores an upgrade, if the stored one is still as `seen`.
+    /// Stores an upgrade, if the stored one is still as `seen`. One that begins raises the epoch of the map, so that a split
+    /// which was checked at an earlier epoch does not begin.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another caller has changed it since.
+    /// [`Error::Conflict`] if another caller has changed it since; [`Error::Refused`] for an upgrade that begins during a
+    /// split of the graph.
     fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error>;
 
     /// Stores a checkpoint of a partition, unless a newer one is stored.

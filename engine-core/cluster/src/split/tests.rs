@@ -238,6 +238,28 @@ fn a_split_that_another_run_completes_meanwhile_was_not_taken_back() {
     assert_eq!(load(&store, &name).graph().splits.into, None);
 }
 
+#[test]
+fn an_upgrade_that_begins_while_a_split_is_checked_keeps_it_from_beginning() {
+    let (store, name, rebalance) = fleet();
+    let (other, graph) = (store.clone(), name.clone());
+    store.meanwhile("read releases", 0, move || {
+        let upgrade = Upgrade {
+            serial: 1,
+            release: Release::THIS,
+            state: UpgradeState::Running,
+            holder: "h".into(),
+            capacity: 3,
+            launched: false,
+            reason: String::new(),
+            floor: None,
+        };
+        other.write_upgrade(&graph, None, &upgrade).unwrap();
+    });
+    let refused = rebalance.begin_split(partitions(32)).unwrap_err().to_string();
+    assert!(refused.contains("is being upgraded to"), "{refused}");
+    assert_eq!(load(&store, &name).graph().splits.into, None);
+}
+
 /// Any step may be the last one of its process, nodes die and come back, heals and drains run in between: the split ends
 /// whole, or was taken back whole.
 #[test]
