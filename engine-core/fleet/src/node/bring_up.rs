@@ -48,16 +48,20 @@ pub(super) enum Progress {
     Pending,
     /// The replica serves, or the map no longer assigns it to this node.
     Finished,
+    /// The feed gave the replica up before it served, for example because the log was trimmed above its version.
+    GivenUp,
 }
 
 impl Shared {
-    /// Brings a replica up. Returns when it serves and the map says so.
-    pub(super) fn bring_up(&self, partition: PartitionId) -> Result<(), Error> {
+    /// Brings a replica up. Returns when it serves and the map says so, or was given up.
+    pub(super) fn bring_up(&self, partition: PartitionId) -> Result<Progress, Error> {
         let mut bring_up = BringUp::new(partition, self.clock.now());
-        while self.advance(&mut bring_up)? == Progress::Pending {
-            self.clock.sleep(POLL);
+        loop {
+            match self.advance(&mut bring_up)? {
+                Progress::Pending => self.clock.sleep(POLL),
+                ended => return Ok(ended),
+            }
         }
-        Ok(())
     }
 
     /// Takes a replica as far as possible without waiting for the log. After an error the replica is given up.
@@ -116,8 +120,7 @@ impl Shared {
                     replica.store.fill_indexes(&|| self.is_stopping())?;
                     bring_up.stage = Stage::Fed { replica };
                 }
-                // It was given up in the meantime, for example because the log was trimmed above its version.
-                Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::Finished),
+                Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::GivenUp),
                 Stage::Fed { replica } => {
                     match replica.broken() {
                         Some(broken) => self.check_is_last(partition, bring_up.stuck_at, broken)?,
