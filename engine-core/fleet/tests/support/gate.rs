@@ -17,18 +17,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_platform::Objects;
 use tokio::sync::watch;
 
-/// Objects in memory. Reads and writes of those whose paths have a part wait until the gate is open.
+/// Objects in memory. Requests for those whose paths have a part wait until the gate is open.
 #[derive(Debug)]
 struct GatedObjects {
     inner: InMemory,
     gate: Gate,
 }
 
+/// The requests that wait.
+#[derive(Debug)]
+struct Closed {
+    /// Part of the paths.
+    part: String,
+    reads: bool,
+}
+
 /// The gate of an object store. It is open at first.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// Part of the paths whose requests wait; `None`: it is open.
-    closed: Arc<watch::Sender<Option<String>>>,
+    /// `None`: it is open.
+    closed: Arc<watch::Sender<Option<Closed>>>,
     waiting: Arc<AtomicUsize>,
 }
 
@@ -42,7 +50,12 @@ impl Gate {
 
     /// Lets requests wait for objects whose paths have a part.
     pub fn close(&self, part: &str) {
-        self.closed.send_replace(Some(part.to_owned()));
+        self.closed.send_replace(Some(Closed { part: part.to_owned(), reads: true }));
+    }
+
+    /// Lets writes wait of objects whose paths have a part.
+    pub fn close_for_writes(&self, part: &str) {
+        self.closed.send_replace(Some(Closed { part: part.to_owned(), reads: false }));
     }
 
     /// Lets all requests pass.
@@ -55,10 +68,12 @@ impl Gate {
         self.waiting.load(Ordering::Acquire)
     }
 
-    async fn pass(&self, location: &Path) {
+    async fn pass(&self, location: &Path, reads: bool) {
         let mut closed = self.closed.subscribe();
-        let is_open = |part: &Option<String>| {
-            part.as_ref().is_none_or(|part| !location.as_ref().contains(part.as_str()))
+        let is_open = |closed: &Option<Closed>| {
+            closed.as_ref().is_none_or(|closed| {
+                reads && !closed.reads || !location.as_ref().contains(closed.part.as_str())
+            })
         };
         if is_open(&closed.borrow()) {
             return;
@@ -78,7 +93,7 @@ impl fmt::Display for GatedObjects {
 #[async_trait]
 impl ObjectStore for GatedObjects {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        self.gate.pass(location).await;
+        self.gate.pass(location, false).await;
         self.inner.put_opts(location, payload, opts).await
     }
 
@@ -87,12 +102,12 @@ impl ObjectStore for GatedObjects {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.gate.pass(location).await;
+        self.gate.pass(location, false).await;
         self.inner.put_multipart_opts(location, opts).await
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.gate.pass(location).await;
+        self.gate.pass(location, true).await;
         self.inner.get_opts(location, options).await
     }
 
