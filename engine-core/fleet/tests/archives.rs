@@ -352,6 +352,37 @@ fn a_trimmed_log_is_a_gap_that_is_told_and_that_the_next_backup_closes() {
 }
 
 #[test]
+fn a_backup_that_is_not_whole_does_not_keep_the_archive_from_following_another_one() {
+    let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(40));
+    let (database, _worker) = fleet.worker();
+    (0..50).for_each(|n| assert!(write(&database, n) > 0));
+    fleet.wait_until("there are checkpoints", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
+    let (objects, backups) = place();
+    let first = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
+    write(&database, 100);
+    next_second();
+    let second = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
+    write(&database, 101);
+    let last = first.log.last().unwrap();
+    let path = format!("a/b/{GRAPH}/data/{}/{}", first.name, last.path);
+    let bytes = objects.get(&path).unwrap();
+    let mut damaged = bytes.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    for bad in [None, Some(damaged), Some(bytes[..bytes.len() - 3].to_vec()), Some(vec![])] {
+        match bad {
+            None => objects.delete(&path).unwrap(),
+            Some(bad) => objects.put(&path, bad).unwrap(),
+        }
+        let archive = archive(&fleet, 1, &backups).remove(0);
+        assert_eq!((archive.series.as_str(), archive.after.version), (second.name.as_str(), second.version));
+        objects.delete(&manifest_of(&archive)).unwrap();
+    }
+    // If the first one is whole, it is the one to follow.
+    objects.put(&path, bytes).unwrap();
+    assert_eq!(archive(&fleet, 1, &backups)[0].series, first.name);
+}
+
+#[test]
 fn without_a_backup_nothing_is_archived() {
     let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(3));
     let (database, _worker) = fleet.worker();

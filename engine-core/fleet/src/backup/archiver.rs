@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_log::archive::{ArchiveWriter, Entry};
 use tidegraph_log::{Body, Position, WholeFollower};
+use tidegraph_platform::ObjectError;
 use tidegraph_types::{Epoch, Version};
 
 /// Time without a record after which a log ends before the record that is looked for.
@@ -308,7 +309,13 @@ impl Archiver {
                 }
                 Err(error) => return Err(error),
             };
-            let end = self.to.end_of(&backup)?;
+            let end = match self.to.end_of(&backup) {
+                Err(error) if is_of_backup(&error) => {
+                    tracing::warn!(%error, backup = name, "no archive can follow a backup that is not whole");
+                    continue;
+                }
+                end => end?,
+            };
             match self.follow(end)? {
                 Ok(follower) => chosen = Some((Open::new(name, end, follower), backup)),
                 Err(reason) => {
@@ -452,6 +459,21 @@ impl Archiver {
         tracing::info!(first, "another archiver has archived the version; this one goes on behind it");
         self.open = None;
         Ok(false)
+    }
+}
+
+/// Whether a backup cannot be read because objects of it are missing, cut, damaged or of a later release. Otherwise the
+/// object store may recover soon.
+fn is_of_backup(error: &crate::Error) -> bool {
+    use std::io::ErrorKind;
+    use tidegraph_log::Error as LogError;
+    match error {
+        crate::Error::Backup(_) | crate::Error::Objects(ObjectError::NotFound { .. }) => true,
+        crate::Error::Log(LogError::Corrupt { .. } | LogError::Newer { .. }) => true,
+        crate::Error::Log(LogError::Archive { source }) => {
+            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof)
+        }
+        _ => false,
     }
 }
 
