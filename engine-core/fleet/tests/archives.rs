@@ -269,6 +269,18 @@ fn an_archive_that_is_missing_cut_or_damaged_is_refused_by_name_before_anything_
 }
 
 #[test]
+fn a_point_of_a_named_backup_needs_no_archive_behind_it() {
+    let Archived { objects, backups, backup, archives, .. } = archived(3);
+    objects.delete(&format!("{}{}", folder_of(&archives[2]), archives[2].log.path)).unwrap();
+    let point = Point::Version(Version(archives[1].end.version));
+    let history = backups.history(&backup.name).unwrap().up_to(point);
+    assert_eq!(history.archives, archives[..2]);
+    let version = backups.version_at(&history, point).unwrap();
+    assert_eq!(restored_count(&backups, &history, version), 40);
+    assert!(refused(&backups, Point::Newest).contains(&archives[2].log.path));
+}
+
+#[test]
 fn segments_of_a_load_are_in_the_archive_and_are_missed_by_name() {
     let (fleet, objects, backups, _backup) = small();
     let (database, _worker) = fleet.worker();
@@ -425,6 +437,33 @@ fn two_archivers_write_one_series() {
     assert!(history.version().0 >= last);
     backups.verify(&history).unwrap();
     assert_eq!(restored_count(&backups, &history, history.version()), 320);
+}
+
+/// The state of a load changes until it has ended, and each archiver copies it when it writes its archive.
+#[test]
+fn the_state_of_a_load_in_an_archive_stays_as_its_manifest_says() {
+    let (fleet, objects, backups, backup) = small();
+    let (database, _worker) = fleet.worker();
+    load(&database, 0..30);
+    write(&database, 100);
+    // It has read the load, and writes its archive after another one did.
+    let mut slower = archiver(&fleet, 1, &backups);
+    assert!(slower.turn().unwrap().written.is_empty());
+    let written = archive(&fleet, 1, &backups);
+    let is_state = |object: &&tidegraph_fleet::backup::CopiedObject| object.path.starts_with("jobs/");
+    let state = written[0].objects.iter().find(is_state).unwrap();
+    let mut changed = fleet.objects.get(&state.path).unwrap().to_vec();
+    changed.push(b' ');
+    fleet.objects.put(&state.path, changed).unwrap();
+    assert!(slower.cut().unwrap().is_empty(), "the other one was faster");
+    let history = backups.history(&backup.name).unwrap();
+    assert_eq!(history.archives, written);
+    backups.verify(&history).unwrap();
+    // An archiver that died left a copy and no manifest: the next one takes the copy as it is.
+    objects.delete(&manifest_of(&written[0])).unwrap();
+    let again = archive(&fleet, 1, &backups);
+    assert_eq!(again[0].objects, written[0].objects);
+    backups.verify(&backups.history(&backup.name).unwrap()).unwrap();
 }
 
 #[test]

@@ -11,9 +11,9 @@
 //! again behind it.
 //!
 //! What must never happen: an archive that continues another log than the archive before it; a manifest that names an object
-//! that is not there.
+//! that is not there, or that another archiver overwrites.
 
-use super::copier::{Closing, Copier};
+use super::copier::{Closing, Copier, Sum, sum_of};
 use super::log::{CUT_NEAR_END_AFTER, NEAR, PATIENCE, POLL};
 use super::{Archive, Backup, Backups, CopiedObject, Error, LogObject, Mark, Source};
 use std::sync::Arc;
@@ -423,6 +423,29 @@ impl Archiver {
         })
     }
 
+    /// Copies states of loads to a series; those that are gone are not in the answer. A state changes, and another archiver
+    /// may have named its copy in a manifest: a copy that is there stays.
+    fn copy_states(&self, series: &str, paths: &[String]) -> Result<Vec<CopiedObject>, crate::Error> {
+        let mut copied = Vec::new();
+        for path in paths {
+            let state = match self.source.objects.get(path) {
+                Ok(state) => state,
+                Err(ObjectError::NotFound { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let (bytes, crc32c) = (state.len() as u64, crc32c::crc32c(&state));
+            let copy = format!("{}objects/{path}", self.to.series_folder(series));
+            let sum = match self.to.objects().put_new(&copy, state)? {
+                true => Some(Sum { bytes, crc32c }),
+                false => sum_of(self.to.objects(), &copy)?,
+            };
+            copied.extend(
+                sum.map(|Sum { bytes, crc32c }| CopiedObject { path: path.clone(), bytes, crc32c }),
+            );
+        }
+        Ok(copied)
+    }
+
     /// Writes an archive of what was read, if there is anything. Returns false if another archiver was faster: then the
     /// archiver begins again behind what that one wrote.
     fn write(&mut self, written: &mut Vec<Archive>) -> Result<bool, crate::Error> {
@@ -434,8 +457,8 @@ impl Archiver {
         let bytes = records.len() as u64;
         // Another archiver may have written the same bytes.
         self.to.objects().put_new(&format!("{}{path}", self.to.series_folder(&series)), records)?;
-        // Late, so that they say how their loads ended. A state may be missing.
-        let states = if jobs.is_empty() { Vec::new() } else { self.copy(&series, &jobs)? };
+        // Late, so that they say how their loads ended.
+        let states = self.copy_states(&series, &jobs)?;
         let Some(open) = &mut self.open else { return Ok(true) };
         let mut objects = std::mem::take(&mut open.segments);
         objects.extend(states);

@@ -98,7 +98,8 @@ impl History {
     }
 
     /// Forgets archives that a point does not need.
-    pub(super) fn up_to(mut self, point: Point) -> Self {
+    #[must_use]
+    pub fn up_to(mut self, point: Point) -> Self {
         let needed = match point {
             Point::Newest => return self,
             Point::Version(version) => {
