@@ -7,12 +7,15 @@
 
 #[path = "support/backups.rs"]
 mod fixture;
+#[path = "support/gate.rs"]
+mod gate;
 mod support;
 
 use fixture::{
     Done, PARTITIONS, alone, check_restored, checkpointing, graph, load, number, place, small, source,
     target, two_at_once, write,
 };
+use gate::Gate;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -677,6 +680,39 @@ fn the_sequencer_archives_and_trims_only_what_is_archived() {
     backups.verify(&newest).unwrap();
     let count = number(&database, "MATCH (w:W) RETURN count(w)");
     assert_eq!(restored_count(&backups, &newest, newest.version()), count);
+}
+
+#[test]
+fn the_lag_of_the_archive_grows_while_segments_of_a_load_are_copied() {
+    let mut fleet = TestFleet::without_graph(graph(1), checkpointing(5));
+    let (objects, gate) = Gate::objects();
+    fleet.objects = objects;
+    fleet.map.create_graph(&graph(1)).unwrap();
+    fleet.start_processes(2);
+    let (database, _worker) = fleet.worker();
+    write(&database, 1);
+    let (_objects, backups) = place();
+    source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
+    load(&database, 0..30);
+    let loaded = ask(&database, OpenCypher, "RETURN 1").unwrap().version;
+    fleet.wait_until("all replicas have the load", |fleet| {
+        fleet.members.iter().all(|member| member.node.applied() >= loaded)
+    });
+    gate.close(".seg");
+    let (stop, position) = (Arc::<AtomicBool>::default(), Arc::<ArchivePosition>::default());
+    let config = ArchiveConfig { every: Duration::ZERO, ..ArchiveConfig::default() };
+    let archiver = Archiver::new(source(&fleet, 1), backups.clone(), config, stop.clone());
+    let (candidate, clock) = (fleet.leading(), fleet.clock.clone());
+    let archive = LeaderArchive::start(archiver, candidate, position.clone(), clock, stop).unwrap();
+    fleet.wait_until("a segment is being copied", |_| gate.waiting() > 0);
+    let lag = || position.lag(fleet.clock.now());
+    let before = lag();
+    fleet.wait_until("the lag grows", |_| lag() > before);
+    assert!(before > Duration::ZERO && gate.waiting() > 0);
+    gate.open();
+    fleet.wait_until("the load is archived", |_| position.get() >= loaded);
+    fleet.wait_until("there is no lag", |_| lag() == Duration::ZERO);
+    drop(archive);
 }
 
 #[test]

@@ -16,6 +16,7 @@
 use super::copier::{Closing, Copier, Sum, sum_of};
 use super::log::{CUT_NEAR_END_AFTER, NEAR, PATIENCE, POLL};
 use super::{Archive, Backup, Backups, CopiedObject, Error, LogObject, Mark, Source};
+use crate::role::ArchivePosition;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -64,8 +65,8 @@ pub struct Archiver {
     to: Backups,
     config: ArchiveConfig,
     open: Option<Open>,
-    /// When the oldest record was read that is in no archive, or since when the log cannot be archived.
-    behind_since: Option<Duration>,
+    /// Knows since when the oldest record has waited that is in no archive, also while this archiver works.
+    position: Arc<ArchivePosition>,
     /// Version of a load whose segments were removed before they were copied.
     lost: Option<Version>,
     stop: Arc<AtomicBool>,
@@ -114,7 +115,12 @@ impl Archiver {
     /// Makes an archiver of a graph. Nothing is read yet. Once `stop` is true, it begins nothing that takes long.
     #[must_use]
     pub fn new(source: Source, to: Backups, config: ArchiveConfig, stop: Arc<AtomicBool>) -> Self {
-        Self { source, to, config, open: None, behind_since: None, lost: None, stop }
+        Self { source, to, config, open: None, position: Arc::default(), lost: None, stop }
+    }
+
+    /// Tells `position` for how long records have waited, from now on.
+    pub(super) fn tell(&mut self, position: Arc<ArchivePosition>) {
+        self.position = position;
     }
 
     /// Returns the last version that is archived; `None` if this is not known.
@@ -127,13 +133,13 @@ impl Archiver {
     /// archived.
     #[must_use]
     pub fn lag(&self) -> Duration {
-        let now = self.source.clock.now();
-        self.behind_since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
+        self.position.lag(self.source.clock.now())
     }
 
     /// Forgets what was read and not archived, and where the archive stands.
     pub fn reset(&mut self) {
-        (self.open, self.behind_since, self.lost) = (None, None, None);
+        (self.open, self.lost) = (None, None);
+        self.position.catch_up();
     }
 
     /// Archives what the log has now. Returns what was written.
@@ -197,9 +203,7 @@ impl Archiver {
 
     /// Whether an archive is due: records have waited for `every`.
     fn is_due(&self, every: Duration) -> bool {
-        let since =
-            self.behind_since.filter(|_| self.open.as_ref().is_some_and(|open| open.end != open.after));
-        since.is_some_and(|since| self.source.clock.now().saturating_sub(since) >= every)
+        self.open.as_ref().is_some_and(|open| open.end != open.after) && self.lag() >= every
     }
 
     /// Reads up to the end of the log, and writes what is due. Returns whether the end was reached. After a failure the next
@@ -207,7 +211,7 @@ impl Archiver {
     fn attempt(&mut self, every: Duration, turn: &mut Turn) -> Result<bool, crate::Error> {
         self.read(every, turn).inspect_err(|_| {
             self.open = None;
-            self.behind_since.get_or_insert(self.source.clock.now());
+            self.position.fall_behind(self.source.clock.now());
         })
     }
 
@@ -225,12 +229,13 @@ impl Archiver {
             let Some(open) = &mut self.open else { return Ok(false) };
             match open.follower.next(POLL) {
                 Ok(Some(entry)) => {
+                    // The segments of a load may take long.
+                    self.position.fall_behind(clock.now());
                     if let Err(error) = self.append(&entry) {
                         // What comes before a load without segments is whole.
                         self.write(&mut turn.written)?;
                         return Err(error);
                     }
-                    self.behind_since.get_or_insert(clock.now());
                     let Some(open) = &mut self.open else { return Ok(false) };
                     if open.records.bytes() >= self.config.object_bytes && !self.write(&mut turn.written)? {
                         return Ok(false);
@@ -255,7 +260,7 @@ impl Archiver {
         }
         let is_all_archived = self.open.as_ref().is_some_and(|open| open.end == open.after);
         if is_at_end && is_all_archived {
-            self.behind_since = None;
+            self.position.catch_up();
         }
         if self.is_due(every) {
             self.write(&mut turn.written)?;
@@ -475,7 +480,7 @@ impl Archiver {
         if self.to.write_archive(&archive)? {
             tracing::debug!(first, last, "archived");
             open.after = open.end;
-            self.behind_since = None;
+            self.position.catch_up();
             written.push(archive);
             return Ok(true);
         }
