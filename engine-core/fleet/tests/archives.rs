@@ -593,6 +593,28 @@ fn a_restored_graph_is_archived_behind_a_backup_of_its_own() {
     assert_eq!(backups.history(&backup.name).unwrap().archives, archives);
 }
 
+/// Until an archiver follows its backup, the newest series is that of the graph that was lost.
+#[test]
+fn the_first_backup_of_a_restored_graph_has_none_of_the_archives_before() {
+    let Archived { backups, backup, archives, .. } = archived(2);
+    let middle = archives[0].end.version;
+    let history = backups.find(Point::Version(Version(middle))).unwrap();
+    let mut restored = TestFleet::without_graph(graph(1), checkpointing(5));
+    target(&restored, graph(1)).restore(&backups, &history, Version(middle), 2).unwrap();
+    restored.start_processes(2);
+    next_second();
+    let own = source(&restored, 1).back_up(&backups, two_at_once()).unwrap();
+    assert!(own.version < archives[1].end.version);
+    let newest = backups.find(Point::Newest).unwrap();
+    assert_eq!((&newest.backup, newest.archives.len()), (&own, 0));
+    backups.verify(&newest).unwrap();
+    backups.verify(&backups.history(&own.name).unwrap()).unwrap();
+    assert_eq!(restored_count(&backups, &newest, newest.version()), 30);
+    // Versions above it are those of the graph that was lost.
+    let lost = backups.find(Point::Version(Version(archives[1].end.version))).unwrap();
+    assert_eq!((&lost.backup, lost.archives.len()), (&backup, 2));
+}
+
 /// Records of another log under the names of an archive are refused, also if all checksums are right.
 #[test]
 fn an_archive_of_another_log_is_refused() {
