@@ -118,8 +118,12 @@ fn copies_make_room_while_a_replica_is_restored() {
     fleet.map.create_graph(&fleet.graph).unwrap();
     fleet.start_processes(1);
     let (database, _worker) = fleet.worker();
-    ask(&database, OpenCypher, "UNWIND range(0, 199) AS n CREATE (:Person {n: n})-[:KNOWS]->(:Person {n: -n})")
-        .unwrap();
+    ask(
+        &database,
+        OpenCypher,
+        "UNWIND range(0, 199) AS n CREATE (:Person {n: n})-[:KNOWS]->(:Person {n: -n})",
+    )
+    .unwrap();
     let expected = rows(&database, OpenCypher, COUNT);
     // A node with copies of one of two partitions.
     let (near, disk) = (Objects::memory().unwrap(), FaultyDisk::new(1));
@@ -138,7 +142,9 @@ fn copies_make_room_while_a_replica_is_restored() {
     let is_copied = |fleet: &TestFleet| {
         fleet.node_clock.advance(Duration::from_secs(60));
         let copied = paths(&near);
-        fleet.map.checkpoints(GRAPH).unwrap().len() == 2 && !copied.is_empty() && needed(fleet).iter().filter(|path| path.contains("p00000")).eq(&copied)
+        fleet.map.checkpoints(GRAPH).unwrap().len() == 2
+            && !copied.is_empty()
+            && needed(fleet).iter().filter(|path| path.contains("p00000")).eq(&copied)
     };
     fleet.wait_until("there are copies", is_copied);
 

@@ -444,9 +444,11 @@ impl Archiver {
                 true => Some(Sum { bytes, crc32c }),
                 false => sum_of(self.to.objects(), &copy)?,
             };
-            copied.extend(
-                sum.map(|Sum { bytes, crc32c }| CopiedObject { path: path.clone(), bytes, crc32c }),
-            );
+            copied.extend(sum.map(|Sum { bytes, crc32c }| CopiedObject {
+                path: path.clone(),
+                bytes,
+                crc32c,
+            }));
         }
         Ok(copied)
     }
