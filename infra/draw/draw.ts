@@ -175,7 +175,9 @@ function condition(part: Condition): string {
   const [operator, value] = Object.entries(part).find(([key]) => key in signs) ?? [];
   if (operator === undefined) throw new Error(`no words for the condition ${JSON.stringify(part)}`);
   // A reference to a resource, whose name may have a hash of its content.
-  const what = /^<.*>$/.test(String(value)) ? "the deployed one" : String(value).replace("$.", "").replaceAll('"', "'");
+  const what = /^<.*>$/.test(String(value))
+    ? "the deployed one"
+    : String(value).replace("$.", "").replaceAll('"', "'");
   return `${variable} ${signs[operator]} ${what}`;
 }
 
