@@ -229,7 +229,15 @@ try {
     "alone",
     nodeBinary,
     [
-      ...["serve", ...cluster.mapFlags("people"), ...cluster.logFlags(), "--node", "alone", "--zone", "zone-0"],
+      ...[
+        "serve",
+        ...cluster.mapFlags("people"),
+        ...cluster.logFlags(),
+        "--node",
+        "alone",
+        "--zone",
+        "zone-0",
+      ],
       ...["--objects", objects, ...cluster.tokenFlags("--token-file"), ...cluster.tlsFlags],
     ],
     { TIDEGRAPH_LOG: "info" },

@@ -358,7 +358,10 @@ test("serves several graphs by their paths, made and dropped while it runs", asy
     ...cluster.logFlags(),
   ]);
   await cluster.makeGraph("people", ["--partitions", "4", "--replication", "2"]);
-  const order = { ...cypher("CREATE (:Order {number: 1})-[:ITEM]->(:Part)"), path: "/graph/people/openCypher" };
+  const order = {
+    ...cypher("CREATE (:Order {number: 1})-[:ITEM]->(:Part)"),
+    path: "/graph/people/openCypher",
+  };
   for (const end = Date.now() + 120_000; (await worker(order)).status !== 200; await sleep(200))
     assert.ok(Date.now() < end, "the graph that was made again takes no write");
   both.child?.kill("SIGCONT");
