@@ -133,7 +133,8 @@ export class Account {
     const answer = await this.#pass(request, body);
     const bytes = await read(answer);
     const isMended = asked.service === "kafka" || asked.service === "ecs";
-    const text = isMended ? Buffer.from(this.#mended(bytes.toString())) : bytes;
+    let text = isMended ? Buffer.from(this.#mended(bytes.toString())) : bytes;
+    if (asked.operation === "DescribeAlarms") text = askedAlarms(text, body);
     for (const [name, value] of Object.entries(answer.headers)) {
       if (!/^(connection|content-length|date|transfer-encoding)$/.test(name) && value !== undefined)
         response.setHeader(name, value);
@@ -281,6 +282,7 @@ function understood({ headers, url = "/", method }: IncomingMessage, body: Buffe
   if (path.startsWith("/graph/")) return { ...asked, service: "execute-api", operation: "Invoke" };
   if (service === "cloudformation") return { ...asked, operation: parameters.get("Action") ?? "" };
   if (service === "servicequotas") return { ...asked, operation: target };
+  if (service === "monitoring") return { ...asked, operation: target };
   if (service === "lambda" && /\/account-settings\/?$/.test(path))
     return { ...asked, operation: "GetAccountSettings" };
   if (service === "s3" && method === "GET" && /[?&]notification\b/.test(url))
@@ -294,6 +296,14 @@ function understood({ headers, url = "/", method }: IncomingMessage, body: Buffe
   if (service === "kafka" && path.includes("/revisions/"))
     return { ...asked, operation: "DescribeConfigurationRevision" };
   return { ...asked, operation: "" };
+}
+
+/** moto returns alarms of all types. AWS returns those of the types that are named, and metric alarms if none is. */
+function askedAlarms(answer: Buffer<ArrayBuffer>, request: Buffer): Buffer<ArrayBuffer> {
+  const { AlarmTypes: types = ["MetricAlarm"] } = JSON.parse(request.toString());
+  const found = JSON.parse(answer.toString());
+  for (const type of ["MetricAlarm", "CompositeAlarm"]) if (!types.includes(type)) delete found[`${type}s`];
+  return Buffer.from(JSON.stringify(found));
 }
 
 /** moto refuses in XML, whatever the service speaks. */

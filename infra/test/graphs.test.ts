@@ -16,7 +16,17 @@ import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { check, states } from "./definitions.ts";
-import { flat, hasFlag, named, ofType, placeholders, type Resource, resources, testApp } from "./support.ts";
+import {
+  files,
+  flat,
+  hasFlag,
+  named,
+  ofType,
+  placeholders,
+  type Resource,
+  resources,
+  testApp,
+} from "./support.ts";
 
 const FURTHER: GraphProps[] = [
   {
@@ -190,14 +200,6 @@ test("functions and workers get the names of all graphs, the first one first", (
   const graphs = command.flatMap((word, index) => (word === "--graph" ? [command[index + 1]] : []));
   assert.deepEqual(graphs, NAMES);
 });
-
-/** Returns the files that the user data writes, by path. */
-function files(template: Template): Map<string, string> {
-  const [, launch] = ofType(template, "AWS::EC2::LaunchTemplate", 1)[0] ?? [];
-  const script = flat(launch?.Properties.LaunchTemplateData.UserData["Fn::Base64"]);
-  const found = script.matchAll(/^cat >(\S+) <<'END OF FILE'\n(.*?)^END OF FILE$/gms);
-  return new Map([...found].map(([, path = "", content = ""]) => [path, content]));
-}
 
 test("with encryption, processes of all graphs have certificates", () => {
   const { app, service } = made(FURTHER, { encryption: {} });
