@@ -13,6 +13,7 @@ import type { Construct } from "constructs";
 export const SOURCES = {
   brokers: "infra/brokers/handler.ts",
   certificates: "infra/issuer/handler.ts",
+  definition: "infra/definition/handler.ts",
   intake: "services/ingest/control/src/intake.handler.ts",
   report: "services/ingest/control/src/report.handler.ts",
   rotation: "infra/rotation/handler.ts",

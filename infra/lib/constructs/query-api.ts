@@ -53,6 +53,15 @@ const QUERIES = ["openCypher", "opencypher", "gremlin"].flatMap((path) => [
   ...(path === "gremlin" ? ["gremlin/profile"] : []),
 ]);
 
+/** Paths that read with GET: no query writes that comes with GET. Lists of running queries are not among them: they cancel. */
+const READS = [
+  ...QUERIES,
+  ...["pg", "propertygraph"].flatMap((path) =>
+    ["statistics", "statistics/summary", "stream"].map((of) => `${path}/${of}`),
+  ),
+  ...["gremlin/stream", "summary", "status"],
+];
+
 /** Settings and resources that the API needs. */
 interface Parts extends QueryProps {
   readonly state: IGraphState;
@@ -178,7 +187,7 @@ export class QueryApi extends Construct {
     return this.calls("*", `/graph/${graph}/*`);
   }
 
-  /** The ARNs of calls that read: with GET no query writes. Lists of running queries are not among them: they cancel. */
+  /** The ARNs of calls that read. */
   get reads(): string[] {
     return this.readsBelow("");
   }
@@ -199,8 +208,7 @@ export class QueryApi extends Construct {
   }
 
   private readsBelow(prefix: string): string[] {
-    const paths = [...QUERIES, "gremlin/stream", "propertygraph/*", "pg/*", "summary", "status"];
-    return paths.map((path) => this.calls("GET", `${prefix}/${path}`));
+    return READS.map((path) => this.calls("GET", `${prefix}/${path}`));
   }
 
   private queriesBelow(prefix: string): string[] {
