@@ -26,6 +26,7 @@ const FURTHER: GraphProps[] = [
     replication: 3,
     gremlin: { ids: "typed", defaultCardinality: "single" },
     share: 0.25,
+    quota: 0.4,
   },
   { name: "eu-events" },
 ];
@@ -217,6 +218,7 @@ test("with encryption, processes of all graphs have certificates", () => {
     command.flatMap((one, at) => (one === "--graph" ? [command[at + 1]] : [])),
     NAMES,
   );
+  assert.equal(command[command.indexOf("--graph-quota") + 1], "orders=40");
   assert.match(command[command.indexOf("--tls-secret") + 1] ?? "", /^<ServiceEncryptionWorkers/);
   const issuer = named(service, "AWS::Lambda::Function", "ServiceEncryptionFunction").Properties;
   assert.match(issuer.Description, /of the fleet of the graph people and 2 more$/);
@@ -574,6 +576,8 @@ test("props that cannot be are refused at synth", () => {
   for (const share of [0, -0.5, 1, 2, Number.NaN, 0.0001]) {
     refused([{ name: "a", share }], "graphs[0].share", "from 0.001 to less than 1");
   }
+  for (const quota of [0, 1.01, Number.NaN])
+    refused([{ name: "a", quota }], "graphs[0].quota", "from 0.01 to 1");
   const shares = [
     { name: "a", share: 0.5 },
     { name: "b", share: 0.5 },
