@@ -4,7 +4,8 @@
  *
  * Values that are known only at deployment (tokens) pass, because nothing can be checked yet.
  */
-import { type Duration, Token } from "aws-cdk-lib";
+import { type Duration, type ResourceEnvironment, Stack, Token, TokenComparison } from "aws-cdk-lib";
+import type { IConstruct } from "constructs";
 
 /** An invalid value of a prop. */
 export class InvalidProp extends Error {
@@ -20,6 +21,31 @@ export class InvalidProp extends Error {
   constructor(prop: string, value: unknown, expected: string) {
     super(`${prop} is ${JSON.stringify(value)}, and has to be ${expected}`);
     this.prop = prop;
+  }
+}
+
+/** Returns the account and region that an ARN names, if it is known. */
+export function placeOf(arn: string): Partial<ResourceEnvironment> {
+  if (Token.isUnresolved(arn)) return {};
+  const [, , , region, account] = arn.split(":");
+  return { ...(region && { region }), ...(account && { account }) };
+}
+
+/** Refuses what is of another account or region than a construct, as far as both are known. */
+export function samePlace(
+  prop: string,
+  name: string,
+  place: Partial<ResourceEnvironment>,
+  scope: IConstruct,
+  whats: readonly ("account" | "region")[] = ["account", "region"],
+): void {
+  const stack = Stack.of(scope);
+  for (const what of whats) {
+    const theirs = place[what];
+    if (theirs === undefined || Token.compareStrings(theirs, stack[what]) !== TokenComparison.DIFFERENT)
+      continue;
+    const value = Token.isUnresolved(name) ? `of ${theirs}` : name;
+    throw new InvalidProp(prop, value, `in the ${what} of the stack, ${stack[what]}`);
   }
 }
 

@@ -129,6 +129,10 @@ test("impossible attributes are refused", () => {
     [{ keyArn: "alias/people" }, "keyArn"],
     [{ keyArn: key("eu-west-1:210987654321") }, "in the account of the stack, 123456789012"],
     [{ keyArn: key("us-east-1:123456789012") }, "in the region of the stack, eu-west-1"],
+    [
+      { log: { clusterArn: CLUSTER.replace("eu-west-1", "us-east-1"), securityGroupId: "sg-1", brokers: 3 } },
+      "log.clusterArn",
+    ],
     [{ tablePrefix: "example-map" }, "tablePrefix"],
     [{ log: { clusterArn: "example-log", securityGroupId: "sg-1", brokers: 3 } }, "log.clusterArn"],
     [{ log: { clusterArn: CLUSTER, securityGroupId: "sg-1", brokers: 1 } }, "log.brokers is 1"],

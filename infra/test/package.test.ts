@@ -32,6 +32,7 @@ stack.service.grantRead(role("Read"));
 stack.service.grantWrite(role("Write"));
 stack.service.grantDrop(role("Drop"));
 stack.service.grantFleet(role("Fleet"));
+stack.service.grantOperate(role("Operate"));
 stack.service.grantAdmin(role("Admin"));
 try {
   new GraphService(new Stack(app, "Other"), "Service", { state, bundle: process.argv[3] ?? "", partitions: 3 });

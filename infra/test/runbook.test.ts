@@ -1,10 +1,17 @@
-/** The runbook has a section for each alarm of the templates, and none for an alarm that does not exist. */
+/**
+ * The runbook has a section for each alarm of the templates, and none for an alarm that does not exist. `grantOperate` allows
+ * its commands.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Template } from "aws-cdk-lib/assertions";
+import * as iam from "aws-cdk-lib/aws-iam";
+import { ServiceStack } from "../lib/stacks/service-stack.ts";
+import { StateStack } from "../lib/stacks/state-stack.ts";
 import { exampleWithEverything } from "./options.ts";
-import { example, ofType } from "./support.ts";
+import { example, flat, named, ofType, placeholders, testApp } from "./support.ts";
 
 const RUNBOOK = readFileSync(join(import.meta.dirname, "..", "..", "docs", "runbook.md"), "utf8");
 
@@ -49,4 +56,60 @@ test("the log groups that it names exist", () => {
       name,
     );
   }
+});
+
+/** Actions of commands of AWS's command line whose names do not say them, and services that have other names in IAM. */
+const ACTIONS: Readonly<Record<string, string>> = {
+  "lambda invoke": "lambda:InvokeFunction",
+  "s3api list-object-versions": "s3:ListBucketVersions",
+};
+const SERVICES: Readonly<Record<string, string>> = { stepfunctions: "states" };
+
+/** Returns the action that a command needs, such as `ecs:DescribeServices` for `aws ecs describe-services`. */
+function action(service: string, command: string): string {
+  const name = command.replaceAll(/(^|-)([a-z])/g, (_, _dash, letter: string) => letter.toUpperCase());
+  return ACTIONS[`${service} ${command}`] ?? `${SERVICES[service] ?? service}:${name}`;
+}
+
+test("an operator may run each command, and start each machine that it names", () => {
+  const app = testApp();
+  const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
+  const stack = new ServiceStack(app, "Service", {
+    ...{ state, bundle: placeholders(), backup: {}, encryption: {}, nodes: { most: 9 } },
+  });
+  stack.service.grantOperate(new iam.Role(stack, "Operator", { assumedBy: new iam.AccountRootPrincipal() }));
+  const template = Template.fromStack(stack);
+  const { Statement } = named(template, "AWS::IAM::Policy", "OperatorDefaultPolicy").Properties
+    .PolicyDocument;
+  const allowed = new Map<string, string[]>();
+  for (const { Action, Resource } of Statement as { Action: string | string[]; Resource: unknown }[])
+    for (const one of [Action].flat())
+      allowed.set(one, [...(allowed.get(one) ?? []), ...[Resource].flat().map(flat)]);
+  const commands = [...RUNBOOK.matchAll(/\baws ([a-z0-9]+) ([a-z-]+)/g)].map(
+    ([, service = "", command = ""]) => action(service, command),
+  );
+  assert.ok(new Set(commands).size >= 10, commands.join());
+  for (const command of commands) assert.ok(allowed.has(command), `${command} is not granted`);
+  // Machines are named by outputs of the stack.
+  const outputs = Object.entries(template.toJSON().Outputs) as [string, { Value: unknown }][];
+  const machines = new Set([...RUNBOOK.matchAll(/`([A-Z][a-z]+Machine)`/g)].map(([, name = ""]) => name));
+  assert.deepEqual([...machines].toSorted(), [
+    ...["BackupMachine", "DrainMachine", "SettleMachine", "UpgradeMachine"],
+  ]);
+  for (const name of machines) {
+    const [, output] = outputs.find(([id]) => id.startsWith(`Service${name}`)) ?? [];
+    const arn = flat(output?.Value);
+    assert.ok(allowed.get("states:StartExecution")?.includes(arn), `${name}: ${arn}`);
+    assert.ok(allowed.get("states:ListExecutions")?.includes(arn), name);
+  }
+  assert.equal(allowed.get("states:StartExecution")?.length, machines.size);
+  // The data of graphs, shells and values of secrets are not among what it allows.
+  for (const one of [
+    "execute-api:Invoke",
+    "s3:PutObject",
+    "ssm:StartSession",
+    "secretsmanager:GetSecretValue",
+  ])
+    assert.ok(!allowed.has(one), one);
+  assert.ok(allowed.get("s3:GetObject")?.every((arn) => arn.endsWith("/machines/*")));
 });

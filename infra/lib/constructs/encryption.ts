@@ -66,6 +66,8 @@ export class Encryption extends Construct {
   readonly functions: Secret;
   /** The first certificates: what starts processes depends on it. */
   readonly issued: CustomResource;
+  /** The secret with the authority's key. */
+  readonly authority: Secret;
   readonly function: lambda.Function;
   private readonly name: string;
 
@@ -86,6 +88,7 @@ export class Encryption extends Construct {
       return secret;
     };
     const authority = make("Authority", "Authority of the fleet's certificates, with its key");
+    this.authority = authority;
     this.nodes = make("Nodes", "Certificates that storage nodes show");
     this.workers = make("Workers", "Certificates that workers show");
     this.functions = make("Functions", "Certificates that functions show to nodes");

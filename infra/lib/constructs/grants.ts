@@ -1,31 +1,29 @@
 /**
  * What the grants of `GraphService` allow. Each wildcard that they put into a policy of the app is explained beside the
  * policy, as those of our own roles are: AWS's rules (cdk-nag) find nothing in an app because it uses a grant.
+ *
+ * A principal of another account needs two policies: one in its account, and one of the resource. The API has the second one
+ * from here. For everything else AWS has none, or it is elsewhere (`dropFrom`), so that such a grant is refused instead of
+ * doing nothing.
  */
-import { ArnFormat, Stack } from "aws-cdk-lib";
+import { Annotations, Stack, Token, TokenComparison } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
-import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { InvalidProp } from "../check.ts";
 import { explainWildcard } from "../nag.ts";
 import { useKey } from "../statement.ts";
-import type { Backup } from "./backup.ts";
-import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
-import type { QueryApi } from "./query-api.ts";
-import type { Upgrade } from "./upgrade.ts";
+import { executionsOf, type OperatorProps, operatorStatements } from "./operator.ts";
+import { type QueryApi, STAGE } from "./query-api.ts";
 
 /** What grants are about. */
-export interface GrantsProps {
-  readonly state: IGraphState;
+export interface GrantsProps extends OperatorProps {
   readonly graphs: Graphs;
   readonly api: QueryApi;
-  readonly upgrade: Upgrade;
-  readonly backup: Backup | undefined;
 }
 
 /** A statement of a grant. */
-interface Allowed {
+export interface Allowed {
   readonly actions: string[];
   readonly resources: string[];
   readonly conditions?: Record<string, Record<string, unknown>>;
@@ -52,17 +50,17 @@ export class Grants {
   query(grantee: iam.IGrantable, graph: string | undefined): iam.Grant {
     const { api } = this.props;
     const allowed = graph === undefined ? api.everything : api.everythingOf(this.known(graph));
-    return this.allow(grantee, { ...invoke([allowed]), wildcards: PATHS });
+    return this.invoke(grantee, [allowed], PATHS);
   }
 
   read(grantee: iam.IGrantable, graph: string | undefined): iam.Grant {
     const { api } = this.props;
-    return this.allow(grantee, invoke(graph === undefined ? api.reads : api.readsOf(this.known(graph))));
+    return this.invoke(grantee, graph === undefined ? api.reads : api.readsOf(this.known(graph)));
   }
 
   write(grantee: iam.IGrantable, graph: string | undefined): iam.Grant {
     const { api } = this.props;
-    return this.allow(grantee, invoke(graph === undefined ? api.writes : api.writesOf(this.known(graph))));
+    return this.invoke(grantee, graph === undefined ? api.writes : api.writesOf(this.known(graph)));
   }
 
   drop(grantee: iam.IGrantable, into: string | undefined): iam.Grant {
@@ -70,6 +68,10 @@ export class Grants {
     const { drop } = buckets;
     const name = this.known(into ?? graph);
     const { region, urlSuffix } = Stack.of(this.scope);
+    this.check(
+      grantee,
+      ", or among the accounts of dropFrom of GraphState (docs/deploy.md#from-other-accounts)",
+    );
     return this.allow(
       grantee,
       {
@@ -99,11 +101,18 @@ export class Grants {
   fleet(grantee: iam.IGrantable, graph: string | undefined): iam.Grant {
     const { state, graphs } = this.props;
     const names = graph === undefined ? graphs.names : [this.known(graph)];
+    this.check(grantee);
     return this.allow(grantee, ...state.map.changes(...names), useKey(this.scope, state.key, ["dynamodb"]));
+  }
+
+  operate(grantee: iam.IGrantable): iam.Grant {
+    const fleet = this.fleet(grantee, undefined);
+    return fleet.combine(this.allow(grantee, ...operatorStatements(this.scope, this.props)));
   }
 
   admin(grantee: iam.IGrantable): iam.Grant {
     const { upgrade, backup } = this.props;
+    this.check(grantee);
     const machines = [upgrade.machine, ...(backup ? [backup.machine] : [])];
     return this.query(grantee, undefined).combine(
       this.allow(
@@ -114,7 +123,7 @@ export class Grants {
         },
         {
           actions: ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"],
-          resources: machines.map((machine) => this.executionsOf(machine)),
+          resources: machines.map((machine) => executionsOf(this.scope, machine)),
           wildcards: EXECUTIONS,
         },
       ),
@@ -128,25 +137,88 @@ export class Grants {
     return graph;
   }
 
-  private executionsOf({ stateMachineName }: IStateMachine & { stateMachineName: string }): string {
-    return Stack.of(this.scope).formatArn({
-      service: "states",
-      resource: "execution",
-      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-      resourceName: `${stateMachineName}:*`,
+  /** Whether a principal is known to be of another account. */
+  private isElsewhere({ principalAccount }: iam.IPrincipal): boolean {
+    const { account } = Stack.of(this.scope);
+    return (
+      principalAccount !== undefined &&
+      Token.compareStrings(principalAccount, account) === TokenComparison.DIFFERENT
+    );
+  }
+
+  /** Refuses a principal of another account, for what only policies of this account can allow. */
+  private check({ grantPrincipal: principal }: iam.IGrantable, otherwise = ""): void {
+    if (!this.isElsewhere(principal)) return;
+    const { account } = Stack.of(this.scope);
+    throw new InvalidProp(
+      "grantee",
+      `${told(principal)} of the account ${principal.principalAccount}`,
+      `in the account of the deployment, ${account}, such as a role that the other account may assume${otherwise}`,
+    );
+  }
+
+  /**
+   * Lets a principal call paths of the API. A principal that has no policy in this app, or one of another account, is named by
+   * the policy of the API.
+   */
+  private invoke(grantee: iam.IGrantable, resources: string[], wildcards?: string): iam.Grant {
+    const actions = ["execute-api:Invoke"];
+    const { grantPrincipal: principal } = grantee;
+    const isElsewhere = this.isElsewhere(principal);
+    if (!isElsewhere) {
+      const granted = this.add(grantee, {
+        actions,
+        resources,
+        ...(wildcards !== undefined && { wildcards }),
+      });
+      if (granted.success) return granted;
+    }
+    const { AWS: names, ...others } = principal.policyFragment.principalJson;
+    if (names === undefined || Object.keys(others).length > 0 || [names].flat().includes("*"))
+      throw unable(principal);
+    if (isElsewhere) {
+      const message = `${told(principal)} needs a policy in its own account too (docs/deploy.md#from-other-accounts)`;
+      Annotations.of(this.scope).addInfoV2("tidegraph:other-account", message);
+    }
+    return iam.Grant.addStatementToResourcePolicy({
+      ...{ grantee, actions, resourceArns: resources, resource: this.props.api.api },
+      // The policy of an API names its own calls without the API and its stage, for which it would wait otherwise.
+      statement: new iam.PolicyStatement({
+        actions,
+        principals: [principal],
+        resources: resources.map((arn) => `execute-api:/${[STAGE, ...arn.split("/").slice(2)].join("/")}`),
+      }),
     });
   }
 
   /** Adds statements to the policy of a principal, and explains their wildcards. */
   private allow(grantee: iam.IGrantable, ...statements: Allowed[]): iam.Grant {
-    const grants = statements.map(({ actions, resources, conditions, wildcards }) => {
-      const more = conditions && Object.keys(conditions).length > 0 ? { conditions } : {};
-      const granted = iam.Grant.addToPrincipal({ grantee, actions, resourceArns: resources, ...more });
-      if (wildcards !== undefined) explainIn(grantee, resources, wildcards);
+    const grants = statements.map((allowed) => {
+      const granted = this.add(grantee, allowed);
+      if (!granted.success) throw unable(grantee.grantPrincipal);
       return granted;
     });
     return grants.reduce((all, one) => all.combine(one));
   }
+
+  private add(grantee: iam.IGrantable, { actions, resources, conditions, wildcards }: Allowed): iam.Grant {
+    const more = conditions && Object.keys(conditions).length > 0 ? { conditions } : {};
+    const granted = iam.Grant.addToPrincipal({ grantee, actions, resourceArns: resources, ...more });
+    if (granted.success && wildcards !== undefined) explainIn(grantee, resources, wildcards);
+    return granted;
+  }
+}
+
+/** The error about a principal that a grant could do nothing for. */
+function unable(principal: iam.IPrincipal): InvalidProp {
+  return new InvalidProp("grantee", told(principal), "a role, user, group or managed policy of the app");
+}
+
+/** Names a principal in a message. */
+function told(principal: iam.IPrincipal): string {
+  if (Construct.isConstruct(principal)) return principal.node.path;
+  const names = Object.values(principal.policyFragment.principalJson).flat();
+  return names.every((name) => !Token.isUnresolved(name)) ? names.join(", ") : String(principal);
 }
 
 /** Explains wildcards in the policy of a principal. */
@@ -155,8 +227,4 @@ function explainIn(grantee: iam.IGrantable, resources: readonly string[], reason
   const holder = [grantee.grantPrincipal, grantee].find((one) => Construct.isConstruct(one));
   if (holder === undefined) return;
   for (const resource of resources) explainWildcard(holder as unknown as Construct, resource, reason);
-}
-
-function invoke(resources: string[]): Allowed {
-  return { actions: ["execute-api:Invoke"], resources };
 }

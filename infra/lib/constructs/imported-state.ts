@@ -1,11 +1,11 @@
 /** The durable state of a graph that another app made. */
-import { Arn, ArnFormat, type Duration, Fn, Stack, Token } from "aws-cdk-lib";
+import { type Duration, Fn, Token } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as s3 from "aws-cdk-lib/aws-s3";
 import type { Construct } from "constructs";
-import { graphName, InvalidProp, text, whole } from "../check.ts";
+import { graphName, InvalidProp, placeOf, samePlace, text, whole } from "../check.ts";
 import { setFlags } from "../flags.ts";
 import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import type { IGraphLog } from "./graph-log.ts";
@@ -98,6 +98,7 @@ class ImportedLog extends MskLog {
       /^arn:[^:]+:kafka:[^:]*:[^:]*:cluster\/[^/]+\/[^/]+$/,
       "the ARN of a cluster in MSK",
     );
+    samePlace("log.clusterArn", clusterArn, placeOf(clusterArn), this);
     this.clusterName = Fn.select(1, Fn.split("/", clusterArn));
     this.brokers = whole("log.brokers", brokers, 3);
     // The rule that lets nodes in is the service's (`letIn`).
@@ -139,6 +140,7 @@ export class ImportedState extends GraphStateBase {
     if (given.dropBucket === given.dataBucket)
       throw new InvalidProp("dropBucket", given.dropBucket, "another bucket than dataBucket");
     const { vpc, zones = 3 } = given;
+    samePlace("vpc", vpc.vpcId, vpc.env, this);
     this.network = new Network(this, "Network", { vpc, zones }, undefined);
     const form = /^[a-z][a-z0-9-]*-$/;
     const prefix = text(
@@ -166,14 +168,6 @@ export class ImportedState extends GraphStateBase {
   private checkPlace(keyArn: string): void {
     if (Token.isUnresolved(keyArn)) return;
     text("keyArn", keyArn, /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/, "the ARN of a key");
-    const { region, account } = Stack.of(this);
-    const place = Arn.split(keyArn, ArnFormat.SLASH_RESOURCE_NAME);
-    for (const [what, theirs, ours] of [
-      ["account", place.account, account],
-      ["region", place.region, region],
-    ]) {
-      if (!Token.isUnresolved(ours) && theirs !== ours)
-        throw new InvalidProp("keyArn", keyArn, `in the ${what} of the stack, ${ours}`);
-    }
+    samePlace("keyArn", keyArn, placeOf(keyArn), this);
   }
 }

@@ -12,7 +12,7 @@ import { ARecord, RecordTarget } from "aws-cdk-lib/aws-route53";
 import { ApiGatewayDomain } from "aws-cdk-lib/aws-route53-targets";
 import { CfnWebACLAssociation } from "aws-cdk-lib/aws-wafv2";
 import { Construct } from "constructs";
-import { dnsName, InvalidProp, text, whole } from "../check.ts";
+import { dnsName, InvalidProp, placeOf, samePlace, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import { LOGS_REGION } from "../names.ts";
@@ -44,7 +44,7 @@ const REFUSALS: readonly (readonly [type: api.ResponseType, status: number, code
 ];
 
 /** The stage, with which paths begin at API Gateway's own name. */
-const STAGE = "graph";
+export const STAGE = "graph";
 
 /** Paths that take a query (contracts/openapi.yaml). */
 const QUERIES = ["openCypher", "opencypher", "gremlin"].flatMap((path) => [
@@ -87,6 +87,15 @@ export class QueryApi extends Construct {
     const throttlingRateLimit = whole("query.requestsPerSecond", props.requestsPerSecond ?? 500, 1);
     const throttlingBurstLimit = whole("query.burst", props.burst ?? 1000, 1);
     check(props);
+    const { certificate } = props.domain ?? {};
+    if (certificate)
+      samePlace(
+        "query.domain.certificate",
+        certificate.certificateArn,
+        placeOf(certificate.certificateArn),
+        this,
+      );
+    if (props.webAcl !== undefined) samePlace("query.webAcl", props.webAcl, placeOf(props.webAcl), this);
     const own = props.privateAccess && !props.vpcEndpoint ? this.makeEndpoint(props) : undefined;
     this.clients = own?.clients;
     const access = processLog(this, "Access", state, "access", props.retention);

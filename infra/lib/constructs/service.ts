@@ -22,7 +22,7 @@ import { CfnBucket, type IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
-import { InvalidProp, onlyFalse, whole } from "../check.ts";
+import { InvalidProp, onlyFalse, samePlace, whole } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
@@ -232,6 +232,10 @@ export class GraphService extends Construct implements ec2.IConnectable {
     setFlags(this);
     const { state } = props;
     this.state = state;
+    // Processes know table, brokers and buckets by names, which lead to their own account and region.
+    const { account, region } = Stack.of(state);
+    samePlace("state", state.name, { account, region }, this);
+    if (props.alarms) samePlace("alarms", props.alarms.topicArn, props.alarms.env, this, ["region"]);
     this.graphs = checked(props);
     const { graphs } = this;
     if (graphs.areSeveral) state.addGraphs(...graphs.others.map(({ name }) => name));
@@ -371,11 +375,11 @@ export class GraphService extends Construct implements ec2.IConnectable {
       watch: this.watch,
       retention,
     });
+    const { api, nodes, rebalance, ingest, upgrade, backup, workers, secrets, encryption, autoscaling } =
+      this;
     this.grants = new Grants(this, {
-      ...{ state, graphs },
-      api: this.api,
-      upgrade: this.upgrade,
-      backup: this.backup,
+      ...{ state, graphs, api, nodes, rebalance, ingest, upgrade, backup, autoscaling },
+      ...{ workers, secrets, rotation, encryption },
     });
     this.sayWhere(props);
     tagCost(this, state.name);
@@ -439,6 +443,15 @@ export class GraphService extends Construct implements ec2.IConnectable {
    */
   grantFleet(grantee: iam.IGrantable, graph?: string): iam.Grant {
     return this.grants.fleet(grantee, graph);
+  }
+
+  /**
+   * Lets a grantee do what docs/runbook.md asks of an operator: look at logs, alarms, machines and executions; start and stop
+   * upgrades, backups, and the machines that drain a node and settle a load; rotate and issue secrets again; and the commands
+   * of `grantFleet`. It allows no query, no shell and no look at a secret.
+   */
+  grantOperate(grantee: iam.IGrantable): iam.Grant {
+    return this.grants.operate(grantee);
   }
 
   /** Lets a grantee send all requests to the API, and start upgrades and backups and see how they go. */
@@ -518,6 +531,9 @@ export class GraphService extends Construct implements ec2.IConnectable {
       );
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
     say("UpgradeMachine", "Starts the programs of this deployment", this.upgrade.machine.stateMachineArn);
+    say("DrainMachine", "Empties a node by hand", this.rebalance.drain.stateMachineArn);
+    say("SettleMachine", "Settles a load by hand", this.ingest.settle.stateMachineArn);
+    if (this.backup) say("BackupMachine", "Makes a backup by hand", this.backup.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
     if (this.backup) {
       say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);

@@ -14,7 +14,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import * as kms from "aws-cdk-lib/aws-kms";
 import * as logs from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
-import { graphName, text, wholeDays } from "../check.ts";
+import { graphName, samePlace, text, wholeDays } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { deliveredPrefix } from "../names.ts";
@@ -115,6 +115,8 @@ export class GraphState extends GraphStateBase {
     this.dropExpiration = props.dropExpiration;
     // A century: S3 has no limit that anybody reaches.
     if (props.dropExpiration) wholeDays("dropExpiration", props.dropExpiration, 36_500);
+    // Buckets, table and brokers take keys of their own region only.
+    if (props.key) samePlace("key", props.key.keyArn, props.key.env, this, ["region"]);
     this.key = props.key ?? this.makeKey();
     this.letServicesUse(this.key);
     this.buckets = new Buckets(this, "Buckets", {

@@ -23,7 +23,7 @@ import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
-import { dnsName, InvalidProp, whole } from "../check.ts";
+import { dnsName, InvalidProp, placeOf, samePlace, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
@@ -231,6 +231,11 @@ export class Workers extends Construct implements ec2.IConnectable {
     this.clients = group("Clients", "Carried by who may speak with workers");
     const front = group("Front", "The balancer of workers: clients come in");
     checkEndpoint(props);
+    const { certificate: shown, accessKeys } = props;
+    if (shown) samePlace("workers.certificate", shown.certificateArn, placeOf(shown.certificateArn), this);
+    // The VPC has a way to Secrets Manager of its own region only.
+    if (accessKeys)
+      samePlace("workers.accessKeys", accessKeys.secretArn, placeOf(accessKeys.secretArn), this, ["region"]);
     const [first] = this.listenPorts(props);
     this.connections = new ec2.Connections({ securityGroups: [front], defaultPort: ec2.Port.tcp(first) });
     for (const port of this.listenPorts(props))
