@@ -2,7 +2,7 @@
  * Explanations of cdk-nag findings. An explanation is next to the resource that it is about, and covers exactly one
  * finding: a new wildcard is a new, unexplained finding.
  */
-import { ArnFormat, type IResource, Stack, Validations } from "aws-cdk-lib";
+import { ArnFormat, Stack, Validations } from "aws-cdk-lib";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { IConstruct } from "constructs";
 
@@ -38,21 +38,28 @@ export function explainGroup(role: IConstruct, groupArn: string, drain: IStateMa
  */
 export function explainBelow(
   construct: IConstruct,
-  owner: IResource,
+  owner: IConstruct,
   arn: string,
   below: string,
+  reason: string,
+): void {
+  explainReference(construct, owner, arn, (one) => `${one}${below}`, reason);
+}
+
+/** Explains a wildcard in a text that is made of the ARN of a resource, which may be in another stack. */
+export function explainReference(
+  construct: IConstruct,
+  owner: IConstruct,
+  arn: string,
+  text: (arn: string) => string,
   reason: string,
 ): void {
   const producer = Stack.of(owner);
   // Only what a stack creates is exported. The ARN of a resource that exists already is a text.
   const own: unknown = producer.resolve(arn);
   const isCreated = typeof own === "object" && own !== null && ("Fn::GetAtt" in own || "Ref" in own);
-  if (producer === Stack.of(construct) || !isCreated) {
-    explainWildcard(construct, `${arn}${below}`, reason);
-    return;
-  }
-  const imported = flatten(producer.resolve(producer.exportValue(arn)));
-  explain(construct, `IAM5[Resource::${imported}${below}]`, reason);
+  const isImported = producer !== Stack.of(construct) && isCreated;
+  explainWildcard(construct, text(isImported ? producer.exportValue(arn) : arn), reason);
 }
 
 /** Formats a reference as cdk-nag does. */

@@ -7,6 +7,14 @@ export const TAG = "tidegraph:deployment";
 export const PART = "tidegraph:part";
 export const BACKUPS = "backups";
 
+/** What names of graphs look like. */
+export const GRAPH_NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/;
+
+/** Returns the folder of a further graph in the data bucket (`engine-core/cluster/src/model.rs`). */
+export function folderOf(graph: string): string {
+  return `graphs/${graph}`;
+}
+
 /** Services of AWS that deliver logs by the permission of CloudWatch Logs, instead of by a role of ours. */
 export type Delivering = "states" | "msk";
 

@@ -8,7 +8,7 @@
  *     API Gateway → query function → nodes ← workers ← balancer ← clients' security group
  *                                    nodes ↔ nodes → brokers
  *       drop bucket → ingest function → nodes
- *                               backups → brokers
+ *             backups, removal of a graph → brokers
  *     functions → DynamoDB, S3, endpoint of secrets; nodes and workers → also endpoints of logs, images
  *
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
@@ -20,6 +20,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { CfnBucket, type IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
+import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { Bundle } from "../bundle.ts";
 import { InvalidProp, onlyFalse, whole } from "../check.ts";
@@ -39,6 +40,7 @@ import { Objectives, type ObjectivesProps } from "./objectives.ts";
 import { QueryApi } from "./query-api.ts";
 import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
+import { Removal } from "./removal.ts";
 import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
 import { groupOfNodes, type NodesProps, StorageNodes } from "./storage-nodes.ts";
@@ -92,6 +94,13 @@ export interface GraphServiceProps {
    * @default none
    */
   readonly graphs?: GraphProps[];
+  /**
+   * Whether there is a state machine that removes a graph, with all its data, after it was taken out of `graphs`
+   * (docs/deploy.md#several-graphs). Set it to true to remove the last one of them.
+   *
+   * @default true if `graphs` has any
+   */
+  readonly graphRemoval?: boolean;
   /**
    * Storage nodes.
    *
@@ -215,6 +224,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
   readonly backup: Backup | undefined;
+  /** What removes a graph, if there are several or `graphRemoval` is true. */
+  readonly removal: Removal | undefined;
   readonly secrets: Secrets;
   readonly encryption: Encryption | undefined;
   readonly endpoints: Endpoints | undefined;
@@ -315,6 +326,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
         traces: props.traces,
       });
     }
+    if (props.graphRemoval ?? graphs.areSeveral)
+      this.removal = new Removal(this, "Removal", { state, graphs, bundle, brokers, retention });
     if (props.endpoints ?? state.network.isOwn) {
       this.endpoints = new Endpoints(this, "Endpoints", {
         state,
@@ -325,6 +338,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
         backups: this.backup?.bucket,
         restoreFrom: props.restoreFrom,
         assets: this.nodes.program.bucket,
+        removal: this.removal !== undefined,
       });
     }
     this.connect();
@@ -469,24 +483,17 @@ export class GraphService extends Construct implements ec2.IConnectable {
   /** Lets a grantee send all requests to the API, and start upgrades and backups and see how they go. */
   grantAdmin(grantee: iam.IGrantable): iam.Grant {
     const machines = [this.upgrade.machine, ...(this.backup ? [this.backup.machine] : [])];
-    const executions = machines.map((machine) =>
-      Stack.of(this).formatArn({
-        service: "states",
-        resource: "execution",
-        arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-        resourceName: `${machine.stateMachineName}:*`,
-      }),
-    );
-    const arns = machines.map(({ stateMachineArn }) => stateMachineArn);
-    return this.grantQuery(grantee)
-      .combine(grant(grantee, ["states:StartExecution", "states:ListExecutions"], arns))
-      .combine(
-        grant(
-          grantee,
-          ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"],
-          executions,
-        ),
-      );
+    return this.grantQuery(grantee).combine(grantMachines(grantee, machines));
+  }
+
+  /**
+   * Lets a grantee remove graphs that were taken out of `graphs`, with all their data: start the machine that does it, see
+   * how it goes, and stop it.
+   */
+  grantRemoval(grantee: iam.IGrantable): iam.Grant {
+    if (this.removal === undefined)
+      throw new InvalidProp("graphRemoval", false, "true: without it there is no machine to start");
+    return grantMachines(grantee, [this.removal.machine]);
   }
 
   /** Sets up the security groups: which components connect to which, and at which port. */
@@ -504,10 +511,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
     // S3 and DynamoDB are reached through gateway endpoints, and they have many addresses. Without internet access this
     // rule leads nowhere else.
     const backup = this.backup?.securityGroup;
+    const removal = this.removal?.securityGroup;
     for (const group of [
       nodes.securityGroup,
       ...callers.map(([group]) => group),
       ...(backup ? [backup] : []),
+      ...(removal ? [removal] : []),
     ]) {
       group.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), "AWS, by endpoints");
     }
@@ -562,6 +571,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
     say("DropBucket", "Bucket for files to load, below drop/", this.state.buckets.drop.bucketName);
     say("UpgradeMachine", "Starts the programs of this deployment", this.upgrade.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
+    if (this.removal)
+      say("RemovalMachine", "Removes a graph with all its data", this.removal.machine.stateMachineArn);
     if (this.backup) {
       say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
       // What the policies of a bucket of another account, and of its key, have to name (docs/backup.md#another-account).
@@ -602,6 +613,23 @@ function grant(
   conditions?: Record<string, Record<string, unknown>>,
 ): iam.Grant {
   return iam.Grant.addToPrincipal({ grantee, actions, resourceArns, ...(conditions && { conditions }) });
+}
+
+/** Allows a principal to start state machines, to see how they go, and to stop them. */
+function grantMachines(grantee: iam.IGrantable, machines: readonly StateMachine[]): iam.Grant {
+  const executions = machines.map((machine) =>
+    Stack.of(machine).formatArn({
+      service: "states",
+      resource: "execution",
+      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+      resourceName: `${machine.stateMachineName}:*`,
+    }),
+  );
+  const arns = machines.map(({ stateMachineArn }) => stateMachineArn);
+  const watch = ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"];
+  return grant(grantee, ["states:StartExecution", "states:ListExecutions"], arns).combine(
+    grant(grantee, watch, executions),
+  );
 }
 
 /** Checks props that depend on each other, and returns the graphs. */
