@@ -54,11 +54,19 @@ export interface GraphServiceProps {
   /** The durable state of the graph. */
   readonly state: IGraphState;
   /**
-   * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`,
+   * The programs: the archive of the release of these constructs for arm64, `tidegraph-VERSION-linux-arm64.tar.gz`, as a
+   * file or an address (`https://…`); or a folder with `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`,
    * `tidegraph-ingest`. They are built for arm64, except that `query.architecture` applies to those of the functions:
    * the first and the last two.
    */
   readonly bundle: string;
+  /**
+   * The SHA-256 of the archive that `bundle` is, in hexadecimal, as SHA256SUMS of the release has it. It is needed for an
+   * address.
+   *
+   * @default a file is taken as it is
+   */
+  readonly bundleSha256?: string;
   /**
    * Number of partitions with which the graph is created, a power of two. Leave it afterwards: nodes refuse to start with
    * another number. `tidegraph fleet split` raises the number of partitions of a graph.
@@ -244,7 +252,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.graphs = checked(props);
     const { graphs } = this;
     if (graphs.areSeveral) state.addGraphs(...graphs.others.map(({ name }) => name));
-    const bundle = new Bundle(props.bundle);
+    const bundle = new Bundle(props.bundle, props.bundleSha256);
     const retention = props.logRetention ?? RetentionDays.ONE_MONTH;
     const loadFrom = props.loadFrom ?? [];
     this.secrets = new Secrets(this, "Secrets", state.key);
