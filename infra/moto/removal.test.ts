@@ -1,6 +1,6 @@
 /**
  * The removal of one graph: the code of the function (`infra/removal/`) against moto's S3 and DynamoDB. A script stands in
- * for `tidegraph-node`, which needs a log as well: `npm test -- --aws` runs the function with the program.
+ * for `tidegraph-node`, which needs a log as well; `integration-tests/fleet/graphs.mjs` runs the program.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
