@@ -7,6 +7,9 @@ export const TAG = "tidegraph:deployment";
 export const PART = "tidegraph:part";
 export const BACKUPS = "backups";
 
+/** A tag of the role with which API Gateway writes logs, and the role's region: roles are of all regions, and that one is not. */
+export const LOGS_REGION = "tidegraph:logs-region";
+
 /** What names of graphs look like. */
 export const GRAPH_NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/;
 
