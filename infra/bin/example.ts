@@ -13,6 +13,7 @@
  *   every later deployment protects the stack and the table
  * - `encryption`: "required" or "accepted", for certificates between processes
  * - `graphs`: names of further graphs, with commas between them; each has 16 partitions
+ * - `graphRemoval`: "true" for the machine that removes a graph, also without further graphs
  * - `nodes`: the number of nodes
  * - `sessionManager`: "true" for shells on machines
  * - `apiGatewayAccountRole`: "false" if API Gateway has a role for logs in this account and region already
@@ -67,6 +68,7 @@ new ServiceStack(app, "Service", {
   partitions: size.partitions,
   replication: size.replication,
   graphs,
+  ...(isOn("graphRemoval") && { graphRemoval: true }),
   nodes: {
     ...size.nodes,
     count: Number(context("nodes", String(size.nodes.count))),

@@ -1,11 +1,12 @@
 /**
- * The folder with the programs. Synth checks that they exist and are built for the right processor, so that no machine
+ * The programs: a folder with them, or the archive of a release. Synth checks that they exist and are built for the right processor, so that no machine
  * fails on them at start.
  */
 import { createHash } from "node:crypto";
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InvalidProp } from "./check.ts";
+import { isArchive, unpacked } from "./release-archive.ts";
 import { temporaryFolder } from "./temporary.ts";
 
 /** The programs, by file name. */
@@ -36,14 +37,24 @@ const MACHINE: Record<Architecture, number> = { arm64: 0xb7, x86_64: 0x3e };
 export class Bundle {
   private readonly folder: string;
 
-  /** @param folder the value of the `bundle` prop */
-  constructor(folder: string) {
+  /**
+   * @param given the value of the `bundle` prop
+   * @param sha256 the value of the `bundleSha256` prop
+   */
+  constructor(given: string, sha256?: string) {
+    if (sha256 !== undefined && !isArchive(given))
+      throw new InvalidProp(
+        "bundleSha256",
+        sha256,
+        "left out with a folder: it is the checksum of an archive",
+      );
+    const folder = isArchive(given) ? unpacked(given, sha256) : given;
     this.folder = resolve(folder);
     if (!existsSync(this.folder) || !statSync(this.folder).isDirectory()) {
       throw new InvalidProp(
         "bundle",
-        folder,
-        "a folder with bootstrap, tidegraph, tidegraph-node, tidegraph-rebalance and tidegraph-ingest",
+        given,
+        "the archive of a release, or a folder with bootstrap, tidegraph, tidegraph-node, tidegraph-rebalance and tidegraph-ingest",
       );
     }
   }

@@ -6,6 +6,7 @@
  */
 import { type Duration, type ResourceEnvironment, Stack, Token, TokenComparison } from "aws-cdk-lib";
 import type { IConstruct } from "constructs";
+import { GRAPH_NAME } from "./names.ts";
 
 /** An invalid value of a prop. */
 export class InvalidProp extends Error {
@@ -98,7 +99,7 @@ export function text(prop: string, value: string, form: RegExp, expected: string
  */
 export function graphName(prop: string, value: string): string {
   const expected = "1 to 64 letters, digits and dashes that begin with a letter or digit";
-  return text(prop, value, /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/, expected);
+  return text(prop, value, GRAPH_NAME, expected);
 }
 
 /** Checks for a DNS name, and that it is in its zone, if there is one. */

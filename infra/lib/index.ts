@@ -27,6 +27,7 @@ export type { ObjectivesProps } from "./constructs/objectives.ts";
 export { QueryApi } from "./constructs/query-api.ts";
 export { type QueryDomain, QueryFunction, type QueryProps } from "./constructs/query-function.ts";
 export { Rebalance, type RebalanceProps } from "./constructs/rebalance.ts";
+export { Removal } from "./constructs/removal.ts";
 export { Secrets } from "./constructs/secrets.ts";
 export { GraphService, type GraphServiceProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";

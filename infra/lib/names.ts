@@ -10,6 +10,14 @@ export const BACKUPS = "backups";
 /** A tag of the role with which API Gateway writes logs, and the role's region: roles are of all regions, and that one is not. */
 export const LOGS_REGION = "tidegraph:logs-region";
 
+/** What names of graphs look like. */
+export const GRAPH_NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/;
+
+/** Returns the folder of a further graph in the data bucket (`engine-core/cluster/src/model.rs`). */
+export function folderOf(graph: string): string {
+  return `graphs/${graph}`;
+}
+
 /** Services of AWS that deliver logs by the permission of CloudWatch Logs, instead of by a role of ours. */
 export type Delivering = "states" | "msk";
 

@@ -20,6 +20,16 @@ export function statement(
   return new iam.PolicyStatement({ sid, actions, resources, conditions });
 }
 
+/** Returns a statement that denies actions on resources, whatever others allow. */
+export function denied(
+  sid: string,
+  actions: string[],
+  resources: string[],
+  conditions: Record<string, Record<string, string | string[]>> = {},
+): iam.PolicyStatement {
+  return new iam.PolicyStatement({ sid, effect: iam.Effect.DENY, actions, resources, conditions });
+}
+
 /** Allows using a key through the given services only. */
 export function useKey(scope: Construct, key: IKey, services: string[]): iam.PolicyStatement {
   const { region, urlSuffix } = Stack.of(scope);

@@ -15,6 +15,7 @@ import type { Clients } from "../doctor/clients.ts";
 import { CallFailed } from "../doctor/finding.ts";
 import { BACKUPS, deliveredPrefix, PART, TAG } from "../lib/names.ts";
 import { logsRoles } from "./api-logs.ts";
+import { empty } from "./empty.ts";
 import { Logs } from "./logs.ts";
 import { network } from "./network.ts";
 
@@ -179,28 +180,6 @@ async function removeBucket(client: s3.S3Client, Bucket: string): Promise<void> 
       const isFilled = error instanceof CallFailed && error.cause.name === "BucketNotEmpty";
       if (!isFilled || attempt === 5) throw error;
     }
-  }
-}
-
-async function empty(client: s3.S3Client, Bucket: string): Promise<void> {
-  for (;;) {
-    const { Uploads = [] } = await client.send(new s3.ListMultipartUploadsCommand({ Bucket }));
-    if (Uploads.length === 0) break;
-    for (const { Key, UploadId } of Uploads)
-      await unlessGone(() => client.send(new s3.AbortMultipartUploadCommand({ Bucket, Key, UploadId })));
-  }
-  for (;;) {
-    const { Versions = [], DeleteMarkers = [] } = await client.send(
-      new s3.ListObjectVersionsCommand({ Bucket }),
-    );
-    const Objects = [...Versions, ...DeleteMarkers].map(({ Key, VersionId }) => ({ Key, VersionId }));
-    if (Objects.length === 0) return;
-    const { Errors = [] } = await client.send(
-      new s3.DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } }),
-    );
-    const [first] = Errors;
-    if (first)
-      throw new Error(`${Errors.length} objects of ${Bucket} stay, such as ${first.Key}: ${first.Message}`);
   }
 }
 

@@ -85,6 +85,21 @@ test("the endpoint of S3 admits only the buckets of this deployment, and reading
   );
 });
 
+test("with several graphs the endpoint of S3 admits the removal of one, below the folders of graphs", () => {
+  const several = admitted(example({ graphs: [{ name: "orders" }] }).service, "s3");
+  const alone = admitted(service, "s3");
+  const finds = ["s3:ListBucketMultipartUploads", "s3:ListBucketVersions"];
+  const removes = ["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:DeleteObjectVersion"];
+  const folders = ["<Data>/graphs/*", "<Drop>/drop/*", "<Drop>/reports/*"];
+  assert.deepEqual(
+    several.filter((one) => !alone.includes(one)),
+    [
+      ...finds.flatMap((action) => [`${action} <Data>`, `${action} <Drop>`]),
+      ...removes.flatMap((action) => folders.map((folder) => `${action} ${folder}`)),
+    ].toSorted(),
+  );
+});
+
 test("interface endpoints admit principals of this account only", () => {
   const everything = { backup: {}, nodes: { sessionManager: true }, traces: { agentImage: AGENT } };
   for (const [props, names] of [

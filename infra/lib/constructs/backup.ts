@@ -20,10 +20,10 @@ import * as s3 from "aws-cdk-lib/aws-s3";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
-import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, text, whole } from "../check.ts";
 import { asFlags } from "../daemon-flags.ts";
+import { checkImage, imageOf } from "../given-image.ts";
 import { machineLog, processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { BACKUPS, PART } from "../names.ts";
@@ -80,6 +80,14 @@ export interface BackupProps {
    * @default 2048
    */
   readonly cpu?: 1024 | 2048 | 4096 | 8192;
+  /**
+   * An image that exists already, in place of one that Docker builds when the app is deployed
+   * (docs/deploy.md#images-that-exist): for arm64, of the same release, given by its digest or by the tag of the release. A
+   * VPC that this app makes has a way to Amazon ECR in its region only.
+   *
+   * @default an image that is built
+   */
+  readonly image?: ecs.ContainerImage;
   /**
    * The base image of the task's image, given by digest. It needs the C library and certificates of Amazon Linux 2023.
    *
@@ -246,18 +254,20 @@ export class Backup extends Construct {
       taskRole: this.taskRole,
       executionRole: this.starter(state),
     });
-    const image = new DockerImageAsset(this, "Image", {
-      directory: props.bundle.folderWith("tidegraph-node", [join(FILES, "Dockerfile")]),
-      platform: Platform.LINUX_ARM64,
-      buildArgs: { BASE: baseImage("backup.baseImage", props.baseImage) },
-    });
+    const build = (base: string): DockerImageAsset =>
+      new DockerImageAsset(this, "Image", {
+        directory: props.bundle.folderWith("tidegraph-node", [join(FILES, "Dockerfile")]),
+        platform: Platform.LINUX_ARM64,
+        buildArgs: { BASE: base },
+      });
     const logGroup = processLog(this, "Logs", state, "backup", props.retention);
     const container = task.addContainer("backup", {
-      image: ecs.ContainerImage.fromDockerImageAsset(image),
+      image: imageOf("backup", props, build),
       readonlyRootFilesystem: true,
       command: this.command(props, keep, state.graph),
       logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "backup" }),
     });
+    if (props.image) checkImage("backup.image", container, state, true);
     return [task, container];
   }
 

@@ -18,10 +18,11 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
 import type { IGraphState } from "./graph-state.ts";
+import { FINDS, REMOVES } from "./removal.ts";
 
 /**
  * What programs in the VPC ask DynamoDB to do with the items of the map, transactions included. `tidegraph-node
- * drop-graph` alone deletes items. No role of the deployment may; the principal that runs it needs the permission.
+ * drop-graph` alone deletes items: the role of the function that removes a graph may, or a person on a machine.
  */
 export const ITEM_ACTIONS = [
   "dynamodb:GetItem",
@@ -50,6 +51,8 @@ export interface EndpointsProps {
   readonly restoreFrom: IBucket | undefined;
   /** The bucket from which machines download programs. */
   readonly assets: IBucket;
+  /** Whether the service has the function that removes a graph. */
+  readonly removal: boolean;
 }
 
 export class Endpoints extends Construct {
@@ -102,7 +105,14 @@ export class Endpoints extends Construct {
   }
 
   /** What the S3 endpoint admits: our buckets, programs, AWS's packages for the machines, and image layers. */
-  private ofS3({ state, loadFrom, backups, restoreFrom, assets }: EndpointsProps): iam.PolicyStatement[] {
+  private ofS3({
+    state,
+    loadFrom,
+    backups,
+    restoreFrom,
+    assets,
+    removal,
+  }: EndpointsProps): iam.PolicyStatement[] {
     const { region, partition } = Stack.of(this);
     const { data, drop } = state.buckets;
     const changed = backups ? [data, backups] : [data];
@@ -122,6 +132,19 @@ export class Endpoints extends Construct {
           `arn:${partition}:s3:::prod-${region}-starport-layer-bucket/*`,
         ],
       ),
+      ...(removal
+        ? [
+            allow(
+              FINDS,
+              [data, drop].map((bucket) => bucket.bucketArn),
+            ),
+            allow(REMOVES, [
+              `${data.bucketArn}/graphs/*`,
+              `${drop.bucketArn}/drop/*`,
+              `${drop.bucketArn}/reports/*`,
+            ]),
+          ]
+        : []),
     ];
   }
 }

@@ -125,7 +125,12 @@ function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.IL
   role.addToPolicy(readSecret(props.fleetSecret, props.certificates));
   const services = ["dynamodb", "lambda", "secretsmanager", ...(props.keyServices ?? [])];
   role.addToPolicy(useKey(scope, state.key, services));
-  // What Lambda needs to attach the function to a VPC.
+  standInVpc(role);
+  return role;
+}
+
+/** Lets a role attach its function to a VPC. */
+export function standInVpc(role: iam.Role): void {
   const interfaces = ["Create", "Delete", "Describe"].map((verb) =>
     verb === "Describe" ? "ec2:DescribeNetworkInterfaces" : `ec2:${verb}NetworkInterface`,
   );
@@ -136,5 +141,4 @@ function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.IL
     "*",
     "Lambda's way into a VPC: its network interfaces have no names before they are made, and describing knows no resources. X-Ray's traces, if there are any, are no resources.",
   );
-  return role;
 }

@@ -91,6 +91,9 @@ export class GivenLog implements IGraphLog {
     return [];
   }
 
+  /** Needs no permissions: these brokers do not use IAM. */
+  letDelete(_role: iam.Role, _kept: string[]): void {}
+
   addressesFor(): string {
     return this.addresses;
   }

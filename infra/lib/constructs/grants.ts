@@ -8,6 +8,7 @@
  */
 import { Annotations, Stack, Token, TokenComparison } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
+import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { InvalidProp } from "../check.ts";
 import { explainWildcard } from "../nag.ts";
@@ -112,21 +113,25 @@ export class Grants {
 
   admin(grantee: iam.IGrantable): iam.Grant {
     const { upgrade, backup } = this.props;
-    this.check(grantee);
     const machines = [upgrade.machine, ...(backup ? [backup.machine] : [])];
-    return this.query(grantee, undefined).combine(
-      this.allow(
-        grantee,
-        {
-          actions: ["states:StartExecution", "states:ListExecutions"],
-          resources: machines.map(({ stateMachineArn }) => stateMachineArn),
-        },
-        {
-          actions: ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"],
-          resources: machines.map((machine) => executionsOf(this.scope, machine)),
-          wildcards: EXECUTIONS,
-        },
-      ),
+    const started = this.start(grantee, machines);
+    return this.query(grantee, undefined).combine(started);
+  }
+
+  /** Allows a principal to start state machines, to see how they go, and to stop them. */
+  start(grantee: iam.IGrantable, machines: readonly StateMachine[]): iam.Grant {
+    this.check(grantee);
+    return this.allow(
+      grantee,
+      {
+        actions: ["states:StartExecution", "states:ListExecutions"],
+        resources: machines.map(({ stateMachineArn }) => stateMachineArn),
+      },
+      {
+        actions: ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"],
+        resources: machines.map((machine) => executionsOf(this.scope, machine)),
+        wildcards: EXECUTIONS,
+      },
     );
   }
 

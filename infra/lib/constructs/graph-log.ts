@@ -4,7 +4,7 @@
  */
 import type { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import type { SecurityGroup } from "aws-cdk-lib/aws-ec2";
-import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
+import type { PolicyStatement, Role } from "aws-cdk-lib/aws-iam";
 import type { Construct } from "constructs";
 import type { IGraphState } from "./graph-state.ts";
 
@@ -33,6 +33,13 @@ export interface IGraphLog {
 
   /** Returns the permissions that a role needs to read the topics of graphs. */
   reads(...topics: string[]): PolicyStatement[];
+
+  /**
+   * Lets a role delete the topics of graphs that the deployment does not have any more.
+   *
+   * @param kept the topics of graphs that it has, which the role must not delete
+   */
+  letDelete(role: Role, kept: string[]): void;
 
   /**
    * Returns the addresses of some brokers, as `host:port` with commas between.

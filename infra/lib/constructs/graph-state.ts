@@ -12,6 +12,9 @@ import { Construct, type IConstruct } from "constructs";
 import { graphName, InvalidProp, text } from "../check.ts";
 import type { IGraphLog } from "./graph-log.ts";
 
+/** How the names of topics begin. */
+export const TOPICS = "tidegraph-";
+
 /** The network of a deployment. */
 export interface IGraphNetwork {
   readonly vpc: IVpc;
@@ -93,7 +96,7 @@ export abstract class GraphStateBase extends Construct implements IGraphState {
   }
 
   topicOf(graph: string): string {
-    return `tidegraph-${graph}`;
+    return `${TOPICS}${graph}`;
   }
 
   abstract addGraphs(...graphs: string[]): void;

@@ -5,6 +5,7 @@
  */
 import { Token } from "aws-cdk-lib";
 import { graphName, InvalidProp, powerOfTwo, text, whole } from "../check.ts";
+import { folderOf } from "../names.ts";
 
 /** What Gremlin means. */
 export interface GremlinProps {
@@ -224,11 +225,6 @@ export class Graphs {
     const folders = ["", ...this.others.map(({ name }) => `${folderOf(name)}/`)];
     return folders.flatMap((folder) => below.map((path) => `${folder}${path}`));
   }
-}
-
-/** Returns the folder of a further graph in the data bucket (`engine-core/cluster/src/model.rs`). */
-export function folderOf(graph: string): string {
-  return `graphs/${graph}`;
 }
 
 /** Returns props without those that are `undefined`, which other languages pass. */

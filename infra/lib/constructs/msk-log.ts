@@ -7,10 +7,11 @@ import { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
 import { Construct } from "constructs";
-import { statement } from "../statement.ts";
+import { explainWildcard } from "../nag.ts";
+import { denied, statement } from "../statement.ts";
 import { Brokers } from "./brokers.ts";
 import type { IGraphLog, LogAlarm } from "./graph-log.ts";
-import type { IGraphState } from "./graph-state.ts";
+import { type IGraphState, TOPICS } from "./graph-state.ts";
 
 /** Copies of each record, and how many of them must be in sync before a record is acknowledged. */
 export const COPIES = 3;
@@ -77,6 +78,20 @@ export abstract class MskLog extends Construct implements IGraphLog {
     ];
   }
 
+  letDelete(role: iam.Role, kept: string[]): void {
+    const name = (action: string): string => `kafka-cluster:${action}`;
+    const all = (cluster: string): string => this.arnOf("topic", `${TOPICS}*`, cluster);
+    role.addToPolicy(statement("ReachLog", [name("Connect")], [this.clusterArn]));
+    role.addToPolicy(
+      statement("RemoveTopic", ["DescribeTopic", "DeleteTopic"].map(name), [all(this.clusterArn)]),
+    );
+    const topics = kept.map((topic) => this.arnOf("topic", topic));
+    role.addToPolicy(denied("KeepTopics", [name("DeleteTopic")], topics));
+    const reason =
+      "Topics of graphs that the deployment does not have any more, by names that it does not know.";
+    explainWildcard(role, all(this.clusterArn), reason);
+  }
+
   /** Asks MSK for the addresses: CloudFormation does not know them. */
   addressesFor(scope: Construct, state: IGraphState): string {
     return new Brokers(scope, "Brokers", state, this.clusterArn).addresses;
@@ -137,8 +152,8 @@ export abstract class MskLog extends Construct implements IGraphLog {
   }
 
   /** Returns the ARN of a topic or group, which contains the name and the unique id of the cluster. */
-  private arnOf(resource: string, name: string): string {
-    const cluster = Fn.select(1, Fn.split(":cluster/", this.clusterArn));
+  private arnOf(resource: string, name: string, clusterArn = this.clusterArn): string {
+    const cluster = Fn.select(1, Fn.split(":cluster/", clusterArn));
     return Stack.of(this).formatArn({
       service: "kafka",
       resource,

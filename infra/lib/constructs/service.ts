@@ -8,7 +8,7 @@
  *     API Gateway → query function → nodes ← workers ← balancer ← clients' security group
  *                                    nodes ↔ nodes → brokers
  *       drop bucket → ingest function → nodes
- *                               backups → brokers
+ *             backups, removal of a graph → brokers
  *     functions → DynamoDB, S3, endpoint of secrets; nodes and workers → also endpoints of logs, images
  *
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
@@ -39,6 +39,7 @@ import { Objectives, type ObjectivesProps } from "./objectives.ts";
 import { QueryApi } from "./query-api.ts";
 import { QueryFunction, type QueryProps } from "./query-function.ts";
 import { Rebalance, type RebalanceProps } from "./rebalance.ts";
+import { Removal } from "./removal.ts";
 import { Rotation } from "./rotation.ts";
 import { Secrets } from "./secrets.ts";
 import { groupOfNodes, type NodesProps, StorageNodes } from "./storage-nodes.ts";
@@ -52,11 +53,19 @@ export interface GraphServiceProps {
   /** The durable state of the graph. */
   readonly state: IGraphState;
   /**
-   * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`,
+   * The programs: the archive of the release of these constructs for arm64, `tidegraph-VERSION-linux-arm64.tar.gz`, as a
+   * file or an address (`https://…`); or a folder with `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`,
    * `tidegraph-ingest`. They are built for arm64, except that `query.architecture` applies to those of the functions:
    * the first and the last two.
    */
   readonly bundle: string;
+  /**
+   * The SHA-256 of the archive that `bundle` is, in hexadecimal, as SHA256SUMS of the release has it. It is needed for an
+   * address.
+   *
+   * @default a file is taken as it is
+   */
+  readonly bundleSha256?: string;
   /**
    * Number of partitions with which the graph is created, a power of two. Leave it afterwards: nodes refuse to start with
    * another number. `tidegraph fleet split` raises the number of partitions of a graph.
@@ -92,6 +101,13 @@ export interface GraphServiceProps {
    * @default none
    */
   readonly graphs?: GraphProps[];
+  /**
+   * Whether there is a state machine that removes a graph, with all its data, after it was taken out of `graphs`
+   * (docs/deploy.md#several-graphs). Set it to true to remove the last one of them.
+   *
+   * @default true if `graphs` has any
+   */
+  readonly graphRemoval?: boolean;
   /**
    * Storage nodes.
    *
@@ -216,6 +232,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
   readonly ingest: Ingest;
   readonly workers: Workers | undefined;
   readonly backup: Backup | undefined;
+  /** What removes a graph, if there are several or `graphRemoval` is true. */
+  readonly removal: Removal | undefined;
   readonly secrets: Secrets;
   readonly encryption: Encryption | undefined;
   readonly endpoints: Endpoints | undefined;
@@ -239,7 +257,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.graphs = checked(props);
     const { graphs } = this;
     if (graphs.areSeveral) state.addGraphs(...graphs.others.map(({ name }) => name));
-    const bundle = new Bundle(props.bundle);
+    const bundle = new Bundle(props.bundle, props.bundleSha256);
     const retention = props.logRetention ?? RetentionDays.ONE_MONTH;
     const loadFrom = props.loadFrom ?? [];
     this.secrets = new Secrets(this, "Secrets", state.key);
@@ -321,6 +339,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
         traces: props.traces,
       });
     }
+    if (props.graphRemoval ?? graphs.areSeveral)
+      this.removal = new Removal(this, "Removal", { state, graphs, bundle, brokers, retention });
     if (props.endpoints ?? state.network.isOwn) {
       this.endpoints = new Endpoints(this, "Endpoints", {
         state,
@@ -331,6 +351,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
         backups: this.backup?.bucket,
         restoreFrom: props.restoreFrom,
         assets: this.nodes.program.bucket,
+        removal: this.removal !== undefined,
       });
     }
     this.connect();
@@ -459,6 +480,16 @@ export class GraphService extends Construct implements ec2.IConnectable {
     return this.grants.admin(grantee);
   }
 
+  /**
+   * Lets a grantee remove graphs that were taken out of `graphs`, with all their data: start the machine that does it, see
+   * how it goes, and stop it.
+   */
+  grantRemoval(grantee: iam.IGrantable): iam.Grant {
+    if (this.removal === undefined)
+      throw new InvalidProp("graphRemoval", false, "true: without it there is no machine to start");
+    return this.grants.start(grantee, [this.removal.machine]);
+  }
+
   /** Sets up the security groups: which components connect to which, and at which port. */
   private connect(): void {
     const { nodes, query, ingest, workers, endpoints } = this;
@@ -474,10 +505,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
     // S3 and DynamoDB are reached through gateway endpoints, and they have many addresses. Without internet access this
     // rule leads nowhere else.
     const backup = this.backup?.securityGroup;
+    const removal = this.removal?.securityGroup;
     for (const group of [
       nodes.securityGroup,
       ...callers.map(([group]) => group),
       ...(backup ? [backup] : []),
+      ...(removal ? [removal] : []),
     ]) {
       group.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), "AWS, by endpoints");
     }
@@ -535,6 +568,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
     say("SettleMachine", "Settles a load by hand", this.ingest.settle.stateMachineArn);
     if (this.backup) say("BackupMachine", "Makes a backup by hand", this.backup.machine.stateMachineArn);
     say("AlarmTopic", "Topic of alarms: subscribe to it", this.watch.topic.topicArn);
+    if (this.removal)
+      say("RemovalMachine", "Removes a graph with all its data", this.removal.machine.stateMachineArn);
     if (this.backup) {
       say("BackupBucket", "Bucket of backups", this.backup.bucket.bucketName);
       // What the policies of a bucket of another account, and of its key, have to name (docs/backup.md#another-account).

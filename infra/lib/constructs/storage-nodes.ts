@@ -67,6 +67,13 @@ export interface NodesProps {
    */
   readonly fallbackInstanceTypes?: string[];
   /**
+   * The image of the machines: Linux for arm64 with what docs/deploy.md#an-image-of-your-own lists. An image that has the
+   * packages of a machine lets it start without downloading them.
+   *
+   * @default the newest Amazon Linux 2023 at each deployment
+   */
+  readonly machineImage?: ec2.IMachineImage;
+  /**
    * Whether people whose policies allow it may open a shell on the machines, by AWS Systems Manager. The VPC gets two
    * interface endpoints for it, if the deployment makes endpoints.
    *
@@ -278,9 +285,11 @@ export class StorageNodes extends Construct {
       encrypted: true,
       volumeType: ec2.EbsDeviceVolumeType.GP3,
     });
-    return new ec2.LaunchTemplate(this, "Template", {
+    const template = new ec2.LaunchTemplate(this, "Template", {
       instanceType: type,
-      machineImage: ec2.MachineImage.latestAmazonLinux2023({ cpuType: ec2.AmazonLinuxCpuType.ARM_64 }),
+      machineImage:
+        props.machineImage ??
+        ec2.MachineImage.latestAmazonLinux2023({ cpuType: ec2.AmazonLinuxCpuType.ARM_64 }),
       role: this.role(props, groups),
       securityGroup: this.securityGroup,
       userData,
@@ -291,6 +300,11 @@ export class StorageNodes extends Construct {
       // The system only; data is on the machine's local NVMe.
       blockDevices: [{ deviceName: "/dev/xvda", volume }],
     });
+    // The parameters by which AWS tells its newest images name the processor.
+    const image = JSON.stringify(Stack.of(this).resolve(template.imageId));
+    if (template.osType !== ec2.OperatingSystemType.LINUX || /x86_?64/i.test(image))
+      throw new InvalidProp("nodes.machineImage", image, "an image of Linux for arm64");
+    return template;
   }
 
   /**

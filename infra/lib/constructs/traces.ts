@@ -13,8 +13,10 @@ import type { ILogGroup } from "aws-cdk-lib/aws-logs";
 import { CfnSamplingRule } from "aws-cdk-lib/aws-xray";
 import type { Construct } from "constructs";
 import { InvalidProp, text } from "../check.ts";
-import { explainWildcard } from "../nag.ts";
+import { checkImage } from "../given-image.ts";
+import { explain, explainWildcard } from "../nag.ts";
 import { statement } from "../statement.ts";
+import type { IGraphState } from "./graph-state.ts";
 
 /** Settings of traces. */
 export interface TracesProps {
@@ -29,9 +31,16 @@ export interface TracesProps {
    * The image of AWS's agent beside each worker, given by digest. It is copied into the account when the app is
    * deployed, because workers have no way to other registries.
    *
-   * @default - none: needed if there are workers
+   * @default - none: it or `image` is needed if there are workers
    */
   readonly agentImage?: string;
+  /**
+   * An image of AWS's agent that workers can pull, such as a copy in a repository of the account, in place of one that is
+   * copied by Docker when the app is deployed: for arm64, given by its digest or a tag that stays.
+   *
+   * @default - a copy of `agentImage`
+   */
+  readonly image?: ecs.ContainerImage;
   /**
    * The ARN of a version of a layer for the query function, with a collector that takes spans at port 4318 and sends them
    * to X-Ray. It has to be in the function's region and for its processor.
@@ -112,20 +121,32 @@ export function sendTraces(role: iam.IRole): void {
 }
 
 /** Adds AWS's agent to the task of a worker. */
-export function addAgent(task: ecs.FargateTaskDefinition, props: TracesProps, logGroup: ILogGroup): void {
-  const base = text("traces.agentImage", props.agentImage ?? "", /@sha256:[0-9a-f]{64}$/, DIGEST);
-  const image = new DockerImageAsset(task, "AgentImage", {
-    directory: join(import.meta.dirname, "..", "..", "agent"),
-    platform: Platform.LINUX_ARM64,
-    buildArgs: { BASE: base },
-  });
-  task.addContainer("agent", {
-    image: ecs.ContainerImage.fromDockerImageAsset(image),
+export function addAgent(
+  task: ecs.FargateTaskDefinition,
+  props: TracesProps,
+  state: IGraphState,
+  logGroup: ILogGroup,
+): void {
+  const container = task.addContainer("agent", {
+    image: props.image ?? copied(task, props),
     // A worker serves without traces, too.
     essential: false,
     memoryReservationMiB: 64,
     environment: { CW_CONFIG_CONTENT: JSON.stringify({ traces: TRACES_OF_AGENT }) },
     logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "agent" }),
   });
+  if (props.image) checkImage("traces.image", container, state, false);
+  explain(task, "ECS2", "The agent's settings, and where processes send their spans, are no secrets.");
   sendTraces(task.taskRole);
+}
+
+/** Returns a copy of the agent's image in the account. */
+function copied(task: ecs.FargateTaskDefinition, { agentImage = "" }: TracesProps): ecs.ContainerImage {
+  const base = text("traces.agentImage", agentImage, /@sha256:[0-9a-f]{64}$/, DIGEST);
+  const image = new DockerImageAsset(task, "AgentImage", {
+    directory: join(import.meta.dirname, "..", "..", "agent"),
+    platform: Platform.LINUX_ARM64,
+    buildArgs: { BASE: base },
+  });
+  return ecs.ContainerImage.fromDockerImageAsset(image);
 }

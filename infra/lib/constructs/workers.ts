@@ -21,9 +21,9 @@ import { LoadBalancerTarget } from "aws-cdk-lib/aws-route53-targets";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
-import { baseImage } from "../base-image.ts";
 import type { Bundle } from "../bundle.ts";
 import { dnsName, InvalidProp, placeOf, samePlace, whole } from "../check.ts";
+import { checkImage, imageOf } from "../given-image.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { readSecret, useKey, useObjects } from "../statement.ts";
@@ -96,6 +96,14 @@ export interface WorkersProps {
    * @default true
    */
   readonly metrics?: boolean;
+  /**
+   * An image that exists already, in place of one that Docker builds when the app is deployed
+   * (docs/deploy.md#images-that-exist): for arm64, of the same release, given by its digest or by the tag of the release. A
+   * VPC that this app makes has a way to Amazon ECR in its region only.
+   *
+   * @default an image that is built
+   */
+  readonly image?: ecs.ContainerImage;
   /**
    * The base image of the worker's image, given by digest. It needs the C library and certificates of Amazon Linux
    * 2023, and a shell.
@@ -347,8 +355,8 @@ export class Workers extends Construct implements ec2.IConnectable {
       taskRole: this.role(props),
       executionRole: this.starter(props),
     });
-    task.addContainer("worker", {
-      image: ecs.ContainerImage.fromDockerImageAsset(this.image(props)),
+    const container = task.addContainer("worker", {
+      image: imageOf("workers", props, (base) => this.image(props, base)),
       readonlyRootFilesystem: true,
       // Passed as flags instead of variables. Both are visible to everyone who may describe the task definition, but
       // nobody mistakes flags for secrets.
@@ -378,18 +386,19 @@ export class Workers extends Construct implements ec2.IConnectable {
       stopTimeout: Duration.seconds(60),
       ulimits: [{ name: ecs.UlimitName.NOFILE, softLimit: 65_536, hardLimit: 65_536 }],
     });
-    if (props.traces) addAgent(task, props.traces, logGroup);
+    if (props.image) checkImage("workers.image", container, state, true);
+    if (props.traces) addAgent(task, props.traces, state, logGroup);
     return task;
   }
 
-  private image(props: Parts): DockerImageAsset {
+  private image(props: Parts, base: string): DockerImageAsset {
     return new DockerImageAsset(this, "Image", {
       directory: props.bundle.folderWith("tidegraph", [
         join(FILES, "Dockerfile"),
         join(FILES, "start-worker.sh"),
       ]),
       platform: Platform.LINUX_ARM64,
-      buildArgs: { BASE: baseImage("workers.baseImage", props.baseImage) },
+      buildArgs: { BASE: base },
     });
   }
 

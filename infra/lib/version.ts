@@ -1,0 +1,7 @@
+/** The version of the constructs, which is that of the release that they belong to. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "package.json"), "utf8"));
+
+export const VERSION: string = version;
