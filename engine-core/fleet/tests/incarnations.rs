@@ -36,6 +36,7 @@ fn made_again(mut fleet: TestFleet) -> TestFleet {
     next
 }
 
+/// Shows MAP-5.
 #[test]
 fn a_worker_that_was_stopped_meanwhile_does_not_go_on_in_the_next_graph() {
     let fleet = TestFleet::start(2, 2, 2, 64, NodeConfig::default());

@@ -10,7 +10,7 @@
 //! reads continue at the version before it, unless the caller asks for a later one or this process committed one.
 //!
 //! A graph may be dropped and made again under its name, also while this process is stopped. Nodes refuse connections for
-//! another incarnation of the graph than their own, so what is known here is never used with the next graph.
+//! another incarnation of the graph than their own, so what is known here is never used with the next graph (MAP-5).
 //!
 //! What must never happen: a commit that is carried out twice (TXN-4), or acknowledged and lost; a read above the
 //! newest committed version, or at one whose names are not all known.

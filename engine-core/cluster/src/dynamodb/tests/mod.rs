@@ -208,7 +208,7 @@ fn a_graph_is_dropped_in_steps_that_can_be_repeated() {
     assert_eq!(store.load(dropped, None).unwrap().nodes().count(), 0);
 }
 
-/// Processes that did not look while the graph was being dropped do not go on in the next one of its name.
+/// Shows MAP-5: processes that did not look while the graph was being dropped do not go on in the next one of its name.
 #[test]
 fn a_graph_that_is_made_again_is_another_one_for_those_that_knew_the_first() {
     let server = Server::start();
