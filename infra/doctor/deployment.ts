@@ -5,6 +5,7 @@
 import * as cfn from "@aws-sdk/client-cloudformation";
 import type { Clients } from "./clients.ts";
 import { CallFailed } from "./finding.ts";
+import { Values } from "./values.ts";
 
 /** A mistake of the user: wrong flags, no credentials, no such stack. */
 export class UsageError extends Error {
@@ -65,6 +66,11 @@ export class Deployment {
     const { Ref, "Fn::GetAtt": get } = value as { Ref?: string; "Fn::GetAtt"?: string[] };
     const id = Ref ?? get?.[0];
     return this.resources.find(({ logicalId }) => logicalId === id);
+  }
+
+  /** The values of the templates, with references resolved. */
+  get values(): Values {
+    return new Values(this.stacks, this.resources);
   }
 
   /** Returns the value of an output by the name that the construct gave it. */

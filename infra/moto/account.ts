@@ -1,7 +1,7 @@
 /**
  * An account in which the example is deployed: moto, and in front of it a server with the operations that moto does not
- * have (stacks, quotas of EC2, limits of Lambda, topics and configurations of MSK) and the deployment's API. Their
- * answers have the forms that AWS documents. Everything else reaches moto, with its IAM.
+ * have (stacks, quotas of EC2, limits of Lambda, topics and configurations of MSK, simulations of policies) and the
+ * deployment's API. Their answers have the forms that AWS documents. Everything else reaches moto, with its IAM.
  */
 import { createHash, createHmac } from "node:crypto";
 import {
@@ -12,12 +12,13 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ACCOUNT, type Creation, REGION } from "./create.ts";
+import { ACCOUNT, type Creation, REGION, stackId } from "./create.ts";
 import { Moto } from "./server.ts";
+import { Fault, type Organization, Simulation } from "./simulation.ts";
 import type { Template } from "./templates.ts";
 
 /** What the test changes. */
-export interface Situation {
+export interface Situation extends Organization {
   /** State and protection of the stacks. */
   stackStatus: string;
   protects: boolean;
@@ -58,6 +59,8 @@ function usual(): Situation {
     status: { code: 200, body: {} },
     denied: new Set(),
     ahead: 0,
+    controls: undefined,
+    apart: new Set(),
   };
 }
 
@@ -80,6 +83,7 @@ type Answer = readonly [code: number, type: string, text: string];
 export class Account {
   readonly situation: Situation;
   readonly moto: Moto;
+  readonly simulation: Simulation;
   readonly #server: Server;
   #templates: Readonly<Record<string, Template>> = {};
   creation: Creation | undefined;
@@ -91,6 +95,7 @@ export class Account {
   private constructor(moto: Moto, situation: Situation) {
     this.moto = moto;
     this.situation = situation;
+    this.simulation = new Simulation(moto.endpoint);
     this.#server = createServer((request, response) => {
       this.#serve(request, response).catch((error: unknown) => {
         response.statusCode = 500;
@@ -120,6 +125,7 @@ export class Account {
   async stop(): Promise<void> {
     this.#server.close();
     this.#server.closeAllConnections();
+    await this.simulation.destroy();
     await this.moto.stop();
   }
 
@@ -176,6 +182,9 @@ export class Account {
       case "cloudformation:ListStackResources":
       case "cloudformation:GetTemplate":
         return this.#ofStacks(asked);
+      case "iam:SimulatePrincipalPolicy":
+      case "iam:SimulateCustomPolicy":
+        return this.#simulated(asked);
       case "servicequotas:GetServiceQuota":
         return json({ Quota: { QuotaCode: "L-1216C47A", Value: situation.quota } });
       case "lambda:GetAccountSettings": {
@@ -250,6 +259,15 @@ export class Account {
     }
   }
 
+  async #simulated({ operation, parameters }: Asked): Promise<Answer> {
+    try {
+      return xml(operation, await this.simulation.answer(parameters, this.situation), IAM_NAMESPACE);
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      return [error.status, "text/xml", fault(error.code, error.message, IAM_NAMESPACE)];
+    }
+  }
+
   async #ofStacks({ operation, parameters }: Asked): Promise<Answer> {
     const name = parameters.get("StackName") ?? "";
     const [stack] = Object.entries(STACKS).find(([, deployed]) => deployed === name) ?? [];
@@ -272,16 +290,16 @@ export class Account {
 
   async #described(stack: string, name: string, { Outputs = {} }: Template): Promise<string> {
     const outputs = await Promise.all(
-      Object.entries(Outputs)
-        .filter(([, { Export }]) => Export === undefined)
-        .map(async ([key, { Value }]) => {
-          const isApi = /Endpoint[0-9A-F]{8}$/.test(key) && !key.includes("Worker");
-          const value = isApi ? `${this.endpoint}/graph/` : await this.creation?.value(stack, Value);
-          return `<member><OutputKey>${key}</OutputKey><OutputValue>${escaped(String(value))}</OutputValue></member>`;
-        }),
+      Object.entries(Outputs).map(async ([key, { Value, Export }]) => {
+        const isApi = /Endpoint[0-9A-F]{8}$/.test(key) && !key.includes("Worker");
+        const value = isApi ? `${this.endpoint}/graph/` : await this.creation?.value(stack, Value);
+        const name = Export && (await this.creation?.value(stack, Export.Name));
+        const exported = name === undefined ? "" : `<ExportName>${escaped(String(name))}</ExportName>`;
+        return `<member><OutputKey>${key}</OutputKey><OutputValue>${escaped(String(value))}</OutputValue>${exported}</member>`;
+      }),
     );
     const { stackStatus, protects } = this.situation;
-    return `<Stacks><member><StackName>${name}</StackName><StackId>arn:aws:cloudformation:${REGION}:${ACCOUNT}:stack/${name}/1</StackId><StackStatus>${stackStatus}</StackStatus><EnableTerminationProtection>${protects}</EnableTerminationProtection><CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>${outputs.join("")}</Outputs></member></Stacks>`;
+    return `<Stacks><member><StackName>${name}</StackName><StackId>${stackId(stack)}</StackId><StackStatus>${stackStatus}</StackStatus><EnableTerminationProtection>${protects}</EnableTerminationProtection><CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>${outputs.join("")}</Outputs></member></Stacks>`;
   }
 }
 
@@ -295,7 +313,8 @@ async function read(request: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
 function understood({ headers, url = "/", method }: IncomingMessage, body: Buffer): Asked {
   const path = new URL(url, "http://localhost").pathname;
   const [, service = ""] = /Credential=[^/]+\/\d+\/[^/]+\/([^/]+)\//.exec(headers.authorization ?? "") ?? [];
-  const parameters = new URLSearchParams(service === "cloudformation" ? body.toString() : "");
+  const isQuery = service === "cloudformation" || service === "iam";
+  const parameters = new URLSearchParams(isQuery ? body.toString() : "");
   const target =
     String(headers["x-amz-target"] ?? "")
       .split(".")
@@ -303,7 +322,7 @@ function understood({ headers, url = "/", method }: IncomingMessage, body: Buffe
   const isJson = String(headers["content-type"]).startsWith("application/x-amz-json");
   const asked = { service, parameters, path, isJson, body: body.toString() };
   if (path.startsWith("/graph/")) return { ...asked, service: "execute-api", operation: "Invoke" };
-  if (service === "cloudformation") return { ...asked, operation: parameters.get("Action") ?? "" };
+  if (isQuery) return { ...asked, operation: parameters.get("Action") ?? "" };
   if (service === "apigateway") {
     const own = path === "/account" ? "Account" : path === "/restapis" ? "RestApis" : "Apis";
     return { ...asked, operation: `${method === "PATCH" ? "Update" : "Get"}${own}` };
@@ -342,14 +361,15 @@ function denialAsJson(text: Buffer): Buffer | string {
 }
 
 const XML_NAMESPACE = "http://cloudformation.amazonaws.com/doc/2010-05-15/";
+const IAM_NAMESPACE = "https://iam.amazonaws.com/doc/2010-05-08/";
 
-function xml(operation: string, result: string): Answer {
-  const text = `<${operation}Response xmlns="${XML_NAMESPACE}"><${operation}Result>${result}</${operation}Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></${operation}Response>`;
+function xml(operation: string, result: string, namespace = XML_NAMESPACE): Answer {
+  const text = `<${operation}Response xmlns="${namespace}"><${operation}Result>${result}</${operation}Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></${operation}Response>`;
   return [200, "text/xml", text];
 }
 
-function fault(code: string, message: string): string {
-  return `<ErrorResponse xmlns="${XML_NAMESPACE}"><Error><Type>Sender</Type><Code>${code}</Code><Message>${escaped(message)}</Message></Error><RequestId>1</RequestId></ErrorResponse>`;
+function fault(code: string, message: string, namespace = XML_NAMESPACE): string {
+  return `<ErrorResponse xmlns="${namespace}"><Error><Type>Sender</Type><Code>${code}</Code><Message>${escaped(message)}</Message></Error><RequestId>1</RequestId></ErrorResponse>`;
 }
 
 function json(body: unknown, code = 200, type?: string): Answer {
@@ -360,6 +380,7 @@ function json(body: unknown, code = 200, type?: string): Answer {
 function refused({ service, operation }: Asked): Answer {
   const message = `User: arn:aws:iam::${ACCOUNT}:user/someone is not authorized to perform: ${service}:${operation} because no identity-based policy allows the ${service}:${operation} action`;
   if (service === "cloudformation") return [403, "text/xml", fault("AccessDenied", message)];
+  if (service === "iam") return [403, "text/xml", fault("AccessDenied", message, IAM_NAMESPACE)];
   const name = service === "kafka" ? "ForbiddenException" : "AccessDeniedException";
   return json({ message, Message: message, __type: name }, 403, name);
 }

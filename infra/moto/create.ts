@@ -22,6 +22,10 @@ export const REGION = "eu-west-1";
 /** The account id that moto uses. */
 export const ACCOUNT = "123456789012";
 
+/** The ARN of a stack. */
+export const stackId = (stack: string): string =>
+  `arn:aws:cloudformation:${REGION}:${ACCOUNT}:stack/${stack}/0123abcd-4567-89ab-cdef-0123456789ab`;
+
 // biome-ignore lint/suspicious/noExplicitAny: properties of templates have no types
 export type Properties = any;
 type Json = Record<string, unknown>;
@@ -165,7 +169,7 @@ export class Creation {
       "AWS::AccountId": ACCOUNT,
       "AWS::Partition": "aws",
       "AWS::URLSuffix": "amazonaws.com",
-      "AWS::StackId": `arn:aws:cloudformation:${REGION}:${ACCOUNT}:stack/${stack}/0123abcd-4567-89ab-cdef-0123456789ab`,
+      "AWS::StackId": stackId(stack),
     };
     const known = pseudo[name];
     if (known !== undefined) return known;
@@ -343,6 +347,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
       ConfigurationInfo: { Arn: ConfigurationInfo.Arn, Revision: 1 },
     };
     const made = await clients.kafka.send(new kafka.CreateClusterCommand(cluster));
-    return { ref: got(made.ClusterArn, "cluster") };
+    const ref = got(made.ClusterArn, "cluster");
+    return { ref, attributes: { Arn: ref } };
   },
 };

@@ -15,6 +15,7 @@ import { Account, STACKS } from "./account.ts";
 import { Clients, Creation, REGION } from "./create.ts";
 import { DurableClients, durable } from "./durable.ts";
 import { FleetMap } from "./fleet-map.ts";
+import { roles } from "./roles.ts";
 import type { Template as Deployed } from "./templates.ts";
 
 const stops: (() => unknown)[] = [];
@@ -42,7 +43,7 @@ test("what a deployment does not have is absent", async () => {
     () => clients.destroy(),
     () => stored.destroy(),
   );
-  account.deploy(templates, new Creation(clients, templates, durable(stored)));
+  account.deploy(templates, new Creation(clients, templates, { ...durable(stored), ...roles(stored.iam) }));
   Object.assign(process.env, {
     AWS_ENDPOINT_URL: account.endpoint,
     AWS_ACCESS_KEY_ID: "test",

@@ -35,6 +35,7 @@ import { Account, type Situation, STACKS } from "./account.ts";
 import { Clients, Creation, REGION } from "./create.ts";
 import { DurableClients, durable, EMPTY_ZIP } from "./durable.ts";
 import { beat, checkpoint, FleetMap, node, part, VERSION } from "./fleet-map.ts";
+import { roles } from "./roles.ts";
 import type { Template } from "./templates.ts";
 
 const RELEASE = "0.1.0";
@@ -106,6 +107,8 @@ before(async () => {
     status: { code: 200, body: { status: "healthy", dbEngineVersion: RELEASE } },
     denied: new Set(),
     ahead: 0,
+    controls: undefined,
+    apart: new Set(),
   };
   account = await Account.start(situation);
   const { endpoint } = account.moto;
@@ -122,7 +125,7 @@ before(async () => {
   situation.brokerSettings = configuration?.Properties.ServerProperties;
   clients = new Clients(endpoint);
   stored = new DurableClients(endpoint);
-  account.deploy(templates, new Creation(clients, templates, durable(stored)));
+  account.deploy(templates, new Creation(clients, templates, { ...durable(stored), ...roles(stored.iam) }));
   const { accessKeyId, secretAccessKey } = CREDENTIALS;
   Object.assign(process.env, {
     AWS_ENDPOINT_URL: account.endpoint,
@@ -175,8 +178,10 @@ async function group(): Promise<asg.AutoScalingGroup> {
   return found;
 }
 
-const examine = (only: readonly string[] = [], release = RELEASE): Promise<Report> =>
-  look({ stacks: Object.values(STACKS), json: false, only }, release, PATIENCE);
+const examine = (only: readonly string[] = [], release = RELEASE): Promise<Report> => {
+  account.simulation.forget();
+  return look({ stacks: Object.values(STACKS), json: false, only }, release, PATIENCE);
+};
 
 /** Returns the results of a check. */
 function of(report: Report, id: string): readonly Result[] {
@@ -558,6 +563,188 @@ test("the API calls another version of the query function than the one that was 
   await move("1", {});
   says(await examine(["release"]), "release.function", "ok", /version 1/);
 });
+
+test("roles that cannot do what their processes do, and keys that do not let them", async () => {
+  const { iam: client } = stored;
+  const { situation } = account;
+  says(
+    await examine(["roles"]),
+    "roles.actions",
+    "ok",
+    /^\d\d roles may do what the templates say: \d{3} actions/,
+  );
+  const role = (ending: string) => physical("Service", "AWS::IAM::Role", ending);
+  const [nodes, workers, query] = [
+    await role("NodesRole"),
+    await role("WorkersRole"),
+    await role("QueryRole"),
+  ];
+  const Bucket = await physical("State", "AWS::S3::Bucket", "BucketsData");
+  const of = async (RoleName: string): Promise<readonly Result[]> =>
+    (await examine(["roles"])).results.filter(({ subject }) => subject === RoleName);
+  const tells = async (RoleName: string, seen: RegExp, remedy: RegExp): Promise<void> => {
+    const found = await of(RoleName);
+    const one = found.find((result) => seen.test(result.seen));
+    assert.equal(one?.status, "failed", JSON.stringify(found));
+    assert.match(one?.remedy ?? "", remedy);
+  };
+
+  // A denial that somebody added, besides the allowance.
+  const deny = { Effect: "Deny", Action: "s3:PutObject", Resource: `arn:aws:s3:::${Bucket}/*` };
+  const PolicyDocument = JSON.stringify({ Version: "2012-10-17", Statement: [deny] });
+  const added = { RoleName: nodes, PolicyName: "freeze" };
+  await client.send(new iam.PutRolePolicyCommand({ ...added, PolicyDocument }));
+  const onData = `may not s3:PutObject on arn:aws:s3:::${Bucket}/\\*`;
+  await tells(nodes, new RegExp(`${onData}: an explicit deny in \\S*freeze$`), /take the deny away/);
+  await client.send(new iam.DeleteRolePolicyCommand(added));
+
+  // A policy that somebody cut.
+  const { PolicyNames: [PolicyName = ""] = [] } = await client.send(
+    new iam.ListRolePoliciesCommand({ RoleName: workers }),
+  );
+  const whole = await client.send(new iam.GetRolePolicyCommand({ RoleName: workers, PolicyName }));
+  const document = JSON.parse(decodeURIComponent(whole.PolicyDocument ?? ""));
+  const put = (Statement: object[]) => {
+    const changed = {
+      RoleName: workers,
+      PolicyName,
+      PolicyDocument: JSON.stringify({ ...document, Statement }),
+    };
+    return client.send(new iam.PutRolePolicyCommand(changed));
+  };
+  await put(
+    document.Statement.filter(
+      ({ Action }: { Action: unknown }) => Action !== "secretsmanager:GetSecretValue",
+    ),
+  );
+  await tells(
+    workers,
+    /^may not secretsmanager:GetSecretValue on arn:aws:secretsmanager:.+: no policy of the role allows it$/,
+    new RegExp(
+      `put ${PolicyName} back as the template has it.*detect-stack-drift --stack-name tidegraph-service`,
+    ),
+  );
+  await put(document.Statement);
+
+  // A boundary without the use of keys, and one with a condition that a simulation cannot meet.
+  const bounded = async (name: string, statements: object[]): Promise<void> => {
+    const limits = JSON.stringify({ Version: "2012-10-17", Statement: statements });
+    const { Policy } = await client.send(
+      new iam.CreatePolicyCommand({ PolicyName: name, PolicyDocument: limits }),
+    );
+    const PermissionsBoundary = Policy?.Arn;
+    await client.send(new iam.PutRolePermissionsBoundaryCommand({ RoleName: query, PermissionsBoundary }));
+  };
+  const all = { Effect: "Allow", Action: "*", Resource: "*" };
+  await bounded("limits", [{ ...all, Action: undefined, NotAction: "kms:*" }]);
+  await tells(
+    query,
+    /may not kms:Decrypt, kms:GenerateDataKey on arn:aws:kms:\S+: the role's permissions boundary does not allow it$/,
+    /add it to the boundary: aws iam get-role/,
+  );
+  const inVpc = { StringEquals: { "aws:SourceVpc": "vpc-1" } };
+  await bounded("within", [{ ...all, Condition: inVpc }]);
+  const conditional = await of(query);
+  assert.deepEqual([...new Set(conditional.map(({ status }) => status))], ["warning"]);
+  assert.match(conditional[0]?.seen ?? "", /boundary does not allow it, unless .*: aws:SourceVpc$/);
+  // The region of the requests is known.
+  const here = { StringEquals: { "aws:RequestedRegion": REGION } };
+  await bounded("here", [{ ...all, Condition: here }]);
+  assert.deepEqual(await of(query), []);
+  await client.send(new iam.DeleteRolePermissionsBoundaryCommand({ RoleName: query }));
+
+  // A service control policy of the organization.
+  const Action = "dynamodb:UpdateItem";
+  situation.controls = { Statement: [{ Effect: "Deny", Action, Resource: "*" }] };
+  await tells(
+    nodes,
+    /may not dynamodb:UpdateItem on arn:aws:dynamodb:\S+: a service control policy of the organization/,
+    /ask those who manage the organization/,
+  );
+  assert.deepEqual(await of(query), [], "a role that does not need the action");
+  situation.controls = undefined;
+
+  // Actions that IAM does not simulate together with others are asked about one after the other.
+  situation.apart = new Set(["s3:GetObject", "logs:PutLogEvents"]);
+  const before = account.simulation.asked;
+  says(await examine(["roles"]), "roles.actions", "ok", /./);
+  const apart = account.simulation.asked - before;
+  situation.apart = new Set();
+  const again = account.simulation.asked;
+  says(await examine(["roles"]), "roles.keys", "ok", /its policy lets \d+ roles use it/);
+  assert.ok(apart > account.simulation.asked - again, "more questions than without");
+
+  // A caller who may not simulate.
+  situation.denied = new Set(["iam:SimulatePrincipalPolicy", "iam:SimulateCustomPolicy"]);
+  const report = await examine(["roles"]);
+  says(
+    report,
+    "roles.actions",
+    "unknown",
+    /^simulation is not allowed, so \d\d roles were not looked at: the caller may not iam:SimulatePrincipalPolicy$/,
+  );
+  says(report, "roles.keys", "unknown", /the caller may not iam:SimulateCustomPolicy/);
+  says(report, "caller.permissions", "warning", /iam:SimulateCustomPolicy, iam:SimulatePrincipalPolicy/);
+  assert.equal(report.counts.failed, 0);
+  situation.denied = new Set();
+
+  await withKeyPolicy(nodes);
+
+  // A role that is gone.
+  const Names = (await client.send(new iam.ListRolePoliciesCommand({ RoleName: workers }))).PolicyNames ?? [];
+  for (const name of Names)
+    await client.send(new iam.DeleteRolePolicyCommand({ RoleName: workers, PolicyName: name }));
+  await client.send(new iam.DeleteRoleCommand({ RoleName: workers }));
+  await tells(
+    workers,
+    /^the role does not exist$/,
+    /make it again as the template of tidegraph-service has it/,
+  );
+});
+
+/** The key's policy as somebody could have written it. */
+async function withKeyPolicy(role: string): Promise<void> {
+  const KeyId = await physical("State", "AWS::KMS::Key", "StateKey");
+  const { Policy = "" } = await stored.kms.send(
+    new kms.GetKeyPolicyCommand({ KeyId, PolicyName: "default" }),
+  );
+  const put = (...Statement: object[]) => {
+    const document = JSON.stringify({ Version: "2012-10-17", Statement });
+    return stored.kms.send(new kms.PutKeyPolicyCommand({ KeyId, PolicyName: "default", Policy: document }));
+  };
+  const allow = { Effect: "Allow", Action: "kms:*", Resource: "*" };
+  const account = "arn:aws:iam::123456789012";
+  const keys = async () => (await examine(["roles"])).results.filter(({ id }) => id === "roles.keys");
+  // An administrator only: no role may use the key.
+  await put({ ...allow, Principal: { AWS: `${account}:role/administrator` } });
+  const nobody = await keys();
+  const failures = nobody.filter(({ status }) => status === "failed");
+  assert.ok(failures.length > 5, JSON.stringify(nobody));
+  const ofNodes = failures.find(({ seen }) => seen.includes(role));
+  assert.match(
+    ofNodes?.seen ?? "",
+    /does not allow \S+: kms:Decrypt through dynamodb\.eu-west-1\.amazonaws\.com, /,
+  );
+  assert.match(ofNodes?.remedy ?? "", /allow kms:\* to arn:aws:iam::123456789012:root in the key's policy/);
+  // The account, but only through S3.
+  const throughS3 = { StringEquals: { "kms:ViaService": `s3.${REGION}.amazonaws.com` } };
+  await put({ ...allow, Principal: { AWS: `${account}:root` }, Condition: throughS3 });
+  const some = (await keys()).find(({ seen }) => seen.includes(role));
+  assert.match(some?.seen ?? "", /through dynamodb/);
+  assert.doesNotMatch(some?.seen ?? "", /through s3/);
+  // All roles but one.
+  const one = { Effect: "Deny", Action: "kms:Decrypt", Resource: "*", Principal: "*" };
+  const isNodes = { ArnEquals: { "aws:PrincipalArn": `${account}:role/${role}` } };
+  await put({ ...allow, Principal: { AWS: "123456789012" } }, { ...one, Condition: isNodes });
+  const denied = (await keys()).filter(({ status }) => status === "failed");
+  assert.deepEqual(
+    denied.map(({ seen }) => seen.replace(/: kms:.*/, "")),
+    [`its policy denies ${role}`],
+  );
+  assert.match(denied[0]?.remedy ?? "", /take the deny out of the key's policy/);
+  await stored.kms.send(new kms.PutKeyPolicyCommand({ KeyId, PolicyName: "default", Policy }));
+  assert.deepEqual([...new Set((await keys()).map(({ status }) => status))], ["ok"]);
+}
 
 test("what AWS holds of a deployment and is wrong", async () => {
   await breakResources();

@@ -67,8 +67,9 @@ export function durable(clients: DurableClients): Record<string, Maker> {
       const { VpcEndpoint } = await ec2.send(new CreateVpcEndpointCommand(asked));
       return { ref: VpcEndpoint?.VpcEndpointId ?? "" };
     },
-    "AWS::KMS::Key": async (_, { Description, EnableKeyRotation }) => {
-      const { KeyMetadata } = await clients.kms.send(new kms.CreateKeyCommand({ Description }));
+    "AWS::KMS::Key": async (_, { Description, EnableKeyRotation, KeyPolicy }) => {
+      const Policy = KeyPolicy && JSON.stringify(KeyPolicy);
+      const { KeyMetadata } = await clients.kms.send(new kms.CreateKeyCommand({ Description, Policy }));
       const { KeyId = "", Arn = "" } = KeyMetadata ?? {};
       if (EnableKeyRotation) await clients.kms.send(new kms.EnableKeyRotationCommand({ KeyId }));
       return { ref: KeyId, attributes: { Arn } };

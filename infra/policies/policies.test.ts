@@ -10,8 +10,8 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { policy } from "../doctor/policy.ts";
+import { deployed, policiesOf } from "../test/deployed.ts";
 import { example, workerEndpoint } from "../test/support.ts";
-import { Concrete } from "./concrete.ts";
 
 interface Finding {
   readonly policy: string;
@@ -68,7 +68,7 @@ test("parliament finds nothing in the policies that is not explained", () => {
     workers: { certificate, accessKeys },
     nodes: { sessionManager: true },
   });
-  const policies = new Concrete([state, service]).policies();
+  const policies = policiesOf(deployed({ State: state, Service: service }));
   assert.ok(Object.keys(policies).length > 25, "the templates have policies");
   const found = findings({ ...policies, "tidegraph-doctor --policy": policy() });
   assert.deepEqual(
@@ -85,7 +85,7 @@ test("parliament finds nothing in the policies that is not explained", () => {
 
 test("no role may be passed on, or assumed, without its name", () => {
   const { state, service } = example({ backup: {}, encryption: {} });
-  const statements = Object.values(new Concrete([state, service]).policies()).flatMap(
+  const statements = Object.values(policiesOf(deployed({ State: state, Service: service }))).flatMap(
     (document) => (document as { Statement: { Action: string | string[]; Resource: unknown }[] }).Statement,
   );
   const passing = statements.filter(({ Action }) =>

@@ -9,6 +9,7 @@ import { LOG } from "./log.ts";
 import { MAP } from "./map.ts";
 import { NODES } from "./nodes.ts";
 import { RELEASE } from "./releases.ts";
+import { ROLES } from "./roles.ts";
 import { SECRETS } from "./secrets.ts";
 import { STACKS } from "./stacks.ts";
 import { WORKERS } from "./workers.ts";
@@ -16,6 +17,7 @@ import { WORKERS } from "./workers.ts";
 export const CHECKS: readonly Check[] = [
   ...ACCOUNT,
   ...STACKS,
+  ...ROLES,
   ...ENDPOINTS,
   ...LOG,
   ...MAP,
