@@ -11,6 +11,7 @@ import type { Construct } from "constructs";
 
 /** The sources of these functions, relative to the root of the repository. */
 export const SOURCES = {
+  backupTeardown: "infra/teardown/backups.handler.ts",
   brokers: "infra/brokers/handler.ts",
   certificates: "infra/issuer/handler.ts",
   intake: "services/ingest/control/src/intake.handler.ts",

@@ -13,6 +13,7 @@ import { AwsSolutionsChecks } from "cdk-nag";
 import { METRICS } from "../lib/constructs/metrics.ts";
 import { GraphService, GraphState } from "../lib/index.ts";
 import {
+  dependents,
   example,
   FLEET_VARIABLES,
   flat,
@@ -193,36 +194,15 @@ test("every machine waits to be admitted, and has time to leave", () => {
   assert.ok(seconds < joins.HeartbeatTimeout, `${seconds} s`);
 });
 
-/** Returns every resource that depends on one, directly or not: CloudFormation deletes all of them before it. */
-function dependents(id: string): Set<string> {
-  const all = resources(service);
-  const needs = (resource: Resource): Set<string> => {
-    const text = JSON.stringify(resource.Properties ?? {});
-    const named = [...text.matchAll(/"(?:Ref|Fn::GetAtt)":\[?"([A-Za-z0-9]+)"/g)].map(
-      ([, name = ""]) => name,
-    );
-    return new Set([...named, ...(resource.DependsOn ?? [])]);
-  };
-  const found = new Set<string>([id]);
-  for (let before = 0; before !== found.size; ) {
-    before = found.size;
-    for (const [other, resource] of all) {
-      if ([...needs(resource)].some((need) => found.has(need))) found.add(other);
-    }
-  }
-  found.delete(id);
-  return found;
-}
-
 test("before the group is deleted it is emptied, after everything that reacts to its machines is gone", () => {
   const [[group = ""] = []] = ofType(service, "AWS::AutoScaling::AutoScalingGroup", 1);
   const [[teardown = "", resource] = []] = ofType(service, "Custom::TidegraphTeardown", 1);
-  assert.ok(dependents(group).has(teardown), "created after the group, so deleted before it");
+  assert.ok(dependents(service, group).has(teardown), "created after the group, so deleted before it");
   // A change of this id would remove the machines of a group that stays.
   assert.match(teardown, /^ServiceNodesTeardown[0-9A-F]{8}$/);
   assert.deepEqual(resource?.Properties.GroupName, { Ref: group });
   // What reacts to machines, and what may fail while machines exist, is created later and deleted earlier.
-  const earlier = [...dependents(teardown)].map((id) => id.replace(/[0-9A-F]{8}$/, "")).toSorted();
+  const earlier = [...dependents(service, teardown)].map((id) => id.replace(/[0-9A-F]{8}$/, "")).toSorted();
   assert.deepEqual(
     earlier.filter((id) => /Rebalance|WorkersService$/.test(id)),
     ["ServiceRebalanceEachMinute", "ServiceRebalanceTakenAway", "ServiceWorkersService"],
@@ -233,7 +213,7 @@ test("before the group is deleted it is emptied, after everything that reacts to
   );
   const [[policy = ""] = []] = ofType(service, "AWS::IAM::Policy").filter(([id]) => /NodesTeardown/.test(id));
   const [[log = ""] = []] = ofType(service, "AWS::Logs::LogGroup").filter(([id]) => /NodesTeardown/.test(id));
-  for (const needed of [fn, policy, log]) assert.ok(dependents(needed).has(teardown), needed);
+  for (const needed of [fn, policy, log]) assert.ok(dependents(service, needed).has(teardown), needed);
   const { Timeout } = named(service, "AWS::Lambda::Function", "ServiceNodesTeardown").Properties;
   assert.ok(Number(resource?.Properties.ServiceTimeout) > Timeout, "an answer has time to arrive");
   assert.ok(Number(resource?.Properties.ServiceTimeout) < 3600, "CloudFormation's own limit");
@@ -244,15 +224,16 @@ test("machines and workers start once they can reach AWS, and last of all", () =
   const [[workers = ""] = []] = ofType(service, "AWS::ECS::Service", 1);
   const endpoints = ofType(service, "AWS::EC2::VPCEndpoint", 6).map(([id]) => id);
   for (const endpoint of endpoints) {
-    assert.ok(dependents(endpoint).has(group), `${endpoint} before machines`);
-    assert.ok(dependents(endpoint).has(workers), `${endpoint} before workers`);
+    assert.ok(dependents(service, endpoint).has(group), `${endpoint} before machines`);
+    assert.ok(dependents(service, endpoint).has(workers), `${endpoint} before workers`);
   }
   for (const type of ["AWS::ApiGateway::Stage", "AWS::ApiGateway::Account"]) {
     const [[id = ""] = []] = ofType(service, type, 1);
-    assert.ok(dependents(id).has(group), `${type} before machines`);
+    assert.ok(dependents(service, id).has(group), `${type} before machines`);
   }
   for (const [id] of ofType(service, "AWS::Lambda::Function")) {
-    if (/^Service(Query|Ingest)/.test(id)) assert.ok(dependents(id).has(group), `${id} before machines`);
+    if (/^Service(Query|Ingest)/.test(id))
+      assert.ok(dependents(service, id).has(group), `${id} before machines`);
   }
 });
 
