@@ -22,8 +22,6 @@ import {
   ofType,
   only,
   placeholders,
-  type Resource,
-  resources,
   testApp,
   unknownVariables,
   workerEndpoint,

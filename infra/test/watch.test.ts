@@ -3,9 +3,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Template } from "aws-cdk-lib/assertions";
+import { Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import * as sns from "aws-cdk-lib/aws-sns";
 import { METRICS } from "../lib/constructs/metrics.ts";
-import { example, flat, named, ofType } from "./support.ts";
+import { ServiceStack } from "../lib/stacks/service-stack.ts";
+import { StateStack } from "../lib/stacks/state-stack.ts";
+import { example, flat, named, ofType, only, placeholders, testApp } from "./support.ts";
 
 const { service } = example({ backup: {}, nodes: { most: 9 } });
 
@@ -159,4 +163,21 @@ test("a sum of metrics is not missing while one of them is", () => {
   for (const [id, text] of expressions)
     if (!/Nodes(Full|Busy|Idle)/.test(id)) assert.doesNotMatch(text, /^[a-z]\w* \+ /, `${id}: ${text}`);
   assert.equal(metrics(alarm("MapThrottled")).length, 6);
+});
+
+test("a topic of the same app takes both alarms and events", () => {
+  const app = testApp();
+  const { state } = new StateStack(app, "State", { name: "example" });
+  const elsewhere = new Stack(app, "Elsewhere");
+  const alarms = new sns.Topic(elsewhere, "Alarms");
+  new ServiceStack(app, "Service", { state, bundle: placeholders(), alarms });
+  const { PolicyDocument, Topics } = only(Template.fromStack(elsewhere), "AWS::SNS::TopicPolicy").Properties;
+  const statements: Properties[] = PolicyDocument.Statement;
+  const publishers = statements
+    .filter(({ Effect, Action }) => Effect === "Allow" && Action === "sns:Publish")
+    .map(({ Principal }) => Principal.Service);
+  assert.deepEqual(publishers.toSorted(), ["cloudwatch.amazonaws.com", "events.amazonaws.com"]);
+  const ofAlarms = statements.find(({ Principal }) => Principal.Service === "cloudwatch.amazonaws.com");
+  assert.deepEqual(ofAlarms.Condition, { StringEquals: { "aws:SourceAccount": { Ref: "AWS::AccountId" } } });
+  assert.deepEqual([ofAlarms.Resource], Topics);
 });

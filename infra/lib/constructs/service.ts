@@ -181,7 +181,8 @@ export interface GraphServiceProps {
    */
   readonly objectives?: ObjectivesProps;
   /**
-   * The topic that receives alarms.
+   * The topic that receives alarms, and events about machines and workers. The policy of an existing topic, and that of the
+   * key that encrypts it, have to let CloudWatch and EventBridge publish (docs/deploy.md#watching).
    *
    * @default a new topic, to which somebody has to subscribe
    */

@@ -101,6 +101,7 @@ export class Watch extends Construct {
     super(scope, id);
     this.props = props;
     this.topic = props.topic ?? this.makeTopic();
+    this.letAlarmsIn();
     this.ofQueries();
     this.ofFleet();
     this.ofServices();
@@ -120,17 +121,24 @@ export class Watch extends Construct {
       enforceSSL: true,
       displayName: this.props.state.name,
     });
-    // A topic with a policy of its own no longer has the default policy, which admits the account's alarms.
-    topic.addToResourcePolicy(
+    return topic;
+  }
+
+  /**
+   * Lets alarms publish to the topic, also to one of another stack of this app. A topic with a policy of its own, which the
+   * rules give it, no longer has the default policy, which admits the account's alarms. Nothing changes the policy of an
+   * existing topic.
+   */
+  private letAlarmsIn(): void {
+    this.topic.addToResourcePolicy(
       new iam.PolicyStatement({
         sid: "Alarms",
         principals: [new iam.ServicePrincipal("cloudwatch.amazonaws.com")],
         actions: ["sns:Publish"],
-        resources: [topic.topicArn],
+        resources: [this.topic.topicArn],
         conditions: { StringEquals: { "aws:SourceAccount": Stack.of(this).account } },
       }),
     );
-    return topic;
   }
 
   /** Adds an alarm for a metric that is beyond a threshold for some of its periods, which are minutes by default. */
