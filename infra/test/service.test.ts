@@ -56,8 +56,11 @@ test("the API is throttled, logs each request, and streams answers", () => {
   assert.equal(everything.ThrottlingBurstLimit, 1000);
   assert.equal(everything.DataTraceEnabled, false, "queries are not logged");
   assert.ok(stage.AccessLogSetting.DestinationArn);
-  const format = JSON.parse(stage.AccessLogSetting.Format);
+  const ERROR = "$context.error.messageString";
+  const format = JSON.parse(stage.AccessLogSetting.Format.replace(`:${ERROR},`, `:"${ERROR}",`));
   assert.equal(format.caller, "$context.identity.userArn");
+  // Messages may have quotes and line breaks. API Gateway writes this field as JSON, with its quotation marks.
+  assert.ok(stage.AccessLogSetting.Format.includes(`"error":${ERROR},`), stage.AccessLogSetting.Format);
   for (const [id, { Properties }] of ofType(service, "AWS::ApiGateway::Method", 2)) {
     const { Type, ResponseTransferMode, TimeoutInMillis, Uri } = Properties.Integration;
     assert.equal(Type, "AWS_PROXY", id);
@@ -99,6 +102,60 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
   assert.equal(of.DesiredCount, 2);
   assert.deepEqual(of.DeploymentConfiguration.DeploymentCircuitBreaker, { Enable: true, Rollback: true });
   service.hasResourceProperties("AWS::ElasticLoadBalancingV2::Listener", { Port: 8182, Protocol: "TCP" });
+});
+
+test("workers size themselves by the memory of their task", () => {
+  const agentImage = `registry.example/agent@sha256:${"a".repeat(64)}`;
+  const { service: traced } = example({ traces: { agentImage }, workers: { cpu: 256, memoryMib: 512 } });
+  for (const template of [service, traced]) {
+    const task = named(template, "AWS::ECS::TaskDefinition", "ServiceWorkers").Properties;
+    const limits: number[] = task.ContainerDefinitions.map(({ Memory }: { Memory: number }) => Memory);
+    // Without a limit of its own, a container sees the memory of Fargate's machine, which is larger.
+    for (const limit of limits) assert.ok(limit >= 128, limits.join());
+    assert.equal(
+      limits.reduce((sum, limit) => sum + limit, 0),
+      Number(task.Memory),
+      "the containers share all of it",
+    );
+  }
+});
+
+test("queries of workers spill to a folder that their user may write to", () => {
+  const task = only(service, "AWS::ECS::TaskDefinition").Properties;
+  const [container] = task.ContainerDefinitions;
+  const [mount, ...others] = container.MountPoints;
+  assert.deepEqual([mount.ContainerPath, mount.ReadOnly, others], ["/tmp", false, []]);
+  // A volume without a place of its own is on the task's disk.
+  assert.deepEqual(task.Volumes, [{ Name: mount.SourceVolume }]);
+  // ECS takes the permissions of the folder from the image if it declares the volume; otherwise root alone may write.
+  const image = readFileSync(join(ROOT, "infra", "worker", "Dockerfile"), "utf8");
+  assert.match(image, /^VOLUME \["\/tmp"\]$/m);
+  assert.match(image, /^USER 65532/m);
+});
+
+test("a worker that is replaced takes connections as long as the balancer sends them", () => {
+  const { TargetGroupAttributes } = only(service, "AWS::ElasticLoadBalancingV2::TargetGroup").Properties;
+  const delay = TargetGroupAttributes.find(
+    ({ Key }: { Key: string }) => Key === "deregistration_delay.timeout_seconds",
+  );
+  // A network balancer goes on for two minutes, whatever the delay is; ECS stops the task after it.
+  assert.ok(Number(delay.Value) >= 150, delay.Value);
+});
+
+test("a listener without TLS keeps idle sessions as long as it can", () => {
+  const { certificate } = workerEndpoint();
+  const { service: withTls } = example({ workers: { certificate } });
+  const times = (template: typeof service): unknown[] =>
+    ofType(template, "AWS::ElasticLoadBalancingV2::Listener").map(([, { Properties }]) => [
+      Properties.Protocol,
+      Properties.ListenerAttributes,
+    ]);
+  assert.deepEqual(times(service), [["TCP", [{ Key: "tcp.idle_timeout.seconds", Value: "6000" }]]]);
+  // AWS refuses another time than its own with TLS.
+  assert.deepEqual(times(withTls), [
+    ["TLS", undefined],
+    ["TLS", undefined],
+  ]);
 });
 
 test("a change stream is on in every process that writes, or in none", () => {

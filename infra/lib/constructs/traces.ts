@@ -111,6 +111,9 @@ export function sendTraces(role: iam.IRole): void {
   explainWildcard(role, "*", "X-Ray's traces are no resources.");
 }
 
+/** Memory of a worker's task that its agent has, in MiB. */
+export const AGENT_MIB = 256;
+
 /** Adds AWS's agent to the task of a worker. */
 export function addAgent(task: ecs.FargateTaskDefinition, props: TracesProps, logGroup: ILogGroup): void {
   const base = text("traces.agentImage", props.agentImage ?? "", /@sha256:[0-9a-f]{64}$/, DIGEST);
@@ -123,7 +126,7 @@ export function addAgent(task: ecs.FargateTaskDefinition, props: TracesProps, lo
     image: ecs.ContainerImage.fromDockerImageAsset(image),
     // A worker serves without traces, too.
     essential: false,
-    memoryReservationMiB: 64,
+    memoryLimitMiB: AGENT_MIB,
     environment: { CW_CONFIG_CONTENT: JSON.stringify({ traces: TRACES_OF_AGENT }) },
     logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "agent" }),
   });
