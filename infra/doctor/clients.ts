@@ -10,6 +10,7 @@ import * as dynamodb from "@aws-sdk/client-dynamodb";
 import * as ec2 from "@aws-sdk/client-ec2";
 import * as ecs from "@aws-sdk/client-ecs";
 import * as elb from "@aws-sdk/client-elastic-load-balancing-v2";
+import * as iam from "@aws-sdk/client-iam";
 import * as kafka from "@aws-sdk/client-kafka";
 import * as kms from "@aws-sdk/client-kms";
 import * as lambda from "@aws-sdk/client-lambda";
@@ -37,6 +38,7 @@ const PREFIX: Readonly<Record<string, string>> = {
   EC2Client: "ec2",
   ECSClient: "ecs",
   ElasticLoadBalancingV2Client: "elasticloadbalancing",
+  IAMClient: "iam",
   KMSClient: "kms",
   KafkaClient: "kafka",
   LambdaClient: "lambda",
@@ -116,6 +118,10 @@ export class Clients {
   }
   get elb() {
     return this.#client("elb", elb.ElasticLoadBalancingV2Client);
+  }
+  get iam() {
+    // Simulations are many, and IAM takes few of them at once.
+    return this.#client("iam", iam.IAMClient, { retryMode: "adaptive", maxAttempts: 8 });
   }
   get kafka() {
     return this.#client("kafka", kafka.KafkaClient);

@@ -2,7 +2,18 @@
  * Explanations of cdk-nag findings. An explanation is next to the resource that it is about, and covers exactly one
  * finding: a new wildcard is a new, unexplained finding.
  */
-import { ArnFormat, type IResource, Stack, Validations } from "aws-cdk-lib";
+import {
+  ArnFormat,
+  DefaultTokenResolver,
+  type IPostProcessor,
+  type IResolvable,
+  type IResolveContext,
+  Reference,
+  Stack,
+  Token,
+  Tokenization,
+  Validations,
+} from "aws-cdk-lib";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { IConstruct } from "constructs";
 
@@ -11,10 +22,33 @@ export function explain(construct: IConstruct, rule: string, reason: string): vo
   Validations.of(construct).acknowledge({ id: `AwsSolutions-${rule}`, reason });
 }
 
-/** Explains a wildcard in a policy statement; `resource` must equal the text in the statement. */
+/**
+ * Explains a wildcard in a policy statement; `resource` must equal the text in the statement. The policy may be in another
+ * stack than what it names. In that case the finding names the exports through which the stack of the policy reads it. The
+ * exports are created here, as the references themselves would create them.
+ */
 export function explainWildcard(construct: IConstruct, resource: string, reason: string): void {
-  const flat = flatten(Stack.of(construct).resolve(resource));
-  explain(construct, `IAM5[Resource::${flat}]`, reason);
+  explain(construct, `IAM5[Resource::${finding(construct, resource)}]`, reason);
+}
+
+/** Returns a text with references as the rules name it in a finding in the stack of a construct. */
+function finding(construct: IConstruct, resource: string): string {
+  const consumer = Stack.of(construct);
+  const resolver = new (class extends DefaultTokenResolver {
+    override resolveToken(
+      token: IResolvable,
+      context: IResolveContext,
+      postProcessor: IPostProcessor,
+    ): unknown {
+      const producer = Reference.isReference(token) ? Stack.of(token.target) : consumer;
+      const usual = (): unknown => super.resolveToken(token, context, postProcessor);
+      if (producer === consumer) return usual();
+      // Stacks of other places, and those within stacks, read each other in other ways.
+      if (producer.environment !== consumer.environment || producer.nested || consumer.nested) return usual();
+      return producer.resolve(producer.exportValue(Token.asString(token)));
+    }
+  })({ join: (left: unknown, right: unknown) => ({ "Fn::Join": ["", [left, right]] }) });
+  return flatten(Tokenization.resolve(resource, { scope: construct, resolver, preparing: false }));
 }
 
 /** Explains the wildcards of a role that changes a group of machines and starts the machine that drains. */
@@ -30,29 +64,6 @@ export function explainGroup(role: IConstruct, groupArn: string, drain: IStateMa
     resourceName: `${resourceName}*`,
   });
   explainWildcard(role, drains, "Executions that drain, whose names are made when they start.");
-}
-
-/**
- * Explains a wildcard below the ARN of a resource that may be in another stack. In that case the finding names the
- * export through which this stack reads the ARN. The export is created here, as the reference itself would create it.
- */
-export function explainBelow(
-  construct: IConstruct,
-  owner: IResource,
-  arn: string,
-  below: string,
-  reason: string,
-): void {
-  const producer = Stack.of(owner);
-  // Only what a stack creates is exported. The ARN of a resource that exists already is a text.
-  const own: unknown = producer.resolve(arn);
-  const isCreated = typeof own === "object" && own !== null && ("Fn::GetAtt" in own || "Ref" in own);
-  if (producer === Stack.of(construct) || !isCreated) {
-    explainWildcard(construct, `${arn}${below}`, reason);
-    return;
-  }
-  const imported = flatten(producer.resolve(producer.exportValue(arn)));
-  explain(construct, `IAM5[Resource::${imported}${below}]`, reason);
 }
 
 /** Formats a reference as cdk-nag does. */

@@ -8,7 +8,7 @@ import type { IKey } from "aws-cdk-lib/aws-kms";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
-import { explainBelow } from "./nag.ts";
+import { explainWildcard } from "./nag.ts";
 
 /** Returns a statement that allows actions on resources. */
 export function statement(
@@ -73,5 +73,5 @@ export function useObjects(
       below.map((path) => `${bucket.bucketArn}${path}`),
     ),
   );
-  for (const path of below) explainBelow(role, bucket, bucket.bucketArn, path, reason);
+  for (const path of below) explainWildcard(role, `${bucket.bucketArn}${path}`, reason);
 }

@@ -14,6 +14,7 @@ export const SOURCES = {
   backupTeardown: "infra/teardown/backups.handler.ts",
   brokers: "infra/brokers/handler.ts",
   certificates: "infra/issuer/handler.ts",
+  definition: "infra/definition/handler.ts",
   intake: "services/ingest/control/src/intake.handler.ts",
   report: "services/ingest/control/src/report.handler.ts",
   rotation: "infra/rotation/handler.ts",

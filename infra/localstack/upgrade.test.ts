@@ -73,7 +73,9 @@ const usual: Case = {
   "Start machines": [done],
   "Drain the nodes": [answer({ Status: "SUCCEEDED" })],
   "End the machine": [done],
-  "Replace the workers": [answer({ Service: { TaskDefinition: "example-workers:2" } })],
+  "Publish the workers' definition": [answer({ task: "example-workers:2" })],
+  "Replace the workers": [done],
+  "Take the definition back": [answer({ task: "example-workers:1" })],
   "Look at the alarms meanwhile": [quiet],
   "Look at the workers": [workers("COMPLETED")],
   // The API has the version of this deployment already.
@@ -147,6 +149,12 @@ const cases = {
     Next: [next("done")],
     "Look at the workers": [workers("IN_PROGRESS"), workers("COMPLETED", "example-workers:1")],
   },
+  // ECS does not take the definition.
+  denied: {
+    ...usual,
+    Next: [next("done")],
+    "Replace the workers": [error("Ecs.ClientException", "TaskDefinition is inactive")],
+  },
   // The group has ended a machine whose end it refuses now.
   ended: {
     ...usual,
@@ -176,14 +184,21 @@ const cases = {
 } satisfies Record<string, Case>;
 
 /** The tasks that invoke our function. */
-const OF_FUNCTION = ["Begin", "Next", "Take it over", "Finish", "Stop"];
+const OF_FUNCTION = [
+  ...["Begin", "Next", "Take it over", "Finish", "Stop"],
+  ...["Publish the workers' definition", "Take the definition back"],
+];
 
 /** Returns the definition with ARNs of LocalStack, and short waits. */
 function definition(): Definition {
   const made = definitions(example().service, UPGRADE).get("upgrade");
   const text = JSON.stringify(made)
     .replaceAll(/<ServiceQueryFunctionCurrentVersion[^>]*>/g, "2")
-    .replaceAll(/<ServiceQueryFunction[^>]*>/g, FUNCTION);
+    .replaceAll(/<ServiceQueryFunction[^>]*>/g, FUNCTION)
+    .replaceAll(
+      /<ServiceWorkersDefinitionFunction[^>]*>/g,
+      `arn:aws:lambda:${REGION}:${ACCOUNT}:function:definition`,
+    );
   return local(text);
 }
 
@@ -346,6 +361,13 @@ test("workers that fail stop it; a machine that is gone does not", async () => {
   const back = await run("back");
   assert.deepEqual([back.status, back.error], ["FAILED", "UpgradeStopped"]);
   assert.match(back.cause ?? "", /COMPLETED, with example-workers:1 in the place of example-workers:2/);
+  const denied = await run("denied");
+  assert.deepEqual([denied.error, denied.cause], ["Ecs.ClientException", "TaskDefinition is inactive"]);
+  // What was published and does not run is not left as the newest definition.
+  for (const ran of [failing, back, denied]) {
+    const [last] = ran.states.slice(ran.states.indexOf("Take the definition back") + 1);
+    assert.deepEqual([last, events(ran, "withdraw").length], ["Stop", 1]);
+  }
   const ended = await run("ended");
   assert.equal(ended.status, "SUCCEEDED", `${ended.error} ${ended.cause}`);
   const lost = await run("lost");

@@ -14,6 +14,7 @@ import * as ec2 from "@aws-sdk/client-ec2";
 import * as ecs from "@aws-sdk/client-ecs";
 import * as elb from "@aws-sdk/client-elastic-load-balancing-v2";
 import * as kafka from "@aws-sdk/client-kafka";
+import { step } from "../definition/definition.ts";
 import { flat } from "../test/support.ts";
 import type { Template } from "./templates.ts";
 
@@ -321,6 +322,10 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   "AWS::ECS::TaskDefinition": async (clients, properties) => {
     const made = await clients.ecs.send(new ecs.RegisterTaskDefinitionCommand(camel(properties)));
     return { ref: got(made.taskDefinition?.taskDefinitionArn, "task definition") };
+  },
+  "Custom::TidegraphWorkerDefinition": async (clients, { Cluster, Family, Definition }) => {
+    const { task } = await step({ step: "publish", Cluster, Family, Definition }, clients.ecs);
+    return { ref: task };
   },
   "AWS::ECS::Service": async (clients, properties, id) => {
     const service = { serviceName: id, ...camel(properties) };

@@ -151,8 +151,9 @@ test("machines follow the launch template, and their number the desired capacity
 });
 
 test("workers are a Fargate service of the given size behind an internal balancer", async () => {
-  // The service names the family only, and takes its newest definition.
-  const task = await made("Service", "AWS::ECS::TaskDefinition");
+  // The service names the family only, whose first revision is a copy of the deployed definition.
+  const deployed = await made("Service", "AWS::ECS::TaskDefinition");
+  const task = await made("Service", "Custom::TidegraphWorkerDefinition");
   const service = await made("Service", "AWS::ECS::Service");
   const cluster = await made("Service", "AWS::ECS::Cluster");
   const expected = camel(await said("Service", "AWS::ECS::Service"));
@@ -167,6 +168,10 @@ test("workers are a Fargate service of the given size behind an internal balance
     assert.deepEqual(found[part], expected[part], part);
   assert.equal(found.taskDefinition, task);
   assert.ok(task.endsWith(`task-definition/${expected.taskDefinition}:1`), task);
+  const containers = async (taskDefinition: string) =>
+    (await clients.ecs.send(new ecs.DescribeTaskDefinitionCommand({ taskDefinition }))).taskDefinition
+      ?.containerDefinitions;
+  assert.deepEqual(await containers(task), await containers(deployed));
   assert.deepEqual(found.networkConfiguration, expected.networkConfiguration);
   assert.equal(found.launchType, "FARGATE");
   assert.equal((await zones(found.networkConfiguration?.awsvpcConfiguration?.subnets ?? [])).size, 3);

@@ -38,6 +38,11 @@ const EXPLAINED: readonly (readonly [issue: string, detail: string, reason: stri
     "logs:putresourcepolicy",
     "The log of a state machine: AWS says that its role needs this action, which knows no resource.",
   ],
+  [
+    "PERMISSIONS_MANAGEMENT_ACTIONS",
+    '[["iam:passrole"]]',
+    "Registering the definition of workers passes their two roles on, to ECS tasks only.",
+  ],
   ["CREDENTIALS_EXPOSURE", "ecr:getauthorizationtoken", "ECS fetches the image of a task with it."],
   [
     "RESOURCE_MISMATCH",

@@ -136,10 +136,16 @@ test("resources have wildcards only for names that are unknown at synth and acti
     // Looks at alarms and the group support no resources.
     "ServiceUpgradeRole: *",
     "ServiceUpgradeRole: <RebalanceFunction>:*",
+    "ServiceUpgradeRole: <WorkersDefinitionFunction>:*",
     "ServiceUpgradeRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
     // The executions of the machine that drains, and its own.
     "ServiceUpgradeRole: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF*",
     "ServiceUpgradeRole: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:example-upgrade:*",
+    // Definitions of tasks are registered without resources. Services and revisions get their names after this policy.
+    "ServiceWorkersDefinitionRole: *",
+    "ServiceWorkersDefinitionRole: *",
+    "ServiceWorkersDefinitionRole: arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:service/<WorkersCluster>/*",
+    "ServiceWorkersDefinitionRole: arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/example-workers:*",
     "ServiceWorkersRole: <Data>/jobs/*",
     "ServiceWorkersRole: <Data>/loads/*",
     "ServiceWorkersRole: <Data>/resets/*",
@@ -225,6 +231,28 @@ test("the function that empties the group changes only that group", () => {
     `autoscaling:UpdateAutoScalingGroup ${group}`,
     "logs:CreateLogStream <NodesTeardownLogs>",
     "logs:PutLogEvents <NodesTeardownLogs>",
+  ]);
+});
+
+test("the function that registers what workers run passes on their two roles, and looks at their cluster only", () => {
+  const found = statements(service).filter(([id]) => id.startsWith("ServiceWorkersDefinitionRole"));
+  const of = (sid: string) => found.find(([, { Sid }]) => Sid === sid)?.[1];
+  const { Properties: task } = only(service, "AWS::ECS::TaskDefinition");
+  const roles = [task.TaskRoleArn, task.ExecutionRoleArn].map(flat);
+  assert.deepEqual(list(of("PassRolesOfWorkers")?.Resource).map(flat), roles);
+  assert.deepEqual(of("PassRolesOfWorkers")?.Condition, {
+    StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
+  });
+  assert.match(
+    flat(Object.values(of("ListServices")?.Condition ?? {}).map(Object.values)[0]?.[0]),
+    /^<ServiceWorkersCluster/,
+  );
+  assert.deepEqual(found.flatMap(([, { Action }]) => list(Action)).toSorted(), [
+    ...["DeregisterTaskDefinition", "DescribeServices", "DescribeTaskDefinition", "ListServices"].map(
+      (action) => `ecs:${action}`,
+    ),
+    ...["ecs:ListTaskDefinitions", "ecs:RegisterTaskDefinition", "ecs:TagResource", "iam:PassRole"],
+    ...["logs:CreateLogStream", "logs:PutLogEvents"],
   ]);
 });
 

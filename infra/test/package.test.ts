@@ -1,6 +1,6 @@
 /**
- * The package `@tidegraph/cdk`: an app outside of the repository, in TypeScript, installs it and makes the same templates
- * as the example here.
+ * The package `@tidegraph/cdk`: an app outside of the repository, in TypeScript, installs it, grants roles of its own what
+ * there is to grant under AWS's rules (cdk-nag), and makes the same templates as the example here.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -16,12 +16,23 @@ import { comparable, example, placeholders } from "./support.ts";
 const ROOT = join(import.meta.dirname, "..", "..");
 
 const APP = `import { GraphService, InvalidProp, ServiceStack, StateStack, type WorkersProps } from "@tidegraph/cdk";
-import { App, Stack } from "aws-cdk-lib";
+import { App, Stack, Validations } from "aws-cdk-lib";
+import { AccountRootPrincipal, Role } from "aws-cdk-lib/aws-iam";
+import { AwsSolutionsChecks } from "cdk-nag";
 
 const app = new App({ outdir: process.argv[2], analyticsReporting: false });
 const workers: WorkersProps = { count: 2 };
 const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
-const service: Stack = new ServiceStack(app, "Service", { state, bundle: process.argv[3] ?? "", workers, backup: {} });
+const stack = new ServiceStack(app, "Service", { state, bundle: process.argv[3] ?? "", workers, backup: {} });
+const service: Stack = stack;
+const callers = new Stack(app, "Callers");
+const role = (id: string) => new Role(callers, id, { assumedBy: new AccountRootPrincipal() });
+stack.service.grantQuery(role("Query"));
+stack.service.grantRead(role("Read"));
+stack.service.grantWrite(role("Write"));
+stack.service.grantDrop(role("Drop"));
+stack.service.grantFleet(role("Fleet"));
+stack.service.grantAdmin(role("Admin"));
 try {
   new GraphService(new Stack(app, "Other"), "Service", { state, bundle: process.argv[3] ?? "", partitions: 3 });
 } catch (error) {
@@ -29,6 +40,8 @@ try {
   app.node.tryRemoveChild("Other");
   console.log(service.stackName, error.message);
 }
+// AWS's rules stop the app if they find something that is not explained.
+Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
 app.synth();
 `;
 
@@ -46,7 +59,7 @@ test("an app outside of the repository uses the package, with its types, and mak
   mkdirSync(installed, { recursive: true });
   execFileSync("tar", ["-xzf", archive, "-C", installed, "--strip-components=1"]);
   // What npm would install beside it.
-  for (const name of ["aws-cdk-lib", "constructs"])
+  for (const name of ["aws-cdk-lib", "cdk-nag", "constructs"])
     symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
   mkdirSync(join(modules, "@types"));
   symlinkSync(join(ROOT, "node_modules", "@types", "node"), join(modules, "@types", "node"));

@@ -294,7 +294,7 @@ test("machines and workers start once they can reach AWS, and last of all", () =
 
 test("log groups are encrypted and have a retention period", () => {
   const groups = ofType(service, "AWS::Logs::LogGroup");
-  assert.equal(groups.length, 21);
+  assert.equal(groups.length, 22);
   for (const [id, { Properties }] of groups) {
     assert.ok(Properties.KmsKeyId, id);
     assert.equal(Properties.RetentionInDays, 30, id);

@@ -17,6 +17,10 @@ const { service } = example();
 const definition = definitions(service, UPGRADE).get("upgrade") as Definition;
 const all = new Map(states(definition));
 
+/** Converts the values of an object to text, as `flat` does. */
+const flatly = (values: object): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, flat(value)]));
+
 /** Returns the states that can follow one, errors left out. */
 function following(id: string): string[] {
   const state = all.get(id);
@@ -48,6 +52,7 @@ test("machines are launched, nodes drained and ended, then come workers, and the
   path("What next?", "Count the wait", "Out of patience?", "Wait");
   path(
     "What next?",
+    "Publish the workers' definition",
     "Replace the workers",
     "Wait for workers",
     "Count the look",
@@ -128,7 +133,7 @@ test("an upgrade that another execution has is taken over only if that one ended
 
 test("each step has a time limit and retries, and every error after the beginning stops the upgrade", () => {
   const before = ["Look at the group's size", "Begin", "Take it over", "Does its execution run?"];
-  const ends = ["Stop", "Start the next execution", "End the machine"];
+  const ends = ["Stop", "Start the next execution", "End the machine", "Replace the workers"];
   for (const [id, state] of all) {
     if (state.Type !== "Task") continue;
     assert.ok(state.TimeoutSeconds, `${id} has no time limit`);
@@ -137,6 +142,12 @@ test("each step has a time limit and retries, and every error after the beginnin
     const caught = state.Catch?.find(({ ErrorEquals }) => ErrorEquals.includes("States.ALL"));
     assert.equal(caught?.Next, "Stop", id);
   }
+  // What was published and does not run is taken back before.
+  assert.deepEqual(
+    all.get("Replace the workers")?.Catch?.map(({ Next }) => Next),
+    ["Take the definition back"],
+  );
+  path("Are the workers replaced?", "Workers fail", "Take the definition back", "Stop");
   // What the group refuses, and what could not be moved, is looked at again in the next round.
   assert.deepEqual(
     all.get("End the machine")?.Catch?.map(({ Next }) => Next),
@@ -259,13 +270,24 @@ test("the machine may do what it does, with this group, these workers and its ow
   );
 });
 
-test("a deployment alone replaces no worker, and keeps the definition that workers run", () => {
+test("a deployment alone replaces no worker: definitions that it makes are of another family", () => {
   const { Properties, DependsOn } = named(service, "AWS::ECS::Service", "ServiceWorkers");
   assert.equal(Properties.TaskDefinition, "example-workers");
-  const [[id, task] = ["", undefined]] = ofType(service, "AWS::ECS::TaskDefinition", 1);
-  assert.equal(task?.Properties.Family, "example-workers");
-  assert.equal(task?.UpdateReplacePolicy, "Retain");
+  const [[task, deployed] = ["", undefined]] = ofType(service, "AWS::ECS::TaskDefinition", 1);
+  assert.equal(deployed?.Properties.Family, "example-workers-deployed");
+  const [[id, custom] = ["", undefined]] = ofType(service, "Custom::TidegraphWorkerDefinition", 1);
   assert.ok(DependsOn?.includes(id), String(DependsOn));
+  const { ServiceToken, ServiceTimeout, ...asked } = custom?.Properties ?? {};
+  assert.deepEqual(
+    { ...asked, Cluster: flat(asked.Cluster).replace(/[0-9A-F]{8}>$/, ">") },
+    { Cluster: "<ServiceWorkersCluster>", Family: "example-workers", Definition: { Ref: task } },
+  );
+  assert.match(flat(ServiceToken), /^<ServiceWorkersDefinitionFunction/);
+  assert.equal(ServiceTimeout, "180");
+  // Whatever else of the service a deployment changes, it sends the same family.
+  const changed = example({ workers: { count: 5, cpu: 2048, memoryMib: 8192 } }).service;
+  const after = named(changed, "AWS::ECS::Service", "ServiceWorkers").Properties;
+  assert.deepEqual({ ...after, DesiredCount: 2 }, Properties);
   // With a number that follows the load, a deployment leaves the number alone.
   const desired = (workers: { count?: number; most?: number }) =>
     named(example({ workers }).service, "AWS::ECS::Service", "ServiceWorkers").Properties.DesiredCount;
@@ -275,7 +297,11 @@ test("a deployment alone replaces no worker, and keeps the definition that worke
   const [[, target] = []] = ofType(busy, "AWS::ApplicationAutoScaling::ScalableTarget", 1);
   assert.deepEqual([target?.Properties.MinCapacity, target?.Properties.MaxCapacity], [3, 9]);
   const replaced = all.get("Replace the workers")?.Parameters as Record<string, unknown>;
-  assert.deepEqual([replaced.TaskDefinition, replaced.ForceNewDeployment], ["example-workers", true]);
+  assert.deepEqual([replaced["TaskDefinition.$"], replaced.ForceNewDeployment], ["$.workers.task", true]);
+  const { Parameters: published } = all.get("Publish the workers' definition") ?? {};
+  assert.deepEqual(published, { step: "publish", ...flatly(asked) });
+  const { Definition: _, ...ofService } = flatly(asked);
+  assert.deepEqual(all.get("Take the definition back")?.Parameters, { step: "withdraw", ...ofService });
 });
 
 test("a deployment alone gives callers no other function, and keeps the version that they have", () => {

@@ -2,11 +2,11 @@
  * A part of `npm test -- --fleet`: two graphs in one fleet of real processes, which share nodes, brokers, the table of maps,
  * the object store and a worker. The second graph is made while the first is used; both are loaded and queried apart. A node
  * is killed and comes back for both. The second graph is dropped, by a command that is killed in the middle and repeated, and
- * made again with other partitions. No request to the first graph may fail meanwhile.
+ * made again with other partitions; a daemon that serves only this graph ends meanwhile. No request to the first graph may fail meanwhile.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -224,6 +224,26 @@ try {
   assert.match(await refusal(dropping("a/b")), /a\/b/);
   assert.equal(await count(people, "Person"), 1);
 
+  // A daemon that serves only this graph ends with it.
+  const alone = cluster.processes.start(
+    "alone",
+    nodeBinary,
+    [
+      ...[
+        "serve",
+        ...cluster.mapFlags("people"),
+        ...cluster.logFlags(),
+        "--node",
+        "alone",
+        "--zone",
+        "zone-0",
+      ],
+      ...["--objects", objects, ...cluster.tokenFlags("--token-file"), ...cluster.tlsFlags],
+    ],
+    { TIDEGRAPH_LOG: "info" },
+  );
+  await cluster.processes.said("alone", "listens on", PATIENCE_MS);
+
   // A drop that is killed after its first step is gone on with. Nobody serves the graph meanwhile, nor can it be made.
   // It waits for seconds after its first step, so it is killed as soon as the map shows that step.
   cluster.processes.start("drop", nodeBinary, dropping("people"));
@@ -243,6 +263,10 @@ try {
   const dropped = JSON.parse(await cluster.admin(dropping("people")));
   assert.ok(dropped.dropped === "people" && dropped.objects > 0, JSON.stringify(dropped));
   assert.match(await refusal(dropping("people")), /there is no graph people/);
+  for (const end = Date.now() + PATIENCE_MS; !alone.ended; await sleep(100))
+    assert.ok(Date.now() < end, "a daemon goes on without its only graph");
+  assert.equal(alone.child.exitCode, 1, "its unit starts it again");
+  assert.match(readFileSync(alone.log, "utf8"), /its graph was dropped/);
   const rest = existsSync(join(objects, "graphs", "people"))
     ? readdirSync(join(objects, "graphs", "people"), { recursive: true, withFileTypes: true })
     : [];

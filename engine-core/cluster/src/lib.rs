@@ -81,8 +81,8 @@ pub use lease::{Claim, Election, ElectionConfig, ElectionState, Lease, SEQUENCER
 pub use map::PartitionMap;
 pub use memory::MemoryMap;
 pub use model::{
-    Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role, Splits,
-    check_graph_name,
+    Checkpoint, Graph, Incarnation, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role,
+    Splits, check_graph_name,
 };
 pub use planner::{Candidate, Eligibility, FleetNode, FleetState, Goal, Move, Plan, place};
 pub use rebalance::{

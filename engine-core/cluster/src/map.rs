@@ -5,7 +5,7 @@
 //! So a reader needs no snapshot. It may read item by item, from replicas that lag, or only the changed items: the
 //! result adds up, or the reader reads again.
 
-use crate::model::{Graph, Node, NodeId, Replica};
+use crate::model::{Graph, Incarnation, Node, NodeId, Replica};
 use std::collections::BTreeMap;
 use tidegraph_types::{Epoch, Layout, PartitionId};
 
@@ -29,6 +29,7 @@ impl Mark {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PartitionMap {
     graph: Graph,
+    incarnation: Option<Incarnation>,
     epoch: Epoch,
     /// Sum of the changes of all nodes and partitions.
     changes: u64,
@@ -40,13 +41,30 @@ pub struct PartitionMap {
 impl PartitionMap {
     /// The map of a new graph, without nodes and replicas.
     pub(crate) fn new(graph: Graph, epoch: Epoch, changes: u64) -> Self {
-        Self { graph, epoch, changes, nodes: BTreeMap::new(), partitions: BTreeMap::new() }
+        Self { graph, incarnation: None, epoch, changes, nodes: BTreeMap::new(), partitions: BTreeMap::new() }
+    }
+
+    /// The same map, of this incarnation of the graph.
+    pub(crate) fn of_incarnation(self, incarnation: Option<Incarnation>) -> Self {
+        Self { incarnation, ..self }
     }
 
     /// The properties of the graph.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Tells the graph from others that had its name before. `None` if a release before incarnations made the graph.
+    #[must_use]
+    pub fn incarnation(&self) -> Option<&Incarnation> {
+        self.incarnation.as_ref()
+    }
+
+    /// Whether both are maps of one graph, and not of two that had the same name one after the other.
+    #[must_use]
+    pub fn is_of_graph_of(&self, other: &Self) -> bool {
+        self.incarnation == other.incarnation && self.graph.unsplit() == other.graph.unsplit()
     }
 
     /// Grows with every change of the map.
@@ -211,11 +229,12 @@ impl PartitionMap {
             false => mark == here && is_same,
         };
         let graph_fits = match self.epoch.cmp(&newer.epoch) {
-            std::cmp::Ordering::Less => self.graph.unsplit() == newer.graph.unsplit(),
+            std::cmp::Ordering::Less => true,
             std::cmp::Ordering::Equal => self.graph == newer.graph && self.changes == newer.changes,
             std::cmp::Ordering::Greater => false,
         };
         graph_fits
+            && self.is_of_graph_of(newer)
             && newer
                 .marked_nodes()
                 .all(|(id, node, mark)| fits(mark, self.node_mark(id), self.node(id) == Some(node)))

@@ -1,14 +1,15 @@
 //! The map in memory, for one process, for tests and for simulations.
 
 use crate::change::{Touched, no_partition};
+use crate::upgrade::check_begin;
 use crate::{
-    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, NodeRelease, NodeReleases,
-    PartitionMap, Upgrade,
+    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Incarnation, Lease, MapStore, NodeId, NodeRelease,
+    NodeReleases, PartitionMap, Upgrade,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidegraph_types::{Epoch, PartitionId};
 
 /// Partition maps in memory. Clones share them.
@@ -19,11 +20,33 @@ pub struct MemoryMap(Arc<Inner>);
 struct Inner {
     graphs: Mutex<BTreeMap<String, Kept>>,
     away: AtomicBool,
+    /// Number of graphs that were made.
+    made: AtomicU64,
+    #[cfg(any(feature = "testing", test))]
+    meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+/// What another process does while a caller is between two of its calls.
+#[cfg(any(feature = "testing", test))]
+struct Meanwhile {
+    operation: &'static str,
+    /// Number of calls of the operation before which it does nothing.
+    passed: usize,
+    act: Box<dyn FnOnce() + Send>,
+}
+
+#[cfg(any(feature = "testing", test))]
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Meanwhile").field("operation", &self.operation).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
 struct Kept {
     map: Arc<PartitionMap>,
+    /// Whether the graph is being dropped: for callers of its map it is gone.
+    dropping: bool,
     beats: BTreeMap<NodeId, Heartbeat>,
     releases: NodeReleases,
     upgrade: Option<Upgrade>,
@@ -38,12 +61,53 @@ impl MemoryMap {
         self.0.away.store(away, Ordering::Release);
     }
 
+    /// Marks a graph as being dropped. Its processes learn of it by their next look.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no graph of this name.
+    #[cfg(any(feature = "testing", test))]
+    pub fn begin_drop(&self, graph: &str) -> Result<(), Error> {
+        self.with("mark the graph as being dropped", graph, |kept| {
+            kept.dropping = true;
+            Ok(())
+        })
+    }
+
+    /// Removes a graph. Its name is free then.
+    #[cfg(any(feature = "testing", test))]
+    pub fn finish_drop(&self, graph: &str) {
+        self.0.graphs.lock().remove(graph);
+    }
+
+    /// Runs `act` once, at the beginning of the call of an operation after `passed` calls of it: what another process does
+    /// between two calls of a caller. The operation is named as in errors. The call waits for `act`.
+    #[cfg(any(feature = "testing", test))]
+    pub fn meanwhile(&self, operation: &'static str, passed: usize, act: impl FnOnce() + Send + 'static) {
+        *self.0.meanwhile.lock() = Some(Meanwhile { operation, passed, act: Box::new(act) });
+    }
+
+    #[cfg(any(feature = "testing", test))]
+    fn run_meanwhile(&self, operation: &str) {
+        let mut slot = self.0.meanwhile.lock();
+        match slot.as_mut().filter(|meanwhile| meanwhile.operation == operation) {
+            Some(meanwhile) if meanwhile.passed > 0 => meanwhile.passed -= 1,
+            Some(_) => {
+                let meanwhile = slot.take();
+                drop(slot);
+                meanwhile.into_iter().for_each(|meanwhile| (meanwhile.act)());
+            }
+            None => {}
+        }
+    }
+
     fn with<T>(
         &self,
         operation: &'static str,
         graph: &str,
         act: impl FnOnce(&mut Kept) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        #[cfg(any(feature = "testing", test))]
+        self.run_meanwhile(operation);
         if self.0.away.load(Ordering::Acquire) {
             return Err(Error::unavailable(operation, "the map is away"));
         }
@@ -51,6 +115,19 @@ impl MemoryMap {
             Some(kept) => act(kept),
             None => Err(Error::NotFound { what: format!("graph {graph}") }),
         }
+    }
+
+    /// Like [`MemoryMap::with`], for calls that a graph which is being dropped refuses.
+    fn with_map<T>(
+        &self,
+        operation: &'static str,
+        graph: &str,
+        act: impl FnOnce(&mut Kept) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.with(operation, graph, |kept| match kept.dropping {
+            true => Err(Error::NotFound { what: format!("graph {graph}: it is being dropped") }),
+            false => act(kept),
+        })
     }
 
     fn with_lease<T>(
@@ -67,6 +144,11 @@ impl MemoryMap {
             Ok(answer)
         })
     }
+}
+
+/// The error of a caller that knows another graph than the one that has its name now.
+pub(crate) fn made_again(graph: &str) -> Error {
+    Error::NotFound { what: format!("graph {graph} any more: it was dropped, or made again under its name") }
 }
 
 /// Describes a lease for an error.
@@ -96,11 +178,17 @@ impl MapStore for MemoryMap {
         }
         let mut graphs = self.0.graphs.lock();
         match graphs.get(&graph.name) {
+            Some(kept) if kept.dropping => {
+                Err(Error::NotFound { what: format!("graph {}: it is being dropped", graph.name) })
+            }
             Some(kept) if kept.map.graph().unsplit() == graph.unsplit() => Ok(()),
             Some(_) => Err(Error::Exists { graph: graph.name.clone() }),
             None => {
+                let incarnation = Incarnation::of(self.0.made.fetch_add(1, Ordering::Relaxed));
+                let map = PartitionMap::new(graph.clone(), Epoch(1), 0).of_incarnation(Some(incarnation));
                 let kept = Kept {
-                    map: Arc::new(PartitionMap::new(graph.clone(), Epoch(1), 0)),
+                    map: Arc::new(map),
+                    dropping: false,
                     beats: BTreeMap::new(),
                     releases: BTreeMap::new(),
                     upgrade: None,
@@ -113,18 +201,21 @@ impl MapStore for MemoryMap {
         }
     }
 
-    fn load(&self, graph: &str, _known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error> {
-        self.with("read the map", graph, |kept| Ok(kept.map.clone()))
+    fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error> {
+        self.with_map("read the map", graph, |kept| match known {
+            Some(known) if !kept.map.is_of_graph_of(known) => Err(made_again(graph)),
+            _ => Ok(kept.map.clone()),
+        })
     }
 
     /// Does nothing: every load is cheap.
     fn refresh_snapshot(&self, graph: &str, _map: &PartitionMap) -> Result<(), Error> {
-        self.with("refresh the snapshot", graph, |_| Ok(()))
+        self.with_map("refresh the snapshot", graph, |_| Ok(()))
     }
 
     fn change(&self, graph: &str, expected: Option<Epoch>, changes: &[Change]) -> Result<Epoch, Error> {
         let touched = Touched::by(changes)?;
-        self.with("change the map", graph, |kept| {
+        self.with_map("change the map", graph, |kept| {
             let found = kept.map.epoch();
             if let Some(expected) = expected.filter(|expected| *expected != found) {
                 return Err(Error::Stale { expected, found });
@@ -195,10 +286,18 @@ impl MapStore for MemoryMap {
 
     fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error> {
         self.with("write the upgrade", graph, |kept| {
-            // An earlier attempt of this call may have written it.
-            if kept.upgrade.as_ref() != seen && kept.upgrade.as_ref() != Some(next) {
+            // An earlier attempt of this call wrote it.
+            if kept.upgrade.as_ref() == Some(next) {
+                return Ok(());
+            }
+            if kept.upgrade.as_ref() != seen {
                 let found = kept.upgrade.as_ref().map_or_else(String::new, describe_upgrade);
                 return Err(Error::Conflict { item: "the upgrade".into(), found });
+            }
+            if next.begins(seen) {
+                check_begin(next.release, kept.map.graph())?;
+                let map = Arc::make_mut(&mut kept.map);
+                map.set_epoch(Epoch(map.epoch().0 + 1), map.changes());
             }
             kept.upgrade = Some(next.clone());
             Ok(())
@@ -206,7 +305,7 @@ impl MapStore for MemoryMap {
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {
-        self.with("note a checkpoint", graph, |kept| {
+        self.with_map("note a checkpoint", graph, |kept| {
             if !kept.map.graph().may_have(checkpoint.partition) {
                 return Err(no_partition(kept.map.graph(), checkpoint.partition));
             }

@@ -69,6 +69,30 @@ impl fmt::Display for NodeId {
     }
 }
 
+/// Tells graphs apart that had the same name one after the other: a text that is drawn when a graph is made.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Incarnation(Str);
+
+impl Incarnation {
+    /// The incarnation of a drawn number.
+    pub(crate) fn of(number: u64) -> Self {
+        Self(format!("{number:016x}").into())
+    }
+
+    /// The text itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Incarnation {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
 /// Splits of a graph into more partitions.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]

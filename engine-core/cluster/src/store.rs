@@ -26,7 +26,8 @@ pub trait MapStore: Send + Sync + Debug {
     /// changed since are read, and the same map is returned if there are none.
     ///
     /// # Errors
-    /// See [`MapStore`].
+    /// [`Error::NotFound`] also if the graph of `known` was dropped and another one was made under its name
+    /// ([`PartitionMap::incarnation`]); otherwise see [`MapStore`].
     fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error>;
 
     /// Refreshes the snapshot of a large map, which processes that start read instead of its items. The process that leads
@@ -76,16 +77,19 @@ pub trait MapStore: Send + Sync + Debug {
     /// See [`MapStore`].
     fn upgrade(&self, graph: &str) -> Result<Option<Upgrade>, Error>;
 
-    /// Stores an upgrade, if the stored one is still as `seen`.
+    /// Stores an upgrade, if the stored one is still as `seen`. One that begins raises the epoch of the map, so that a split
+    /// which was checked at an earlier epoch does not begin.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another caller has changed it since.
+    /// [`Error::Conflict`] if another caller has changed it since; [`Error::Refused`] for an upgrade that begins during a
+    /// split of the graph.
     fn write_upgrade(&self, graph: &str, seen: Option<&Upgrade>, next: &Upgrade) -> Result<(), Error>;
 
     /// Stores a checkpoint of a partition, unless a newer one is stored.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the graph has no such partition; otherwise see [`MapStore`].
+    /// [`Error::NotFound`] if the graph has no such partition, is being dropped, or is another one than the one of this
+    /// name that the caller's process uses; otherwise see [`MapStore`].
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error>;
 
     /// The newest checkpoint of each partition that has one, in order of partition.

@@ -31,6 +31,7 @@ pub fn map_test_suite(store: &Arc<dyn MapStore>) {
     splits_change_what_readers_ask(&**store);
     releases_are_of_processes(&**store);
     an_upgrade_is_written_by_one(&**store);
+    an_upgrade_and_a_split_exclude_each_other(&**store);
     leases_have_one_holder(&**store);
     elections_hand_over(store);
     only_one_of_many_is_elected(store);
@@ -363,6 +364,50 @@ fn an_upgrade_is_written_by_one(store: &dyn MapStore) {
     store.write_upgrade(name, Some(&first), &done).unwrap();
     assert!(matches!(store.write_upgrade(name, Some(&first), &theirs), Err(Error::Conflict { .. })));
     assert_eq!(store.upgrade(name).unwrap(), Some(done));
+}
+
+/// Each of the two looks first that the other does not run.
+fn an_upgrade_and_a_split_exclude_each_other(store: &dyn MapStore) {
+    let name = &new_graph(store, 4);
+    let four = PartitionCount::new(8).unwrap();
+    let begun = Upgrade {
+        serial: 1,
+        release: Release { major: 0, minor: 2, patch: 0 },
+        state: UpgradeState::Running,
+        holder: "a".into(),
+        capacity: 3,
+        launched: false,
+        reason: String::new(),
+        floor: None,
+    };
+    let begin_split = [Change::BeginSplit { into: four }];
+    // A split that was checked before the upgrade began.
+    let checked = load(store, name).epoch();
+    store.write_upgrade(name, None, &begun).unwrap();
+    // An earlier attempt wrote it.
+    store.write_upgrade(name, None, &begun).unwrap();
+    let stale = store.change(name, Some(checked), &begin_split).unwrap_err();
+    assert!(matches!(stale, Error::Stale { .. }), "{stale}");
+    // What does not begin an upgrade changes no map.
+    let running = load(store, name).epoch();
+    let launched = Upgrade { serial: 2, launched: true, ..begun.clone() };
+    store.write_upgrade(name, Some(&begun), &launched).unwrap();
+    let stopped = Upgrade { serial: 3, state: UpgradeState::Stopped, ..launched.clone() };
+    store.write_upgrade(name, Some(&launched), &stopped).unwrap();
+    assert_eq!(load(store, name).epoch(), running);
+    // An upgrade that was checked before the split began.
+    store.change(name, Some(running), &begin_split).unwrap();
+    let again = Upgrade { serial: 4, ..begun.clone() };
+    let refused = store.write_upgrade(name, Some(&stopped), &again).unwrap_err();
+    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+    assert!(refused.to_string().contains("a split of the graph"), "{refused}");
+    assert_eq!(store.upgrade(name).unwrap().as_ref(), Some(&stopped));
+    store.change(name, None, &[Change::AbortSplit]).unwrap();
+    store.write_upgrade(name, Some(&stopped), &again).unwrap();
+    let conflict =
+        store.write_upgrade(name, Some(&stopped), &Upgrade { holder: "b".into(), ..again.clone() });
+    assert!(matches!(conflict, Err(Error::Conflict { .. })), "{conflict:?}");
+    assert_eq!(store.upgrade(name).unwrap(), Some(again));
 }
 
 fn checkpoints_only_get_newer(store: &dyn MapStore) {

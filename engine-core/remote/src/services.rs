@@ -304,6 +304,9 @@ pub trait Status: Send + Sync {
 /// The services that a node offers.
 #[derive(Clone, Default)]
 pub struct Services {
+    /// Incarnation of the graph: tells it from others that had its name before. Clients of another one are refused. Empty if
+    /// the graph has none.
+    pub incarnation: String,
     /// Data of partitions.
     pub node: Option<Arc<dyn Node>>,
     /// Commits.

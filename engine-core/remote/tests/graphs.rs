@@ -107,6 +107,41 @@ fn graphs_have_services_of_their_own_that_come_and_go() {
 }
 
 #[test]
+fn clients_of_another_graph_of_the_name_are_refused() {
+    let of = |incarnation: &str, name| Services { incarnation: incarnation.into(), ..open(name) };
+    let graphs = Graphs::one("one", of("aa", "first"));
+    let server = serve(ServerConfig::default(), &graphs);
+    let client = |incarnation: &str| {
+        let config =
+            ClientConfig { graph: "one".into(), incarnation: incarnation.into(), ..ClientConfig::default() };
+        let address = server.address().to_string();
+        RemoteNode::new(&address, config, Security::none(), Arc::new(RealClock::new()), Arc::new(RealRandom))
+    };
+    let first = client("aa");
+    assert_eq!(first.status(LONG).unwrap(), "first");
+    // The graph is dropped and made again.
+    graphs.remove("one");
+    server.end_stale_connections();
+    graphs.set("one", of("bb", "second"));
+    let refused = loop {
+        match first.status(LONG) {
+            Err(error @ Error::Refused { .. }) => break error.to_string(),
+            answered => assert_ne!(answered.unwrap_or_default(), "second"),
+        }
+    };
+    assert!(refused.contains(r#"graph "one""#) && refused.contains(r#""aa", now "bb""#), "{refused}");
+    assert_eq!(client("bb").status(LONG).unwrap(), "second");
+    // Nor does one come in that knows a graph without an incarnation, or the other way round.
+    for incarnation in ["", "aa"] {
+        let refused = client(incarnation).status(LONG).unwrap_err();
+        assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+    }
+    graphs.set("one", open("third"));
+    let refused = client("bb").status(LONG).unwrap_err();
+    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+}
+
+#[test]
 fn requests_that_wait_take_no_threads_of_other_graphs() {
     let stuck = Named::closed("stuck");
     let graphs = Graphs::one("stuck", services(&stuck));

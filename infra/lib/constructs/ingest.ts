@@ -23,7 +23,7 @@ import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
 import { InvalidProp, whole } from "../check.ts";
 import { machineLog, processLog } from "../log-group.ts";
-import { explain, explainBelow, explainWildcard } from "../nag.ts";
+import { explain, explainWildcard } from "../nag.ts";
 import { ingest } from "../state-machines/ingest.ts";
 import { SETTLE_TIMEOUT, settle } from "../state-machines/settle.ts";
 import { statement, useKey } from "../statement.ts";
@@ -211,19 +211,13 @@ export class Ingest extends Construct {
     // that.
     role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
     role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
-    explainBelow(
-      role,
-      drop,
-      drop.bucketArn,
-      "/drop/*",
-      "Users choose the names of the files that they drop.",
-    );
+    explainWildcard(role, `${drop.bucketArn}/drop/*`, "Users choose the names of the files that they drop.");
     const change = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
     const prefixes = this.parts.graphs.paths("ingest", "loads", "jobs");
     const below = prefixes.map((prefix) => `${data.bucketArn}/${prefix}/*`);
     role.addToPolicy(statement("ChangeLoads", change, below));
     const reason = "What loads work with and leave: objects whose names are made while they run.";
-    for (const prefix of prefixes) explainBelow(role, data, data.bucketArn, `/${prefix}/*`, reason);
+    for (const prefix of prefixes) explainWildcard(role, `${data.bucketArn}/${prefix}/*`, reason);
   }
 
   /** Reads marks, and checks for the files that they name and for reports. */
@@ -234,12 +228,10 @@ export class Ingest extends Construct {
     role.addToPolicy(statement("List", ["s3:ListBucket"], [drop.bucketArn]));
     const below = ["drop", "reports"].map((prefix) => `${drop.bucketArn}/${prefix}/*`);
     role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], below));
-    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Users name the files and marks that they drop.");
-    explainBelow(
+    explainWildcard(role, `${drop.bucketArn}/drop/*`, "Users name the files and marks that they drop.");
+    explainWildcard(
       role,
-      drop,
-      drop.bucketArn,
-      "/reports/*",
+      `${drop.bucketArn}/reports/*`,
       "Reports of loads, by ids that are made while it runs.",
     );
     // AWS Lambda Powertools needs these for idempotency.
@@ -267,7 +259,7 @@ export class Ingest extends Construct {
     // To check whether a report exists.
     role.addToPolicy(statement("LookForReports", ["s3:GetObject"], [`${drop.bucketArn}/reports/*`]));
     const reason = "Reports of loads, by ids that are made while it runs.";
-    for (const path of reports) explainBelow(role, data, data.bucketArn, `/${path}`, reason);
+    for (const path of reports) explainWildcard(role, `${data.bucketArn}/${path}`, reason);
     this.writesReports(role);
     return made;
   }
@@ -286,7 +278,7 @@ export class Ingest extends Construct {
     role.addToPolicy(statement("List", ["s3:ListBucket"], [drop.bucketArn]));
     // To check whether a mark exists.
     role.addToPolicy(statement("LookForMarks", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
-    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Marks in folders that people name as they like.");
+    explainWildcard(role, `${drop.bucketArn}/drop/*`, "Marks in folders that people name as they like.");
     this.writesReports(role);
     const actions = ["dynamodb:GetItem", "dynamodb:PutItem"];
     role.addToPolicy(statement("NoteWhereItStopped", actions, [this.taken.tableArn], items("stale#*")));
@@ -296,11 +288,9 @@ export class Ingest extends Construct {
   private writesReports(role: iam.Role): void {
     const { drop } = this.parts.state.buckets;
     role.addToPolicy(statement("WriteReports", ["s3:PutObject"], [`${drop.bucketArn}/reports/*`]));
-    explainBelow(
+    explainWildcard(
       role,
-      drop,
-      drop.bucketArn,
-      "/reports/*",
+      `${drop.bucketArn}/reports/*`,
       "Reports of loads, by ids that are made while it runs.",
     );
   }

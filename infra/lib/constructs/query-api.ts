@@ -3,7 +3,7 @@
  * throttles, writes an access log line for each request, and streams answers. It has one proxy resource, because the
  * service's router handles the paths.
  */
-import { RemovalPolicy } from "aws-cdk-lib";
+import { RemovalPolicy, Stack, Tags } from "aws-cdk-lib";
 import * as api from "aws-cdk-lib/aws-apigateway";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -15,6 +15,7 @@ import { Construct } from "constructs";
 import { dnsName, InvalidProp, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
+import { LOGS_REGION } from "../names.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import type { QueryDomain, QueryFunction, QueryProps } from "./query-function.ts";
@@ -51,6 +52,15 @@ const QUERIES = ["openCypher", "opencypher", "gremlin"].flatMap((path) => [
   `${path}/explain`,
   ...(path === "gremlin" ? ["gremlin/profile"] : []),
 ]);
+
+/** Paths that read with GET: no query writes that comes with GET. Lists of running queries are not among them: they cancel. */
+const READS = [
+  ...QUERIES,
+  ...["pg", "propertygraph"].flatMap((path) =>
+    ["statistics", "statistics/summary", "stream"].map((of) => `${path}/${of}`),
+  ),
+  ...["gremlin/stream", "summary", "status"],
+];
 
 /** Settings and resources that the API needs. */
 interface Parts extends QueryProps {
@@ -177,7 +187,7 @@ export class QueryApi extends Construct {
     return this.calls("*", `/graph/${graph}/*`);
   }
 
-  /** The ARNs of calls that read: with GET no query writes. Lists of running queries are not among them: they cancel. */
+  /** The ARNs of calls that read. */
   get reads(): string[] {
     return this.readsBelow("");
   }
@@ -198,8 +208,7 @@ export class QueryApi extends Construct {
   }
 
   private readsBelow(prefix: string): string[] {
-    const paths = [...QUERIES, "gremlin/stream", "propertygraph/*", "pg/*", "summary", "status"];
-    return paths.map((path) => this.calls("GET", `${prefix}/${path}`));
+    return READS.map((path) => this.calls("GET", `${prefix}/${path}`));
   }
 
   private queriesBelow(prefix: string): string[] {
@@ -220,9 +229,10 @@ export class QueryApi extends Construct {
       ],
     });
     const account = new api.CfnAccount(this, "Account", { cloudWatchRoleArn: role.roleArn });
-    // Other APIs of the account use the role too.
+    // Other APIs of the account use the role too. `tidegraph-remove` removes it when none does.
     account.applyRemovalPolicy(RemovalPolicy.RETAIN);
     role.applyRemovalPolicy(RemovalPolicy.RETAIN);
+    Tags.of(role).add(LOGS_REGION, Stack.of(this).region);
     this.api.deploymentStage.node.addDependency(account);
     explain(
       role,

@@ -15,7 +15,7 @@ import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
 import { whole } from "../check.ts";
-import { explainBelow } from "../nag.ts";
+import { explainWildcard } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import type { IGraphState } from "./graph-state.ts";
@@ -176,7 +176,7 @@ export class QueryFunction extends Construct {
     const jobs = below.map((path) => `${data.bucketArn}/${path}`);
     role.addToPolicy(statement("ReadJobs", ["s3:GetObject"], jobs));
     const reason = "What became of loads, by ids that are made while it runs.";
-    for (const path of below) explainBelow(role, data, data.bucketArn, `/${path}`, reason);
+    for (const path of below) explainWildcard(role, `${data.bucketArn}/${path}`, reason);
   }
 
   /**

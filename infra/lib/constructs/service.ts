@@ -14,9 +14,9 @@
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
  * start loads of dropped files (`ingest`).
  */
-import { ArnFormat, CfnOutput, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { CfnOutput, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
-import * as iam from "aws-cdk-lib/aws-iam";
+import type * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { CfnBucket, type IBucket } from "aws-cdk-lib/aws-s3";
 import type { ITopic } from "aws-cdk-lib/aws-sns";
@@ -26,11 +26,11 @@ import { InvalidProp, onlyFalse, whole } from "../check.ts";
 import { tagCost } from "../cost-tag.ts";
 import { setFlags } from "../flags.ts";
 import { explain } from "../nag.ts";
-import { useKey } from "../statement.ts";
 import { Autoscaling, boundsOf } from "./autoscaling.ts";
 import { Backup, type BackupProps } from "./backup.ts";
 import { Encryption, type EncryptionProps } from "./encryption.ts";
 import { Endpoints } from "./endpoints.ts";
+import { Grants } from "./grants.ts";
 import type { IGraphState } from "./graph-state.ts";
 import { checkedGraph, type GraphProps, Graphs, type GremlinProps } from "./graphs.ts";
 import { Ingest, type IngestProps } from "./ingest.ts";
@@ -225,6 +225,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
   readonly autoscaling: Autoscaling | undefined;
   private readonly state: IGraphState;
   private readonly graphs: Graphs;
+  private readonly grants: Grants;
 
   constructor(scope: Construct, id: string, props: GraphServiceProps) {
     super(scope, id);
@@ -350,7 +351,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.watch.ofHeals(this.rebalance.healLog);
     if (props.objectives) {
       const stage = this.api.api.deploymentStage;
-      new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });
+      const { topic } = this.watch;
+      new Objectives(this, "Objectives", { ...props.objectives, name: state.name, stage, topic });
     }
     const bounds = boundsOf(props.nodes ?? {});
     if (bounds) {
@@ -369,6 +371,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
       query: this.query,
       watch: this.watch,
       retention,
+    });
+    this.grants = new Grants(this, {
+      ...{ state, graphs },
+      api: this.api,
+      upgrade: this.upgrade,
+      backup: this.backup,
     });
     this.sayWhere(props);
     tagCost(this, state.name);
@@ -394,9 +402,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
    * @param graph by default all graphs
    */
   grantQuery(grantee: iam.IGrantable, graph?: string): iam.Grant {
-    const { everything } = this.api;
-    const allowed = graph === undefined ? everything : this.api.everythingOf(this.known(graph));
-    return grant(grantee, ["execute-api:Invoke"], [allowed]);
+    return this.grants.query(grantee, graph);
   }
 
   /**
@@ -405,8 +411,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
    * @param graph the graph that paths name; by default none, so that they are about the first graph
    */
   grantRead(grantee: iam.IGrantable, graph?: string): iam.Grant {
-    const allowed = graph === undefined ? this.api.reads : this.api.readsOf(this.known(graph));
-    return grant(grantee, ["execute-api:Invoke"], allowed);
+    return this.grants.read(grantee, graph);
   }
 
   /**
@@ -415,8 +420,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
    * @param graph the graph that paths name; by default none, so that they are about the first graph
    */
   grantWrite(grantee: iam.IGrantable, graph?: string): iam.Grant {
-    const allowed = graph === undefined ? this.api.writes : this.api.writesOf(this.known(graph));
-    return grant(grantee, ["execute-api:Invoke"], allowed);
+    return this.grants.write(grantee, graph);
   }
 
   /**
@@ -425,32 +429,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
    * @param into the graph that they are loaded into; by default the first one
    */
   grantDrop(grantee: iam.IGrantable, into?: string): iam.Grant {
-    const { key, buckets } = this.state;
-    const graph = this.known(into ?? this.state.graph);
-    const put = ["s3:PutObject", "s3:AbortMultipartUpload"];
-    const { region, urlSuffix } = Stack.of(this);
-    return (
-      grant(grantee, put, [buckets.drop.arnForObjects(`drop/${graph}/*`)])
-        .combine(grant(grantee, ["s3:GetObject"], [buckets.drop.arnForObjects(`reports/${graph}/*`)]))
-        // The name of a report has the id of the load, which nobody knows before.
-        .combine(
-          grant(grantee, ["s3:ListBucket"], [buckets.drop.bucketArn], {
-            StringLike: { "s3:prefix": [`reports/${graph}/*`] },
-          }),
-        )
-        .combine(
-          grant(grantee, ["kms:GenerateDataKey", "kms:Decrypt"], [key.keyArn], {
-            StringEquals: { "kms:ViaService": `s3.${region}.${urlSuffix}` },
-          }),
-        )
-    );
-  }
-
-  /** Returns a graph of this deployment. */
-  private known(graph: string): string {
-    const { names } = this.graphs;
-    if (!names.includes(graph)) throw new InvalidProp("graph", graph, `one of ${names.join(", ")}`);
-    return graph;
+    return this.grants.drop(grantee, into);
   }
 
   /**
@@ -460,35 +439,12 @@ export class GraphService extends Construct implements ec2.IConnectable {
    * @param graph by default all graphs
    */
   grantFleet(grantee: iam.IGrantable, graph?: string): iam.Grant {
-    const { map, key } = this.state;
-    const names = graph === undefined ? this.graphs.names : [this.known(graph)];
-    const grants = [...map.changes(...names), useKey(this, key, ["dynamodb"])].map(
-      ({ actions, resources, conditions }) => grant(grantee, actions, resources, conditions),
-    );
-    return grants.reduce((all, one) => all.combine(one));
+    return this.grants.fleet(grantee, graph);
   }
 
   /** Lets a grantee send all requests to the API, and start upgrades and backups and see how they go. */
   grantAdmin(grantee: iam.IGrantable): iam.Grant {
-    const machines = [this.upgrade.machine, ...(this.backup ? [this.backup.machine] : [])];
-    const executions = machines.map((machine) =>
-      Stack.of(this).formatArn({
-        service: "states",
-        resource: "execution",
-        arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-        resourceName: `${machine.stateMachineName}:*`,
-      }),
-    );
-    const arns = machines.map(({ stateMachineArn }) => stateMachineArn);
-    return this.grantQuery(grantee)
-      .combine(grant(grantee, ["states:StartExecution", "states:ListExecutions"], arns))
-      .combine(
-        grant(
-          grantee,
-          ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"],
-          executions,
-        ),
-      );
+    return this.grants.admin(grantee);
   }
 
   /** Sets up the security groups: which components connect to which, and at which port. */
@@ -609,16 +565,6 @@ function keepExports({ network }: IGraphState, service: GraphService): void {
     const isMade = routeTableId !== undefined && typeof producer.resolve(routeTableId) === "object";
     if (isMade && producer !== Stack.of(service)) producer.exportValue(routeTableId);
   }
-}
-
-/** Allows a principal what the policies of this deployment do not stop. */
-function grant(
-  grantee: iam.IGrantable,
-  actions: string[],
-  resourceArns: string[],
-  conditions?: Record<string, Record<string, unknown>>,
-): iam.Grant {
-  return iam.Grant.addToPrincipal({ grantee, actions, resourceArns, ...(conditions && { conditions }) });
 }
 
 /** Checks props that depend on each other, and returns the graphs. */

@@ -20,7 +20,7 @@ import { Construct } from "constructs";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
-import { explain, explainBelow, explainWildcard } from "../nag.ts";
+import { explain, explainWildcard } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
 import { MOST_AT_ONCE } from "../state-machines/upgrade.ts";
 import { readSecret, statement, useKey, useKeyOf, useObjects } from "../statement.ts";
@@ -384,7 +384,7 @@ export class StorageNodes extends Construct {
     role.addToPolicy(statement("ReadArchives", ["s3:GetObject"], below(read)));
     role.addToPolicy(statement("AddArchives", ["s3:PutObject", "s3:AbortMultipartUpload"], below(written)));
     const reason = "Backups and archives of its own graphs, whose names are made while it runs.";
-    for (const path of [...read, ...written]) explainBelow(role, bucket, bucketArn, path, reason);
+    for (const path of [...read, ...written]) explainWildcard(role, `${bucketArn}${path}`, reason);
     const use = { sid: "UseKeyOfArchives", actions: ["kms:Decrypt", "kms:GenerateDataKey"] };
     for (const allowed of useKeyOf(this, bucket, use)) role.addToPolicy(allowed);
   }

@@ -110,7 +110,7 @@ export class Upgrade extends Construct {
             cluster: workers.cluster.clusterArn,
             service: workers.service.serviceName,
             serviceArn: workers.service.serviceArn,
-            family: workers.family,
+            definition: workers.definition,
             roleArns: workers.roles.map(({ roleArn }) => roleArn),
           },
           query: {
@@ -126,6 +126,10 @@ export class Upgrade extends Construct {
     });
     const { role } = this.machine;
     explainGroup(role, groupArn, rebalance.drain);
+    if (workers) {
+      const { functionArn } = workers.definition.function;
+      explainWildcard(role, `${functionArn}:*`, "Versions of the one function that registers definitions.");
+    }
     explainWildcard(role, executionArns, "Its own executions, whose names are made when they start.");
     watch.ofUpgrades(this.machine);
     // Deleted before the group is emptied: nobody starts machines while all nodes leave.

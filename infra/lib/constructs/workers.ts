@@ -7,7 +7,7 @@
  */
 
 import { join } from "node:path";
-import { CfnDeletionPolicy, Duration, Stack } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -32,6 +32,7 @@ import type { Graphs } from "./graphs.ts";
 import { METRICS } from "./metrics.ts";
 import type { Secrets } from "./secrets.ts";
 import { AGENT_MIB, addAgent, type TracesProps, traceVariables } from "./traces.ts";
+import { WorkerDefinition } from "./worker-definition.ts";
 
 /** A name in a hosted zone. */
 export interface WorkersDomain {
@@ -213,8 +214,8 @@ function scaleOnWaiting(scaling: ecs.ScalableTaskCount, deployment: string): voi
 
 export class Workers extends Construct implements ec2.IConnectable {
   readonly service: ecs.FargateService;
-  /** Name of the task definition, without its revision. */
-  readonly family: string;
+  /** What registers the definitions that the service runs. */
+  readonly definition: WorkerDefinition;
   /** The roles of a task, and of what starts it. */
   readonly roles: iam.IRole[];
   readonly cluster: ecs.Cluster;
@@ -255,9 +256,9 @@ export class Workers extends Construct implements ec2.IConnectable {
       "ECS4",
       "Container Insights is paid for, and no alarm or graph needs it: ECS's own metrics have processors and memory.",
     );
-    this.family = `${state.name}-workers`;
     this.hasMetrics = props.metrics ?? true;
-    const taskDefinition = this.task(props);
+    const family = `${state.name}-workers`;
+    const taskDefinition = this.task(props, `${family}-deployed`);
     this.roles = [taskDefinition.taskRole, taskDefinition.obtainExecutionRole()];
     this.service = new ecs.FargateService(this, "Service", {
       cluster: this.cluster,
@@ -274,7 +275,14 @@ export class Workers extends Construct implements ec2.IConnectable {
       healthCheckGracePeriod: Duration.seconds(60),
       propagateTags: ecs.PropagatedTagSource.SERVICE,
     });
-    this.keepsRunning(taskDefinition);
+    this.definition = new WorkerDefinition(this, "Definition", {
+      ...{ state, cluster: this.cluster, task: taskDefinition, family },
+      retention: props.retention,
+    });
+    // A deployment makes a definition of another family, and leaves the newest one of this family as it is. Whatever changes
+    // the service names the same family, and so what runs already.
+    (this.service.node.findChild("Service") as ecs.CfnService).taskDefinition = family;
+    this.service.node.addDependency(this.definition);
     if (most > count) {
       const scaling = this.service.autoScaleTaskCount({ minCapacity: count, maxCapacity: most });
       scaling.scaleOnCpuUtilization("Busy", { targetUtilizationPercent: 60 });
@@ -317,20 +325,6 @@ export class Workers extends Construct implements ec2.IConnectable {
     }
   }
 
-  /**
-   * Lets running workers be when a deployment makes a new revision of their task: the service names the family only,
-   * and the machine `upgrade` replaces workers, after the nodes. The revision before stays, because workers run it. A
-   * deployment that changes the service itself gives it the newest revision: CloudFormation sends the family with each
-   * change, and cannot be told which revision runs. `docs/deploy.md` says which props these are.
-   */
-  private keepsRunning(task: ecs.FargateTaskDefinition): void {
-    (this.service.node.findChild("Service") as ecs.CfnService).taskDefinition = this.family;
-    this.service.node.addDependency(task);
-    const revision = task.node.defaultChild as ecs.CfnTaskDefinition;
-    revision.cfnOptions.updateReplacePolicy = CfnDeletionPolicy.RETAIN;
-    revision.cfnOptions.deletionPolicy = CfnDeletionPolicy.DELETE;
-  }
-
   /** The ports that clients connect to. */
   private listenPorts(props: WorkersProps): [number, ...number[]] {
     return props.certificate ? [443, WORKER_PORT] : [WORKER_PORT];
@@ -343,14 +337,14 @@ export class Workers extends Construct implements ec2.IConnectable {
     return `${scheme}://${host}:${this.listenPorts(props)[0]}`;
   }
 
-  private task(props: Parts): ecs.FargateTaskDefinition {
+  private task(props: Parts, family: string): ecs.FargateTaskDefinition {
     const { state, secrets, accessKeys } = props;
     const cpu = props.cpu ?? 1024;
     const memory = props.memoryMib ?? 4096;
     checkSize(cpu, memory);
     const logGroup = processLog(this, "Logs", state, "workers", props.retention);
     const task = new ecs.FargateTaskDefinition(this, "Task", {
-      family: this.family,
+      family,
       cpu,
       memoryLimitMiB: memory,
       runtimePlatform: {
@@ -373,7 +367,7 @@ export class Workers extends Construct implements ec2.IConnectable {
         // still prove themselves with the clients' secret or an access key (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...(accessKeys ? ["--sigv4-region", Stack.of(this).region] : []),
-        ...props.graphs.names.flatMap((name) => ["--graph", name]),
+        ...props.graphs.workerFlags,
         ...["--table-prefix", state.map.prefix, "--objects", state.objects],
         ...["--fleet-token-secret", secrets.fleet.secretArn],
         ...(props.certificates ? ["--tls-secret", props.certificates.secretArn] : []),

@@ -1,6 +1,6 @@
 /**
  * Upgrades the fleet to the release and the settings of the deployment: machines of another release, and those that the
- * group started from another version of its launch template, are replaced, the first one alone, then several at once; then the workers start with the new image, and the queries of the API go to the new version of the query
+ * group started from another version of its launch template, are replaced, the first one alone, then several at once; then the workers start with the definition of the deployment, and the queries of the API go to the new version of the query
  * function. The function decides what comes next from the map and from the group's machines
  * (`engine-core/cluster/src/upgrade/`), so an execution that was stopped anywhere is resumed by the next one.
  *
@@ -63,7 +63,11 @@ export interface UpgradeMachineProps {
         readonly cluster: string;
         readonly service: string;
         readonly serviceArn: string;
-        readonly family: string;
+        /** What registers the definition of their tasks. */
+        readonly definition: {
+          readonly function: lambda.IFunction;
+          readonly event: { readonly Cluster: string; readonly Family: string; readonly Definition: string };
+        };
         /** ARNs of the roles that ECS gives to a task, and to what starts it. */
         readonly roleArns: string[];
       }
@@ -390,26 +394,45 @@ class Upgrade {
     const { workers } = this.props;
     const following = this.query();
     if (workers === undefined) return following;
-    const { cluster, service, serviceArn, family, roleArns } = workers;
-    const start = this.guard(
-      new tasks.CallAwsService(scope, "Replace the workers", {
-        comment: "A worker at a time, with the newest definition of their task",
-        service: "ecs",
-        action: "updateService",
-        parameters: { Cluster: cluster, Service: service, TaskDefinition: family, ForceNewDeployment: true },
-        iamAction: "ecs:UpdateService",
-        iamResources: [serviceArn],
-        // Naming a definition of a task is passing its roles to ECS.
-        additionalIamStatements: [
-          statement("PassRolesOfWorkers", ["iam:PassRole"], roleArns, {
-            StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
-          }),
-        ],
-        resultSelector: { "task.$": "$.Service.TaskDefinition" },
+    const { cluster, service, serviceArn, definition, roleArns } = workers;
+    const { Definition, ...ofService } = definition.event;
+    const publish = this.guard(
+      invocation(scope, "Publish the workers' definition", {
+        function: definition.function,
+        comment: "A copy of the deployed one, in the family that the service names",
+        payload: { step: "publish", ...ofService, Definition },
         resultPath: "$.workers",
-        taskTimeout: sfn.Timeout.duration(MINUTE),
       }),
     );
+    const withdraw = invocation(scope, "Take the definition back", {
+      function: definition.function,
+      comment: "Unless the service runs it",
+      payload: { step: "withdraw", ...ofService },
+      resultPath: sfn.JsonPath.DISCARD,
+    });
+    // What was said before is why it stops.
+    withdraw.addCatch(this.stop, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
+    withdraw.next(this.stop);
+    const start = new tasks.CallAwsService(scope, "Replace the workers", {
+      comment: "A worker at a time",
+      service: "ecs",
+      action: "updateService",
+      parameters: {
+        ...{ Cluster: cluster, Service: service, ForceNewDeployment: true },
+        TaskDefinition: stringAt("$.workers.task"),
+      },
+      iamAction: "ecs:UpdateService",
+      iamResources: [serviceArn],
+      // Naming a definition of a task is passing its roles to ECS.
+      additionalIamStatements: [
+        statement("PassRolesOfWorkers", ["iam:PassRole"], roleArns, {
+          StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
+        }),
+      ],
+      resultPath: sfn.JsonPath.DISCARD,
+      taskTimeout: sfn.Timeout.duration(MINUTE),
+    });
+    start.addCatch(withdraw, { errors: ["States.ALL"], resultPath: "$.error" });
     const look = this.guard(
       new tasks.CallAwsService(scope, "Look at the workers", {
         service: "ecs",
@@ -439,6 +462,7 @@ class Upgrade {
     const fails = this.because(
       "Workers fail",
       "States.Format('the deployment of workers is {}, with {} in the place of {}', $.seen.state, $.seen.task, $.workers.task)",
+      withdraw,
     );
     const isLate = sfn.Condition.numberGreaterThanEquals("$.count.looks", WORKER_ROUNDS);
     // A deployment that failed is rolled back by ECS: what is complete then has the definition before.
@@ -454,7 +478,7 @@ class Upgrade {
     start.next(wait);
     wait.next(count).next(alarms).next(quiet);
     look.next(choice);
-    return start;
+    return publish.next(start);
   }
 
   /** Starts another execution, and gives it the upgrade. */
@@ -494,13 +518,13 @@ class Upgrade {
   }
   private alarmStop: sfn.Pass | undefined;
 
-  /** Stops for a reason, which is an intrinsic function. */
-  private because(id: string, reason: string): sfn.Pass {
+  /** Stops for a reason, which is an intrinsic function, after another step if one is given. */
+  private because(id: string, reason: string, before: sfn.State = this.stop): sfn.Pass {
     const pass = new sfn.Pass(this.scope, id, {
       parameters: { Error: "UpgradeStopped", "Cause.$": reason },
       resultPath: "$.error",
     });
-    pass.next(this.stop);
+    pass.next(before);
     return pass;
   }
 

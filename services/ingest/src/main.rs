@@ -3,11 +3,10 @@
 
 use serde_json::Value;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use tidegraph_engine::loads::Ingest;
-use tidegraph_fleet::Worker;
 use tidegraph_function::Failure;
-use tidegraph_ingest::{Answer, Error, OfGraph, Request, Settings};
+use tidegraph_ingest::{Answer, Connected, Connection, Error, OfGraph, Request, Settings};
 use tidegraph_platform::{Objects, RealClock, RealRandom};
 
 // Rows are many small allocations of one thread.
@@ -21,47 +20,35 @@ fn main() -> ExitCode {
     })
 }
 
-/// The function. It connects to a graph when an event first needs it; after a failure the next event tries again.
+/// The function. It connects to a graph when an event first needs it, or first needs the next graph of the name; after a
+/// failure the next event tries again.
 struct Function {
     bucket: String,
     task_bytes: u64,
-    graphs: Vec<Connection>,
-}
-
-/// A graph of the function.
-struct Connection {
-    of: OfGraph,
-    connected: OnceLock<(Arc<Worker>, Ingest)>,
+    graphs: Vec<(OfGraph, Connection)>,
 }
 
 impl Function {
     fn new(settings: Settings) -> Self {
-        let graphs = settings.graphs.into_iter().map(|of| Connection { of, connected: OnceLock::new() });
+        let graphs = settings.graphs.into_iter().map(|of| (of, Connection::default()));
         Self { bucket: settings.bucket, task_bytes: settings.task_bytes, graphs: graphs.collect() }
     }
 
     /// Returns the steps of loads of a graph; of the first one, if none is named.
-    fn ingest(&self, graph: Option<&str>) -> Result<(&Worker, &Ingest), Error> {
-        let is_it = |one: &&Connection| graph.is_none_or(|graph| one.of.access.graph == graph);
-        let found = self.graphs.iter().find(is_it).ok_or_else(|| {
-            let all: Vec<_> = self.graphs.iter().map(|one| one.of.access.graph.as_str()).collect();
+    fn connected(&self, graph: Option<&str>) -> Result<Arc<Connected>, Error> {
+        let is_it = |(of, _): &&(OfGraph, Connection)| graph.is_none_or(|graph| of.access.graph == graph);
+        let (of, connection) = self.graphs.iter().find(is_it).ok_or_else(|| {
+            let all: Vec<_> = self.graphs.iter().map(|(of, _)| of.access.graph.as_str()).collect();
             let graph = graph.unwrap_or_default();
             Error::Invalid(format!(
                 "the graph {graph:?} is not one of this function, which has {}",
                 all.join(", ")
             ))
         })?;
-        if let Some((worker, ingest)) = found.connected.get() {
-            // The process may have been suspended since the last event, so its versions may be old.
-            worker.refresh_version();
-            return Ok((worker, ingest));
-        }
-        let (worker, ingest) = self.connect(&found.of)?;
-        let (worker, ingest) = found.connected.get_or_init(|| (worker, ingest));
-        Ok((worker, ingest))
+        connection.get(|| self.connect(of))
     }
 
-    fn connect(&self, of: &OfGraph) -> Result<(Arc<Worker>, Ingest), Error> {
+    fn connect(&self, of: &OfGraph) -> Result<Connected, Error> {
         let away = |error: &dyn std::fmt::Display| {
             Error::Unavailable(format!("the fleet cannot be reached: {error}"))
         };
@@ -74,14 +61,14 @@ impl Function {
         let objects = objects.map_err(|error| Error::Invalid(error.to_string()))?;
         let (clock, random) = (Arc::new(RealClock::new()), Arc::new(RealRandom));
         let ingest = Ingest::new(worker.clone(), Arc::new(objects), clock, random, self.task_bytes);
-        Ok((worker, ingest.within(of.load_from.clone())))
+        Ok(Connected { worker, ingest: ingest.within(of.load_from.clone()) })
     }
 
     fn answer(&self, event: Value) -> Result<Answer, Failure> {
         let answered = Request::read(event).and_then(|Request { graph, event }| {
-            let (worker, ingest) = self.ingest(graph.as_deref())?;
-            let answered = tidegraph_ingest::answer(ingest, event)?;
-            Ok(answered.in_folder(worker.graph().folder().as_deref()))
+            let connected = self.connected(graph.as_deref())?;
+            let answered = tidegraph_ingest::answer(&connected.ingest, event)?;
+            Ok(answered.in_folder(connected.worker.graph().folder().as_deref()))
         });
         answered.map_err(|error| Failure::new(error.name(), &error))
     }

@@ -14,8 +14,8 @@ use tidegraph_cluster::dynamodb::DynamoMap;
 use tidegraph_fleet::backup::FOLDERS;
 use tidegraph_platform::{Clock, Objects, RealClock};
 
-/// Time without a sign of life after which nobody serves the graph. Nodes send heartbeats each second, and leases are
-/// renewed more often.
+/// Time without a sign of life after which nobody serves the graph. Nodes send heartbeats each second, until they have
+/// written their last checkpoint, and leases are renewed more often.
 const SILENCE: Duration = Duration::from_secs(5);
 /// Pause between two looks for signs of life.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -188,7 +188,7 @@ impl Serve {
         Ok(parts.iter().map(|(graph, part)| (graph.clone(), quota(*part))).collect())
     }
 
-    /// Runs until a signal ends it, or a failure of its only graph.
+    /// Runs until a signal ends it, or its only graph fails or is dropped.
     pub fn run(self) -> anyhow::Result<()> {
         let quotas = self.quotas()?;
         if let Some(listen) = self.metrics_listen {
@@ -221,6 +221,9 @@ impl Serve {
             }
             if let failure @ Some(_) = alone.as_ref().and_then(Member::failure) {
                 break failure;
+            }
+            if alone.as_ref().is_some_and(Member::is_dropped) {
+                break Some("its graph was dropped".into());
             }
             daemon.clock.sleep(LOOK_EVERY);
         };

@@ -6,7 +6,7 @@
 use super::client::failed;
 use super::items::{self, Read, number};
 use super::queries::Selection;
-use super::{DynamoMap, decode_any_graph};
+use super::{DynamoMap, Own, decode_any_graph};
 use crate::map::Mark;
 use crate::{Error, Graph};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -30,13 +30,13 @@ impl DynamoMap {
                 return Err(Error::NotFound { what: format!("graph {name}") });
             };
             let is_marked = read.take_dropping();
-            let (graph, mark) = decode_any_graph(name, read)?;
+            let Own { graph, incarnation, mark } = decode_any_graph(name, read)?;
             self.graphs.lock().remove(name);
             if is_marked {
                 return Ok(graph);
             }
             let next = Mark { changed_at: Epoch(mark.changed_at.0 + 1), ..mark };
-            let mut item = items::item(name, items::GRAPH_KEY, Some(next), &graph)?;
+            let mut item = items::graph_item(&graph, incarnation.as_ref(), next)?;
             item.insert(items::DROPPING.into(), AttributeValue::Bool(true));
             let (names, values) = ([("#e", items::CHANGED_AT)], [(":e", number(mark.changed_at.0))]);
             if self.put(operation, item, "#e = :e", &names, &values)?.is_none() {

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_types, reason = "the maps are of the SDK's type")]
 
 use crate::map::Mark;
-use crate::model::{Node, NodeId, Replica, ReplicaState};
+use crate::model::{Graph, Incarnation, Node, NodeId, Replica, ReplicaState};
 use crate::{Cause, Checkpoint, Error, PartitionMap};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::de::DeserializeOwned;
@@ -20,6 +20,8 @@ pub(super) const ITEM: &str = "item";
 pub(super) const CHANGED_AT: &str = "changedAt";
 /// Number of changes of the item; of the graph's item: number of changes of all others.
 pub(super) const CHANGES: &str = "changes";
+/// Attribute of the graph's own item: a text that tells the graph from others that had its name before.
+pub(super) const INCARNATION: &str = "incarnation";
 /// Attribute of the graph's own item, if the graph is being dropped.
 pub(super) const DROPPING: &str = "dropping";
 /// Key of the graph's own item.
@@ -83,6 +85,19 @@ pub(super) fn item(
     Ok(attributes)
 }
 
+/// The graph's own item.
+pub(super) fn graph_item(
+    graph: &Graph,
+    incarnation: Option<&Incarnation>,
+    mark: Mark,
+) -> Result<Attributes, Error> {
+    let mut item = item(&graph.name, GRAPH_KEY, Some(mark), graph)?;
+    if let Some(incarnation) = incarnation {
+        item.insert(INCARNATION.into(), AttributeValue::S(incarnation.as_str().into()));
+    }
+    Ok(item)
+}
+
 pub(super) fn damaged(
     graph: &str,
     item: &str,
@@ -116,6 +131,15 @@ impl Read {
         match (take(CHANGED_AT), take(CHANGES)) {
             (Some(changed_at), Some(changes)) => Ok(Mark { changed_at: Epoch(changed_at), changes }),
             _ => Err(damaged(graph, &self.key, format!("{CHANGED_AT} or {CHANGES} is no number"))),
+        }
+    }
+
+    /// Removes the incarnation of a graph, and returns it.
+    pub fn take_incarnation(&mut self, graph: &str) -> Result<Option<Incarnation>, Error> {
+        match self.attributes.remove(INCARNATION) {
+            None => Ok(None),
+            Some(AttributeValue::S(text)) => Ok(Some(Incarnation::from(text.as_str()))),
+            Some(_) => Err(damaged(graph, &self.key, format!("{INCARNATION} is no text"))),
         }
     }
 

@@ -3,7 +3,9 @@
 //! Flow of a load: query the index, which is sorted by the epoch of the last change, from the
 //! known epoch on. All other items are unchanged. The numbers of changes show whether all
 //! items belong to one epoch ([`crate::PartitionMap`], MAP-1). So cheap reads from lagging
-//! replicas are good enough; if the numbers do not add up, the load reads again, consistently. A process that
+//! replicas are good enough; if the numbers do not add up, the load reads again, consistently. The graph's own item is
+//! always among the items that are read. It has the graph's incarnation, a text that is drawn when the graph is made: a
+//! process that knows a graph learns by it that the graph was dropped and another one was made under its name. A process that
 //! knows no map begins with the snapshot of a large one (`snapshot`).
 //!
 //! Flow of a change: one serializable read of the graph's item and the items that the
@@ -13,6 +15,7 @@
 //! What must never happen: a write without a condition on what was read; a request
 //! without a limit on its attempts, their duration and the time of its retries.
 
+mod checkpoints;
 mod client;
 mod drops;
 mod items;
@@ -25,12 +28,13 @@ mod tables;
 mod tests;
 mod upgrades;
 
-use crate::change::{Scope, Touched, no_partition};
+use crate::change::{Scope, Touched};
 use crate::map::Mark;
+use crate::memory::made_again;
 use crate::watch::jitter;
 use crate::{
-    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, NodeRelease, NodeReleases,
-    PartitionMap, Upgrade,
+    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Incarnation, Lease, MapStore, NodeId, NodeRelease,
+    NodeReleases, PartitionMap, Upgrade,
 };
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -39,7 +43,7 @@ use aws_sdk_dynamodb::types::{
 };
 pub use client::Usage;
 use client::{Requests, failed};
-use items::{CheckpointItem, PartitionItem, Read, number};
+use items::{PartitionItem, Read, number};
 pub use options::DynamoOptions;
 use parking_lot::Mutex;
 use queries::Selection;
@@ -73,7 +77,7 @@ pub struct DynamoMap {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     /// Properties of the graphs as they were first read: what a split changes may be outdated.
-    graphs: Mutex<BTreeMap<String, Arc<Graph>>>,
+    graphs: Mutex<BTreeMap<String, Arc<Own>>>,
     /// Snapshots that this process refreshes.
     snapshots: Mutex<BTreeMap<String, Kept>>,
 }
@@ -119,16 +123,15 @@ impl DynamoMap {
         self.clock.sleep(jitter(&*self.random, BACK_OFF * (attempt + 1).min(10) as u32));
     }
 
-    /// The properties of a graph.
-    fn graph(&self, name: &str) -> Result<Arc<Graph>, Error> {
+    /// The item of a graph as this process first read it.
+    fn graph(&self, name: &str) -> Result<Arc<Own>, Error> {
         if let Some(graph) = self.graphs.lock().get(name) {
             return Ok(graph.clone());
         }
         let Some(read) = self.get("read the graph", name, items::GRAPH_KEY)? else {
             return Err(Error::NotFound { what: format!("graph {name}") });
         };
-        let (graph, _) = decode_graph(name, read)?;
-        let graph = Arc::new(graph);
+        let graph = Arc::new(decode_graph(name, read)?);
         self.graphs.lock().insert(name.into(), graph.clone());
         Ok(graph)
     }
@@ -141,7 +144,7 @@ impl DynamoMap {
         consistent: bool,
     ) -> Result<Option<PartitionMap>, Error> {
         let since = known.map_or(Epoch(0), PartitionMap::epoch);
-        put_together(graph, self.pages(&Selection::changed_after(graph, since, consistent), None)?, known)
+        put_together(graph, self.pages(&Selection::changed_since(graph, since, consistent), None)?, known)
     }
 
     /// Reads the whole map, or what changed after `known`; with strong consistency from the first attempt on if
@@ -164,9 +167,14 @@ impl DynamoMap {
                 None if attempt < WITH_SNAPSHOT => self.read_unknown(graph, consistent)?,
                 _ => self.read_since(graph, base.map(|known| &**known), consistent)?,
             };
-            let Some(map) = read else {
-                if attempt > 0 && base.is_none() {
-                    return Err(Error::NotFound { what: format!("graph {graph}") });
+            let is_the_known = |map: &PartitionMap| known.is_none_or(|known| map.is_of_graph_of(known));
+            let Some(map) = read.filter(is_the_known) else {
+                // Otherwise a replica may lag.
+                if consistent {
+                    return Err(match known {
+                        Some(_) => made_again(graph),
+                        None => Error::NotFound { what: format!("graph {graph}") },
+                    });
                 }
                 continue;
             };
@@ -215,8 +223,8 @@ impl DynamoMap {
         let Some(own) = reads.next().flatten() else {
             return Err(Error::NotFound { what: format!("graph {graph}") });
         };
-        let (fixed, mark) = decode_graph(graph, Read::new(graph, own)?)?;
-        let mut part = PartitionMap::new(fixed, mark.changed_at, mark.changes);
+        let own = decode_graph(graph, Read::new(graph, own)?)?;
+        let (mark, mut part) = (own.mark, own.into_map());
         for item in reads.flatten() {
             Read::new(graph, item)?.put_into(&mut part)?;
         }
@@ -249,8 +257,7 @@ impl DynamoMap {
             }
         }
         let changes = mark.changes + written.len() as u64;
-        let own =
-            items::item(graph, items::GRAPH_KEY, Some(Mark { changed_at: epoch, changes }), &after.graph)?;
+        let own = items::graph_item(&after.graph, part.incarnation(), Mark { changed_at: epoch, changes })?;
         let own = Put::builder()
             .table_name(&self.table)
             .set_item(Some(own))
@@ -295,7 +302,23 @@ fn unbuilt(operation: &'static str, error: impl std::error::Error + Send + Sync 
     Error::unavailable(operation, error)
 }
 
-fn decode_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> {
+/// The graph's own item.
+#[derive(Debug)]
+struct Own {
+    graph: Graph,
+    incarnation: Option<Incarnation>,
+    mark: Mark,
+}
+
+impl Own {
+    /// The map without nodes and partitions.
+    fn into_map(self) -> PartitionMap {
+        let Self { graph, incarnation, mark } = self;
+        PartitionMap::new(graph, mark.changed_at, mark.changes).of_incarnation(incarnation)
+    }
+}
+
+fn decode_graph(name: &str, mut read: Read) -> Result<Own, Error> {
     if read.take_dropping() {
         return Err(drops::is_dropping(name));
     }
@@ -303,16 +326,16 @@ fn decode_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> {
 }
 
 /// Decodes the item of a graph that may be being dropped.
-fn decode_any_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> {
+fn decode_any_graph(name: &str, mut read: Read) -> Result<Own, Error> {
     read.take_dropping();
-    let mark = read.mark(name)?;
+    let (incarnation, mark) = (read.take_incarnation(name)?, read.mark(name)?);
     let graph: Graph = read.value(name)?;
     graph.check().map_err(|error| items::damaged(name, items::GRAPH_KEY, error))?;
     if graph.name != name {
         let reason = format!("it is of graph {}", graph.name);
         return Err(items::damaged(name, items::GRAPH_KEY, reason));
     }
-    Ok((graph, mark))
+    Ok(Own { graph, incarnation, mark })
 }
 
 /// Makes a map of items that were read, and of the rest of a known map. The result may not add up. `None`: the graph's
@@ -323,25 +346,17 @@ fn put_together(
     known: Option<&PartitionMap>,
 ) -> Result<Option<PartitionMap>, Error> {
     let own = reads.iter().position(|read| read.key == items::GRAPH_KEY).map(|at| reads.swap_remove(at));
-    let mut map = match (own, known) {
-        (None, None) => return Ok(None),
-        (None, Some(known)) => known.clone(),
-        (Some(own), known) => {
-            let (fixed, mark) = decode_graph(graph, own)?;
-            let epoch = mark.changed_at;
-            match known {
-                Some(known) if known.graph().unsplit() == fixed.unsplit() => {
-                    let mut map = known.clone();
-                    map.set_graph(fixed);
-                    map.set_epoch(epoch, mark.changes);
-                    map
-                }
-                // Deleted, and created again under the same name.
-                Some(_) => return Ok(None),
-                None => PartitionMap::new(fixed, epoch, mark.changes),
-            }
+    let Some(own) = own else { return Ok(None) };
+    let mut map = decode_graph(graph, own)?.into_map();
+    if let Some(known) = known {
+        if !map.is_of_graph_of(known) {
+            return Ok(None);
         }
-    };
+        let (graph, epoch, changes) = (map.graph().clone(), map.epoch(), map.changes());
+        map = known.clone();
+        map.set_graph(graph);
+        map.set_epoch(epoch, changes);
+    }
     reads.into_iter().try_for_each(|read| read.put_into(&mut map))?;
     Ok(Some(map))
 }
@@ -351,12 +366,15 @@ impl MapStore for DynamoMap {
         graph.check()?;
         let operation = "make the graph";
         let mark = Mark { changed_at: Epoch(1), changes: 0 };
-        let item = items::item(&graph.name, items::GRAPH_KEY, Some(mark), graph)?;
+        let incarnation = Incarnation::of(self.random.next_u64());
+        let item = items::graph_item(graph, Some(&incarnation), mark)?;
         let condition = "attribute_not_exists(#g)";
         if self.put(operation, item, condition, &[("#g", items::GRAPH)], &[])?.is_none() {
+            // This process may know an earlier graph of the name.
+            self.graphs.lock().remove(&graph.name);
             return Ok(());
         }
-        match self.graph(&graph.name)?.unsplit() == graph.unsplit() {
+        match self.graph(&graph.name)?.graph.unsplit() == graph.unsplit() {
             true => Ok(()),
             false => Err(Error::Exists { graph: graph.name.clone() }),
         }
@@ -448,27 +466,11 @@ impl MapStore for DynamoMap {
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {
-        let known = self.graph(graph)?;
-        if !known.may_have(checkpoint.partition) {
-            return Err(no_partition(&known, checkpoint.partition));
-        }
-        let key = items::checkpoint_key(checkpoint.partition);
-        let item = items::item(graph, &key, None, &CheckpointItem::new(checkpoint))?;
-        let condition = "attribute_not_exists(#v) OR #v < :v";
-        let version = number(checkpoint.version.0);
-        // A newer checkpoint is stored, which is as good.
-        self.put("note a checkpoint", item, condition, &[("#v", "version")], &[(":v", version)]).map(|_| ())
+        self.put_checkpoint(graph, checkpoint)
     }
 
     fn checkpoints(&self, graph: &str) -> Result<Vec<Checkpoint>, Error> {
-        self.graph(graph)?;
-        let reads = self.query("read checkpoints", graph, items::CHECKPOINT)?.into_iter();
-        reads
-            .map(|read| {
-                let key = read.key.clone();
-                read.value::<CheckpointItem>(graph)?.into_checkpoint(graph, &key)
-            })
-            .collect()
+        self.read_checkpoints(graph)
     }
 
     fn lease(&self, graph: &str, name: &str) -> Result<Option<Lease>, Error> {

@@ -43,12 +43,13 @@ impl<'a> Selection<'a> {
         Self { condition: "#g = :g AND #k > :k", ..Self::named(operation, graph, " ") }
     }
 
-    /// The items of a map that were changed after an epoch, the oldest change first.
-    pub fn changed_after(graph: &'a str, epoch: Epoch, consistent: bool) -> Self {
+    /// The items of a map that were changed at an epoch or after it, the oldest change first. The graph's own item is among
+    /// them if the map was at this epoch.
+    pub fn changed_since(graph: &'a str, epoch: Epoch, consistent: bool) -> Self {
         Self {
             operation: "read the map",
             graph,
-            condition: "#g = :g AND #k > :k",
+            condition: "#g = :g AND #k >= :k",
             key: items::CHANGED_AT,
             value: number(epoch.0),
             index: Some(BY_EPOCH),

@@ -57,9 +57,18 @@ pub struct SplitProgress {
     pub former: usize,
 }
 
+/// Attempts to begin a split while others change the map.
+const BEGINS: u32 = 10;
+
 /// The error for a split that cannot be.
 fn refused(into: PartitionCount, reason: String) -> Error {
     Error::Refused { change: format!("split into {} partitions", into.get()), reason }
+}
+
+/// The error for a split that cannot be taken back any more.
+fn not_abortable(graph: &Graph) -> Error {
+    let reason = format!("readers ask its {} partitions already", graph.partitions.get());
+    Error::Refused { change: "abort the split".into(), reason }
 }
 
 /// Counts the replicas of some partitions, and those that serve on nodes that answer.
@@ -88,6 +97,12 @@ impl Rebalance {
     /// partition lacks a replica, replicas move, the fleet is being upgraded, or a node runs an earlier release, which
     /// cannot read the map of a graph that was split.
     pub fn check_split(&self, into: PartitionCount) -> Result<SplitProgress, Error> {
+        self.checked(into).map(|(_, progress)| progress)
+    }
+
+    /// Checks a split, and returns the epoch of the map for which the result holds. An upgrade that begins later raises it.
+    fn checked(&self, into: PartitionCount) -> Result<(Epoch, SplitProgress), Error> {
+        // Before the look for an upgrade.
         let map = self.graph_of()?;
         let graph = map.graph();
         let stage = match (graph.splits.into, graph.splits.from) {
@@ -101,7 +116,7 @@ impl Rebalance {
         if stage == SplitStage::None {
             self.check_new_split(&map, into)?;
         }
-        self.progress(&map, into, stage)
+        Ok((map.epoch(), self.progress(&map, into, stage)?))
     }
 
     fn progress(
@@ -179,10 +194,19 @@ impl Rebalance {
     /// # Errors
     /// Those of [`Rebalance::check_split`]; otherwise as [`MapStore::change`](crate::MapStore::change).
     pub fn begin_split(&self, into: PartitionCount) -> Result<(), Error> {
-        if self.check_split(into)?.stage == SplitStage::None {
-            self.store.change(&self.graph, None, &[Change::BeginSplit { into }])?;
+        let mut attempts = BEGINS;
+        loop {
+            let (epoch, progress) = self.checked(into)?;
+            if progress.stage != SplitStage::None {
+                return Ok(());
+            }
+            attempts -= 1;
+            // An upgrade may have begun since the check, or anything else have changed.
+            match self.store.change(&self.graph, Some(epoch), &[Change::BeginSplit { into }]) {
+                Err(Error::Stale { .. }) if attempts > 0 => {}
+                begun => return begun.map(drop),
+            }
         }
-        Ok(())
     }
 
     /// Makes the next changes of a split that was begun: gives nodes replicas of the next partitions, at most `moves` at
@@ -241,19 +265,29 @@ impl Rebalance {
     /// Takes back a split whose partitions readers do not ask yet. Returns whether one ran.
     ///
     /// # Errors
-    /// [`Error::Refused`] if readers ask the partitions already; otherwise as
-    /// [`MapStore::change`](crate::MapStore::change).
+    /// [`Error::Refused`] if readers ask the partitions already, also if another run completed the split meanwhile;
+    /// otherwise as [`MapStore::change`](crate::MapStore::change).
     pub fn abort_split(&self) -> Result<bool, Error> {
-        let graph = self.graph()?;
-        if let (None, Some(_)) = (graph.splits.into, graph.splits.from) {
-            let reason = format!("readers ask its {} partitions already", graph.partitions.get());
-            return Err(Error::Refused { change: "abort the split".into(), reason });
-        }
-        if graph.splits.into.is_none() {
+        let begun = self.abortable()?.splits.into;
+        if begun.is_none() {
             return Ok(false);
         }
         self.drop_all(Graph::next_layout, &Change::AbortSplit)?;
+        // Another run ended it, if this one did not: it completed it, or took it back.
+        let graph = self.abortable()?;
+        if begun == Some(graph.partitions) {
+            return Err(not_abortable(&graph));
+        }
         Ok(true)
+    }
+
+    /// Returns the graph, unless its split is complete.
+    fn abortable(&self) -> Result<Graph, Error> {
+        let graph = self.graph()?;
+        match (graph.splits.into, graph.splits.from) {
+            (None, Some(_)) => Err(not_abortable(&graph)),
+            _ => Ok(graph),
+        }
     }
 
     /// Drops all replicas of some partitions that readers do not ask, and makes a last change when there are none.

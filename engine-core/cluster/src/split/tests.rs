@@ -203,6 +203,63 @@ fn a_split_is_taken_back_until_readers_turn() {
     rebalance.drop_former_partitions().unwrap();
 }
 
+/// Two runs at once, since the lease of the first one ran out.
+#[test]
+fn a_split_that_another_run_completes_meanwhile_was_not_taken_back() {
+    let (store, name, rebalance) = fleet();
+    let into = partitions(32);
+    rebalance.begin_split(into).unwrap();
+    while store.load(&name, None).unwrap().partitions_of(Layout::new(partitions(8), into).unwrap()).any(
+        |(partition, replicas)| {
+            replicas.len() < 2 || store.load(&name, None).unwrap().serving(partition).len() < 2
+        },
+    ) {
+        rebalance.advance_split(into, 64, 64).unwrap();
+        bring_up(&store, &name, usize::MAX);
+    }
+    assert_eq!(load(&store, &name).graph().splits.into, Some(into));
+    // Between the look at the graph and the first change.
+    let (other, graph) = (store.clone(), name.clone());
+    store.meanwhile("read the map", 1, move || {
+        let epoch = other.load(&graph, None).unwrap().epoch();
+        other.change(&graph, Some(epoch), &[Change::CompleteSplit { into }]).unwrap();
+    });
+    let refused = rebalance.abort_split().unwrap_err().to_string();
+    assert!(refused.contains("readers ask its 32 partitions already"), "{refused}");
+    assert_eq!(load(&store, &name).graph().partitions, into);
+    rebalance.drop_former_partitions().unwrap();
+    // Another run took it back meanwhile.
+    rebalance.begin_split(partitions(64)).unwrap();
+    let (other, graph) = (store.clone(), name.clone());
+    store.meanwhile("read the map", 1, move || {
+        other.change(&graph, None, &[Change::AbortSplit]).unwrap();
+    });
+    assert!(rebalance.abort_split().unwrap());
+    assert_eq!(load(&store, &name).graph().splits.into, None);
+}
+
+#[test]
+fn an_upgrade_that_begins_while_a_split_is_checked_keeps_it_from_beginning() {
+    let (store, name, rebalance) = fleet();
+    let (other, graph) = (store.clone(), name.clone());
+    store.meanwhile("read releases", 0, move || {
+        let upgrade = Upgrade {
+            serial: 1,
+            release: Release::THIS,
+            state: UpgradeState::Running,
+            holder: "h".into(),
+            capacity: 3,
+            launched: false,
+            reason: String::new(),
+            floor: None,
+        };
+        other.write_upgrade(&graph, None, &upgrade).unwrap();
+    });
+    let refused = rebalance.begin_split(partitions(32)).unwrap_err().to_string();
+    assert!(refused.contains("is being upgraded to"), "{refused}");
+    assert_eq!(load(&store, &name).graph().splits.into, None);
+}
+
 /// Any step may be the last one of its process, nodes die and come back, heals and drains run in between: the split ends
 /// whole, or was taken back whole.
 #[test]

@@ -8,7 +8,7 @@
 //! Flow: begin → next, until it says that all machines are upgraded → (workers and functions) → end. `next` decides
 //! from the map and the group's machines alone, so another process continues where one was stopped.
 //!
-//! What must never happen: two upgrades at once (UPG-1); a node taken away while a partition lacks a replica, or while
+//! What must never happen: two upgrades at once, or an upgrade during a split (UPG-1); a node taken away while a partition lacks a replica, or while
 //! the node still holds one (UPG-2); a process of a release that cannot read what the fleet writes, or cannot be read by
 //! it, in the map ([`check_join`]).
 
@@ -22,7 +22,7 @@ pub use steps::{
 };
 pub(crate) use steps::{if_there_is_one, missing};
 
-use crate::{Error, MapStore, NodeId, NodeState, PartitionMap};
+use crate::{Error, Graph, MapStore, NodeId, NodeState, PartitionMap};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -80,6 +80,26 @@ impl fmt::Display for UpgradeState {
             Self::Finished => "finished",
         })
     }
+}
+
+impl Upgrade {
+    /// Whether an upgrade begins when this item is written in place of `seen`.
+    pub(crate) fn begins(&self, seen: Option<&Self>) -> bool {
+        let runs = |upgrade: &Self| upgrade.state == UpgradeState::Running;
+        runs(self) && !seen.is_some_and(runs)
+    }
+}
+
+/// Refuses an upgrade to `release` while a split of the graph is unfinished.
+pub(crate) fn check_begin(release: Release, graph: &Graph) -> Result<(), Error> {
+    if graph.splits.into.is_none() && graph.splits.from.is_none() {
+        return Ok(());
+    }
+    let name = &graph.name;
+    let reason = format!(
+        "a split of the graph {name} is unfinished: finish it with `tidegraph fleet split --graph {name}` first"
+    );
+    Err(Error::Refused { change: format!("upgrade to {release}"), reason })
 }
 
 /// Releases of all nodes of a graph.

@@ -1,7 +1,7 @@
 //! The steps of an upgrade, which the state machine calls.
 
 use super::decide::{Decision, OfGraph, View};
-use super::{Lineage, Release, Upgrade, UpgradeState, release_of};
+use super::{Lineage, Release, Upgrade, UpgradeState, check_begin, release_of};
 use crate::{
     Change, Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, PartitionMap, SEQUENCER, change_all,
 };
@@ -163,7 +163,7 @@ impl Upgrades {
     ///
     /// # Errors
     /// [`Error::Refused`] for another release than that of the deployed steps, a downgrade, a release that was skipped, and
-    /// an unfinished split of any graph; otherwise as [`MapStore::write_upgrade`].
+    /// an unfinished split of any graph, also one that begins meanwhile; otherwise as [`MapStore::write_upgrade`].
     pub fn begin(
         &self,
         holder: &str,
@@ -195,7 +195,18 @@ impl Upgrades {
         for other in others {
             // Who has the upgrade of the first graph has those of all.
             let before = if_there_is_one(other.last())?.flatten();
-            if_there_is_one(other.write(before.as_ref(), holder, size))?;
+            let refused = match if_there_is_one(other.write(before.as_ref(), holder, size)) {
+                Err(refused @ Error::Refused { .. }) => refused,
+                written => {
+                    written?;
+                    continue;
+                }
+            };
+            // A split of that graph began since the checks. What was begun would keep splits of the others away.
+            if let Err(error) = self.end(holder, Some(&refused.to_string())) {
+                tracing::warn!(%error, "an upgrade that was refused cannot be stopped: begin it again");
+            }
+            return Err(refused);
         }
         Ok(Began::Ours(ours))
     }
@@ -221,13 +232,7 @@ impl Upgrades {
             self.lineage.check_from(floor).map_err(|reason| self.refused(reason))?;
         }
         let (map, releases) = (self.store.load(&self.graph, None)?, self.store.releases(&self.graph)?);
-        if map.graph().splits.into.is_some() || map.graph().splits.from.is_some() {
-            let graph = &self.graph;
-            let reason = format!(
-                "a split of the graph {graph} is unfinished: finish it with `tidegraph fleet split --graph {graph}` first"
-            );
-            return Err(self.refused(reason));
-        }
+        check_begin(self.lineage.release, map.graph())?;
         for (id, _) in map.nodes().filter(|(_, node)| node.state != NodeState::Gone) {
             let theirs = release_of(&map, &releases, id);
             self.lineage.check_from(theirs).map_err(|reason| self.refused(format!("node {id}: {reason}")))?;

@@ -543,3 +543,31 @@ fn a_split_of_any_graph_keeps_an_upgrade_of_all_from_beginning() {
     change_all(&world.store, &other, &[Change::AbortSplit]).unwrap();
     assert!(matches!(upgrades.begin("a", NEW.release, size(3), None).unwrap(), Began::Ours(_)));
 }
+
+/// Splits that begin after the upgrade looked for them.
+#[test]
+fn a_split_that_begins_meanwhile_keeps_an_upgrade_from_beginning() {
+    for (operation, passed, of_first) in [("read releases", 0, true), ("write the upgrade", 1, false)] {
+        let mut world = World::new(3);
+        let other = new_graph(&world.store, 2);
+        world.deployed = NEW;
+        let upgrades = world.upgrades().with(std::slice::from_ref(&other));
+        let into = PartitionCount::new(8).unwrap();
+        let split = if of_first { world.graph.clone() } else { other.clone() };
+        let (store, graph) = (world.store.clone(), split.clone());
+        world.store.meanwhile(operation, passed, move || {
+            change_all(&store, &graph, &[Change::BeginSplit { into }]).unwrap();
+        });
+        let refused = upgrades.begin("a", NEW.release, size(3), None).unwrap_err().to_string();
+        assert!(refused.contains(&format!("a split of the graph {split} is unfinished")), "{refused}");
+        for graph in [&world.graph, &other] {
+            let upgrade = world.store.upgrade(graph).unwrap();
+            assert!(upgrade.is_none_or(|upgrade| upgrade.state == UpgradeState::Stopped), "{graph}");
+        }
+        change_all(&world.store, &split, &[Change::AbortSplit]).unwrap();
+        assert!(matches!(upgrades.begin("a", NEW.release, size(3), None).unwrap(), Began::Ours(_)));
+        for graph in [&world.graph, &other] {
+            assert_eq!(world.store.upgrade(graph).unwrap().unwrap().state, UpgradeState::Running);
+        }
+    }
+}

@@ -1,15 +1,21 @@
 //! Heartbeats: a node reports to the map that it is alive, joins again if it was marked
-//! as lost (FLT-4), and leaves if its disk is full.
+//! as lost (FLT-4), and leaves if its disk is full. When its graph is being dropped, it
+//! reports until it writes nothing any more.
 
 use super::Shared;
 use super::replica::Replica;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_cluster::{AppliedVersions, Heartbeat, NodeRelease, NodeState, Release, StuckReplica};
+use tidegraph_cluster::{
+    AppliedVersions, Error, Heartbeat, Lineage, NodeRelease, NodeState, Release, StuckReplica, check_join,
+};
 use tidegraph_platform::metric;
 
 /// Maximum number of stuck replicas that a heartbeat reports. One is enough to stop writes.
 const MAX_STUCK: usize = 16;
+/// Number of refusals after which a node that was lost gives up to join again. One may pass: another node registers a moment
+/// before it states its release.
+const MOST_REFUSALS: u32 = 5;
 /// Maximum number of characters of the reason of a stuck replica.
 const MAX_REASON_CHARS: usize = 500;
 
@@ -26,10 +32,12 @@ fn size(replica: &Replica) -> u64 {
     memory.in_memory.max(memory.fixed + memory.spilled)
 }
 
-/// Sends heartbeats until the node stops.
+/// Sends heartbeats until the node stops; if its graph is being dropped, until all other threads of the node have ended.
 pub(super) fn run(shared: &Arc<Shared>) {
-    while !shared.is_stopping() {
-        send(shared);
+    while !shared.finished.load(Ordering::Acquire) {
+        if !shared.is_stopping() || shared.is_dropped() {
+            send(shared);
+        }
         shared.clock.sleep(shared.config.beat);
     }
 }
@@ -88,11 +96,34 @@ fn rejoin_if_gone(shared: &Shared) {
         NodeState::Joining => false,
         NodeState::Up | NodeState::Draining => return,
     };
+    // The fleet may have been upgraded since this node was lost, or the graph dropped.
+    match may_rejoin(shared) {
+        Ok(()) => shared.refusals.store(0, Ordering::Relaxed),
+        Err(refused @ Error::Refused { .. }) => {
+            if shared.refusals.fetch_add(1, Ordering::Relaxed) + 1 < MOST_REFUSALS {
+                tracing::warn!(%refused, "this node may not join again; asking again soon");
+            } else {
+                shared.fail(format!("others took this node for lost, and it may not join again: {refused}"));
+            }
+            return;
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot learn whether this node may join again; trying again soon");
+            return;
+        }
+    }
     tracing::warn!("others took this node for lost; it joins again");
     shared.rejoining.store(true, Ordering::Relaxed);
     if let Err(error) = rejoin(shared, is_gone) {
         tracing::warn!(%error, "cannot join again; trying again soon");
     }
+}
+
+fn may_rejoin(shared: &Shared) -> Result<(), Error> {
+    let graph = &shared.graph.name;
+    // Fails for another graph of the same name.
+    shared.map_store.load(graph, Some(&shared.watch.map()))?;
+    check_join(&*shared.map_store, graph, &shared.id, Lineage::THIS)
 }
 
 fn rejoin(shared: &Shared, is_gone: bool) -> Result<(), crate::Error> {

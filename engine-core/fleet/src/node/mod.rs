@@ -20,6 +20,7 @@ mod heartbeat;
 mod pins;
 mod reconciler;
 mod replica;
+mod retries;
 mod service;
 mod supervision;
 
@@ -37,7 +38,7 @@ pub use service::NodeService;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_cluster::{
@@ -158,11 +159,15 @@ pub(crate) struct Shared {
     disk_full: AtomicBool,
     /// Whether the node is joining again after it was marked as lost. It may have joined without knowing.
     rejoining: AtomicBool,
+    /// Number of times in a row that the node was not allowed to join again.
+    refusals: AtomicU32,
     draining: AtomicBool,
     stopping: AtomicBool,
     /// Why the node ended by itself.
     failure: Mutex<Option<String>>,
     beats: AtomicU64,
+    /// Whether nothing of the node works any more: all its threads but the one of heartbeats have ended.
+    finished: AtomicBool,
 }
 
 #[derive(Default)]
@@ -201,6 +206,11 @@ impl Shared {
         let mut all: Vec<_> = self.replicas.load().values().cloned().collect();
         all.sort_by_key(|replica| replica.partition);
         all
+    }
+
+    /// Whether the graph is in the map no more.
+    fn is_dropped(&self) -> bool {
+        matches!(self.watch.error(), Some(tidegraph_cluster::Error::NotFound { .. }))
     }
 
     /// Adds a replica. It replaces a stuck one.
@@ -282,6 +292,8 @@ impl Shared {
 pub struct StorageNode {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The thread of heartbeats, which ends last.
+    heart: Mutex<Option<JoinHandle<()>>>,
     /// The reconciler of a node without threads.
     reconciler: Mutex<ReplicaReconciler>,
 }
@@ -311,7 +323,7 @@ impl StorageNode {
         let reconciled = this.shared.clone();
         this.spawn("reconciler", move || ReplicaReconciler::with_threads().run(&reconciled))?;
         let beating = this.shared.clone();
-        this.spawn("heartbeat", move || heartbeat::run(&beating))?;
+        *this.heart.lock() = Some(this.started("heartbeat", move || heartbeat::run(&beating))?);
         Ok(this)
     }
 
@@ -370,10 +382,12 @@ impl StorageNode {
             meta: Mutex::default(),
             disk_full: AtomicBool::new(false),
             rejoining: AtomicBool::new(false),
+            refusals: AtomicU32::new(0),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             failure: Mutex::default(),
             beats: AtomicU64::new(0),
+            finished: AtomicBool::new(false),
         });
         service.attach(&shared);
         // The replicas of an earlier process with this id were in memory, so they are gone.
@@ -386,6 +400,7 @@ impl StorageNode {
         Ok(Self {
             shared,
             threads: Mutex::default(),
+            heart: Mutex::default(),
             reconciler: Mutex::new(ReplicaReconciler::without_threads()),
         })
     }
@@ -429,11 +444,15 @@ impl StorageNode {
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        let (shared, of) = (self.shared.clone(), name.to_owned());
-        let thread = tidegraph_platform::spawn(name, move || shared.supervise(&of, work));
-        let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
+        let thread = self.started(name, work)?;
         self.threads.lock().push(thread);
         Ok(())
+    }
+
+    fn started(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+        let (shared, of) = (self.shared.clone(), name.to_owned());
+        let thread = tidegraph_platform::spawn(name, move || shared.supervise(&of, work));
+        thread.map_err(|source| Error::Thread { name: name.to_owned(), source })
     }
 
     /// Returns the status of the node and of its replicas, as JSON.
@@ -442,7 +461,8 @@ impl StorageNode {
         service::status(&self.shared)
     }
 
-    /// Returns why the node ended by itself, if it did: one of its threads panicked. The process should end too.
+    /// Returns why the node ended by itself, if it did: one of its threads panicked, or it may not join the fleet again. The
+    /// process should end too.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.shared.failure.lock().clone()
@@ -451,7 +471,7 @@ impl StorageNode {
     /// Whether the graph is in the map no more.
     #[must_use]
     pub fn is_dropped(&self) -> bool {
-        matches!(self.shared.watch.error(), Some(tidegraph_cluster::Error::NotFound { .. }))
+        self.shared.is_dropped()
     }
 
     /// Returns the lowest version that every replica here has applied.
@@ -469,7 +489,8 @@ impl StorageNode {
         self.shared.set_node(NodeState::Draining)
     }
 
-    /// Leaves the map and stops all threads.
+    /// Leaves the map and stops all threads. If the graph is being dropped, heartbeats go on until the others have ended: the
+    /// data of the graph is removed when they stand still, and a thread may still write a checkpoint.
     pub fn stop(&self) {
         // A node that failed has left the map already.
         let was_running = !self.shared.stopping.swap(true, Ordering::AcqRel);
@@ -479,7 +500,15 @@ impl StorageNode {
         {
             tracing::warn!(%error, "cannot tell the map that the node leaves");
         }
-        for thread in std::mem::take(&mut *self.threads.lock()) {
+        let threads = std::mem::take(&mut *self.threads.lock());
+        self.join(threads);
+        self.shared.finished.store(true, Ordering::Release);
+        let heart = self.heart.lock().take();
+        self.join(heart);
+    }
+
+    fn join(&self, threads: impl IntoIterator<Item = JoinHandle<()>>) {
+        for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a thread of the node panicked");
             }

@@ -25,7 +25,8 @@ impl NodeService {
     /// Returns the services for a server. `commits` is needed if the node can become the sequencer.
     #[must_use]
     pub fn services(&self, commits: Option<Arc<dyn Commits>>) -> Services {
-        Services { node: Some(Arc::new(self.clone())), commits, status: Some(Arc::new(self.clone())) }
+        let (node, status) = (Arc::new(self.clone()), Arc::new(self.clone()));
+        Services { node: Some(node), commits, status: Some(status), ..Services::default() }
     }
 
     /// Answers for `shared` from now on.

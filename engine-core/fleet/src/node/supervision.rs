@@ -1,7 +1,7 @@
 //! Supervision of a node's threads: a thread that panics ends the node, with the reason.
 //!
 //! A node that went on without its feed would report that it is alive, and answer nothing that is newer. So the node
-//! leaves the map, stops its other threads, heartbeats among them, and says why in its log and its status. The
+//! leaves the map, stops its other threads and its heartbeats, and says why in its log and its status. The
 //! process ends too ([`StorageNode::failure`](super::StorageNode::failure)), and whoever started it starts it again.
 
 use super::Shared;
@@ -20,7 +20,7 @@ impl Shared {
     }
 
     /// Ends the node for a reason. The first reason counts.
-    fn fail(&self, reason: String) {
+    pub(super) fn fail(&self, reason: String) {
         tracing::error!(node = self.id.as_str(), reason, "the node fails: it leaves the map and ends");
         self.failure.lock().get_or_insert(reason);
         // Without heartbeats the node counts as lost, also if the map cannot be told now.

@@ -9,6 +9,9 @@
 //! graph uses at it. Without a sequencer, reads continue at the last known version. While replicas apply a bulk load,
 //! reads continue at the version before it, unless the caller asks for a later one or this process committed one.
 //!
+//! A graph may be dropped and made again under its name, also while this process is stopped. Nodes refuse connections for
+//! another incarnation of the graph than their own, so what is known here is never used with the next graph.
+//!
 //! What must never happen: a commit that is carried out twice (TXN-4), or acknowledged and lost; a read above the
 //! newest committed version, or at one whose names are not all known.
 
@@ -118,6 +121,9 @@ const FIRST_VERSION_WITHIN: Duration = Duration::from_secs(5);
 /// Pause between two requests for the first version.
 const FIRST_VERSION_POLL: Duration = Duration::from_millis(50);
 
+/// Longest wait for a look at the map, when the sequencer does not answer.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
+
 /// Shortest pause of a thread, whatever the configuration says.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -225,14 +231,20 @@ impl Worker {
     }
 
     /// Asks the sequencer for the newest version, and returns whether it answered. It is asked twice if need be: in a
-    /// process that was stopped for a while, the first attempt may only find that the connection is gone.
+    /// process that was stopped for a while, the first attempt may only find that the connection is gone. If it does not
+    /// answer then, the graph may have been dropped and made again meanwhile: the map is looked at, so that
+    /// [`Worker::is_dropped`] says so.
     pub fn refresh_version(&self) -> bool {
         let shared = &self.shared;
         shared.refresh_version();
         if !shared.writable.load(Ordering::Acquire) {
             shared.refresh_version();
         }
-        shared.writable.load(Ordering::Acquire)
+        let answered = shared.writable.load(Ordering::Acquire);
+        if !answered {
+            shared.watch.stale(shared.watch.map().epoch(), LOOK_WITHIN);
+        }
+        answered
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
@@ -258,7 +270,7 @@ impl Worker {
         &self.shared.graph
     }
 
-    /// Whether the graph is in the map no more.
+    /// Whether the graph is in the map no more. Another one of its name may be: this worker never answers for that one.
     #[must_use]
     pub fn is_dropped(&self) -> bool {
         matches!(self.shared.watch.error(), Some(tidegraph_cluster::Error::NotFound { .. }))
@@ -294,6 +306,8 @@ impl Shared {
         let hasher = GuiHasher::with_bits(made.hash_bits);
         let mut access = config.fleet.clone();
         access.client.graph.clone_from(&graph);
+        access.client.incarnation =
+            watch.map().incarnation().map_or_else(String::new, |incarnation| incarnation.as_str().into());
         let fleet =
             FleetClient::over(network, access, security, routes, hasher, clock.clone(), random.clone());
         let (answer, patience) = (config.answer_within, config.patience);

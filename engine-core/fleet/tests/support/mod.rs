@@ -326,8 +326,13 @@ impl TestFleet {
         }
     }
 
+    fn incarnation(&self) -> String {
+        self.map.load(GRAPH, None).unwrap().incarnation().unwrap().as_str().into()
+    }
+
     fn serve(&self, name: &str, services: Services) -> Server {
         let config = ServerConfig { node: name.into(), ..ServerConfig::default() };
+        let services = Services { incarnation: self.incarnation(), ..services };
         let graphs = Graphs::one(GRAPH, services);
         Server::start(config, Security::none(), &graphs, self.clock.clone(), &RealRandom).unwrap()
     }
@@ -381,7 +386,8 @@ impl TestFleet {
     /// Returns the sequencer as a worker reaches it.
     pub fn sequencer(&self) -> RemoteCommits {
         let lease = self.map.lease(GRAPH, SEQUENCER).unwrap().unwrap();
-        let config = ClientConfig { graph: GRAPH.into(), ..ClientConfig::default() };
+        let incarnation = self.incarnation();
+        let config = ClientConfig { graph: GRAPH.into(), incarnation, ..ClientConfig::default() };
         let (clock, random) = (self.clock.clone(), Arc::new(RealRandom));
         RemoteCommits::new(
             RemoteNode::new(&lease.endpoint, config, Security::none(), clock, random),

@@ -150,6 +150,7 @@ impl Connection {
             graph: config.graph.clone(),
             token: token.to_owned(),
             software: concat!("tidegraph ", env!("CARGO_PKG_VERSION")).into(),
+            incarnation: config.incarnation.clone(),
         };
         let hello = frame::encode(FrameKind::Hello, 0, &hello);
         link.write_all(&[&MAGIC, hello.as_slice()].concat()).map_err(unreachable)?;

@@ -37,6 +37,9 @@ const SUSPICIONS: u32 = 3;
 pub struct ClientConfig {
     /// Name of the graph.
     pub graph: String,
+    /// Incarnation of the graph: a node that serves another graph of the name refuses the connection. Empty if the graph has
+    /// none.
+    pub incarnation: String,
     /// Maximum number of connections to one node.
     pub connections: usize,
     /// How long connecting may take, and likewise the hello.
@@ -59,6 +62,7 @@ impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             graph: "default".into(),
+            incarnation: String::new(),
             connections: 2,
             connect_limit: Duration::from_secs(1),
             ping_after: Duration::from_secs(1),

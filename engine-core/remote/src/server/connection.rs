@@ -165,6 +165,14 @@ fn welcome(
         let text = format!("the client wants graph {:?}, this node serves {served:?}", hello.graph);
         return Err((Reason::Graph, text));
     };
+    // Its names, ids and versions are those of a graph that was dropped.
+    if served.services.incarnation != hello.incarnation {
+        let text = format!(
+            "the client knows graph {:?} as it was before it was dropped and made again ({:?}, now {:?})",
+            hello.graph, hello.incarnation, served.services.incarnation
+        );
+        return Err((Reason::Graph, text));
+    }
     tracing::debug!(software = hello.software, version, "a client is accepted");
     let welcome = proto::Welcome {
         version,

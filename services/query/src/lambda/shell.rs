@@ -152,7 +152,7 @@ impl Shell {
             let message = "a function does not reset the graph, because it cannot keep a token for other processes: ask a long-lived worker";
             return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
         }
-        let (connected, new) = self.connected(graph).await?;
+        let (mut connected, new) = self.connected(graph).await?;
         if !new {
             // Those that ended after the last byte of the answer before.
             tokio::spawn(send_spans());
@@ -160,6 +160,10 @@ impl Shell {
             // Without a sequencer the function reads at the last known version, as every worker does.
             let looked = tokio::task::spawn_blocking(move || worker.refresh_version()).await;
             looked.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+            // While the process was suspended, the graph may have been dropped, and another one made under its name.
+            if connected.worker.is_dropped() {
+                (connected, _) = self.connected(graph).await?;
+            }
         }
         if let Some(left) = request.extensions().get::<EndsAt>().map(|end| end.left(&connected.database)) {
             request.extensions_mut().insert(TimeLeft(left));

@@ -63,7 +63,10 @@ impl Member {
         let (service, commits) = (NodeService::default(), SequencerService::default());
         commits.tell_changes_of(log.clone(), daemon.clock.clone());
         let is_candidate = serve.is(RoleArg::Sequencer);
-        daemon.graphs.set(graph, service.services(is_candidate.then(|| Arc::new(commits.clone()) as _)));
+        let mut services = service.services(is_candidate.then(|| Arc::new(commits.clone()) as _));
+        services.incarnation =
+            made.incarnation().map_or_else(String::new, |incarnation| incarnation.as_str().into());
+        daemon.graphs.set(graph, services);
         let parts = NodeParts {
             graph: graph.into(),
             registration: daemon.registration(quota)?,
@@ -74,7 +77,7 @@ impl Member {
             random: daemon.random.clone(),
             disk: Arc::new(RealDisk),
             reads: daemon.reads.clone(),
-            copies: daemon.copies.as_ref().and_then(|copies| copies.of(graph)),
+            copies: daemon.copies.as_ref().and_then(|copies| copies.of(graph, serve.least_free_bytes)),
         };
         let node = StorageNode::start(serve.node_config(quota), parts, &service)?;
         let mut member = Self { graph: graph.into(), node, leading: None };
@@ -90,6 +93,11 @@ impl Member {
         self.node.failure()
     }
 
+    /// Whether the graph is in the map no more.
+    pub fn is_dropped(&self) -> bool {
+        self.node.is_dropped()
+    }
+
     /// Ends everything of the graph, with the connections of its clients.
     pub fn stop(self, daemon: &Daemon) {
         if let Some(Leading { candidate, mut maintenance, archive }) = self.leading {
@@ -101,6 +109,11 @@ impl Member {
         self.node.stop();
         daemon.graphs.remove(&self.graph);
         daemon.end_stale_connections();
+        if self.node.is_dropped()
+            && let Some(copies) = &daemon.copies
+        {
+            copies.remove(&self.graph);
+        }
     }
 }
 
@@ -155,14 +168,12 @@ pub fn supervise(daemon: &Daemon, graph: &str, quota: Quota) {
             Ok(member) => {
                 told = None;
                 tracing::info!(graph, "serves the graph");
-                let mut is_dropped = false;
                 let reason = loop {
                     daemon.clock.sleep(LOOK_EVERY);
                     if daemon.is_stopping() {
                         break None;
                     }
-                    is_dropped = member.node.is_dropped();
-                    if is_dropped {
+                    if member.is_dropped() {
                         break Some("it was dropped".to_owned());
                     }
                     if let failure @ Some(_) = member.failure() {
@@ -173,9 +184,6 @@ pub fn supervise(daemon: &Daemon, graph: &str, quota: Quota) {
                     tracing::warn!(graph, reason, "the daemon stops to serve the graph; the others go on");
                 }
                 member.stop(daemon);
-                if let Some(copies) = daemon.copies.as_ref().filter(|_| is_dropped) {
-                    copies.remove(graph);
-                }
             }
             Err(error) => {
                 daemon.graphs.remove(graph);

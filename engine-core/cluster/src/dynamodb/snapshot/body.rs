@@ -3,7 +3,7 @@
 
 use super::items;
 use crate::map::Mark;
-use crate::model::{Graph, Node, NodeId, Replica, ReplicaState};
+use crate::model::{Graph, Incarnation, Node, NodeId, Replica, ReplicaState};
 use crate::{Error, PartitionMap};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -22,6 +22,8 @@ type Reason = Box<dyn std::error::Error + Send + Sync>;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Body {
     graph: Graph,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incarnation: Option<Incarnation>,
     epoch: Epoch,
     changes: u64,
     nodes: Vec<NodeEntry>,
@@ -76,7 +78,14 @@ impl Body {
             partitions.nodes.push(replicas.iter().map(position).collect::<Result<_, _>>()?);
             partitions.states.push(replicas.iter().map(|replica| replica.state).collect());
         }
-        Ok(Self { graph: map.graph().clone(), epoch: map.epoch(), changes: map.changes(), nodes, partitions })
+        Ok(Self {
+            graph: map.graph().clone(),
+            incarnation: map.incarnation().cloned(),
+            epoch: map.epoch(),
+            changes: map.changes(),
+            nodes,
+            partitions,
+        })
     }
 
     fn into_map(self) -> Result<PartitionMap, Reason> {
@@ -86,7 +95,8 @@ impl Body {
             return Err(format!("{} partitions have columns of {lengths:?}", numbers.len()).into());
         }
         self.graph.check()?;
-        let mut map = PartitionMap::new(self.graph, self.epoch, self.changes);
+        let map = PartitionMap::new(self.graph, self.epoch, self.changes);
+        let mut map = map.of_incarnation(self.incarnation);
         let mut ids = Vec::with_capacity(self.nodes.len());
         for NodeEntry { id, changed_at, changes, node } in self.nodes {
             let id = NodeId::new(&id)?;

@@ -16,7 +16,7 @@ impl DynamoMap {
         graph: &str,
         consistent: bool,
     ) -> Result<Option<PartitionMap>, Error> {
-        let all = Selection::changed_after(graph, Epoch(0), consistent).newest_first();
+        let all = Selection::changed_since(graph, Epoch(0), consistent).newest_first();
         let (mut reads, next) = self.page(&all, Some(FIRST_PAGE as i32), None)?;
         let Some(next) = next else { return put_together(graph, reads, None) };
         if !reads.iter().any(|read| read.key == items::GRAPH_KEY) {

@@ -208,6 +208,67 @@ fn a_graph_is_dropped_in_steps_that_can_be_repeated() {
     assert_eq!(store.load(dropped, None).unwrap().nodes().count(), 0);
 }
 
+/// Processes that did not look while the graph was being dropped do not go on in the next one of its name.
+#[test]
+fn a_graph_that_is_made_again_is_another_one_for_those_that_knew_the_first() {
+    let server = Server::start();
+    let store = open(&patient(&server));
+    store.create_tables().unwrap();
+    let name = &new_graph(&store, 4);
+    let (reader, writer) = (open(&patient(&server)), open(&patient(&server)));
+    let place = [register(1), Change::AddReplica { partition: PartitionId(1), node: id(1) }];
+    store.change(name, None, &place).unwrap();
+    let checkpoint = |version| Checkpoint {
+        partition: PartitionId(1),
+        version: Version(version),
+        prefix: format!("checkpoints/p00001/{version}"),
+    };
+    writer.note_checkpoint(name, &checkpoint(70)).unwrap();
+    let known = reader.load(name, None).unwrap();
+    let is_gone = |when: &str| {
+        for _ in 0..2 {
+            let gone = reader.load(name, Some(&known)).unwrap_err();
+            assert!(matches!(gone, Error::NotFound { .. }), "{when}: {gone}");
+        }
+    };
+    let note_fails = |when: &str, left: usize| {
+        let refused = writer.note_checkpoint(name, &checkpoint(90)).unwrap_err();
+        assert!(matches!(refused, Error::NotFound { .. }), "{when}: {refused}");
+        let keys = |reads: Vec<Read>| reads.into_iter().map(|read| read.key).collect::<Vec<_>>();
+        let items = keys(store.items_of("look", name).unwrap());
+        assert_eq!(items.len(), left, "{when}: {items:?}");
+    };
+    let graph = store.begin_drop(name).unwrap();
+    note_fails("while it is being dropped", 4);
+    is_gone("while it is being dropped");
+    store.finish_drop(name).unwrap();
+    note_fails("when it is gone", 0);
+    is_gone("when it is gone");
+    store.create_graph(&graph).unwrap();
+    note_fails("when it is made again", 1);
+    is_gone("at a lower epoch");
+    let mut next = store.load(name, None).unwrap();
+    while next.epoch() < known.epoch() {
+        store.change(name, None, &[register(2)]).unwrap();
+        next = store.load(name, Some(&next)).unwrap();
+    }
+    is_gone("at the same epoch");
+    store.change(name, None, &place).unwrap();
+    is_gone("at a higher epoch");
+    let now = store.load(name, Some(&next)).unwrap();
+    assert_ne!(now.epoch(), next.epoch());
+    // Its properties may be others too.
+    store.begin_drop(name).unwrap();
+    store.finish_drop(name).unwrap();
+    store.create_graph(&Graph { replication_factor: 3, ..graph }).unwrap();
+    is_gone("with other properties");
+    let after = reader.load(name, None).unwrap();
+    assert_eq!(reader.load(name, Some(&after)).unwrap(), after);
+    store.note_checkpoint(name, &checkpoint(5)).unwrap();
+    store.note_checkpoint(name, &checkpoint(4)).unwrap();
+    assert_eq!(store.checkpoints(name).unwrap(), [checkpoint(5)]);
+}
+
 #[test]
 fn little_is_read_when_little_changed() {
     let server = Server::start();

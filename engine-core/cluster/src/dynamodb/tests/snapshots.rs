@@ -125,7 +125,7 @@ fn a_start_reads_the_snapshot_and_what_changed_since() {
     assert_eq!((newer, requests), (known.clone(), 2));
 
     // Loads of items, as those of the release before, do not see it.
-    let all = leader.pages(&Selection::changed_after(graph, Epoch(0), true), None).unwrap();
+    let all = leader.pages(&Selection::changed_since(graph, Epoch(0), true), None).unwrap();
     assert_eq!(all.len(), known.item_count());
     let beats = (leader.heartbeats(graph).unwrap().len(), leader.checkpoints(graph).unwrap().len());
     assert_eq!((beats, leader.releases(graph).unwrap().len()), ((0, 0), 0));
@@ -166,7 +166,7 @@ fn a_small_map_has_none_and_costs_nothing_more() {
     let (same, requests, units) = table.start_of(graph);
     assert_eq!((same, requests), (map.clone(), 1));
     let whole = table.process(1);
-    whole.pages(&Selection::changed_after(graph, Epoch(0), false), None).unwrap();
+    whole.pages(&Selection::changed_since(graph, Epoch(0), false), None).unwrap();
     assert_eq!(units, whole.usage().read_units);
     // At the bound there is one.
     let nodes = (3..=FIRST_PAGE - map.item_count() + 2).map(register).collect::<Vec<_>>();
@@ -325,8 +325,9 @@ fn the_snapshot_of_a_dropped_graph_is_never_used_for_the_next_one() {
     let next = operator.load(graph, None).unwrap();
     assert_eq!((next.epoch(), next.changes()), (known.epoch(), known.changes()));
     assert!(!paused.put_snapshot(graph, &first_ever.incarnation, &known).unwrap());
-    // It takes a mix of both graphs for the newest map, because all counts are right.
-    sleeper.refresh_snapshot(graph, &known).unwrap();
+    // Its own snapshot is of another graph, though all counts are right.
+    let refused = sleeper.refresh_snapshot(graph, &known).unwrap_err();
+    assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
     assert_eq!(stored_epoch(&operator, graph), seen.epoch());
     assert_eq!(table.start_of(graph).0, next);
     refresh(&leader, graph);
