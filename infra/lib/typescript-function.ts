@@ -12,6 +12,7 @@ import { temporaryFolder } from "./temporary.ts";
 
 /** The sources of these functions, relative to the root of the repository. */
 export const SOURCES = {
+  backupTeardown: "infra/teardown/backups.handler.ts",
   brokers: "infra/brokers/handler.ts",
   certificates: "infra/issuer/handler.ts",
   definition: "infra/definition/handler.ts",

@@ -122,6 +122,10 @@ const ofDrain = {
   moves: drain,
   // A node whose machine stays has no lifecycle action.
   stays: { ...drain, "Replicas move": [noAction], "Let the group go on": [noAction] },
+  throttled: {
+    ...drain,
+    "Let the group go on": [error("AutoScaling.AutoScalingException", "Rate exceeded"), done],
+  },
   stuck: { ...drain, Plan: [plan([])], Verify: [verified(false)] },
   waits: {
     ...drain,
@@ -251,6 +255,16 @@ test("a drain gives a sign of life with each round of moves, and none when nothi
   const waits = await drainIt("waits");
   assert.deepEqual([waits.status, waits.cause], ["SUCCEEDED", undefined]);
   assert.equal(signs(waits)[0], "Another one moves them");
+});
+
+test("the group that was asked too often is told again that a drained machine may go", async () => {
+  const ran = await drainIt("throttled");
+  assert.deepEqual([ran.status, ran.cause], ["SUCCEEDED", undefined]);
+  const told = ran.asked
+    .map((text) => JSON.parse(text))
+    .filter(({ LifecycleActionResult }) => LifecycleActionResult === "CONTINUE");
+  assert.deepEqual([told.length, told.at(-1)?.InstanceId], [2, NODE]);
+  assert.ok(ran.answers.length > 0 && ran.states.at(-1) === "Drained");
 });
 
 test("a node that holds nothing ends without the lease, which another execution may have", async () => {

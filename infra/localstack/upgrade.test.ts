@@ -62,6 +62,8 @@ const workers = (state: string, TaskDefinition = "example-workers:2"): Reply =>
   answer({ Services: [{ TaskDefinition, Deployments: [{ RolloutState: state }] }] });
 
 const done = answer({});
+/** A refusal that a service names after itself. */
+const throttled = (service: string): Reply => error(`${service}Exception`, "Rate exceeded");
 const usual: Case = {
   "Look at the group's size": [group("i-1", "i-2", "i-3")],
   Begin: [begun(true)],
@@ -161,6 +163,23 @@ const cases = {
   },
   function: { ...ofFunction, Next: [next("done")], "Look at the alarms at last": [quiet] },
   worse: { ...ofFunction, Next: [next("done")], "Look at the alarms at last": [loud] },
+  // Auto Scaling, ECS and Step Functions name no error for "too many requests".
+  busy: {
+    ...usual,
+    "Look at the group's size": [throttled("AutoScaling.AutoScaling"), group("i-1", "i-2", "i-3")],
+    Begin: [begun(false)],
+    "Does its execution run?": [throttled("Sfn.Sfn"), answer({ Status: "ABORTED" })],
+    "Take it over": [begun(true)],
+    "Look at the group": [throttled("AutoScaling.AutoScaling"), group("i-1", "i-2", "i-3")],
+    "Start machines": [throttled("AutoScaling.AutoScaling"), done],
+    Next: [next("launch"), next("done")],
+    "Replace the workers": [
+      throttled("Ecs.Ecs"),
+      answer({ Service: { TaskDefinition: "example-workers:2" } }),
+    ],
+    "Look at the workers": [throttled("Ecs.Ecs"), workers("COMPLETED")],
+    "Look at the query function": [throttled("Lambda.Lambda"), answer({ FunctionVersion: "2" })],
+  },
   lost: { ...usual, Next: [error("NotOurs", "another execution has it")] },
 } satisfies Record<string, Case>;
 
@@ -296,6 +315,12 @@ test("after the canary, as many machines are replaced at once as the input says"
     ["FAILED", "Invalid", "the event cannot be carried out: atOnce is 17, and has to be from 1 to 3"],
   );
   assert.deepEqual(changes(many), []);
+});
+
+test("services that are asked too often are asked again", async () => {
+  const ran = await run("busy");
+  assert.deepEqual([ran.status, ran.error, ran.cause], ["SUCCEEDED", undefined, undefined]);
+  assert.deepEqual(changes(ran), ["Start machines", "Replace the workers", "Finish"]);
 });
 
 test("an alarm stops it, with its name, before the next change", async () => {

@@ -12,7 +12,7 @@ import type { BackupProps } from "../lib/index.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { check } from "./definitions.ts";
-import { example, flat, hasFlag, named, ofType, only, placeholders, testApp } from "./support.ts";
+import { dependents, example, flat, hasFlag, named, ofType, only, placeholders, testApp } from "./support.ts";
 
 const { app, service } = example({ backup: {} });
 const SOURCES = join(import.meta.dirname, "..", "..", "services", "storage", "src");
@@ -24,7 +24,7 @@ function allowed(beginning: string): string[] {
   const short = (text: string): string =>
     text
       .replaceAll(/<State(Buckets|Map|Log)?([A-Z][a-z]+)[0-9A-F]{8}(Arn|Ref)?[0-9A-F]*>/g, "<$2>")
-      .replaceAll(/<Service([A-Z][A-Za-z]+?)[0-9A-F]{8}(\.Arn)?>/g, "<$1>")
+      .replaceAll(/<Service([A-Z][A-Za-z]+?)[0-9A-F]{8}(?:\.Arn|(\.Name))?>/g, "<$1$2>")
       .replaceAll(/\{"Fn::Select".*\}(?=\/)/g, "CLUSTER");
   return Statement.flatMap(({ Action, Resource }: { Action: unknown; Resource: unknown }) =>
     list(Action).flatMap((action) => list(Resource).map((resource) => `${action} ${short(flat(resource))}`)),
@@ -82,6 +82,50 @@ test("the task reads the graph and writes only backups", () => {
     ...["ecs:DescribeTasks", "ecs:RunTask", "ecs:StopTask"],
     ...["events:DescribeRule", "events:PutRule", "events:PutTargets", "iam:PassRole"],
   ]);
+});
+
+test("what runs is stopped before it is deleted, after the schedule is gone", () => {
+  const [[teardown = "", resource] = []] = ofType(service, "Custom::TidegraphBackupTeardown", 1);
+  const of = (type: string, name: string): string => {
+    const [[id = ""] = []] = ofType(service, type).filter(([one]) => one.startsWith(`ServiceBackup${name}`));
+    assert.ok(id, `${type} ${name}`);
+    return id;
+  };
+  // Created after these, so deleted before them; its permissions and its log outlive it.
+  for (const id of [
+    of("AWS::ECS::Cluster", "Cluster"),
+    of("AWS::EC2::SecurityGroup", "SecurityGroup"),
+    of("AWS::StepFunctions::StateMachine", "Machine"),
+    of("AWS::Lambda::Function", "Teardown"),
+    of("AWS::IAM::Policy", "Teardown"),
+    of("AWS::Logs::LogGroup", "Teardown"),
+  ])
+    assert.ok(dependents(service, id).has(teardown), id);
+  assert.ok(
+    dependents(service, teardown).has(of("AWS::Events::Rule", "Schedule")),
+    "nothing starts after it",
+  );
+  assert.deepEqual(Object.keys(resource?.Properties).toSorted(), [
+    ...["Cluster", "Machine", "ServiceTimeout", "ServiceToken"],
+  ]);
+  const { Timeout } = named(service, "AWS::Lambda::Function", "ServiceBackupTeardown").Properties;
+  assert.ok(Number(resource?.Properties.ServiceTimeout) > Timeout, "an answer has time to arrive");
+});
+
+test("the function that stops backups stops nothing else", () => {
+  const actions = allowed("ServiceBackupTeardownRole").filter((one) => !one.startsWith("logs:"));
+  const arn = (service: string): string => `arn:<AWS::Partition>:${service}:<AWS::Region>:<AWS::AccountId>`;
+  assert.deepEqual(actions, [
+    `ecs:DescribeTasks ${arn("ecs")}:task/<BackupCluster>/*`,
+    "ecs:ListTasks *",
+    `ecs:StopTask ${arn("ecs")}:task/<BackupCluster>/*`,
+    "states:ListExecutions <BackupMachine>",
+    `states:StopExecution ${arn("states")}:execution:<BackupMachine.Name>:*`,
+  ]);
+  const { Statement } = named(service, "AWS::IAM::Policy", "ServiceBackupTeardownRole").Properties
+    .PolicyDocument;
+  const list = Statement.find(({ Action }: { Action: unknown }) => Action === "ecs:ListTasks");
+  assert.match(flat(list.Condition.ArnEquals["ecs:cluster"]), /^<ServiceBackupCluster/);
 });
 
 /** Returns the text that the machines of nodes run at their first start. */

@@ -9,7 +9,7 @@ import { InvalidProp } from "../lib/check.ts";
 import { GraphService, type GraphServiceProps } from "../lib/constructs/service.ts";
 import { GraphState, type GraphStateProps } from "../lib/constructs/state.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
-import { example, named, placeholders, testApp, workerEndpoint } from "./support.ts";
+import { example, named, only, placeholders, testApp, workerEndpoint } from "./support.ts";
 
 /** Expects that a prop is refused, with these words in the message. */
 function refused(what: () => unknown, prop: string, ...words: string[]): void {
@@ -115,6 +115,26 @@ test("nodes", () => {
   fallback(["i4g.xlarge", "im4gn.xlarge"])();
   for (const joinPatience of [Duration.seconds(0), Duration.seconds(30), Duration.hours(3)]) {
     refused(() => service({ nodes: { joinPatience } }), "nodes.joinPatience", "from 1 minute");
+  }
+});
+
+test("Auto Scaling takes the times of the hooks for each patience", () => {
+  for (const seconds of [60, 7140, 7200]) {
+    const joinPatience = Duration.seconds(seconds);
+    const { service } = example({ nodes: { joinPatience } });
+    const group = only(service, "AWS::AutoScaling::AutoScalingGroup").Properties;
+    const times = Object.fromEntries(
+      group.LifecycleHookSpecificationList.map(
+        (hook: { LifecycleHookName: string; HeartbeatTimeout: number }) => [
+          hook.LifecycleHookName,
+          hook.HeartbeatTimeout,
+        ],
+      ),
+    );
+    assert.deepEqual(Object.keys(times), ["joins", "leaves"]);
+    for (const time of Object.values<number>(times)) assert.ok(time >= 30 && time <= 7200, `${time}`);
+    // The hook never ends before the state machine that watches the machine.
+    assert.ok(times.joins >= seconds, `${times.joins} with ${seconds}`);
   }
 });
 

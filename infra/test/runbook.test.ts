@@ -113,3 +113,17 @@ test("an operator may run each command, and start each machine that it names", (
     assert.ok(!allowed.has(one), one);
   assert.ok(allowed.get("s3:GetObject")?.every((arn) => arn.endsWith("/machines/*")));
 });
+
+test("the quota that a deployment needs is named where it is prepared, as the doctor names it", () => {
+  const root = join(import.meta.dirname, "..", "..");
+  const checks = readFileSync(join(root, "infra", "doctor", "checks", "account.ts"), "utf8");
+  const [, code = ""] = /STANDARD_VCPUS = "(L-[0-9A-F]+)"/.exec(checks) ?? [];
+  const [, before = ""] =
+    /^## Prerequisites\n(.*?)^## /ms.exec(readFileSync(join(root, "docs", "deploy.md"), "utf8")) ?? [];
+  assert.ok(code !== "" && before.includes(`--quota-code ${code}`), code);
+  // What helps if the group cannot be made; the name is that of the template.
+  const { service } = example();
+  const [[, group] = []] = ofType(service, "AWS::AutoScaling::AutoScalingGroup", 1);
+  assert.equal(group?.Properties.AutoScalingGroupName, "example-nodes");
+  assert.match(before, /delete-auto-scaling-group --force-delete --auto-scaling-group-name NAME-nodes/);
+});

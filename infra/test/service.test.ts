@@ -13,6 +13,7 @@ import { AwsSolutionsChecks } from "cdk-nag";
 import { METRICS } from "../lib/constructs/metrics.ts";
 import { GraphService, GraphState } from "../lib/index.ts";
 import {
+  dependents,
   example,
   FLEET_VARIABLES,
   flat,
@@ -21,8 +22,6 @@ import {
   ofType,
   only,
   placeholders,
-  type Resource,
-  resources,
   testApp,
   unknownVariables,
   workerEndpoint,
@@ -57,8 +56,11 @@ test("the API is throttled, logs each request, and streams answers", () => {
   assert.equal(everything.ThrottlingBurstLimit, 1000);
   assert.equal(everything.DataTraceEnabled, false, "queries are not logged");
   assert.ok(stage.AccessLogSetting.DestinationArn);
-  const format = JSON.parse(stage.AccessLogSetting.Format);
+  const ERROR = "$context.error.messageString";
+  const format = JSON.parse(stage.AccessLogSetting.Format.replace(`:${ERROR},`, `:"${ERROR}",`));
   assert.equal(format.caller, "$context.identity.userArn");
+  // Messages may have quotes and line breaks. API Gateway writes this field as JSON, with its quotation marks.
+  assert.ok(stage.AccessLogSetting.Format.includes(`"error":${ERROR},`), stage.AccessLogSetting.Format);
   for (const [id, { Properties }] of ofType(service, "AWS::ApiGateway::Method", 2)) {
     const { Type, ResponseTransferMode, TimeoutInMillis, Uri } = Properties.Integration;
     assert.equal(Type, "AWS_PROXY", id);
@@ -100,6 +102,60 @@ test("workers run on arm64 without a writable disk, and know all their flags", (
   assert.equal(of.DesiredCount, 2);
   assert.deepEqual(of.DeploymentConfiguration.DeploymentCircuitBreaker, { Enable: true, Rollback: true });
   service.hasResourceProperties("AWS::ElasticLoadBalancingV2::Listener", { Port: 8182, Protocol: "TCP" });
+});
+
+test("workers size themselves by the memory of their task", () => {
+  const agentImage = `registry.example/agent@sha256:${"a".repeat(64)}`;
+  const { service: traced } = example({ traces: { agentImage }, workers: { cpu: 256, memoryMib: 512 } });
+  for (const template of [service, traced]) {
+    const task = named(template, "AWS::ECS::TaskDefinition", "ServiceWorkers").Properties;
+    const limits: number[] = task.ContainerDefinitions.map(({ Memory }: { Memory: number }) => Memory);
+    // Without a limit of its own, a container sees the memory of Fargate's machine, which is larger.
+    for (const limit of limits) assert.ok(limit >= 128, limits.join());
+    assert.equal(
+      limits.reduce((sum, limit) => sum + limit, 0),
+      Number(task.Memory),
+      "the containers share all of it",
+    );
+  }
+});
+
+test("queries of workers spill to a folder that their user may write to", () => {
+  const task = only(service, "AWS::ECS::TaskDefinition").Properties;
+  const [container] = task.ContainerDefinitions;
+  const [mount, ...others] = container.MountPoints;
+  assert.deepEqual([mount.ContainerPath, mount.ReadOnly, others], ["/tmp", false, []]);
+  // A volume without a place of its own is on the task's disk.
+  assert.deepEqual(task.Volumes, [{ Name: mount.SourceVolume }]);
+  // ECS takes the permissions of the folder from the image if it declares the volume; otherwise root alone may write.
+  const image = readFileSync(join(ROOT, "infra", "worker", "Dockerfile"), "utf8");
+  assert.match(image, /^VOLUME \["\/tmp"\]$/m);
+  assert.match(image, /^USER 65532/m);
+});
+
+test("a worker that is replaced takes connections as long as the balancer sends them", () => {
+  const { TargetGroupAttributes } = only(service, "AWS::ElasticLoadBalancingV2::TargetGroup").Properties;
+  const delay = TargetGroupAttributes.find(
+    ({ Key }: { Key: string }) => Key === "deregistration_delay.timeout_seconds",
+  );
+  // A network balancer goes on for two minutes, whatever the delay is; ECS stops the task after it.
+  assert.ok(Number(delay.Value) >= 150, delay.Value);
+});
+
+test("a listener without TLS keeps idle sessions as long as it can", () => {
+  const { certificate } = workerEndpoint();
+  const { service: withTls } = example({ workers: { certificate } });
+  const times = (template: typeof service): unknown[] =>
+    ofType(template, "AWS::ElasticLoadBalancingV2::Listener").map(([, { Properties }]) => [
+      Properties.Protocol,
+      Properties.ListenerAttributes,
+    ]);
+  assert.deepEqual(times(service), [["TCP", [{ Key: "tcp.idle_timeout.seconds", Value: "6000" }]]]);
+  // AWS refuses another time than its own with TLS.
+  assert.deepEqual(times(withTls), [
+    ["TLS", undefined],
+    ["TLS", undefined],
+  ]);
 });
 
 test("a change stream is on in every process that writes, or in none", () => {
@@ -193,36 +249,15 @@ test("every machine waits to be admitted, and has time to leave", () => {
   assert.ok(seconds < joins.HeartbeatTimeout, `${seconds} s`);
 });
 
-/** Returns every resource that depends on one, directly or not: CloudFormation deletes all of them before it. */
-function dependents(id: string): Set<string> {
-  const all = resources(service);
-  const needs = (resource: Resource): Set<string> => {
-    const text = JSON.stringify(resource.Properties ?? {});
-    const named = [...text.matchAll(/"(?:Ref|Fn::GetAtt)":\[?"([A-Za-z0-9]+)"/g)].map(
-      ([, name = ""]) => name,
-    );
-    return new Set([...named, ...(resource.DependsOn ?? [])]);
-  };
-  const found = new Set<string>([id]);
-  for (let before = 0; before !== found.size; ) {
-    before = found.size;
-    for (const [other, resource] of all) {
-      if ([...needs(resource)].some((need) => found.has(need))) found.add(other);
-    }
-  }
-  found.delete(id);
-  return found;
-}
-
 test("before the group is deleted it is emptied, after everything that reacts to its machines is gone", () => {
   const [[group = ""] = []] = ofType(service, "AWS::AutoScaling::AutoScalingGroup", 1);
   const [[teardown = "", resource] = []] = ofType(service, "Custom::TidegraphTeardown", 1);
-  assert.ok(dependents(group).has(teardown), "created after the group, so deleted before it");
+  assert.ok(dependents(service, group).has(teardown), "created after the group, so deleted before it");
   // A change of this id would remove the machines of a group that stays.
   assert.match(teardown, /^ServiceNodesTeardown[0-9A-F]{8}$/);
   assert.deepEqual(resource?.Properties.GroupName, { Ref: group });
   // What reacts to machines, and what may fail while machines exist, is created later and deleted earlier.
-  const earlier = [...dependents(teardown)].map((id) => id.replace(/[0-9A-F]{8}$/, "")).toSorted();
+  const earlier = [...dependents(service, teardown)].map((id) => id.replace(/[0-9A-F]{8}$/, "")).toSorted();
   assert.deepEqual(
     earlier.filter((id) => /Rebalance|WorkersService$/.test(id)),
     ["ServiceRebalanceEachMinute", "ServiceRebalanceTakenAway", "ServiceWorkersService"],
@@ -233,7 +268,7 @@ test("before the group is deleted it is emptied, after everything that reacts to
   );
   const [[policy = ""] = []] = ofType(service, "AWS::IAM::Policy").filter(([id]) => /NodesTeardown/.test(id));
   const [[log = ""] = []] = ofType(service, "AWS::Logs::LogGroup").filter(([id]) => /NodesTeardown/.test(id));
-  for (const needed of [fn, policy, log]) assert.ok(dependents(needed).has(teardown), needed);
+  for (const needed of [fn, policy, log]) assert.ok(dependents(service, needed).has(teardown), needed);
   const { Timeout } = named(service, "AWS::Lambda::Function", "ServiceNodesTeardown").Properties;
   assert.ok(Number(resource?.Properties.ServiceTimeout) > Timeout, "an answer has time to arrive");
   assert.ok(Number(resource?.Properties.ServiceTimeout) < 3600, "CloudFormation's own limit");
@@ -244,15 +279,16 @@ test("machines and workers start once they can reach AWS, and last of all", () =
   const [[workers = ""] = []] = ofType(service, "AWS::ECS::Service", 1);
   const endpoints = ofType(service, "AWS::EC2::VPCEndpoint", 6).map(([id]) => id);
   for (const endpoint of endpoints) {
-    assert.ok(dependents(endpoint).has(group), `${endpoint} before machines`);
-    assert.ok(dependents(endpoint).has(workers), `${endpoint} before workers`);
+    assert.ok(dependents(service, endpoint).has(group), `${endpoint} before machines`);
+    assert.ok(dependents(service, endpoint).has(workers), `${endpoint} before workers`);
   }
   for (const type of ["AWS::ApiGateway::Stage", "AWS::ApiGateway::Account"]) {
     const [[id = ""] = []] = ofType(service, type, 1);
-    assert.ok(dependents(id).has(group), `${type} before machines`);
+    assert.ok(dependents(service, id).has(group), `${type} before machines`);
   }
   for (const [id] of ofType(service, "AWS::Lambda::Function")) {
-    if (/^Service(Query|Ingest)/.test(id)) assert.ok(dependents(id).has(group), `${id} before machines`);
+    if (/^Service(Query|Ingest)/.test(id))
+      assert.ok(dependents(service, id).has(group), `${id} before machines`);
   }
 });
 

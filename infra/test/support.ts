@@ -78,6 +78,27 @@ export function named(template: Template, type: string, beginning: string): Reso
   return first[1];
 }
 
+/** Returns every resource that depends on one, directly or not: CloudFormation deletes all of them before it. */
+export function dependents(template: Template, id: string): Set<string> {
+  const all = resources(template);
+  const needs = (resource: Resource): Set<string> => {
+    const text = JSON.stringify(resource.Properties ?? {});
+    const named = [...text.matchAll(/"(?:Ref|Fn::GetAtt)":\[?"([A-Za-z0-9]+)"/g)].map(
+      ([, name = ""]) => name,
+    );
+    return new Set([...named, ...(resource.DependsOn ?? [])]);
+  };
+  const found = new Set<string>([id]);
+  for (let before = 0; before !== found.size; ) {
+    before = found.size;
+    for (const [other, resource] of all) {
+      if ([...needs(resource)].some((need) => found.has(need))) found.add(other);
+    }
+  }
+  found.delete(id);
+  return found;
+}
+
 /** Converts a value of a template to text; a reference becomes `<it>`. */
 export function flat(value: unknown): string {
   if (typeof value === "string") return value;

@@ -4,10 +4,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Stack } from "aws-cdk-lib";
-import type { Template } from "aws-cdk-lib/assertions";
+import { Template } from "aws-cdk-lib/assertions";
 import { Topic } from "aws-cdk-lib/aws-sns";
 import { METRICS } from "../lib/constructs/metrics.ts";
-import { example, flat, named, ofType, only, testApp } from "./support.ts";
+import { ServiceStack } from "../lib/stacks/service-stack.ts";
+import { StateStack } from "../lib/stacks/state-stack.ts";
+import { example, flat, named, ofType, only, placeholders, testApp } from "./support.ts";
 
 const { state, service } = example({ backup: {}, nodes: { most: 9 } });
 
@@ -160,7 +162,71 @@ test("a sum of metrics is not missing while one of them is", () => {
   // The load of nodes is meant to be missing with its summand.
   for (const [id, text] of expressions)
     if (!/Nodes(Full|Busy|Idle)/.test(id)) assert.doesNotMatch(text, /^[a-z]\w* \+ /, `${id}: ${text}`);
-  assert.equal(metrics(alarm("MapThrottled")).length, 6);
+  assert.equal(metrics(alarm("MapThrottled")).length, 7);
+});
+
+test("a topic of the same app takes both alarms and events", () => {
+  const app = testApp();
+  const { state } = new StateStack(app, "State", { name: "example" });
+  const elsewhere = new Stack(app, "Elsewhere");
+  const alarms = new Topic(elsewhere, "Alarms");
+  new ServiceStack(app, "Service", { state, bundle: placeholders(), alarms });
+  const { PolicyDocument, Topics } = only(Template.fromStack(elsewhere), "AWS::SNS::TopicPolicy").Properties;
+  const statements: Properties[] = PolicyDocument.Statement;
+  const publishers = statements
+    .filter(({ Effect, Action }) => Effect === "Allow" && Action === "sns:Publish")
+    .map(({ Principal }) => Principal.Service);
+  assert.deepEqual(publishers.toSorted(), ["cloudwatch.amazonaws.com", "events.amazonaws.com"]);
+  const ofAlarms = statements.find(({ Principal }) => Principal.Service === "cloudwatch.amazonaws.com");
+  assert.deepEqual(ofAlarms.Condition, { StringEquals: { "aws:SourceAccount": { Ref: "AWS::AccountId" } } });
+  assert.deepEqual([ofAlarms.Resource], Topics);
+});
+
+test("workers that are all away go off, and not before the service was made", () => {
+  const away = alarm("WorkersAway");
+  assert.deepEqual(
+    metrics(away).map((one) => one.replace(/ of .*/, "")),
+    ["HealthyHostCount", "UnHealthyHostCount"],
+  );
+  const statistics = away.Metrics.flatMap(({ MetricStat }: Properties) => MetricStat?.Stat ?? []);
+  assert.deepEqual([...new Set(statistics)], ["Maximum"]);
+  assert.equal(expression(away), "IF(FILL(healthy, 0) < 1, 1, 0) + FILL(unhealthy, 0)");
+  // A balancer without targets has neither metric.
+  assert.equal(away.TreatMissingData, "breaching");
+  const [[workers = ""] = []] = ofType(service, "AWS::ECS::Service", 1);
+  const { DependsOn = [] } = named(service, "AWS::CloudWatch::Alarm", "ServiceWatchWorkersAway");
+  assert.ok(DependsOn.includes(workers), DependsOn.join());
+});
+
+test("throttles of the map end with their minutes: a metric of each minute is in the sum, and adds nothing", () => {
+  const throttled = alarm("MapThrottled");
+  assert.ok(expression(throttled).endsWith("0 * FILL(consumed, 0)])"), expression(throttled));
+  assert.ok(metrics(throttled).some((one) => one.startsWith("ConsumedWriteCapacityUnits of StateMap")));
+});
+
+test("a fleet that grew has machines that were not replaced, and these stop no upgrade", () => {
+  const missing = alarm("NodesNotReplaced");
+  assert.deepEqual(
+    metrics(missing).map((one) => one.replace(/ of .*/, "")),
+    ["GroupDesiredCapacity", "GroupInServiceInstances"],
+  );
+  assert.equal(expression(missing), "desired - in_service");
+  assert.deepEqual(
+    [missing.Threshold, missing.ComparisonOperator, missing.EvaluationPeriods],
+    [0, "GreaterThanThreshold", 60],
+  );
+  // An upgrade that replaces several machines at once has fewer than it wants for a while.
+  const upgrade = named(service, "AWS::StepFunctions::StateMachine", "ServiceUpgrade").Properties;
+  assert.ok(!flat(upgrade.DefinitionString).includes("ServiceWatchNodesNotReplaced"));
+});
+
+test("executions that join a machine or settle a load, and take too long or are stopped, go off", () => {
+  for (const name of ["JoinFailed", "LoadsUntold"])
+    assert.deepEqual(
+      metrics(alarm(name)).map((one) => one.replace(/ of .*/, "")),
+      ["ExecutionsAborted", "ExecutionsFailed", "ExecutionsTimedOut"],
+      name,
+    );
 });
 
 /** Returns the rule that tells the topic of events, and fails if there is none. */

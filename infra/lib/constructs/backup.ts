@@ -29,6 +29,7 @@ import { explain, explainWildcard } from "../nag.ts";
 import { BACKUPS, PART } from "../names.ts";
 import { AT_ONCE, type BackupOf, backups } from "../state-machines/backups.ts";
 import { useKey, useKeyOf, useObjects } from "../statement.ts";
+import { BackupTeardown } from "./backup-teardown.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 
@@ -180,6 +181,16 @@ export class Backup extends Construct {
       schedule: events.Schedule.rate(Duration.hours(this.hours)),
       targets: [new targets.SfnStateMachine(this.machine, { retryAttempts: 3 })],
     });
+    const { machine, securityGroup } = this;
+    const { retention } = props;
+    const teardown = new BackupTeardown(this, "Teardown", {
+      state,
+      machine,
+      cluster,
+      securityGroup,
+      retention,
+    });
+    this.rule.node.addDependency(teardown);
   }
 
   /** Returns the given bucket, if there is one, with the key that encrypts it. */

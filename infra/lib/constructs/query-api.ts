@@ -303,6 +303,9 @@ function reachedBy(
 /** One line of JSON for each request: caller, path, duration and result, but not the query. */
 function accessLogFormat(): api.AccessLogFormat {
   const { AccessLogField: field } = api;
+  // Messages have line breaks and quotation marks. API Gateway writes this field as a JSON string, with its own quotation
+  // marks, so that those of the format are taken away.
+  const message = "$context.error.messageString";
   return api.AccessLogFormat.custom(
     JSON.stringify({
       requestId: field.contextRequestId(),
@@ -312,10 +315,10 @@ function accessLogFormat(): api.AccessLogFormat {
       method: field.contextHttpMethod(),
       path: field.contextPath(),
       status: field.contextStatus(),
-      error: field.contextErrorMessage(),
+      error: message,
       bytes: field.contextResponseLength(),
       latencyMs: field.contextResponseLatency(),
       functionMs: field.contextIntegrationLatency(),
-    }),
+    }).replace(`"${message}"`, message),
   );
 }

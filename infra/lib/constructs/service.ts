@@ -197,8 +197,8 @@ export interface GraphServiceProps {
    */
   readonly objectives?: ObjectivesProps;
   /**
-   * The topic that receives alarms. Its policy, and that of its key, have to let `cloudwatch.amazonaws.com` and
-   * `events.amazonaws.com` publish: a topic that is imported keeps its own.
+   * The topic that receives alarms, and events about machines and workers. The policy of an existing topic, and that of the
+   * key that encrypts it, have to let CloudWatch and EventBridge publish (docs/deploy.md#watching).
    *
    * @default a new topic, to which somebody has to subscribe
    */
@@ -358,6 +358,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.order();
     this.encryption?.schedule(this.query, this.workers);
     keepBucketsOf(state, this);
+    keepExports(state, this);
     this.watch = new Watch(this, "Watch", {
       state,
       graphs,
@@ -599,6 +600,21 @@ function keepBucketsOf({ buckets }: IGraphState, service: GraphService): void {
     const bucket = node.defaultChild;
     if (bucket instanceof CfnBucket && bucket.stack === Stack.of(service))
       bucket.applyRemovalPolicy(RemovalPolicy.RETAIN);
+  }
+}
+
+/**
+ * Exports the route tables, which only the endpoints import, whether there are endpoints or not. `cdk deploy Service` deploys
+ * the state first, and CloudFormation deletes no export that the deployed service still imports: without these exports,
+ * endpoints could not be taken away again.
+ */
+function keepExports({ network }: IGraphState, service: GraphService): void {
+  for (const subnet of network.subnets) {
+    const producer = Stack.of(subnet);
+    const { routeTableId } = subnet.routeTable;
+    // The id of a table that exists already is a text, or not known.
+    const isMade = routeTableId !== undefined && typeof producer.resolve(routeTableId) === "object";
+    if (isMade && producer !== Stack.of(service)) producer.exportValue(routeTableId);
   }
 }
 

@@ -130,6 +130,12 @@ interface Parts extends NodesProps {
  */
 const LEAVE = Duration.hours(2);
 
+/**
+ * The longest time of a lifecycle hook that Auto Scaling takes: "from 30 to 7200 seconds"
+ * (https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html).
+ */
+const LONGEST_HOOK = Duration.hours(2);
+
 /** Most types of a group: the limit of Auto Scaling for overrides of a template. */
 const MOST_TYPES = 40;
 
@@ -227,7 +233,7 @@ export class StorageNodes extends Construct {
         lifecycleHookName: JOINS,
         lifecycleTransition: "autoscaling:EC2_INSTANCE_LAUNCHING",
         // Slightly longer than the state machine waits, so that its log gives the reason.
-        heartbeatTimeout: patience.toSeconds() + 120,
+        heartbeatTimeout: Math.min(patience.toSeconds() + 120, LONGEST_HOOK.toSeconds()),
         defaultResult: "ABANDON",
       },
       {

@@ -120,6 +120,9 @@ export function sendTraces(role: iam.IRole): void {
   explainWildcard(role, "*", "X-Ray's traces are no resources.");
 }
 
+/** Memory of a worker's task that its agent has, in MiB. */
+export const AGENT_MIB = 256;
+
 /** Adds AWS's agent to the task of a worker. */
 export function addAgent(
   task: ecs.FargateTaskDefinition,
@@ -131,7 +134,7 @@ export function addAgent(
     image: props.image ?? copied(task, props),
     // A worker serves without traces, too.
     essential: false,
-    memoryReservationMiB: 64,
+    memoryLimitMiB: AGENT_MIB,
     environment: { CW_CONFIG_CONTENT: JSON.stringify({ traces: TRACES_OF_AGENT }) },
     logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "agent" }),
   });

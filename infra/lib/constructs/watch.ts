@@ -55,7 +55,7 @@ export interface WatchProps {
 const MINUTE = Duration.minutes(1);
 /** Alarms that say nothing about the release of nodes and workers. */
 const GOES_ON =
-  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Secret|PartitionsLarge|Nodes(Full|NotResized))/;
+  /^(Loads|Drops|Backup|NoBackup|NotArchived|Upgrade|Certificates|Secret|PartitionsLarge|Nodes(Full|NotResized|NotReplaced))/;
 /** A larger replica takes a node minutes to restore (docs/split.md). */
 const LARGEST_REPLICA_BYTES = 10_000_000_000;
 /** A certificate is valid for a week, and is renewed when it has five days left. */
@@ -101,6 +101,7 @@ export class Watch extends Construct {
     super(scope, id);
     this.props = props;
     this.topic = props.topic ?? this.makeTopic();
+    this.letAlarmsIn();
     this.ofQueries();
     this.ofFleet();
     this.ofServices();
@@ -120,17 +121,24 @@ export class Watch extends Construct {
       enforceSSL: true,
       displayName: this.props.state.name,
     });
-    // A topic with a policy of its own no longer has the default policy, which admits the account's alarms.
-    topic.addToResourcePolicy(
+    return topic;
+  }
+
+  /**
+   * Lets alarms publish to the topic, also to one of another stack of this app. A topic with a policy of its own, which the
+   * rules give it, no longer has the default policy, which admits the account's alarms. Nothing changes the policy of an
+   * existing topic.
+   */
+  private letAlarmsIn(): void {
+    this.topic.addToResourcePolicy(
       new iam.PolicyStatement({
         sid: "Alarms",
         principals: [new iam.ServicePrincipal("cloudwatch.amazonaws.com")],
         actions: ["sns:Publish"],
-        resources: [topic.topicArn],
+        resources: [this.topic.topicArn],
         conditions: { StringEquals: { "aws:SourceAccount": Stack.of(this).account } },
       }),
     );
-    return topic;
   }
 
   /** Adds an alarm for a metric that is beyond a threshold for some of its periods, which are minutes by default. */
@@ -145,7 +153,7 @@ export class Watch extends Construct {
       hours?: number;
       missing?: cloudwatch.TreatMissingData;
     } = {},
-  ): void {
+  ): cloudwatch.Alarm {
     const alarm = new cloudwatch.Alarm(this, id, {
       alarmDescription,
       metric,
@@ -159,6 +167,7 @@ export class Watch extends Construct {
     alarm.addAlarmAction(action);
     alarm.addOkAction(action);
     if (!GOES_ON.test(id)) this.stops.push(alarm.alarmName);
+    return alarm;
   }
 
   /** Adds the alarm of machines that a heal could not have replaced, from the states that it enters then. */
@@ -210,9 +219,37 @@ export class Watch extends Construct {
       0,
       { minutes: 1 },
     );
+    // `NodesAway` knows the least number of nodes only. An upgrade that replaces several machines has fewer than it wants for a
+    // while, so this alarm waits for an hour, and does not stop one.
+    this.alarm(
+      "NodesNotReplaced",
+      "For an hour there have been fewer storage nodes than the fleet had grown to: look at the group's activities, and at the log groups join and nodes.",
+      new cloudwatch.MathExpression({
+        label: "nodes that are missing",
+        expression: "desired - in_service",
+        usingMetrics: {
+          desired: this.ofGroup("GroupDesiredCapacity"),
+          in_service: this.ofGroup("GroupInServiceInstances"),
+        },
+        period: MINUTE,
+      }),
+      0,
+      { minutes: 60 },
+    );
     this.dashboard.addWidgets(
       new cloudwatch.GraphWidget({ title: "Load of nodes, % of busy", left: [load], width: 8 }),
     );
+  }
+
+  /** Returns a metric of the group of nodes. */
+  private ofGroup(metricName: string): cloudwatch.Metric {
+    return new cloudwatch.Metric({
+      namespace: "AWS/AutoScaling",
+      metricName,
+      dimensionsMap: { AutoScalingGroupName: this.props.nodes.groupName },
+      period: MINUTE,
+      statistic: "Minimum",
+    });
   }
 
   private ofQueries(): void {
@@ -238,12 +275,26 @@ export class Watch extends Construct {
       0,
     );
     if (workers === undefined) return;
-    this.alarm(
+    const { metrics } = workers.targets;
+    const most = { period: MINUTE, statistic: "Maximum" };
+    const away = this.alarm(
       "WorkersAway",
-      "Workers do not accept connections: look at the log group workers.",
-      workers.targets.metrics.unHealthyHostCount({ period: MINUTE, statistic: "Maximum" }),
+      "Workers do not accept connections, or there are none: look at the log group workers.",
+      new cloudwatch.MathExpression({
+        label: "workers that are unhealthy, or 1 for none",
+        expression: "IF(FILL(healthy, 0) < 1, 1, 0) + FILL(unhealthy, 0)",
+        usingMetrics: {
+          healthy: metrics.healthyHostCount(most),
+          unhealthy: metrics.unHealthyHostCount(most),
+        },
+        period: MINUTE,
+      }),
       0,
+      // A balancer without targets has neither metric.
+      { missing: cloudwatch.TreatMissingData.BREACHING },
     );
+    // It does not go off while a deployment makes the first workers.
+    away.node.addDependency(workers.service);
     if (!workers.hasMetrics) return;
     this.alarm(
       "WorkersMemory",
@@ -263,17 +314,10 @@ export class Watch extends Construct {
 
   private ofFleet(): void {
     const { nodes } = this.props;
-    const inService = new cloudwatch.Metric({
-      namespace: "AWS/AutoScaling",
-      metricName: "GroupInServiceInstances",
-      dimensionsMap: { AutoScalingGroupName: nodes.groupName },
-      period: MINUTE,
-      statistic: "Minimum",
-    });
     this.alarm(
       "NodesAway",
       "There are fewer storage nodes than there should be: look at the log groups join and nodes.",
-      inService,
+      this.ofGroup("GroupInServiceInstances"),
       nodes.count,
       { comparison: BELOW, minutes: 15, missing: cloudwatch.TreatMissingData.BREACHING },
     );
@@ -333,13 +377,23 @@ export class Watch extends Construct {
     this.alarm(
       "MapThrottled",
       "DynamoDB throttles the partition map.",
-      sum("throttled requests", throttles(state.map.table)),
+      sum(
+        "throttled requests",
+        {
+          ...throttles(state.map.table),
+          // CloudWatch keeps the state of an alarm on metrics of DynamoDB while all of them are missing, whatever the alarm
+          // says. Beats write to the map each second, so this one is there, and adds nothing.
+          consumed: state.map.table.metricConsumedWriteCapacityUnits({ period: MINUTE, statistic: "Sum" }),
+        },
+        MINUTE,
+        { consumed: 0 },
+      ),
       0,
     );
     this.alarm(
       "JoinFailed",
       "A machine did not become a node: look at the log groups join and nodes.",
-      nodes.join.stateMachine.metricFailed({ period: MINUTE }),
+      sum("joins without success", unsuccessful(nodes.join.stateMachine)),
       0,
       { minutes: 1 },
     );
@@ -378,7 +432,7 @@ export class Watch extends Construct {
     this.alarm(
       "LoadsUntold",
       "A load ended without a report: look at the log groups ingest-settle and ingest, and start the machine Settle again.",
-      ingest.settle.metricFailed({ period: MINUTE }),
+      sum("settlements without success", unsuccessful(ingest.settle)),
       0,
       { minutes: 1 },
     );

@@ -31,7 +31,7 @@ import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import { METRICS } from "./metrics.ts";
 import type { Secrets } from "./secrets.ts";
-import { addAgent, type TracesProps, traceVariables } from "./traces.ts";
+import { AGENT_MIB, addAgent, type TracesProps, traceVariables } from "./traces.ts";
 import { WorkerDefinition } from "./worker-definition.ts";
 
 /** A name in a hosted zone. */
@@ -185,6 +185,16 @@ function metricsFlags(deployment: string): string[] {
 
 const FILES = join(import.meta.dirname, "..", "..", "worker");
 
+/**
+ * How long a connection may be idle at the balancer: the longest time that it takes, longer than a worker keeps a session.
+ * With TLS it is 350 seconds, which cannot be changed
+ * (https://docs.aws.amazon.com/elasticloadbalancing/latest/network/update-idle-timeout.html).
+ */
+const IDLE = { tcpIdleTimeout: Duration.seconds(6000) } as const;
+
+/** The volume for temporary files. */
+const SPILL = "temporary";
+
 /** The folders of the data bucket that workers use. Checkpoints are not among them: only nodes use those. */
 const FOLDERS = ["jobs", "loads", "resets"];
 
@@ -306,19 +316,21 @@ export class Workers extends Construct implements ec2.IConnectable {
     const { certificate, domain } = props;
     const tls = certificate && { certificates: [certificate], sslPolicy: elb.SslPolicy.RECOMMENDED_TLS };
     const [port, ...others] = this.listenPorts(props);
-    const listener = this.balancer.addListener("Queries", { port, ...tls });
+    const listener = this.balancer.addListener("Queries", { port, ...(tls ?? IDLE) });
     this.targets = listener.addTargets("Workers", {
       port: WORKER_PORT,
       protocol: elb.Protocol.TCP,
       targets: [this.service],
-      // A worker that is told to stop finishes its running queries within 30 s.
-      deregistrationDelay: Duration.seconds(30),
+      // A balancer sends new connections to a target for about two minutes after its deregistration, whatever this delay is
+      // (https://github.com/aws/containers-roadmap/issues/470). ECS stops a worker after the delay, and until then it accepts
+      // them. Then it finishes its running queries within 30 s.
+      deregistrationDelay: Duration.seconds(150),
       // `/status` requires the clients' secret, which a balancer does not have.
       healthCheck: { protocol: elb.Protocol.TCP, interval: Duration.seconds(10) },
     });
     for (const other of others) {
       const targets = { defaultTargetGroups: [this.targets] };
-      this.balancer.addListener(`Queries${other}`, { port: other, ...tls, ...targets });
+      this.balancer.addListener(`Queries${other}`, { port: other, ...(tls ?? IDLE), ...targets });
     }
     if (domain) {
       const target = RecordTarget.fromAlias(new LoadBalancerTarget(this.balancer));
@@ -358,6 +370,9 @@ export class Workers extends Construct implements ec2.IConnectable {
     const container = task.addContainer("worker", {
       image: imageOf("workers", props, (base) => this.image(props, base)),
       readonlyRootFilesystem: true,
+      // The limit that the process sees. Without one of its own, a container sees the memory of Fargate's machine, which has
+      // more than the task.
+      memoryLimitMiB: memory - (props.traces ? AGENT_MIB : 0),
       // Passed as flags instead of variables. Both are visible to everyone who may describe the task definition, but
       // nobody mistakes flags for secrets.
       command: [
@@ -386,6 +401,9 @@ export class Workers extends Construct implements ec2.IConnectable {
       stopTimeout: Duration.seconds(60),
       ulimits: [{ name: ecs.UlimitName.NOFILE, softLimit: 65_536, hardLimit: 65_536 }],
     });
+    // Queries spill to temporary files. The volume is on the task's disk, and has the permissions of the folder in the image.
+    task.addVolume({ name: SPILL });
+    container.addMountPoints({ sourceVolume: SPILL, containerPath: "/tmp", readOnly: false });
     if (props.image) checkImage("workers.image", container, state, true);
     if (props.traces) addAgent(task, props.traces, state, logGroup);
     return task;

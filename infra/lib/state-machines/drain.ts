@@ -18,6 +18,7 @@ import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { invocation } from "./invocation.ts";
 import { Moves, type MovesProps } from "./moves.ts";
+import { unnamed } from "./retry.ts";
 
 /** Further settings of the machine. */
 export interface DrainProps {
@@ -119,10 +120,10 @@ function ofMachine(
     resultPath: sfn.JsonPath.DISCARD,
     taskTimeout: sfn.Timeout.duration(Duration.minutes(1)),
   });
-  task.addRetry({
-    maxAttempts: 3,
-    interval: Duration.seconds(2),
-    errors: ["AutoScaling.ResourceContentionException"],
-  });
+  const errors = ["AutoScaling.ResourceContentionException"];
+  // A group that is not told to go on keeps the machine for hours. It says "too many requests" and "no such action" in the
+  // same way, so few attempts have to do. A sign of life is sent again with the next round.
+  if (action === "completeLifecycleAction") errors.push(...unnamed("AutoScaling"));
+  task.addRetry({ maxAttempts: 3, interval: Duration.seconds(2), errors });
   return task;
 }

@@ -3,7 +3,7 @@ import { Duration } from "aws-cdk-lib";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
-import { patiently } from "./retry.ts";
+import { patiently, unnamed } from "./retry.ts";
 
 /** A call, as `CallAwsService` takes it. */
 type Call = Pick<
@@ -24,7 +24,7 @@ export function ofGroup(scope: Construct, id: string, comment: string, call: Cal
     patiently([
       "AutoScaling.ResourceContentionException",
       "AutoScaling.ScalingActivityInProgressException",
-      "AutoScaling.SdkClientException",
+      ...unnamed("AutoScaling"),
     ]),
   );
   return task;

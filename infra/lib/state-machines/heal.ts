@@ -10,7 +10,7 @@ import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { lookAtGroup } from "./group.ts";
 import { Moves, type MovesProps } from "./moves.ts";
-import { patiently } from "./retry.ts";
+import { patiently, unnamed } from "./retry.ts";
 
 /** Further settings of the machine. */
 export interface HealProps {
@@ -72,13 +72,7 @@ export function heal(scope: Construct, props: HealProps): sfn.IChainable {
     resultPath: sfn.JsonPath.DISCARD,
     taskTimeout: sfn.Timeout.duration(Duration.minutes(1)),
   });
-  tell.addRetry(
-    patiently([
-      "AutoScaling.ResourceContentionException",
-      "AutoScaling.SdkClientException",
-      "AutoScaling.AutoScalingException",
-    ]),
-  );
+  tell.addRetry(patiently(["AutoScaling.ResourceContentionException", ...unnamed("AutoScaling")]));
   const told = new sfn.Succeed(scope, "Told");
   const stays = new sfn.Pass(scope, UNTOLD[1], { comment: "An alarm tells of it; a later heal tries again" });
   tell.addCatch(stays, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });

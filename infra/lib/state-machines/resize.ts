@@ -16,7 +16,7 @@ import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
 import { drained, lookAtGroup, ofGroup } from "./group.ts";
 import { invocation } from "./invocation.ts";
-import { patiently } from "./retry.ts";
+import { patiently, unnamed } from "./retry.ts";
 
 /** Settings of the machine. */
 export interface ResizeProps {
@@ -125,7 +125,7 @@ class Resize {
       resultPath: "$.others",
       taskTimeout: sfn.Timeout.duration(MINUTE),
     });
-    look.addRetry(patiently(["Sfn.SdkClientException", "Sfn.ThrottlingException"]));
+    look.addRetry(patiently(unnamed("Sfn")));
     return this.guard(look);
   }
 
@@ -142,7 +142,7 @@ class Resize {
       resultPath: "$.alarms",
       taskTimeout: sfn.Timeout.duration(MINUTE),
     });
-    look.addRetry(patiently(["CloudWatch.SdkClientException", "CloudWatch.CloudWatchException"]));
+    look.addRetry(patiently(unnamed("CloudWatch")));
     return this.guard(look);
   }
 

@@ -31,6 +31,14 @@ const WAITS = {
   jitterStrategy: sfn.JitterType.FULL,
 };
 
+/**
+ * Returns the names of errors of a service that may pass: a request that did not arrive, and every refusal that has no name of
+ * its own. "Too many requests" is one of these in most services: Step Functions then names it after the service.
+ */
+export function unnamed(service: string): string[] {
+  return [`${service}.SdkClientException`, `${service}.${service}Exception`];
+}
+
 /** Six retries after errors of a service that Step Functions calls by itself. */
 export function patiently(errors: readonly string[]): sfn.RetryProps {
   return { ...WAITS, errors: [...errors], maxAttempts: 6 };

@@ -27,7 +27,7 @@ import type { Construct } from "constructs";
 import { statement } from "../statement.ts";
 import { drained, lookAtGroup, ofGroup } from "./group.ts";
 import { invocation } from "./invocation.ts";
-import { patiently } from "./retry.ts";
+import { patiently, unnamed } from "./retry.ts";
 
 /** Settings of the machine. */
 export interface UpgradeMachineProps {
@@ -222,7 +222,7 @@ class Upgrade {
       resultPath: "$.other",
       taskTimeout: sfn.Timeout.duration(MINUTE),
     });
-    lives.addRetry(patiently(["Sfn.SdkClientException", "Sfn.ThrottlingException"]));
+    lives.addRetry(patiently(unnamed("Sfn")));
     const over = this.step(
       "Take it over",
       "The execution that had it ended without saying so",
@@ -382,9 +382,9 @@ class Upgrade {
       iamResources: [arn],
       taskTimeout: sfn.Timeout.duration(MINUTE),
     });
-    const passes = ["SdkClientException", "ServiceException", "TooManyRequestsException"];
-    // Another change of the function is under way.
-    task.addRetry(patiently([...passes, "ResourceConflictException"].map((error) => `Lambda.${error}`)));
+    // In a conflict another change of the function is under way.
+    const named = ["ServiceException", "TooManyRequestsException", "ResourceConflictException"];
+    task.addRetry(patiently([...unnamed("Lambda"), ...named.map((error) => `Lambda.${error}`)]));
     return task;
   }
 
@@ -448,8 +448,7 @@ class Upgrade {
         taskTimeout: sfn.Timeout.duration(MINUTE),
       }),
     );
-    for (const task of [start, look])
-      task.addRetry(patiently(["Ecs.SdkClientException", "Ecs.ServerException"]));
+    for (const task of [start, look]) task.addRetry(patiently([...unnamed("Ecs"), "Ecs.ServerException"]));
     const wait = new sfn.Wait(scope, "Wait for workers", { time: sfn.WaitTime.duration(ROUND) });
     const count = new sfn.Pass(scope, "Count the look", {
       parameters: {
@@ -505,7 +504,7 @@ class Upgrade {
       resultPath: sfn.JsonPath.DISCARD,
       taskTimeout: sfn.Timeout.duration(MINUTE),
     });
-    start.addRetry(patiently(["Sfn.SdkClientException", "Sfn.ThrottlingException"]));
+    start.addRetry(patiently(unnamed("Sfn")));
     return hand.next(start).next(new sfn.Succeed(scope, "The next execution goes on"));
   }
 
@@ -583,7 +582,7 @@ class Upgrade {
       resultPath: "$.alarms",
       taskTimeout: sfn.Timeout.duration(MINUTE),
     });
-    look.addRetry(patiently(["CloudWatch.SdkClientException", "CloudWatch.CloudWatchException"]));
+    look.addRetry(patiently(unnamed("CloudWatch")));
     return this.guard(look);
   }
 
