@@ -15,6 +15,7 @@
  * - `graphs`: names of further graphs, with commas between them; each has 16 partitions
  * - `nodes`: the number of nodes
  * - `sessionManager`: "true" for shells on machines
+ * - `apiGatewayAccountRole`: "false" if API Gateway has a role for logs in this account and region already
  * - `backup`: "true" for backups and archives of the log
  * - `restoreFrom`: a bucket with backups, from which the graph is to be restored; `restoreKey`: the ARN of its key
  * - `patience`: how many seconds a lost node has to come back before its replicas are restored on other nodes
@@ -39,8 +40,8 @@ const count = Number(context("workers", String(size.workers.count)));
 const mode = context("encryption", "");
 const names = context("graphs", "");
 const graphs = names === "" ? [] : names.split(",").map((name) => ({ name, partitions: 16 }));
-const isOn = (name: string): boolean => {
-  const value = context(name, "false");
+const isOn = (name: string, otherwise = "false"): boolean => {
+  const value = context(name, otherwise);
   if (value !== "true" && value !== "false")
     throw new Error(`${name} is ${value}, and has to be true or false`);
   return value === "true";
@@ -74,6 +75,7 @@ new ServiceStack(app, "Service", {
     ...(restoreFrom !== "" && { joinPatience: Duration.hours(2) }),
   },
   query: { architecture, ...size.query },
+  apiGatewayAccountRole: isOn("apiGatewayAccountRole", "true"),
   rebalance: { patience },
   ...(mode !== "" && { encryption: { mode } }),
   ...(isOn("backup") && { backup: {} }),

@@ -164,11 +164,21 @@ function condition(part: Condition): string {
   const signs: Record<string, string> = {
     BooleanEquals: "is",
     StringEquals: "is",
+    StringEqualsPath: "is",
     NumericEquals: "is",
+    StringMatches: "is like",
+    NumericGreaterThan: "is above",
     NumericGreaterThanEquals: "≥",
   };
-  const [operator = "", value] = Object.entries(part).find(([key]) => key in signs) ?? [];
-  return `${String(part.Variable).replace("$.", "")} ${signs[operator] ?? operator} ${String(value)}`;
+  const variable = String(part.Variable).replace("$.", "");
+  if ("IsPresent" in part) return `${variable} ${part.IsPresent ? "is there" : "is not there"}`;
+  const [operator, value] = Object.entries(part).find(([key]) => key in signs) ?? [];
+  if (operator === undefined) throw new Error(`no words for the condition ${JSON.stringify(part)}`);
+  // A reference to a resource, whose name may have a hash of its content.
+  const what = /^<.*>$/.test(String(value))
+    ? "the deployed one"
+    : String(value).replace("$.", "").replaceAll('"', "'");
+  return `${variable} ${signs[operator]} ${what}`;
 }
 
 /** Returns a page's text with the drawings inserted. */

@@ -79,7 +79,10 @@ export interface Report {
   readonly authorities: number;
   readonly issued: readonly Kind[];
   readonly changes: readonly string[];
-  /** What keeps a step of the mode waiting: some of the processes that were started without certificates. */
+  /**
+   * What the next step up of the mode waits for: some of the processes that were started without certificates. Each run
+   * of the schedule looks for them, also while the mode before has not settled.
+   */
   readonly waitsFor: readonly string[];
 }
 
@@ -164,19 +167,19 @@ async function advance(
     changes.push("made the next authority");
     after.next = await makeAuthority(fleet, now);
   }
-  if (state.mode !== mode && hasSettled(state.modeSince, now)) {
-    const at = MODES.indexOf(state.mode);
-    const step = Math.sign(MODES.indexOf(mode) - at);
-    if (step < 0 || (await allHaveCertificates(surroundings, progress))) {
-      after.mode = MODES[at + step] ?? mode;
-      delete after.modeSince;
-      changes.push(`connections: ${after.mode}`);
-    }
+  const at = MODES.indexOf(state.mode);
+  const step = Math.sign(MODES.indexOf(mode) - at);
+  if (step === 0) return after;
+  const isDue = hasSettled(state.modeSince, now);
+  if (step < 0 ? isDue : (await allHaveCertificates(surroundings, progress)) && isDue) {
+    after.mode = MODES[at + step] ?? mode;
+    delete after.modeSince;
+    changes.push(`connections: ${after.mode}`);
   }
   return after;
 }
 
-/** Returns whether a step up may be taken: one that does not wait for a process without certificates. */
+/** Returns whether all processes were started with certificates, and notes those that were not. */
 async function allHaveCertificates({ processes }: Surroundings, progress: Progress): Promise<boolean> {
   if (processes === undefined) {
     progress.waitsFor.push("the next run of the schedule");

@@ -7,6 +7,9 @@ export const TAG = "tidegraph:deployment";
 export const PART = "tidegraph:part";
 export const BACKUPS = "backups";
 
+/** A tag of the role with which API Gateway writes logs, and the role's region: roles are of all regions, and that one is not. */
+export const LOGS_REGION = "tidegraph:logs-region";
+
 /** Services of AWS that deliver logs by the permission of CloudWatch Logs, instead of by a role of ours. */
 export type Delivering = "states" | "msk";
 

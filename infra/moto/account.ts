@@ -29,6 +29,8 @@ export interface Situation extends Organization {
   clusterState: string;
   /** The names of MSK's configurations, by their ARNs. */
   readonly configurations?: Map<string, string>;
+  /** API Gateway: the role with which it writes logs, and APIs. moto has it only with a package more. */
+  readonly gateway: { role: string; apis: { id: string }[] };
   /** Whether the drop bucket tells EventBridge, which moto's answer leaves out. */
   eventBridge: boolean;
   /** Workers that run, which moto never starts. */
@@ -51,6 +53,7 @@ function usual(): Situation {
     topic: undefined,
     brokerSettings: "",
     clusterState: "ACTIVE",
+    gateway: { role: "", apis: [] },
     eventBridge: true,
     workers: 0,
     status: { code: 200, body: {} },
@@ -71,6 +74,7 @@ interface Asked {
   readonly path: string;
   /** Whether the service has JSON in requests and answers. */
   readonly isJson: boolean;
+  readonly body: string;
 }
 
 /** An answer: its status, its type and its text. */
@@ -139,7 +143,8 @@ export class Account {
     const answer = await this.#pass(request, body);
     const bytes = await read(answer);
     const isMended = asked.service === "kafka" || asked.service === "ecs";
-    const text = isMended ? Buffer.from(this.#mended(bytes.toString())) : bytes;
+    let text = isMended ? Buffer.from(this.#mended(bytes.toString())) : bytes;
+    if (asked.operation === "DescribeAlarms") text = askedAlarms(text, body);
     for (const [name, value] of Object.entries(answer.headers)) {
       if (!/^(connection|content-length|date|transfer-encoding)$/.test(name) && value !== undefined)
         response.setHeader(name, value);
@@ -217,6 +222,25 @@ export class Account {
           revision: 1,
           serverProperties: Buffer.from(situation.brokerSettings).toString("base64"),
         });
+      case "apigateway:GetAccount":
+        return json({
+          ...(situation.gateway.role && { cloudwatchRoleArn: situation.gateway.role }),
+          features: [],
+        });
+      case "apigateway:UpdateAccount": {
+        const [{ op, path: what, value } = {}] = JSON.parse(asked.body).patchOperations;
+        if (op !== "replace" || what !== "/cloudwatchRoleArn") return json({ message: what }, 400);
+        situation.gateway.role = value;
+        return json({ features: [] });
+      }
+      case "apigateway:GetRestApis": {
+        const { apis: item } = situation.gateway;
+        // Without the header, lists have another form.
+        const isPlain = request.headers.accept === "application/json";
+        return json(isPlain ? { item } : { _embedded: { item } });
+      }
+      case "apigateway:GetApis":
+        return json({ items: [] });
       case "s3:GetBucketNotification": {
         const told = situation.eventBridge ? "<EventBridgeConfiguration/>" : "";
         const namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
@@ -296,10 +320,15 @@ function understood({ headers, url = "/", method }: IncomingMessage, body: Buffe
       .split(".")
       .at(-1) ?? "";
   const isJson = String(headers["content-type"]).startsWith("application/x-amz-json");
-  const asked = { service, parameters, path, isJson };
+  const asked = { service, parameters, path, isJson, body: body.toString() };
   if (path.startsWith("/graph/")) return { ...asked, service: "execute-api", operation: "Invoke" };
   if (isQuery) return { ...asked, operation: parameters.get("Action") ?? "" };
+  if (service === "apigateway") {
+    const own = path === "/account" ? "Account" : path === "/restapis" ? "RestApis" : "Apis";
+    return { ...asked, operation: `${method === "PATCH" ? "Update" : "Get"}${own}` };
+  }
   if (service === "servicequotas") return { ...asked, operation: target };
+  if (service === "monitoring") return { ...asked, operation: target };
   if (service === "lambda" && /\/account-settings\/?$/.test(path))
     return { ...asked, operation: "GetAccountSettings" };
   if (service === "s3" && method === "GET" && /[?&]notification\b/.test(url))
@@ -313,6 +342,14 @@ function understood({ headers, url = "/", method }: IncomingMessage, body: Buffe
   if (service === "kafka" && path.includes("/revisions/"))
     return { ...asked, operation: "DescribeConfigurationRevision" };
   return { ...asked, operation: "" };
+}
+
+/** moto returns alarms of all types. AWS returns those of the types that are named, and metric alarms if none is. */
+function askedAlarms(answer: Buffer<ArrayBuffer>, request: Buffer): Buffer<ArrayBuffer> {
+  const { AlarmTypes: types = ["MetricAlarm"] } = JSON.parse(request.toString());
+  const found = JSON.parse(answer.toString());
+  for (const type of ["MetricAlarm", "CompositeAlarm"]) if (!types.includes(type)) delete found[`${type}s`];
+  return Buffer.from(JSON.stringify(found));
 }
 
 /** moto refuses in XML, whatever the service speaks. */

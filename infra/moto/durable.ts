@@ -8,7 +8,7 @@ import * as lambda from "@aws-sdk/client-lambda";
 import * as s3 from "@aws-sdk/client-s3";
 import * as sm from "@aws-sdk/client-secrets-manager";
 import * as sns from "@aws-sdk/client-sns";
-import { type Made, type Maker, type Properties, REGION } from "./create.ts";
+import { ACCOUNT, type Made, type Maker, type Properties, REGION } from "./create.ts";
 
 /** Clients of moto's services for these resources. */
 export class DurableClients {
@@ -108,11 +108,21 @@ export function durable(clients: DurableClients): Record<string, Maker> {
     "AWS::CloudWatch::Alarm": async (_, properties, AlarmName) => {
       const { Metrics, ...rest } = properties;
       const metrics = Metrics && { Metrics };
-      await clients.cw.send(new cw.PutMetricAlarmCommand({ AlarmName, ...rest, ...metrics }));
-      return { ref: AlarmName };
+      const named = { AlarmName, ...rest, ...metrics };
+      await clients.cw.send(new cw.PutMetricAlarmCommand(named));
+      return madeAlarm(named.AlarmName);
+    },
+    "AWS::CloudWatch::CompositeAlarm": async (_, properties) => {
+      await clients.cw.send(new cw.PutCompositeAlarmCommand(properties));
+      return madeAlarm(properties.AlarmName);
     },
   };
 }
+
+const madeAlarm = (name: string): Made => ({
+  ref: name,
+  attributes: { Arn: `arn:aws:cloudwatch:${REGION}:${ACCOUNT}:alarm:${name}` },
+});
 
 /** A zip without files. */
 export const EMPTY_ZIP = Buffer.from("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==", "base64");

@@ -447,6 +447,25 @@ test("what somebody else wrote into a secret is replaced in documents, and refus
   });
 });
 
+test("the first run of the schedule names who lacks certificates, long before a step is due", async () => {
+  const fleet = await Fleet.make("require");
+  fleet.machines = ["i-1", "i-2", "i-3"];
+  const first = await fleet.run(false, { atDeployment: true });
+  assert.deepEqual([first.mode, first.waitsFor], ["accept", []]);
+  fleet.now = new Date(fleet.now.getTime() + 60_000);
+  assert.deepEqual((await fleet.run()).waitsFor, ["i-1", "i-2", "i-3"]);
+  // An upgrade replaces them. That nobody lacks certificates does not bring the step forward.
+  fleet.machines = [];
+  const replaced = await fleet.run();
+  assert.deepEqual([replaced.mode, replaced.waitsFor, replaced.changes], ["accept", [], []]);
+  await fleet.pass(1);
+  assert.deepEqual([(await fleet.run()).mode, (await fleet.document("nodes")).mode], ["prefer", "prefer"]);
+  // On the way down nobody has to be waited for.
+  fleet.settings.mode = "accept";
+  fleet.callers = ["query:1"];
+  assert.deepEqual((await fleet.run()).waitsFor, []);
+});
+
 test("the bundled function issues, and answers CloudFormation", async () => {
   const fleet = await Fleet.make("require");
   const { state, documents } = fleet.settings;

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import * as dynamodb from "@aws-sdk/client-dynamodb";
 import * as ec2 from "@aws-sdk/client-ec2";
+import * as iam from "@aws-sdk/client-iam";
 import * as kafka from "@aws-sdk/client-kafka";
 import * as kms from "@aws-sdk/client-kms";
 import * as s3 from "@aws-sdk/client-s3";
@@ -15,7 +16,7 @@ import * as sm from "@aws-sdk/client-secrets-manager";
 import { UsageError } from "../doctor/deployment.ts";
 import { readArguments } from "../remove/arguments.ts";
 import { remove } from "../remove/remove.ts";
-import { example, flat, type Resource, resources } from "../test/support.ts";
+import { example, flat, ofType, type Resource, resources } from "../test/support.ts";
 import { Account } from "./account.ts";
 import { REGION } from "./create.ts";
 
@@ -26,6 +27,7 @@ let account: Account;
 let table: dynamodb.DynamoDBClient;
 let network: ec2.EC2Client;
 let brokers: kafka.KafkaClient;
+let roles: iam.IAMClient;
 let keys: kms.KMSClient;
 let objects: s3.S3Client;
 let secrets: sm.SecretsManagerClient;
@@ -38,6 +40,7 @@ before(async () => {
   table = new dynamodb.DynamoDBClient(options);
   network = new ec2.EC2Client(options);
   brokers = new kafka.KafkaClient({ ...options, endpoint: account.endpoint });
+  roles = new iam.IAMClient(options);
   keys = new kms.KMSClient(options);
   objects = new s3.S3Client({ ...options, forcePathStyle: true });
   secrets = new sm.SecretsManagerClient(options);
@@ -49,7 +52,7 @@ before(async () => {
   });
 });
 after(async () => {
-  for (const client of [table, network, brokers, keys, objects, secrets]) client.destroy();
+  for (const client of [table, network, brokers, roles, keys, objects, secrets]) client.destroy();
   await account.stop();
 });
 
@@ -131,6 +134,7 @@ const MAKERS: Readonly<Record<string, (id: string, resource: Resource) => Promis
   },
   "AWS::Logs::LogGroup": (_, { Properties }) =>
     logs("CreateLogGroup", { logGroupName: named(Properties.LogGroupName) }),
+  "AWS::IAM::Role": (id, resource) => makeRole(id, resource, tagsOf(resource)),
   "AWS::S3::Bucket": async (id, resource) => {
     const Bucket = id.toLowerCase();
     const at = { LocationConstraint: REGION } as const;
@@ -146,10 +150,26 @@ const MAKERS: Readonly<Record<string, (id: string, resource: Resource) => Promis
   },
 };
 
+/** Makes a role as the template has it, and returns its ARN. */
+async function makeRole(RoleName: string, { Properties }: Resource, tags: iam.Tag[]): Promise<string> {
+  const AssumeRolePolicyDocument = JSON.stringify(Properties.AssumeRolePolicyDocument);
+  const Tags = tags.map(({ Key, Value = "" }) => ({ Key, Value: Value.replace("<AWS::Region>", REGION) }));
+  const made = new iam.CreateRoleCommand({ RoleName, AssumeRolePolicyDocument, Tags });
+  const { Role } = await roles.send(made);
+  for (const policy of Properties.ManagedPolicyArns) {
+    // moto has none of AWS's own policies.
+    const PolicyName = `${RoleName}-${flat(policy).replace(/^.*\//, "")}`;
+    const Statement = [{ Effect: "Allow", Action: "logs:*", Resource: "*" }];
+    const PolicyDocument = JSON.stringify({ Version: "2012-10-17", Statement });
+    const { Policy } = await roles.send(new iam.CreatePolicyCommand({ PolicyName, PolicyDocument }));
+    await roles.send(new iam.AttachRolePolicyCommand({ RoleName, PolicyArn: Policy?.Arn }));
+  }
+  return Role?.Arn ?? "";
+}
+
 /** What is retained, and not for the command to remove. */
 const STAYS: Readonly<Record<string, string>> = {
   "AWS::ApiGateway::Account": "the account has one, for all APIs",
-  "AWS::IAM::Role": "the role of that, which other APIs may use",
   "AWS::Lambda::Version": "versions go with their function",
 };
 
@@ -293,6 +313,40 @@ test("backups and their key stay unless they are named", async () => {
   assert.equal((await run("--confirm", "example", "--backups")).left, 0);
   assert.ok(!(await has()));
   assert.equal((await everything()).filter((one) => one === "key Enabled").length, enabled - 1);
+});
+
+test("the role of API Gateway's logs goes unless other APIs need it", async () => {
+  const [[, role] = assert.fail()] = ofType(service, "AWS::ApiGateway::Account").map(([, { Properties }]) => {
+    const id = Properties.CloudWatchRoleArn["Fn::GetAtt"][0];
+    return [id, resources(service).get(id) ?? assert.fail()] as const;
+  });
+  const mine = tagsOf(role);
+  const elsewhere = mine.map((tag) => (tag.Value === "<AWS::Region>" ? { ...tag, Value: "us-east-1" } : tag));
+  const theirs = mine.map((tag) => (tag.Value === "example" ? { ...tag, Value: "example-2" } : tag));
+  assert.notDeepEqual(elsewhere, mine);
+  assert.notDeepEqual(theirs, mine);
+  await makeRole("of-an-earlier-stack", role, mine);
+  await makeRole("of-another-region", role, elsewhere);
+  await makeRole("of-another-deployment", role, theirs);
+  const { gateway } = account.situation;
+  gateway.role = await makeRole("in-use", role, mine);
+  gateway.apis.push({ id: "ofsomebody" });
+  const names = async (): Promise<string[]> => {
+    const { Roles = [] } = await roles.send(new iam.ListRolesCommand({}));
+    return Roles.map(({ RoleName = "" }) => RoleName).toSorted();
+  };
+  const { left, said } = await run("--confirm", "example");
+  assert.equal(left, 0);
+  assert.ok(
+    said.some((line) => /^the role in-use stays: .*other APIs in/.test(line)),
+    said.join("\n"),
+  );
+  assert.deepEqual(await names(), ["in-use", "of-another-deployment", "of-another-region"]);
+  assert.match(gateway.role, /in-use$/);
+  gateway.apis.pop();
+  assert.equal((await run("--confirm", "example")).left, 0);
+  assert.deepEqual(await names(), ["of-another-deployment", "of-another-region"]);
+  assert.equal(gateway.role, "");
 });
 
 test("as long as a stack is there, nothing is removed", async () => {

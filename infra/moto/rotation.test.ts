@@ -109,3 +109,28 @@ test("a version that processes would refuse does not become the current one", as
   const none = `${id}-not`;
   await assert.rejects(steps(none, version, "createSecret"), sm.ResourceNotFoundException);
 });
+
+test("the function logs each step that it carried out, with the version and without the secret", async (t) => {
+  const id = await makeSecret();
+  Object.assign(process.env, {
+    AWS_ENDPOINT_URL: moto.endpoint,
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+    AWS_REGION: REGION,
+  });
+  const { handler } = await import("../rotation/handler.ts");
+  const logged = t.mock.method(console, "log", () => undefined);
+  const version = randomUUID();
+  for (const Step of STEPS) await handler({ Step, SecretId: id, ClientRequestToken: version });
+  await assert.rejects(
+    handler({ Step: "cutSecret", SecretId: id, ClientRequestToken: version }),
+    /cutSecret/,
+  );
+  const lines = logged.mock.calls.map(({ arguments: [line] }) => String(line));
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line)),
+    STEPS.map((done) => ({ done, version })),
+  );
+  const [secret = assert.fail()] = await both(id);
+  assert.ok(!lines.join().includes(secret));
+});

@@ -17,17 +17,18 @@ export interface Template {
 }
 
 /**
- * Returns both templates, for more values of the context. Functions in TypeScript are not bundled, because nothing runs
- * them here.
+ * Returns both templates, for more values of the context, and of the app in another folder than this package's.
+ * Functions in TypeScript are not bundled, because nothing runs them here.
  */
 export function exampleTemplates(
   more: Readonly<Record<string, string>> = {},
+  folder = INFRA,
 ): Readonly<Record<"State" | "Service", Template>> {
   const outdir = temporaryFolder("infra");
   const { context } = JSON.parse(readFileSync(join(INFRA, "cdk.json"), "utf8"));
   const given = { ...context, bundle: placeholders(), ...more, "aws:cdk:bundling-stacks": [] };
   const env = { ...process.env, CDK_OUTDIR: outdir, CDK_CONTEXT_JSON: JSON.stringify(given) };
-  execFileSync("npx", ["--no-install", "tsx", "bin/example.ts"], { cwd: INFRA, env, stdio: "pipe" });
+  execFileSync("npx", ["--no-install", "tsx", "bin/example.ts"], { cwd: folder, env, stdio: "pipe" });
   const of = (stack: string): Template =>
     JSON.parse(readFileSync(join(outdir, `${stack}.template.json`), "utf8"));
   return { State: of("State"), Service: of("Service") };

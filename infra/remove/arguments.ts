@@ -17,7 +17,8 @@ export interface Arguments {
   readonly profile?: string;
 }
 
-export const HELP = `Removes what the deleted stacks of a deployment left: brokers, table, buckets, log groups, secrets, network, keys.
+export const HELP = `Removes what the deleted stacks of a deployment left: brokers, table, buckets, log groups, secrets, network,
+the role of API Gateway's logs, keys.
 
 Usage: tidegraph-remove --name NAME [flags]                   shows what is left, and removes nothing
        tidegraph-remove --name NAME --confirm NAME [flags]    removes it, with all data of the graphs

@@ -1,17 +1,12 @@
-/** The two requests to CloudWatch Logs, signed here: its client is not among the packages of this repository. */
-import { SignatureV4 } from "@smithy/signature-v4";
-import { Sha256 } from "../doctor/checks/api.ts";
+/** The two requests to CloudWatch Logs. */
 import type { Clients } from "../doctor/clients.ts";
-
-const ANSWER_MS = 20_000;
+import { Signed } from "./signed.ts";
 
 export class Logs {
-  readonly #clients: Clients;
-  readonly #region: string;
+  readonly #signed: Signed;
 
   constructor(clients: Clients, region: string) {
-    this.#clients = clients;
-    this.#region = region;
+    this.#signed = new Signed(clients, region, "logs", "CLOUDWATCH_LOGS");
   }
 
   /** Returns the names of the log groups that begin with a prefix. */
@@ -36,35 +31,17 @@ export class Logs {
   }
 
   async #ask(operation: string, input: object, passes?: string): Promise<Record<string, unknown>> {
-    const domain = this.#region.startsWith("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
-    const { AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: own, AWS_ENDPOINT_URL: all } = process.env;
-    const url = new URL(own ?? all ?? `https://logs.${this.#region}.${domain}`);
-    const body = JSON.stringify(input);
-    const signer = new SignatureV4({
-      service: "logs",
-      region: this.#region,
-      credentials: this.#clients.sts.config.credentials,
-      sha256: Sha256,
-    });
-    const { headers } = await signer.sign({
+    const [status, text] = await this.#signed.ask({
       method: "POST",
-      protocol: url.protocol,
-      hostname: url.hostname,
-      ...(url.port !== "" && { port: Number(url.port) }),
       path: "/",
-      query: {},
       headers: {
-        host: url.host,
         "content-type": "application/x-amz-json-1.1",
         "x-amz-target": `Logs_20140328.${operation}`,
       },
-      body,
+      body: JSON.stringify(input),
     });
-    const signal = AbortSignal.timeout(ANSWER_MS);
-    const answer = await fetch(url, { method: "POST", headers, body, redirect: "error", signal });
-    const text = await answer.text();
-    if (answer.ok) return text === "" ? {} : JSON.parse(text);
+    if (status < 300) return text === "" ? {} : JSON.parse(text);
     if (passes !== undefined && text.includes(passes)) return {};
-    throw new Error(`logs:${operation}: ${answer.status} ${text}`);
+    throw new Error(`logs:${operation}: ${status} ${text}`);
   }
 }

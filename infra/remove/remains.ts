@@ -1,7 +1,7 @@
 /**
  * What the stacks of a deployment left, in the order in which it has to be removed: brokers, which have interfaces in the
- * subnets; their configuration; the table; buckets with all versions; log groups; secrets; the network; keys last,
- * because everything else is encrypted with them.
+ * subnets; their configuration; the table; buckets with all versions; log groups; secrets; the network; roles of API
+ * Gateway's logs; keys last, because everything else is encrypted with them.
  *
  * The tag of the deployment or a name that only it has tells what belongs to it. Each removal passes over what is gone
  * already, so that it can be repeated.
@@ -14,6 +14,7 @@ import * as sm from "@aws-sdk/client-secrets-manager";
 import type { Clients } from "../doctor/clients.ts";
 import { CallFailed } from "../doctor/finding.ts";
 import { BACKUPS, deliveredPrefix, PART, TAG } from "../lib/names.ts";
+import { logsRoles } from "./api-logs.ts";
 import { Logs } from "./logs.ts";
 import { network } from "./network.ts";
 
@@ -40,7 +41,7 @@ export interface Search {
 
 /** Returns what is left, in the order of its removal. */
 export async function remains(search: Search): Promise<Remain[]> {
-  const kinds = [clusters, configurations, tables, buckets, logGroups, secrets, network, keys];
+  const kinds = [clusters, configurations, tables, buckets, logGroups, secrets, network, logsRoles, keys];
   const found: Remain[] = [];
   for (const kind of kinds) found.push(...(await kind(search)));
   return found;

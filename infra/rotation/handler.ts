@@ -4,4 +4,8 @@ import { type Event, rotate } from "./rotation.ts";
 
 const client = new SecretsManagerClient({ maxAttempts: 10 });
 
-export const handler = (event: Event): Promise<void> => rotate(event, client);
+/** Carries out a step, and logs it. */
+export const handler = async (event: Event): Promise<void> => {
+  await rotate(event, client);
+  console.log(JSON.stringify({ done: event.Step, version: event.ClientRequestToken }));
+};

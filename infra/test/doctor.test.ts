@@ -15,6 +15,7 @@ import { CallFailed, explained, span } from "../doctor/finding.ts";
 import { applied, MapItems } from "../doctor/map-items.ts";
 import { policy } from "../doctor/policy.ts";
 import { asText } from "../doctor/report.ts";
+import { exampleWithEverything } from "./options.ts";
 import { example, ofType } from "./support.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -55,11 +56,13 @@ test("the pages and sections that remedies name exist", () => {
 });
 
 test("each alarm's section of the runbook is found by its logical id", () => {
-  const { service } = example({ backup: {}, encryption: {} });
+  const { service } = exampleWithEverything();
   const sections = [...read("docs", "runbook.md").matchAll(/^## (.*)$/gm)].map(([, name = ""]) =>
     name.replaceAll(/[^A-Za-z0-9]/g, ""),
   );
-  for (const [id] of ofType(service, "AWS::CloudWatch::Alarm")) assert.ok(sections.includes(section(id)), id);
+  for (const type of ["Alarm", "CompositeAlarm"])
+    for (const [id] of ofType(service, `AWS::CloudWatch::${type}`))
+      assert.ok(sections.includes(section(id)), id);
 });
 
 test("certificates of the fleet are judged by when they were written", () => {
@@ -195,7 +198,7 @@ test("a refused call names the action that is missing, however the service says 
 
 test("the policy has no action that changes something", () => {
   const actions = policy().Statement.flatMap(({ Action }) => Action);
-  const reads = /:(Describe|Get|List|Query$|Decrypt$|Invoke$|Connect$)/;
+  const reads = /:(Describe|Get|List|Simulate|Query$|Decrypt$|Invoke$|Connect$)/;
   assert.deepEqual(
     actions.filter((action) => !reads.test(action)),
     [],

@@ -16,7 +16,17 @@ import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { temporaryFolder } from "../lib/temporary.ts";
 import { check, states } from "./definitions.ts";
-import { flat, hasFlag, named, ofType, placeholders, type Resource, resources, testApp } from "./support.ts";
+import {
+  files,
+  flat,
+  hasFlag,
+  named,
+  ofType,
+  placeholders,
+  type Resource,
+  resources,
+  testApp,
+} from "./support.ts";
 
 const FURTHER: GraphProps[] = [
   {
@@ -26,6 +36,7 @@ const FURTHER: GraphProps[] = [
     replication: 3,
     gremlin: { ids: "typed", defaultCardinality: "single" },
     share: 0.25,
+    quota: 0.4,
   },
   { name: "eu-events" },
 ];
@@ -190,14 +201,6 @@ test("functions and workers get the names of all graphs, the first one first", (
   assert.deepEqual(graphs, NAMES);
 });
 
-/** Returns the files that the user data writes, by path. */
-function files(template: Template): Map<string, string> {
-  const [, launch] = ofType(template, "AWS::EC2::LaunchTemplate", 1)[0] ?? [];
-  const script = flat(launch?.Properties.LaunchTemplateData.UserData["Fn::Base64"]);
-  const found = script.matchAll(/^cat >(\S+) <<'END OF FILE'\n(.*?)^END OF FILE$/gms);
-  return new Map([...found].map(([, path = "", content = ""]) => [path, content]));
-}
-
 test("with encryption, processes of all graphs have certificates", () => {
   const { app, service } = made(FURTHER, { encryption: {} });
   const launch = named(service, "AWS::EC2::LaunchTemplate", "ServiceNodes").Properties.LaunchTemplateData;
@@ -217,6 +220,7 @@ test("with encryption, processes of all graphs have certificates", () => {
     command.flatMap((one, at) => (one === "--graph" ? [command[at + 1]] : [])),
     NAMES,
   );
+  assert.equal(command[command.indexOf("--graph-quota") + 1], "orders=40");
   assert.match(command[command.indexOf("--tls-secret") + 1] ?? "", /^<ServiceEncryptionWorkers/);
   const issuer = named(service, "AWS::Lambda::Function", "ServiceEncryptionFunction").Properties;
   assert.match(issuer.Description, /of the fleet of the graph people and 2 more$/);
@@ -574,6 +578,8 @@ test("props that cannot be are refused at synth", () => {
   for (const share of [0, -0.5, 1, 2, Number.NaN, 0.0001]) {
     refused([{ name: "a", share }], "graphs[0].share", "from 0.001 to less than 1");
   }
+  for (const quota of [0, 1.01, Number.NaN])
+    refused([{ name: "a", quota }], "graphs[0].quota", "from 0.01 to 1");
   const shares = [
     { name: "a", share: 0.5 },
     { name: "b", share: 0.5 },

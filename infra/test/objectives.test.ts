@@ -11,22 +11,23 @@ test("without objectives there are no such alarms", () => {
 
 test("errors that use up the budget too fast are told once, by two windows each", () => {
   const { service } = example({ objectives: { availability: 99.5 } });
-  for (const [id, rate, windows] of [
-    ["BudgetBurnsFast", 14.4, [60, 5]],
-    ["BudgetBurnsSlowly", 6, [360, 30]],
+  for (const [id, name, rate, windows] of [
+    ["BudgetBurnsFast", "example-budget-burns-fast", 14.4, [60, 5]],
+    ["BudgetBurnsSlowly", "example-budget-burns-slowly", 6, [360, 30]],
   ] as const) {
     const both = named(service, "AWS::CloudWatch::CompositeAlarm", `ServiceObjectives${id}`).Properties;
     assert.match(flat(both.AlarmActions[0]), /^<ServiceWatchTopic/);
+    assert.equal(both.AlarmName, name, "two deployments in an account have different ones");
     const rule = flat(both.AlarmRule);
     assert.match(rule, / AND /);
     for (const minutes of windows) {
       // The logical id ends in eight digits of a hash.
-      const found = ofType(service, "AWS::CloudWatch::Alarm").filter(([name]) =>
-        new RegExp(`^ServiceObjectives${id}${minutes}[0-9A-F]{8}$`).test(name),
+      const found = ofType(service, "AWS::CloudWatch::Alarm").filter(([window]) =>
+        new RegExp(`^ServiceObjectives${id}${minutes}[0-9A-F]{8}$`).test(window),
       );
-      const [[name, { Properties }] = ["", { Properties: {} }], ...more] = found;
+      const [[window, { Properties }] = ["", { Properties: {} }], ...more] = found;
       assert.deepEqual(more, []);
-      assert.ok(rule.includes(name), rule);
+      assert.ok(rule.includes(window), rule);
       assert.ok(Math.abs(Properties.Threshold - rate * 0.005) < 1e-9, String(Properties.Threshold));
       assert.equal(Properties.AlarmActions, undefined, "only both together tell");
       const periods = Properties.Metrics.flatMap(

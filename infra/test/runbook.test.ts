@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Duration } from "aws-cdk-lib";
+import { exampleWithEverything } from "./options.ts";
 import { example, ofType } from "./support.ts";
 
 const RUNBOOK = readFileSync(join(import.meta.dirname, "..", "..", "docs", "runbook.md"), "utf8");
@@ -20,13 +20,9 @@ function sections(): Map<string, string> {
 }
 
 test("each alarm has a section", () => {
-  const { service } = example({
-    backup: {},
-    encryption: {},
-    objectives: { latency: Duration.seconds(2) },
-    nodes: { most: 9 },
-  });
-  const alarms = ofType(service, "AWS::CloudWatch::Alarm").map(([id]) =>
+  const { service } = exampleWithEverything();
+  const ids = ["Alarm", "CompositeAlarm"].flatMap((type) => ofType(service, `AWS::CloudWatch::${type}`));
+  const alarms = ids.map(([id]) =>
     // Each broker has an alarm of its own, and each window of an objective.
     id
       .replace(/^Service(Watch|Objectives|Autoscaling)/, "")

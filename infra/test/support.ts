@@ -94,6 +94,14 @@ export function flat(value: unknown): string {
   return JSON.stringify(value);
 }
 
+/** Returns the files that the user data writes, by path. */
+export function files(template: Template): Map<string, string> {
+  const [, launch] = ofType(template, "AWS::EC2::LaunchTemplate", 1)[0] ?? [];
+  const script = flat(launch?.Properties.LaunchTemplateData.UserData["Fn::Base64"]);
+  const found = script.matchAll(/^cat >(\S+) <<'END OF FILE'\n(.*?)^END OF FILE$/gms);
+  return new Map([...found].map(([, path = "", content = ""]) => [path, content]));
+}
+
 /** Makes the example: both stacks with default settings, and placeholders for programs. */
 export function example(props: Partial<GraphServiceProps> = {}): {
   app: App;

@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Stack } from "aws-cdk-lib";
 import type { Template } from "aws-cdk-lib/assertions";
+import { Topic } from "aws-cdk-lib/aws-sns";
 import { METRICS } from "../lib/constructs/metrics.ts";
-import { example, flat, named, ofType } from "./support.ts";
+import { example, flat, named, ofType, only, testApp } from "./support.ts";
 
-const { service } = example({ backup: {}, nodes: { most: 9 } });
+const { state, service } = example({ backup: {}, nodes: { most: 9 } });
 
 // biome-ignore lint/suspicious/noExplicitAny: templates have no types
 type Properties = any;
@@ -159,4 +161,76 @@ test("a sum of metrics is not missing while one of them is", () => {
   for (const [id, text] of expressions)
     if (!/Nodes(Full|Busy|Idle)/.test(id)) assert.doesNotMatch(text, /^[a-z]\w* \+ /, `${id}: ${text}`);
   assert.equal(metrics(alarm("MapThrottled")).length, 6);
+});
+
+/** Returns the rule that tells the topic of events, and fails if there is none. */
+function rule(name: string): Properties {
+  return named(service, "AWS::Events::Rule", `ServiceWatch${name}`).Properties;
+}
+
+test("machines that cannot start or were terminated, and deployments of workers that fail, are told as they happen", () => {
+  assert.deepEqual(rule("MachinesChange").EventPattern, {
+    source: ["aws.autoscaling"],
+    "detail-type": [
+      "EC2 Instance Launch Unsuccessful",
+      "EC2 Instance Terminate Successful",
+      "EC2 Instance Terminate Unsuccessful",
+    ],
+    detail: { AutoScalingGroupName: ["example-nodes"] },
+  });
+  const group = only(service, "AWS::AutoScaling::AutoScalingGroup").Properties;
+  assert.equal(group.AutoScalingGroupName, "example-nodes");
+  const { resources, ...pattern } = rule("WorkersFail").EventPattern;
+  assert.deepEqual(pattern, {
+    source: ["aws.ecs"],
+    "detail-type": ["ECS Deployment State Change"],
+    detail: { eventName: ["SERVICE_DEPLOYMENT_FAILED"] },
+  });
+  const [[workers = "", { Properties }] = ["", { Properties: {} }]] = ofType(service, "AWS::ECS::Service", 1);
+  // `Ref` of a service is its ARN, which ECS names among the resources of the event.
+  assert.deepEqual(resources, [{ Ref: workers }]);
+  // ECS sends this event only for services with a circuit breaker.
+  assert.equal(Properties.DeploymentConfiguration.DeploymentCircuitBreaker.Enable, true);
+  const { service: without } = example({ workers: false });
+  assert.deepEqual(
+    ofType(without, "AWS::Events::Rule").filter(([id]) => id.includes("WorkersFail")),
+    [],
+  );
+});
+
+test("rules that tell reach the topic: its policy and its key let EventBridge publish", () => {
+  const [[topic = ""] = []] = ofType(service, "AWS::SNS::Topic", 1);
+  for (const name of ["MachinesChange", "WorkersFail"]) {
+    const { State, Targets } = rule(name);
+    assert.equal(State, "ENABLED", name);
+    // The event as it is, and no role: the topic's policy admits EventBridge.
+    assert.deepEqual(Targets, [{ Arn: { Ref: topic }, Id: "Target0" }], name);
+  }
+  const { PolicyDocument, Topics } = only(service, "AWS::SNS::TopicPolicy").Properties;
+  assert.deepEqual(Topics, [{ Ref: topic }]);
+  const admitted = PolicyDocument.Statement.filter(
+    ({ Effect, Principal }: Properties) => Effect === "Allow" && Principal.Service === "events.amazonaws.com",
+  ).map(({ Action, Resource, Condition }: Properties) => ({ Action, Resource, Condition }));
+  assert.deepEqual(admitted, [{ Action: "sns:Publish", Resource: { Ref: topic }, Condition: undefined }]);
+  // The topic is encrypted, so that EventBridge needs its key too.
+  const { KeyPolicy } = named(state, "AWS::KMS::Key", "StateKey").Properties;
+  const [uses, ...more] = KeyPolicy.Statement.filter(
+    ({ Principal }: Properties) => Principal.Service === "events.amazonaws.com",
+  );
+  assert.deepEqual([uses?.Effect, uses?.Action, more], ["Allow", ["kms:Decrypt", "kms:GenerateDataKey"], []]);
+  const encrypts = only(service, "AWS::SNS::Topic").Properties.KmsMasterKeyId;
+  assert.match(flat(encrypts), /^<StateKey\w+Arn/);
+});
+
+test("a topic of others is told by the same alarms and rules, and its policy is theirs", () => {
+  const arn = "arn:aws:sns:eu-west-1:111122223333:ours";
+  const topic = Topic.fromTopicArn(new Stack(testApp(), "Elsewhere"), "Topic", arn);
+  const { service: given } = example({ alarms: topic });
+  for (const type of ["AWS::SNS::Topic", "AWS::SNS::TopicPolicy"]) given.resourceCountIs(type, 0);
+  for (const name of ["MachinesChange", "WorkersFail"]) {
+    const { Targets } = named(given, "AWS::Events::Rule", `ServiceWatch${name}`).Properties;
+    assert.deepEqual(Targets, [{ Arn: arn, Id: "Target0" }]);
+  }
+  for (const [id, { Properties }] of ofType(given, "AWS::CloudWatch::Alarm"))
+    assert.deepEqual([Properties.AlarmActions, Properties.OKActions], [[arn], [arn]], id);
 });

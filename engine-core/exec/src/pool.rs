@@ -1,7 +1,7 @@
 //! The memory that all requests of a process share.
 //!
-//! Roles: [`MemoryPool`] is the budget; a [`Reservation`] is the part of it that one request, or one answer that is
-//! not sent yet, holds. A request's [`Memory`](crate::Memory) grows its reservation; dropping the reservation gives
+//! Roles: [`MemoryPool`] is the budget, or the part of one that a graph of several may use ([`MemoryPool::part`]); a
+//! [`Reservation`] is what one request, or one answer that is not sent yet, holds of it. A request's [`Memory`](crate::Memory) grows its reservation; dropping the reservation gives
 //! everything back.
 //!
 //! What must never happen: a few large requests that leave nothing for small ones. Reservations above [`SMALL_BYTES`]
@@ -21,11 +21,15 @@ pub const SMALL_BYTES: u64 = 1 << 20;
 /// The memory for all requests is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "all queries and unsent answers together hold {used_bytes} bytes, and this query, which holds {held_bytes}, needs \
-     {asked_bytes} more: the limit for all of them is {limit_bytes} (--query-memory-total), of which {kept_bytes} are \
-     kept for small queries; send the query again later"
+    "all queries and unsent answers {}together hold {used_bytes} bytes, and this query, which holds {held_bytes}, needs \
+     {asked_bytes} more: the limit for all of them is {limit_bytes} ({}), of which {kept_bytes} are \
+     kept for small queries; send the query again later",
+    if *.is_part { "of this graph " } else { "" },
+    if *.is_part { "--graph-quota" } else { "--query-memory-total" }
 )]
 pub struct PoolExhausted {
+    /// Whether the budget is the part of one graph.
+    pub is_part: bool,
     /// Limit of all requests together.
     pub limit_bytes: u64,
     /// The part of the limit that only small reservations may use.
@@ -64,13 +68,31 @@ pub struct MemoryPool {
     limit_bytes: u64,
     used_bytes: AtomicU64,
     refusals: AtomicU64,
+    /// The budget of which this is a part. What is reserved here is reserved there too.
+    whole: Option<Arc<MemoryPool>>,
 }
 
 impl MemoryPool {
     /// Makes an empty pool.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { limit_bytes, used_bytes: AtomicU64::new(0), refusals: AtomicU64::new(0) })
+        Self::within(limit_bytes, None)
+    }
+
+    /// Makes a part of this pool with a limit of its own.
+    #[must_use]
+    pub fn part(self: &Arc<Self>, limit_bytes: u64) -> Arc<Self> {
+        Self::within(limit_bytes, Some(self.clone()))
+    }
+
+    fn within(limit_bytes: u64, whole: Option<Arc<Self>>) -> Arc<Self> {
+        Arc::new(Self { limit_bytes, used_bytes: AtomicU64::new(0), refusals: AtomicU64::new(0), whole })
+    }
+
+    /// Returns the pool of which this is a part, or this one if it is none.
+    #[must_use]
+    pub fn whole(&self) -> &Self {
+        self.whole.as_deref().unwrap_or(self)
     }
 
     /// Makes an empty reservation.
@@ -100,6 +122,45 @@ impl MemoryPool {
     /// Returns the part of the limit that only small reservations may use.
     fn kept_bytes(&self) -> u64 {
         self.limit_bytes / 8
+    }
+
+    /// Takes `more` bytes for a reservation that then has `bytes`.
+    fn take(&self, more: u64, bytes: u64) -> Result<(), PoolExhausted> {
+        let kept_bytes = self.kept_bytes();
+        let allowed = self.limit_bytes - if bytes > SMALL_BYTES { kept_bytes } else { 0 };
+        let fits = |used: u64| used.checked_add(more).filter(|sum| *sum <= allowed);
+        if let Err(used_bytes) = self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            self.refusals.fetch_add(1, Ordering::Relaxed);
+            let (limit_bytes, is_part) = (self.limit_bytes, self.whole.is_some());
+            let (held_bytes, asked_bytes) = (0, more);
+            return Err(PoolExhausted {
+                is_part,
+                limit_bytes,
+                kept_bytes,
+                used_bytes,
+                held_bytes,
+                asked_bytes,
+            });
+        }
+        let Some(whole) = &self.whole else { return Ok(()) };
+        whole.take(more, bytes).inspect_err(|_| {
+            self.used_bytes.fetch_sub(more, Ordering::Relaxed);
+        })
+    }
+
+    /// Takes bytes beyond the limit.
+    fn force(&self, more: u64) {
+        self.used_bytes.fetch_add(more, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.force(more);
+        }
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.give_back(bytes);
+        }
     }
 }
 
@@ -134,21 +195,11 @@ impl Reservation {
             return Ok(());
         }
         let rounded = bytes.checked_next_multiple_of(STEP_BYTES).unwrap_or(bytes);
-        let kept_bytes = self.pool.kept_bytes();
-        let allowed = self.pool.limit_bytes - if bytes > SMALL_BYTES { kept_bytes } else { 0 };
-        let more = rounded - held_bytes;
-        let fits = |used: u64| used.checked_add(more).filter(|sum| *sum <= allowed);
-        match self.pool.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => {
-                self.held_bytes.store(rounded, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(used_bytes) => {
-                self.pool.refusals.fetch_add(1, Ordering::Relaxed);
-                let (limit_bytes, asked_bytes) = (self.pool.limit_bytes, bytes - held_bytes);
-                Err(PoolExhausted { limit_bytes, kept_bytes, used_bytes, held_bytes, asked_bytes })
-            }
-        }
+        let asked_bytes = bytes - held_bytes;
+        let of_this = |refused| PoolExhausted { held_bytes, asked_bytes, ..refused };
+        self.pool.take(rounded - held_bytes, bytes).map_err(of_this)?;
+        self.held_bytes.store(rounded, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Reserves at least `bytes`, even beyond the limit: for the answer to a write that is committed, which cannot be
@@ -156,7 +207,7 @@ impl Reservation {
     pub fn force_to(&self, bytes: u64) {
         let held = self.bytes();
         if bytes > held {
-            self.pool.used_bytes.fetch_add(bytes - held, Ordering::Relaxed);
+            self.pool.force(bytes - held);
             self.held_bytes.store(bytes, Ordering::Relaxed);
         }
     }
@@ -167,14 +218,14 @@ impl Reservation {
         let needed = bytes.checked_next_multiple_of(STEP_BYTES).unwrap_or(bytes);
         if held > needed.saturating_add(SLACK_BYTES) {
             self.held_bytes.store(needed, Ordering::Relaxed);
-            self.pool.used_bytes.fetch_sub(held - needed, Ordering::Relaxed);
+            self.pool.give_back(held - needed);
         }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.pool.used_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
+        self.pool.give_back(self.bytes());
     }
 }
 
@@ -196,6 +247,35 @@ mod tests {
         assert_eq!(pool.used_bytes(), pool.limit_bytes());
         drop((large, small));
         assert_eq!(pool.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_part_has_a_limit_of_its_own_and_takes_from_the_whole() {
+        let pool = MemoryPool::new(16 << 20);
+        let part = pool.part(8 << 20);
+        let (here, there) = (part.reserve(), pool.reserve());
+        here.grow_to(4 << 20).unwrap();
+        assert_eq!((part.used_bytes(), pool.used_bytes()), (4 << 20, 4 << 20));
+        let refused = here.grow_to(8 << 20).unwrap_err();
+        assert!(refused.is_part && refused.to_string().contains("of this graph"), "{refused}");
+        assert_eq!(
+            (refused.limit_bytes, refused.used_bytes, refused.held_bytes),
+            (8 << 20, 4 << 20, 4 << 20)
+        );
+        there.grow_to(10 << 20).unwrap();
+        // The part would have it, and the whole has not.
+        let refused = here.grow_to(5 << 20).unwrap_err();
+        assert!(!refused.is_part && refused.to_string().contains("--query-memory-total"), "{refused}");
+        assert_eq!((part.used_bytes(), pool.used_bytes()), (4 << 20, 14 << 20));
+        assert_eq!((part.refusals(), pool.refusals()), (1, 1));
+        here.force_to(9 << 20);
+        assert_eq!((part.used_bytes(), pool.used_bytes()), (9 << 20, 19 << 20));
+        here.shrink_to(0);
+        assert_eq!((part.used_bytes(), pool.used_bytes()), (0, 10 << 20));
+        here.sibling().grow_to(1).unwrap();
+        drop((here, there));
+        assert_eq!((part.used_bytes(), pool.used_bytes()), (0, 0));
+        assert_eq!(part.whole().limit_bytes(), pool.whole().limit_bytes());
     }
 
     #[test]

@@ -7,12 +7,15 @@
 
 #[path = "support/backups.rs"]
 mod fixture;
+#[path = "support/gate.rs"]
+mod gate;
 mod support;
 
 use fixture::{
     Done, PARTITIONS, alone, check_restored, checkpointing, graph, load, number, place, small, source,
     target, two_at_once, write,
 };
+use gate::Gate;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -269,6 +272,18 @@ fn an_archive_that_is_missing_cut_or_damaged_is_refused_by_name_before_anything_
 }
 
 #[test]
+fn a_point_of_a_named_backup_needs_no_archive_behind_it() {
+    let Archived { objects, backups, backup, archives, .. } = archived(3);
+    objects.delete(&format!("{}{}", folder_of(&archives[2]), archives[2].log.path)).unwrap();
+    let point = Point::Version(Version(archives[1].end.version));
+    let history = backups.history(&backup.name).unwrap().up_to(point);
+    assert_eq!(history.archives, archives[..2]);
+    let version = backups.version_at(&history, point).unwrap();
+    assert_eq!(restored_count(&backups, &history, version), 40);
+    assert!(refused(&backups, Point::Newest).contains(&archives[2].log.path));
+}
+
+#[test]
 fn segments_of_a_load_are_in_the_archive_and_are_missed_by_name() {
     let (fleet, objects, backups, _backup) = small();
     let (database, _worker) = fleet.worker();
@@ -352,6 +367,37 @@ fn a_trimmed_log_is_a_gap_that_is_told_and_that_the_next_backup_closes() {
 }
 
 #[test]
+fn a_backup_that_is_not_whole_does_not_keep_the_archive_from_following_another_one() {
+    let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(40));
+    let (database, _worker) = fleet.worker();
+    (0..50).for_each(|n| assert!(write(&database, n) > 0));
+    fleet.wait_until("there are checkpoints", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
+    let (objects, backups) = place();
+    let first = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
+    write(&database, 100);
+    next_second();
+    let second = source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
+    write(&database, 101);
+    let last = first.log.last().unwrap();
+    let path = format!("a/b/{GRAPH}/data/{}/{}", first.name, last.path);
+    let bytes = objects.get(&path).unwrap();
+    let mut damaged = bytes.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    for bad in [None, Some(damaged), Some(bytes[..bytes.len() - 3].to_vec()), Some(vec![])] {
+        match bad {
+            None => objects.delete(&path).unwrap(),
+            Some(bad) => objects.put(&path, bad).unwrap(),
+        }
+        let archive = archive(&fleet, 1, &backups).remove(0);
+        assert_eq!((archive.series.as_str(), archive.after.version), (second.name.as_str(), second.version));
+        objects.delete(&manifest_of(&archive)).unwrap();
+    }
+    // If the first one is whole, it is the one to follow.
+    objects.put(&path, bytes).unwrap();
+    assert_eq!(archive(&fleet, 1, &backups)[0].series, first.name);
+}
+
+#[test]
 fn without_a_backup_nothing_is_archived() {
     let fleet = TestFleet::start(PARTITIONS, 2, 2, 64, checkpointing(3));
     let (database, _worker) = fleet.worker();
@@ -394,6 +440,33 @@ fn two_archivers_write_one_series() {
     assert!(history.version().0 >= last);
     backups.verify(&history).unwrap();
     assert_eq!(restored_count(&backups, &history, history.version()), 320);
+}
+
+/// The state of a load changes until it has ended, and each archiver copies it when it writes its archive.
+#[test]
+fn the_state_of_a_load_in_an_archive_stays_as_its_manifest_says() {
+    let (fleet, objects, backups, backup) = small();
+    let (database, _worker) = fleet.worker();
+    load(&database, 0..30);
+    write(&database, 100);
+    // It has read the load, and writes its archive after another one did.
+    let mut slower = archiver(&fleet, 1, &backups);
+    assert!(slower.turn().unwrap().written.is_empty());
+    let written = archive(&fleet, 1, &backups);
+    let is_state = |object: &&tidegraph_fleet::backup::CopiedObject| object.path.starts_with("jobs/");
+    let state = written[0].objects.iter().find(is_state).unwrap();
+    let mut changed = fleet.objects.get(&state.path).unwrap().to_vec();
+    changed.push(b' ');
+    fleet.objects.put(&state.path, changed).unwrap();
+    assert!(slower.cut().unwrap().is_empty(), "the other one was faster");
+    let history = backups.history(&backup.name).unwrap();
+    assert_eq!(history.archives, written);
+    backups.verify(&history).unwrap();
+    // An archiver that died left a copy and no manifest: the next one takes the copy as it is.
+    objects.delete(&manifest_of(&written[0])).unwrap();
+    let again = archive(&fleet, 1, &backups);
+    assert_eq!(again[0].objects, written[0].objects);
+    backups.verify(&backups.history(&backup.name).unwrap()).unwrap();
 }
 
 #[test]
@@ -520,6 +593,28 @@ fn a_restored_graph_is_archived_behind_a_backup_of_its_own() {
     assert_eq!(backups.history(&backup.name).unwrap().archives, archives);
 }
 
+/// Until an archiver follows its backup, the newest series is that of the graph that was lost.
+#[test]
+fn the_first_backup_of_a_restored_graph_has_none_of_the_archives_before() {
+    let Archived { backups, backup, archives, .. } = archived(2);
+    let middle = archives[0].end.version;
+    let history = backups.find(Point::Version(Version(middle))).unwrap();
+    let mut restored = TestFleet::without_graph(graph(1), checkpointing(5));
+    target(&restored, graph(1)).restore(&backups, &history, Version(middle), 2).unwrap();
+    restored.start_processes(2);
+    next_second();
+    let own = source(&restored, 1).back_up(&backups, two_at_once()).unwrap();
+    assert!(own.version < archives[1].end.version);
+    let newest = backups.find(Point::Newest).unwrap();
+    assert_eq!((&newest.backup, newest.archives.len()), (&own, 0));
+    backups.verify(&newest).unwrap();
+    backups.verify(&backups.history(&own.name).unwrap()).unwrap();
+    assert_eq!(restored_count(&backups, &newest, newest.version()), 30);
+    // Versions above it are those of the graph that was lost.
+    let lost = backups.find(Point::Version(Version(archives[1].end.version))).unwrap();
+    assert_eq!((&lost.backup, lost.archives.len()), (&backup, 2));
+}
+
 /// Records of another log under the names of an archive are refused, also if all checksums are right.
 #[test]
 fn an_archive_of_another_log_is_refused() {
@@ -607,6 +702,39 @@ fn the_sequencer_archives_and_trims_only_what_is_archived() {
     backups.verify(&newest).unwrap();
     let count = number(&database, "MATCH (w:W) RETURN count(w)");
     assert_eq!(restored_count(&backups, &newest, newest.version()), count);
+}
+
+#[test]
+fn the_lag_of_the_archive_grows_while_segments_of_a_load_are_copied() {
+    let mut fleet = TestFleet::without_graph(graph(1), checkpointing(5));
+    let (objects, gate) = Gate::objects();
+    fleet.objects = objects;
+    fleet.map.create_graph(&graph(1)).unwrap();
+    fleet.start_processes(2);
+    let (database, _worker) = fleet.worker();
+    write(&database, 1);
+    let (_objects, backups) = place();
+    source(&fleet, 1).back_up(&backups, two_at_once()).unwrap();
+    load(&database, 0..30);
+    let loaded = ask(&database, OpenCypher, "RETURN 1").unwrap().version;
+    fleet.wait_until("all replicas have the load", |fleet| {
+        fleet.members.iter().all(|member| member.node.applied() >= loaded)
+    });
+    gate.close(".seg");
+    let (stop, position) = (Arc::<AtomicBool>::default(), Arc::<ArchivePosition>::default());
+    let config = ArchiveConfig { every: Duration::ZERO, ..ArchiveConfig::default() };
+    let archiver = Archiver::new(source(&fleet, 1), backups.clone(), config, stop.clone());
+    let (candidate, clock) = (fleet.leading(), fleet.clock.clone());
+    let archive = LeaderArchive::start(archiver, candidate, position.clone(), clock, stop).unwrap();
+    fleet.wait_until("a segment is being copied", |_| gate.waiting() > 0);
+    let lag = || position.lag(fleet.clock.now());
+    let before = lag();
+    fleet.wait_until("the lag grows", |_| lag() > before);
+    assert!(before > Duration::ZERO && gate.waiting() > 0);
+    gate.open();
+    fleet.wait_until("the load is archived", |_| position.get() >= loaded);
+    fleet.wait_until("there is no lag", |_| lag() == Duration::ZERO);
+    drop(archive);
 }
 
 #[test]

@@ -3,16 +3,22 @@
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/gate.rs"]
+mod gate;
 mod support;
 
+use gate::Gate;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, rows};
-use tidegraph_cluster::MapStore;
+use tidegraph_cluster::testing::graph_named;
+use tidegraph_cluster::{Change, MapStore, NodeId};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_fleet::{LocalCopies, NodeConfig};
-use tidegraph_platform::Objects;
+use tidegraph_platform::{FaultyDisk, Objects};
 use tidegraph_storage::Manifest;
+use tidegraph_types::PartitionId;
 
 fn copies(near: &Objects) -> Option<Arc<LocalCopies>> {
     Some(Arc::new(LocalCopies::open(near.clone()).unwrap()))
@@ -94,5 +100,66 @@ fn a_node_that_starts_again_needs_no_object_that_it_has_copied() {
         fleet.node_clock.advance(Duration::from_secs(60));
         paths(&near).is_empty()
     });
+    assert_eq!(rows(&database, OpenCypher, COUNT), expected);
+}
+
+/// The copies are a cache, and a node that is being restored needs its disk for property pages.
+#[test]
+fn copies_make_room_while_a_replica_is_restored() {
+    let config = NodeConfig {
+        checkpoint_versions: 1,
+        beat: Duration::from_millis(50),
+        restores_at_once: 1,
+        ..NodeConfig::default()
+    };
+    let mut fleet = TestFleet::without_graph(graph_named(GRAPH, 2), config);
+    let (objects, gate) = Gate::objects();
+    fleet.objects = objects;
+    fleet.map.create_graph(&fleet.graph).unwrap();
+    fleet.start_processes(1);
+    let (database, _worker) = fleet.worker();
+    ask(
+        &database,
+        OpenCypher,
+        "UNWIND range(0, 199) AS n CREATE (:Person {n: n})-[:KNOWS]->(:Person {n: -n})",
+    )
+    .unwrap();
+    let expected = rows(&database, OpenCypher, COUNT);
+    // A node with copies of one of two partitions.
+    let (near, disk) = (Objects::memory().unwrap(), FaultyDisk::new(1));
+    let opened = LocalCopies::open(near.clone()).unwrap();
+    fleet.copies = Some(Arc::new(opened.on_disk(Arc::new(disk.clone()), PathBuf::from("/copies"), 1 << 20)));
+    fleet.join("a");
+    let (a, [first, second]) = (NodeId::new("a").unwrap(), [PartitionId(0), PartitionId(1)]);
+    let add = |fleet: &TestFleet, partition| {
+        fleet.map.change(GRAPH, None, &[Change::AddReplica { partition, node: a.clone() }]).unwrap();
+    };
+    let serves = |fleet: &TestFleet, partition| {
+        let map = fleet.map.load(GRAPH, None).unwrap();
+        map.serving(partition).iter().any(|(id, _)| **id == a)
+    };
+    add(&fleet, first);
+    let is_copied = |fleet: &TestFleet| {
+        fleet.node_clock.advance(Duration::from_secs(60));
+        let copied = paths(&near);
+        fleet.map.checkpoints(GRAPH).unwrap().len() == 2
+            && !copied.is_empty()
+            && needed(fleet).iter().filter(|path| path.contains("p00000")).eq(&copied)
+    };
+    fleet.wait_until("there are copies", is_copied);
+
+    // The restore of the other one waits, and the disk runs full.
+    gate.close("checkpoints/p00001/");
+    add(&fleet, second);
+    fleet.wait_until("the restore waits", |_| gate.waiting() > 0);
+    disk.set_space(Some(0));
+    fleet.wait_until("the copies are removed", |_| paths(&near).is_empty());
+    assert!(gate.waiting() > 0 && !serves(&fleet, second));
+
+    // There is room again: they are copied again.
+    disk.set_space(None);
+    gate.open();
+    fleet.wait_until("all serve", |fleet| serves(fleet, first) && serves(fleet, second));
+    wait_for_copies(&fleet, &near, 2);
     assert_eq!(rows(&database, OpenCypher, COUNT), expected);
 }

@@ -314,6 +314,52 @@ fn a_replica_that_was_taken_and_given_back_at_once_serves_again() {
     assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
 }
 
+/// Damages all objects of the checkpoints of a partition, and returns them as they were.
+fn damage_checkpoints(fleet: &TestFleet, partition: &str) -> Vec<(String, Vec<u8>)> {
+    let all = fleet.objects.list(&format!("checkpoints/{partition}/")).unwrap();
+    let data = all.into_iter().map(|object| object.path).filter(|path| !path.contains("/manifest-"));
+    let before: Vec<_> = data
+        .map(|path| {
+            let bytes = fleet.objects.get(&path).unwrap().to_vec();
+            fleet.objects.put(&path, vec![0; bytes.len()]).unwrap();
+            (path, bytes)
+        })
+        .collect();
+    assert!(!before.is_empty());
+    before
+}
+
+#[test]
+fn a_replica_that_cannot_be_restored_does_not_keep_others_from_it() {
+    let config = NodeConfig { checkpoint_versions: 1, restores_at_once: 1, ..fast() };
+    let mut fleet = TestFleet::start(2, 1, 1, 64, config);
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:A {n: n})").unwrap();
+    fleet.wait_until("there are checkpoints of all", |fleet| {
+        let (noted, applied) = (fleet.map.checkpoints(GRAPH).unwrap(), fleet.members[0].node.applied());
+        noted.len() == 2 && noted.iter().all(|noted| noted.version == applied)
+    });
+    let before = damage_checkpoints(&fleet, "p00000");
+    fleet.join("a");
+    let a = fleet.members[1].id.clone();
+    let add = |partition| Change::AddReplica { partition, node: a.clone() };
+    let both = [PartitionId(0), PartitionId(1)];
+    fleet.map.change(GRAPH, None, &both.map(add)).unwrap();
+    let serves = |fleet: &TestFleet, partition| {
+        fleet.map.load(GRAPH, None).unwrap().serving(partition).iter().any(|(id, _)| **id == a)
+    };
+    fleet.wait_until("the other one serves", |fleet| serves(fleet, both[1]));
+    assert!(!serves(&fleet, both[0]));
+    for (path, bytes) in before {
+        fleet.objects.put(&path, bytes).unwrap();
+    }
+    fleet.wait_until("it serves too", |fleet| {
+        fleet.node_clock.advance(Duration::from_secs(1));
+        serves(fleet, both[0])
+    });
+    assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 100);
+}
+
 #[test]
 fn reads_go_on_without_a_sequencer_and_writes_when_there_is_one() {
     let mut fleet = TestFleet::start(2, 2, 2, 64, fast());

@@ -5,21 +5,24 @@
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/gate.rs"]
+mod gate;
 mod support;
 
+use gate::Gate;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, patient, rows};
 use tidegraph_cluster::testing::graph_named;
-use tidegraph_cluster::{MapStore, Rebalance, SplitStage, WatchConfig};
+use tidegraph_cluster::{Change, Graph, MapStore, Rebalance, SplitStage, WatchConfig};
 use tidegraph_engine::Database;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
 use tidegraph_fleet::{NodeConfig, WorkerConfig};
 use tidegraph_platform::Objects;
-use tidegraph_types::PartitionCount;
+use tidegraph_types::{Layout, PartitionCount, PartitionId, Version};
 
 fn config() -> NodeConfig {
     NodeConfig {
@@ -281,6 +284,103 @@ fn checkpoints_of_the_partitions_before_a_split_are_removed() {
     let (database, _worker) = fleet.worker();
     let found = numbers(&database, "MATCH (a:Fixed) RETURN count(a)");
     assert_eq!(found, written.load(Ordering::Relaxed).to_string());
+}
+
+/// The version of the newest checkpoint of a partition that the map notes.
+fn noted(fleet: &TestFleet, partition: PartitionId) -> Option<Version> {
+    let all = fleet.map.checkpoints(GRAPH).unwrap();
+    all.iter().find(|noted| noted.partition == partition).map(|noted| noted.version)
+}
+
+fn of_one_node() -> Graph {
+    Graph { replication_factor: 1, ..graph_named(GRAPH, 2) }
+}
+
+#[test]
+fn a_damaged_checkpoint_of_the_partition_before_does_not_hide_that_of_the_next_one() {
+    let (made, next) = (PartitionCount::new(2).unwrap(), PartitionId(4));
+    let layout = Layout::of_partition(made, next).unwrap();
+    let before = layout.ancestors(next).next().unwrap();
+    let folder = |partition: PartitionId| format!("checkpoints/p{:05}/", partition.0);
+    let config = NodeConfig {
+        checkpoint_versions: 1,
+        checkpoint_after: Duration::from_secs(3_600),
+        beat: Duration::from_millis(50),
+        ..NodeConfig::default()
+    };
+    let mut fleet = TestFleet::without_graph(of_one_node(), config);
+    let (objects, gate) = Gate::objects();
+    fleet.objects = objects;
+    fleet.map.create_graph(&fleet.graph).unwrap();
+    fleet.start_processes(1);
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Fixed {n: n})").unwrap();
+    let (rebalance, into) = (Rebalance::new(fleet.map.clone(), GRAPH), PartitionCount::new(4).unwrap());
+    rebalance.begin_split(into).unwrap();
+    rebalance.advance_split(into, 64, 4).unwrap();
+    fleet.wait_until("the next partition has a checkpoint", |fleet| noted(fleet, next).is_some());
+    gate.close_for_writes(&folder(next));
+    fleet.wait_until("the partition before has a newer one", |fleet| {
+        ask(&database, OpenCypher, "CREATE (:Fixed {n: 0})").unwrap();
+        noted(fleet, before) > noted(fleet, next)
+    });
+    for object in fleet.objects.list(&folder(before)).unwrap() {
+        if !object.path.contains("/manifest-") {
+            fleet.objects.put(&object.path, vec![0; object.bytes as usize]).unwrap();
+        }
+    }
+    fleet.join("a");
+    let a = fleet.members[1].id.clone();
+    fleet.map.change(GRAPH, None, &[Change::AddReplica { partition: next, node: a.clone() }]).unwrap();
+    fleet.wait_until("the next partition serves at another node", |fleet| {
+        let map = fleet.map.load(GRAPH, None).unwrap();
+        map.serving(next).iter().any(|(id, _)| **id == a)
+    });
+    assert!(noted(&fleet, next) < noted(&fleet, before));
+    gate.open();
+}
+
+/// The checkpoints of a partition before a split are removed once, and a later note would name what is gone.
+#[test]
+fn a_checkpoint_of_a_replica_that_was_taken_is_not_noted() {
+    let config = NodeConfig {
+        checkpoint_versions: 1,
+        checkpoint_after: Duration::from_secs(3_600),
+        beat: Duration::from_millis(50),
+        ..NodeConfig::default()
+    };
+    let mut fleet = TestFleet::without_graph(of_one_node(), config);
+    let (objects, gate) = Gate::objects();
+    fleet.objects = objects;
+    fleet.map.create_graph(&fleet.graph).unwrap();
+    fleet.start_processes(1);
+    let (database, _worker) = fleet.worker();
+    let (taken, n0) = (PartitionId(0), fleet.members[0].id.clone());
+    fleet.wait_until("a checkpoint of all is noted", |fleet| {
+        noted(fleet, taken).is_some_and(|version| version == fleet.members[0].node.applied())
+    });
+    let newest_manifest = |fleet: &TestFleet| {
+        let all = fleet.objects.list("checkpoints/p00000/").unwrap();
+        all.into_iter().map(|object| object.path).filter(|path| path.contains("/manifest-")).max()
+    };
+    let before = (noted(&fleet, taken), newest_manifest(&fleet));
+    gate.close_for_writes("checkpoints/p00000/");
+    ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Fixed {n: n})").unwrap();
+    fleet.wait_until("a checkpoint is being written", |_| gate.waiting() > 0);
+    // The other node writes none.
+    fleet.config.checkpoint_versions = u64::MAX;
+    fleet.join("a");
+    fleet.assign_all_to("a");
+    fleet.map.change(GRAPH, None, &[Change::DropReplica { partition: taken, node: n0 }]).unwrap();
+    fleet.wait_until("the node gives the replica up", |fleet| {
+        let status = fleet.members[0].node.status();
+        status["replicas"].as_array().unwrap().iter().all(|replica| replica["partition"] != 0)
+    });
+    gate.open();
+    fleet.wait_until("the checkpoint is written", |fleet| newest_manifest(fleet) > before.1);
+    // Its end waits for what is being written.
+    fleet.kill("n0").node.stop();
+    assert_eq!(noted(&fleet, taken), before.0);
 }
 
 /// Counts the files below a folder.

@@ -109,6 +109,8 @@ pub(crate) struct Profile {
     pub panics: bool,
     /// Whether the threads of a node are all busy for a while, so that it answers late.
     pub saturation: bool,
+    /// Whether nodes keep copies of checkpoints on their disks.
+    pub copies: bool,
     /// How the graph is split; `None`: it is not.
     pub splits: Option<SplitProfile>,
     pub keys: u64,
@@ -158,6 +160,7 @@ impl Profile {
             scans,
             panics: matches!(config.seed % 10, 4 | 7),
             saturation: matches!(config.seed % 10, 0 | 5),
+            copies: config.seed % 3 == 2,
             splits: SplitProfile::draw(config.seed, partitions),
             keys: pick(&[3, 6, 10]),
             batch: pick(&[1_000, 20_000, 60_000]),

@@ -5,7 +5,8 @@
 //! the rules of a worker; `worker` runs the real worker, and the engine over it: `statement` draws statements of
 //! the query languages, `statements` compares their answers with what the log says about the vertices that they write
 //! (`items`); `load` draws bulk loads of workers, `loads` compares what their jobs say with the log, and `steps`
-//! lets several workers do one load; `split` runs the command that raises the number of partitions; `broker`, `map`, `objects` and `process`
+//! lets several workers do one load; `split` runs the command that raises the number of partitions; `copies` is the
+//! disk of a node with its copies of checkpoints; `broker`, `map`, `objects` and `process`
 //! implement the traits that the real code depends on (log, partition map, object store, clock) and
 //! inject faults; `faults` draws the faults; `rest` heals all faults and compares; [`checker`]
 //! searches for an order that explains what clients saw; `eras` prepares histories with resets for
@@ -22,6 +23,7 @@ pub mod checker;
 mod client;
 mod commit;
 mod config;
+mod copies;
 mod eras;
 mod exchange;
 mod faults;

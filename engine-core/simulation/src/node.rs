@@ -21,6 +21,7 @@ use tidegraph_fleet::sequencing::{Candidate, CandidateConfig};
 use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
 use tidegraph_platform::{Clock, Objects, RealDisk, SeededRandom};
 use tidegraph_remote::{Node as _, Services};
+use tidegraph_storage::checkpoint::LocalCopies;
 use tidegraph_types::{Direction, Epoch, Gui, Layout, PartitionId, Token, Value};
 
 /// The parts of one life of a node.
@@ -33,6 +34,7 @@ pub(crate) struct Parts {
     pub map: Arc<SimMap>,
     pub log: SimLog,
     pub objects: Arc<Objects>,
+    pub copies: Option<Arc<LocalCopies>>,
     pub candidate: CandidateConfig,
     pub checkpoint_versions: u64,
     pub seed: u64,
@@ -53,8 +55,19 @@ pub(crate) struct RunningNode {
 impl RunningNode {
     /// Starts a node as the daemon does. After an error the world starts it again, as a supervisor would.
     pub fn start(parts: Parts) -> Result<Self, SetupError> {
-        let Parts { graph, name, life, process, map, log, objects, candidate, checkpoint_versions, seed } =
-            parts;
+        let Parts {
+            graph,
+            name,
+            life,
+            process,
+            map,
+            log,
+            objects,
+            copies,
+            candidate,
+            checkpoint_versions,
+            seed,
+        } = parts;
         let clock: Arc<dyn Clock> = process.clock.clone();
         let config = NodeConfig {
             checkpoint_versions,
@@ -75,7 +88,7 @@ impl RunningNode {
             // Nodes here have no memory budget, so nothing is written to it.
             disk: Arc::new(RealDisk),
             reads: Arc::default(),
-            copies: None,
+            copies,
         };
         let node = StorageNode::without_threads(config, node, &service)?;
         let takeover = CheckpointRecovery {

@@ -101,11 +101,17 @@ impl ObjectStore for FaultyObjects {
 pub(crate) struct ProcessObjects {
     inner: Arc<dyn ObjectStore>,
     process: Arc<Process>,
+    reads: Arc<AtomicU64>,
 }
 
 impl ProcessObjects {
     pub fn new(inner: Arc<dyn ObjectStore>, process: Arc<Process>) -> Self {
-        Self { inner, process }
+        Self { inner, process, reads: Arc::default() }
+    }
+
+    /// Counts reads in `reads`.
+    pub fn counting(self, reads: Arc<AtomicU64>) -> Self {
+        Self { reads, ..self }
     }
 
     fn check(&self) -> Result<()> {
@@ -140,6 +146,7 @@ impl ObjectStore for ProcessObjects {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         self.check()?;
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.get_opts(location, options).await
     }
 

@@ -2,6 +2,7 @@
 
 use crate::checker::Ended;
 use crate::config::Config;
+use crate::copies::NodeDisk;
 use crate::invariants::{Invariant, Violation};
 use crate::start::SetupError;
 use crate::world::World;
@@ -56,6 +57,10 @@ pub struct Counts {
     pub thefts: u64,
     /// Checkpoints lost.
     pub lost_checkpoints: u64,
+    /// Reads of copies of checkpoints.
+    pub reads_of_copies: u64,
+    /// Copies of checkpoints that crashes damaged.
+    pub damaged_copies: u64,
     /// Replicas moved.
     pub moves: u64,
     /// Splits after which readers asked the new partitions.
@@ -108,6 +113,8 @@ impl Counts {
             broker_crashes: self.broker_crashes + other.broker_crashes,
             thefts: self.thefts + other.thefts,
             lost_checkpoints: self.lost_checkpoints + other.lost_checkpoints,
+            reads_of_copies: self.reads_of_copies + other.reads_of_copies,
+            damaged_copies: self.damaged_copies + other.damaged_copies,
             moves: self.moves + other.moves,
             splits: self.splits + other.splits,
             commands: self.commands + other.commands,
@@ -126,7 +133,7 @@ impl fmt::Display for Counts {
             "{} events, {} records ({} trimmed), {} acknowledged ({} by workers), {} refused, {} unknown; {} statements \
              ({} of the schema), {} loads ({} failed, {} lost), {} names; {} scans ({} again), \
              {} restores, {} panics, {} saturations; {} take-overs, {} kills, {} pauses, \
-             {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves, {} resets, {} splits ({} commands, \
+             {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} reads of copies ({} damaged), {} moves, {} resets, {} splits ({} commands, \
              {} killed)",
             self.events,
             self.records,
@@ -153,6 +160,8 @@ impl fmt::Display for Counts {
             self.broker_crashes,
             self.thefts,
             self.lost_checkpoints,
+            self.reads_of_copies,
+            self.damaged_copies,
             self.moves,
             self.resets,
             self.splits,
@@ -182,6 +191,8 @@ impl Report {
         world.counts.records = world.broker.newest().0;
         world.counts.names = world.names.len() as u64;
         world.count_loads();
+        world.counts.reads_of_copies =
+            world.slots.iter().filter_map(|slot| slot.disk.as_ref()).map(NodeDisk::reads).sum();
         world.counts.trimmed = world.broker.first().0 - 1;
         if let Some(violation) = &violation {
             world.say("world", format_args!("VIOLATION {violation}"));

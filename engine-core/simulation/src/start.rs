@@ -3,6 +3,7 @@
 use crate::broker::{Broker, SimLog};
 use crate::client::Client;
 use crate::config::{Bug, Config, Profile};
+use crate::copies::NodeDisk;
 use crate::load::SubmittedLoads;
 use crate::map::{MapFaults, SimMap};
 use crate::node::{Parts, RunningNode};
@@ -25,6 +26,7 @@ use tidegraph_cluster::testing::graph_named;
 use tidegraph_cluster::{Candidate as Place, Change, Graph, MapStore, MemoryMap, NodeId, place};
 use tidegraph_fleet::sequencing::CandidateConfig;
 use tidegraph_platform::{Objects, Random, SeededRandom};
+use tidegraph_storage::checkpoint::LocalCopies;
 use tidegraph_txn::SequencerConfig;
 use tidegraph_types::{PartitionId, Version};
 
@@ -128,6 +130,7 @@ impl World {
             let name = format!("n{index}");
             let id = NodeId::new(&name)?;
             let speed = 1000 - self.profile.skew + self.random.below(2 * self.profile.skew + 1);
+            let disk = self.profile.copies.then(|| NodeDisk::new(index, self.config.seed));
             self.slots.push(NodeSlot {
                 name,
                 id,
@@ -138,6 +141,7 @@ impl World {
                 cut_off: false,
                 inbox: Vec::new(),
                 speed,
+                disk: disk.transpose()?,
             });
             self.start(index)?;
         }
@@ -210,6 +214,7 @@ impl World {
             turn_wait: Duration::ZERO,
             ..SequencerConfig::default()
         };
+        let copies = self.open_copies(index, &process)?;
         let parts = Parts {
             graph: self.graph.clone(),
             name,
@@ -218,6 +223,7 @@ impl World {
             process,
             log,
             objects: self.objects.clone(),
+            copies,
             candidate: CandidateConfig {
                 sequencer,
                 unsure: self.profile.unsure,
@@ -237,6 +243,17 @@ impl World {
         self.after(self.random.below(300_000), Event::Lead(index, life));
         self.after(self.random.below(1_000_000), Event::Maintain(index, life));
         Ok(())
+    }
+
+    /// Opens the copies of checkpoints on the disk of a node, after what became of them since its last life.
+    fn open_copies(
+        &mut self,
+        index: usize,
+        process: &Arc<Process>,
+    ) -> Result<Option<Arc<LocalCopies>>, SetupError> {
+        let Some(disk) = &self.slots[index].disk else { return Ok(None) };
+        self.counts.damaged_copies += disk.crash()?;
+        disk.open(process).map(Some)
     }
 
     /// Kills the process of a node, with everything in its memory.

@@ -9,6 +9,7 @@
 use crate::broker::Broker;
 use crate::client::{Client, ClientCall, NO_EPOCH, NodeReply};
 use crate::config::{Config, Profile};
+use crate::copies::NodeDisk;
 use crate::invariants::{Invariant, Violation};
 use crate::load::SubmittedLoads;
 use crate::loads::ReportedLoad;
@@ -86,6 +87,8 @@ pub(crate) struct NodeSlot {
     pub cut_off: bool,
     pub inbox: Vec<ClientCall>,
     pub speed: u64,
+    /// Its disk, in worlds with copies of checkpoints.
+    pub disk: Option<NodeDisk>,
 }
 
 pub(crate) struct World {

@@ -54,6 +54,7 @@ fn two_hundred_seeds_violate_nothing() {
     assert!(all.scans > 100 && all.scans_again > 0 && all.restores > 50, "{all}");
     assert!(all.panics > 50 && all.saturations > 50, "{all}");
     assert!(all.splits > 30 && all.commands > 200 && all.commands_killed > 20, "{all}");
+    assert!(all.reads_of_copies > 100 && all.damaged_copies > 20, "{all}");
     assert!(all.lost_checkpoints > 5 && all.trimmed > 5_000 && all.resets > 20, "{all}");
 }
 

@@ -174,15 +174,18 @@ fn a_damaged_object_is_still_refused() {
     check(&restored.store, 1, 3_000);
 }
 
+/// Copies on a disk that has some bytes free, of which they leave some.
+fn on_disk(near: &Objects, free: u64, left_free: u64) -> LocalCopies {
+    let disk = FaultyDisk::new(1);
+    disk.set_space(Some(free));
+    LocalCopies::open(near.clone()).unwrap().on_disk(Arc::new(disk), PathBuf::from("/copies"), left_free)
+}
+
 #[test]
 fn copies_leave_room_and_what_is_not_needed_goes() {
     let (objects, near, manifest) = copied();
     let size = opened(&near).bytes();
-    let disk = FaultyDisk::new(1);
-    let with_room = |bytes: u64| {
-        disk.set_space(Some(bytes));
-        LocalCopies::open(near.clone()).unwrap().on_disk(Arc::new(disk.clone()), PathBuf::from("/copies"))
-    };
+    let with_room = |bytes: u64| on_disk(&near, bytes, 0);
     // Half of what would be free without the copies is less than they take.
     let largest = manifest.objects().map(|object| object.bytes).max().unwrap();
     with_room(size / 2).retain(|_| true);
@@ -194,6 +197,26 @@ fn copies_leave_room_and_what_is_not_needed_goes() {
     with_room(10 * size).retain(|object| object == kept.path);
     let listed = near.list("").unwrap();
     assert!(listed.iter().map(|object| &object.path).eq([&kept.path]));
+}
+
+#[test]
+fn copies_leave_the_bytes_free_that_their_node_needs() {
+    let (objects, near, manifest) = copied();
+    let size = opened(&near).bytes();
+    let free = 10 * size;
+    assert!(!on_disk(&near, free, free).make_room());
+    assert_eq!(opened(&near).bytes(), size);
+    let largest = manifest.objects().map(|object| object.bytes).max().unwrap();
+    let copies = on_disk(&near, free, free + 1);
+    assert!(copies.make_room());
+    let left = copies.bytes();
+    assert_eq!((left, opened(&near).bytes()), (size - largest, size - largest), "one is enough");
+    // What was removed is copied again only if it leaves enough.
+    assert_eq!(keep(&on_disk(&near, free, free - largest + 1), &manifest, &objects), Kept::NoRoom);
+    assert_eq!(opened(&near).bytes(), left);
+    assert_eq!(keep(&on_disk(&near, free, free - largest), &manifest, &objects), Kept::All);
+    assert!(on_disk(&near, 0, 2 * size).make_room());
+    assert_eq!(opened(&near).bytes(), 0, "more than they take is needed");
 }
 
 #[test]

@@ -1,46 +1,59 @@
 /** The alarms: those that are on, those that tell nobody, and who is told. */
-import { DescribeAlarmsCommand, type MetricAlarm } from "@aws-sdk/client-cloudwatch";
+import { type CompositeAlarm, DescribeAlarmsCommand, type MetricAlarm } from "@aws-sdk/client-cloudwatch";
 import { ListSubscriptionsByTopicCommand } from "@aws-sdk/client-sns";
 import type { Context } from "../context.ts";
-import { absent, type Check, failed, ok, some } from "../finding.ts";
+import { absent, type Check, type Finding, failed, ok, some } from "../finding.ts";
 
 const DESCRIBE = "cloudwatch:DescribeAlarms";
 const NONE = absent("none of the stacks has alarms");
 /** The most names in one request. */
 const BATCH = 100;
 
+/** The types of alarms that the templates have. */
+const TYPES = ["AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"];
+
 interface Named {
-  readonly alarm: MetricAlarm | undefined;
+  readonly alarm: MetricAlarm | CompositeAlarm | undefined;
   /** The name of the alarm in AWS. */
   readonly name: string;
   /** The name of its section in the runbook. */
   readonly section: string;
+  /** Whether the template has it tell somebody. Others are read by a state machine, or are parts of another alarm. */
+  readonly tells: boolean;
 }
 
 /** Returns the alarms of the deployment with what CloudWatch says of each. */
 function alarmsOf(context: Context): Promise<Named[]> {
   return context.once("alarms", async () => {
-    const resources = context.deployment.all("AWS::CloudWatch::Alarm");
-    const found = new Map<string, MetricAlarm>();
+    const resources = TYPES.flatMap((type) => context.deployment.all(type));
+    const found = new Map<string, MetricAlarm | CompositeAlarm>();
     for (let at = 0; at < resources.length; at += BATCH) {
-      const AlarmNames = resources.slice(at, at + BATCH).map(({ id }) => id);
-      const asked = new DescribeAlarmsCommand({ AlarmNames, MaxRecords: BATCH });
-      const { MetricAlarms = [] } = await context.clients.cw.send(asked);
-      for (const alarm of MetricAlarms) found.set(alarm.AlarmName ?? "", alarm);
+      const asked = new DescribeAlarmsCommand({
+        AlarmNames: resources.slice(at, at + BATCH).map(({ id }) => id),
+        // Without types, CloudWatch leaves composite alarms out.
+        AlarmTypes: ["MetricAlarm", "CompositeAlarm"],
+        MaxRecords: BATCH,
+      });
+      const { MetricAlarms = [], CompositeAlarms = [] } = await context.clients.cw.send(asked);
+      for (const alarm of [...MetricAlarms, ...CompositeAlarms]) found.set(alarm.AlarmName ?? "", alarm);
     }
-    return resources.map(({ id, logicalId }) => ({
+    return resources.map(({ id, logicalId, properties }) => ({
       alarm: found.get(id),
       name: id,
       section: section(logicalId),
+      tells: (properties.AlarmActions ?? []).length > 0,
     }));
   });
 }
 
-/** Returns the name of an alarm in the runbook, by its logical id: `LogFull` of `ServiceWatchLogFull1BAF63A74`. */
+/**
+ * Returns the name of an alarm in the runbook, by its logical id: `LogFull` of `ServiceWatchLogFull1BAF63A74`. A number at
+ * its end is that of a broker or of a window.
+ */
 export function section(logicalId: string): string {
   return logicalId
     .replace(/[0-9A-F]{8}$/, "")
-    .replace(/^.*Watch/, "")
+    .replace(/^.*(Watch|Objectives|Autoscaling)/, "")
     .replace(/\d+$/, "");
 }
 
@@ -51,8 +64,13 @@ const now: Check = {
     const alarms = await alarmsOf(context);
     if (alarms.length === 0) return NONE;
     const on = alarms.filter(({ alarm }) => alarm?.StateValue === "ALARM");
-    if (on.length === 0) return ok(`none of ${alarms.length}`);
-    return on.map(({ alarm, name, section }) =>
+    const telling = on.filter(({ tells }) => tells);
+    if (telling.length === 0) {
+      const others = some(on.map(({ name }) => name));
+      const also = on.length > 0 ? `; on, and meant to tell nobody: ${others}` : "";
+      return ok(`none of ${alarms.filter(({ tells }) => tells).length}${also}`);
+    }
+    return telling.map(({ alarm, name, section }) =>
       failed(`on since ${alarm?.StateUpdatedTimestamp?.toISOString() ?? "?"}: ${alarm?.StateReason ?? ""}`, {
         subject: name,
         wanted: "off",
@@ -68,24 +86,39 @@ const actions: Check = {
   async look(context) {
     const alarms = await alarmsOf(context);
     if (alarms.length === 0) return NONE;
-    const silent = alarms.filter(({ alarm }) => alarm && (alarm.AlarmActions ?? []).length === 0);
-    const off = alarms.filter(({ alarm }) => alarm?.ActionsEnabled === false);
+    const topic = context.deployment.output("AlarmTopic");
+    const telling = alarms.filter(({ tells }) => tells);
     const gone = alarms.filter(({ alarm }) => alarm === undefined);
-    const list = (named: readonly Named[]) => some(named.map(({ name }) => name));
-    const seen = [
-      ...(gone.length > 0 ? [`deleted: ${list(gone)}`] : []),
-      ...(off.length > 0 ? [`actions are off: ${list(off)}`] : []),
-      ...(silent.length > 0 ? [`without actions: ${list(silent)}`] : []),
-    ];
-    if (seen.length === 0) return ok(`all ${alarms.length} alarms have actions`);
-    const names = off.map(({ name }) => name).join(" ");
-    return failed(seen.join("; "), {
-      wanted: "each alarm tells the topic",
-      remedy:
-        off.length > 0
-          ? `aws cloudwatch enable-alarm-actions --alarm-names ${names}`
-          : "deploy the service again: somebody changed or deleted these alarms",
+    const off = telling.filter(({ alarm }) => alarm?.ActionsEnabled === false);
+    const silent = telling.filter(({ alarm }) => {
+      const told = alarm?.AlarmActions ?? [];
+      return alarm !== undefined && (topic === undefined ? told.length === 0 : !told.includes(topic));
     });
+    const list = (named: readonly Named[]) => some(named.map(({ name }) => name));
+    const findings: Finding[] = [];
+    if (off.length > 0)
+      findings.push(
+        failed(`actions are off: ${list(off)}`, {
+          wanted: "on",
+          remedy: `aws cloudwatch enable-alarm-actions --alarm-names ${off.map(({ name }) => name).join(" ")}`,
+        }),
+      );
+    const changed = [
+      ...(gone.length > 0 ? [`deleted: ${list(gone)}`] : []),
+      ...(silent.length > 0 ? [`do not tell the topic: ${list(silent)}`] : []),
+    ];
+    if (changed.length > 0)
+      findings.push(
+        failed(changed.join("; "), {
+          wanted: "as the template says",
+          remedy:
+            "somebody changed or deleted these alarms, which a plain deployment does not notice: deploy the service with cdk deploy --revert-drift, or with a change set of --deployment-mode REVERT_DRIFT",
+        }),
+      );
+    if (findings.length > 0) return findings;
+    const others = alarms.length - telling.length;
+    const rest = others > 0 ? `; ${others} others are meant to tell nobody` : "";
+    return ok(`all ${telling.length} alarms tell the topic${rest}`);
   },
 };
 

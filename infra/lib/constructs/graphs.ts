@@ -59,6 +59,13 @@ export interface GraphProps {
    * @default the same as other graphs without a share, out of what is left
    */
   readonly share?: number;
+  /**
+   * Largest part of each worker's running queries, and of its memory for queries, that this graph may have at once, from
+   * 0.01 to 1.
+   *
+   * @default all of the memory, and about three quarters of the running queries
+   */
+  readonly quota?: number;
 }
 
 /** A graph with its checked settings. */
@@ -89,7 +96,7 @@ interface Limits {
 export function checkedGraph(
   prefix: string,
   name: string,
-  props: Omit<GraphProps, "name" | "share">,
+  props: Omit<GraphProps, "name" | "share" | "quota">,
   { zones, nodes }: Limits,
 ): Graph {
   const partitions = powerOfTwo(`${prefix}partitions`, props.partitions ?? 64, 32_768);
@@ -128,6 +135,7 @@ export class Graphs {
   /** The graphs besides the first one. */
   readonly others: readonly Graph[];
   private readonly shares: ReadonlyMap<string, number>;
+  private readonly quotas: ReadonlyMap<string, number>;
 
   constructor(first: Graph, others: readonly GraphProps[], limits: Limits) {
     this.first = first;
@@ -135,6 +143,7 @@ export class Graphs {
       throw new InvalidProp("graphs", others.length, `at most ${MOST - 1} graphs besides ${first.name}`);
     }
     const shares = new Map<string, number>();
+    const quotas = new Map<string, number>();
     this.others = others.map((props, index) => {
       const prefix = `graphs[${index}].`;
       const name = graphName(`${prefix}name`, props.name);
@@ -146,7 +155,11 @@ export class Graphs {
       if (others.findIndex((one) => one.name === name) < index) {
         throw new InvalidProp(`${prefix}name`, name, "a name that is not given before");
       }
-      const { share } = props;
+      const { share, quota } = props;
+      if (quota !== undefined) {
+        if (!(quota >= 0.01 && quota <= 1)) throw new InvalidProp(`${prefix}quota`, quota, "from 0.01 to 1");
+        quotas.set(name, quota);
+      }
       if (share !== undefined) {
         if (!(share >= 1 / PARTS && share < 1)) {
           throw new InvalidProp(`${prefix}share`, share, `from ${1 / PARTS} to less than 1`);
@@ -161,6 +174,7 @@ export class Graphs {
       throw new InvalidProp("graphs", `shares of ${Number(sum.toFixed(3))}`, below);
     }
     this.shares = shares;
+    this.quotas = quotas;
   }
 
   get all(): readonly Graph[] {
@@ -185,6 +199,15 @@ export class Graphs {
   get words(): string {
     const { first, others } = this;
     return this.areSeveral ? `the graph ${first.name} and ${others.length} more` : `the graph ${first.name}`;
+  }
+
+  /** The flags of a worker that name the graphs and their quotas. */
+  get workerFlags(): string[] {
+    const quotas = [...this.quotas].map(([name, quota]) => `${name}=${Math.round(quota * 100)}`);
+    return [
+      ...this.names.flatMap((name) => ["--graph", name]),
+      ...quotas.flatMap((quota) => ["--graph-quota", quota]),
+    ];
   }
 
   /** The value of `TIDEGRAPH_GRAPH_SHARE`; `undefined` if all graphs have the same part. */

@@ -32,8 +32,8 @@ export interface ObjectivesProps {
  * hours. The short window ends the alarm soon after the errors end.
  */
 const BURNS = [
-  { id: "BudgetBurnsFast", rate: 14.4, minutes: [60, 5] },
-  { id: "BudgetBurnsSlowly", rate: 6, minutes: [360, 30] },
+  { id: "BudgetBurnsFast", name: "budget-burns-fast", rate: 14.4, minutes: [60, 5] },
+  { id: "BudgetBurnsSlowly", name: "budget-burns-slowly", rate: 6, minutes: [360, 30] },
 ] as const;
 
 /** Fewer requests in a window say nothing about a share of them. */
@@ -43,7 +43,12 @@ export class Objectives extends Construct {
   constructor(
     scope: Construct,
     id: string,
-    props: ObjectivesProps & { readonly stage: Stage; readonly topic: ITopic },
+    props: ObjectivesProps & {
+      /** The name of the deployment. */
+      readonly name: string;
+      readonly stage: Stage;
+      readonly topic: ITopic;
+    },
   ) {
     super(scope, id);
     const { stage, topic, latency } = props;
@@ -52,9 +57,11 @@ export class Objectives extends Construct {
       throw new InvalidProp("objectives.availability", availability, "percent, from 90 to below 100");
     const budget = 1 - availability / 100;
     const action = new SnsAction(topic);
-    for (const { id, rate, minutes } of BURNS) {
+    for (const { id, name, rate, minutes } of BURNS) {
       const windows = minutes.map((length) => this.window(`${id}${length}`, stage, length, rate * budget));
       const both = new cloudwatch.CompositeAlarm(this, id, {
+        // CDK's own name has only ids of constructs, which another deployment in the account may have too.
+        compositeAlarmName: `${props.name}-${name}`,
         alarmDescription: `Requests fail ${rate} times as often as ${availability} % of availability allow: look at the log groups access and query.`,
         alarmRule: cloudwatch.AlarmRule.allOf(...windows),
       });

@@ -3,7 +3,7 @@
  * throttles, writes an access log line for each request, and streams answers. It has one proxy resource, because the
  * service's router handles the paths.
  */
-import { RemovalPolicy } from "aws-cdk-lib";
+import { RemovalPolicy, Stack, Tags } from "aws-cdk-lib";
 import * as api from "aws-cdk-lib/aws-apigateway";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -15,6 +15,7 @@ import { Construct } from "constructs";
 import { dnsName, InvalidProp, text, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
+import { LOGS_REGION } from "../names.ts";
 import type { IGraphState } from "./graph-state.ts";
 import type { Graphs } from "./graphs.ts";
 import type { QueryDomain, QueryFunction, QueryProps } from "./query-function.ts";
@@ -220,9 +221,10 @@ export class QueryApi extends Construct {
       ],
     });
     const account = new api.CfnAccount(this, "Account", { cloudWatchRoleArn: role.roleArn });
-    // Other APIs of the account use the role too.
+    // Other APIs of the account use the role too. `tidegraph-remove` removes it when none does.
     account.applyRemovalPolicy(RemovalPolicy.RETAIN);
     role.applyRemovalPolicy(RemovalPolicy.RETAIN);
+    Tags.of(role).add(LOGS_REGION, Stack.of(this).region);
     this.api.deploymentStage.node.addDependency(account);
     explain(
       role,

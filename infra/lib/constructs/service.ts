@@ -181,7 +181,8 @@ export interface GraphServiceProps {
    */
   readonly objectives?: ObjectivesProps;
   /**
-   * The topic that receives alarms.
+   * The topic that receives alarms. Its policy, and that of its key, have to let `cloudwatch.amazonaws.com` and
+   * `events.amazonaws.com` publish: a topic that is imported keeps its own.
    *
    * @default a new topic, to which somebody has to subscribe
    */
@@ -348,7 +349,8 @@ export class GraphService extends Construct implements ec2.IConnectable {
     this.watch.ofHeals(this.rebalance.healLog);
     if (props.objectives) {
       const stage = this.api.api.deploymentStage;
-      new Objectives(this, "Objectives", { ...props.objectives, stage, topic: this.watch.topic });
+      const { topic } = this.watch;
+      new Objectives(this, "Objectives", { ...props.objectives, name: state.name, stage, topic });
     }
     const bounds = boundsOf(props.nodes ?? {});
     if (bounds) {

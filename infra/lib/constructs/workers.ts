@@ -358,7 +358,7 @@ export class Workers extends Construct implements ec2.IConnectable {
         // still prove themselves with the clients' secret or an access key (`start-worker.sh`).
         ...["--host", "0.0.0.0", "--insecure", "--port", String(WORKER_PORT)],
         ...(accessKeys ? ["--sigv4-region", Stack.of(this).region] : []),
-        ...props.graphs.names.flatMap((name) => ["--graph", name]),
+        ...props.graphs.workerFlags,
         ...["--table-prefix", state.map.prefix, "--objects", state.objects],
         ...["--fleet-token-secret", secrets.fleet.secretArn],
         ...(props.certificates ? ["--tls-secret", props.certificates.secretArn] : []),

@@ -47,8 +47,12 @@ struct Service {
 impl Service {
     /// A service with graphs of which none is open.
     async fn closed(names: &[&str], authentication: Authentication) -> Self {
+        Self::within(Limits::default(), names, authentication).await
+    }
+
+    async fn within(limits: Limits, names: &[&str], authentication: Authentication) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let graphs = Graphs::new(&names, Limits::default(), authentication, None).unwrap();
+        let graphs = Graphs::new(&names, limits, authentication, None).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let protocols = Protocols { http: graphs.router(), sessions: Some(graphs.sessions()), tls: None };
@@ -57,11 +61,15 @@ impl Service {
     }
 
     async fn open(names: &[&str], authentication: Authentication) -> Self {
-        let service = Self::closed(names, authentication).await;
+        Self::closed(names, authentication).await.with_data(names)
+    }
+
+    /// Opens the graphs.
+    fn with_data(self, names: &[&str]) -> Self {
         for name in names {
-            service.graphs.open(name, Database::open(Options::default()).unwrap());
+            self.graphs.open(name, Database::open(Options::default()).unwrap());
         }
-        service
+        self
     }
 
     /// Sends a request, and returns the status, the head and the body of its answer.
@@ -136,6 +144,24 @@ async fn graphs_have_paths_and_data_of_their_own() {
     assert!(status == 404 && body.contains("/no/such/path"), "{body}");
     let (_, _, metrics) = service.ask("GET /metrics", &[], "").await;
     assert!(metrics.contains("tidegraph_version"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_graph_with_a_quota_has_a_part_of_the_memory() {
+    let mut limits = Limits::default();
+    limits.queries.memory_total_bytes = 512 << 20;
+    limits.queries.graph_quotas.insert("small".into(), 1);
+    let names = ["large", "small"];
+    let service = Service::within(limits, &names, Authentication::Off).await.with_data(&names);
+    let list = "UNWIND range(1, 1000000) AS n WITH collect(n) AS all RETURN size(all) AS n";
+    let (status, body) = service.query("/graph/small", None, list).await;
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("MemoryLimitExceededException") && body.contains("--graph-quota"), "{body}");
+    let (status, body) = service.query("/graph/large", None, list).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("1000000"), "{body}");
+    let (status, body) = service.query("/graph/small", None, "RETURN 1 AS n").await;
+    assert_eq!(status, 200, "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

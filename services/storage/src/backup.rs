@@ -263,7 +263,7 @@ impl Restore {
         let backups = self.from.open(self.backed_up_graph.as_deref().unwrap_or(name))?;
         let history = match &self.backup {
             Some(name) if point == Point::Newest => History::alone(backups.read(name)?),
-            Some(name) => backups.history(name)?,
+            Some(name) => backups.history(name)?.up_to(point),
             None => backups.find(point)?,
         };
         let version = backups.version_at(&history, point)?;

@@ -274,13 +274,17 @@ impl Loads {
             return Err(Error::new(ErrorCode::UnsupportedOperation, message));
         }
         job.cancel();
-        if let Some(at) = state.queue.iter().position(|other| other.id() == id) {
+        let waits = state.queue.iter().position(|other| other.id() == id);
+        if let Some(at) = waits {
             state.queue.remove(at);
             job.end(LoadState::Cancelled, None, self.shared.clock.wall());
-            self.shared.save(&job);
         }
         drop(state);
         self.shared.changed.notify_all();
+        if waits.is_some() {
+            // Requests about other loads need not wait for the object store.
+            self.shared.save(&job);
+        }
         Ok(())
     }
 

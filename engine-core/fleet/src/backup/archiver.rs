@@ -11,16 +11,18 @@
 //! again behind it.
 //!
 //! What must never happen: an archive that continues another log than the archive before it; a manifest that names an object
-//! that is not there.
+//! that is not there, or that another archiver overwrites.
 
-use super::copier::{Closing, Copier};
+use super::copier::{Closing, Copier, Sum, sum_of};
 use super::log::{CUT_NEAR_END_AFTER, NEAR, PATIENCE, POLL};
 use super::{Archive, Backup, Backups, CopiedObject, Error, LogObject, Mark, Source};
+use crate::role::ArchivePosition;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_log::archive::{ArchiveWriter, Entry};
 use tidegraph_log::{Body, Position, WholeFollower};
+use tidegraph_platform::ObjectError;
 use tidegraph_types::{Epoch, Version};
 
 /// Time without a record after which a log ends before the record that is looked for.
@@ -63,8 +65,8 @@ pub struct Archiver {
     to: Backups,
     config: ArchiveConfig,
     open: Option<Open>,
-    /// When the oldest record was read that is in no archive, or since when the log cannot be archived.
-    behind_since: Option<Duration>,
+    /// Knows since when the oldest record has waited that is in no archive, also while this archiver works.
+    position: Arc<ArchivePosition>,
     /// Version of a load whose segments were removed before they were copied.
     lost: Option<Version>,
     stop: Arc<AtomicBool>,
@@ -113,7 +115,12 @@ impl Archiver {
     /// Makes an archiver of a graph. Nothing is read yet. Once `stop` is true, it begins nothing that takes long.
     #[must_use]
     pub fn new(source: Source, to: Backups, config: ArchiveConfig, stop: Arc<AtomicBool>) -> Self {
-        Self { source, to, config, open: None, behind_since: None, lost: None, stop }
+        Self { source, to, config, open: None, position: Arc::default(), lost: None, stop }
+    }
+
+    /// Tells `position` for how long records have waited, from now on.
+    pub(super) fn tell(&mut self, position: Arc<ArchivePosition>) {
+        self.position = position;
     }
 
     /// Returns the last version that is archived; `None` if this is not known.
@@ -126,13 +133,13 @@ impl Archiver {
     /// archived.
     #[must_use]
     pub fn lag(&self) -> Duration {
-        let now = self.source.clock.now();
-        self.behind_since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
+        self.position.lag(self.source.clock.now())
     }
 
     /// Forgets what was read and not archived, and where the archive stands.
     pub fn reset(&mut self) {
-        (self.open, self.behind_since, self.lost) = (None, None, None);
+        (self.open, self.lost) = (None, None);
+        self.position.catch_up();
     }
 
     /// Archives what the log has now. Returns what was written.
@@ -196,9 +203,7 @@ impl Archiver {
 
     /// Whether an archive is due: records have waited for `every`.
     fn is_due(&self, every: Duration) -> bool {
-        let since =
-            self.behind_since.filter(|_| self.open.as_ref().is_some_and(|open| open.end != open.after));
-        since.is_some_and(|since| self.source.clock.now().saturating_sub(since) >= every)
+        self.open.as_ref().is_some_and(|open| open.end != open.after) && self.lag() >= every
     }
 
     /// Reads up to the end of the log, and writes what is due. Returns whether the end was reached. After a failure the next
@@ -206,7 +211,7 @@ impl Archiver {
     fn attempt(&mut self, every: Duration, turn: &mut Turn) -> Result<bool, crate::Error> {
         self.read(every, turn).inspect_err(|_| {
             self.open = None;
-            self.behind_since.get_or_insert(self.source.clock.now());
+            self.position.fall_behind(self.source.clock.now());
         })
     }
 
@@ -224,12 +229,13 @@ impl Archiver {
             let Some(open) = &mut self.open else { return Ok(false) };
             match open.follower.next(POLL) {
                 Ok(Some(entry)) => {
+                    // The segments of a load may take long.
+                    self.position.fall_behind(clock.now());
                     if let Err(error) = self.append(&entry) {
                         // What comes before a load without segments is whole.
                         self.write(&mut turn.written)?;
                         return Err(error);
                     }
-                    self.behind_since.get_or_insert(clock.now());
                     let Some(open) = &mut self.open else { return Ok(false) };
                     if open.records.bytes() >= self.config.object_bytes && !self.write(&mut turn.written)? {
                         return Ok(false);
@@ -254,7 +260,7 @@ impl Archiver {
         }
         let is_all_archived = self.open.as_ref().is_some_and(|open| open.end == open.after);
         if is_at_end && is_all_archived {
-            self.behind_since = None;
+            self.position.catch_up();
         }
         if self.is_due(every) {
             self.write(&mut turn.written)?;
@@ -308,7 +314,13 @@ impl Archiver {
                 }
                 Err(error) => return Err(error),
             };
-            let end = self.to.end_of(&backup)?;
+            let end = match self.to.end_of(&backup) {
+                Err(error) if is_of_backup(&error) => {
+                    tracing::warn!(%error, backup = name, "no archive can follow a backup that is not whole");
+                    continue;
+                }
+                end => end?,
+            };
             match self.follow(end)? {
                 Ok(follower) => chosen = Some((Open::new(name, end, follower), backup)),
                 Err(reason) => {
@@ -416,6 +428,31 @@ impl Archiver {
         })
     }
 
+    /// Copies states of loads to a series; those that are gone are not in the answer. A state changes, and another archiver
+    /// may have named its copy in a manifest: a copy that is there stays.
+    fn copy_states(&self, series: &str, paths: &[String]) -> Result<Vec<CopiedObject>, crate::Error> {
+        let mut copied = Vec::new();
+        for path in paths {
+            let state = match self.source.objects.get(path) {
+                Ok(state) => state,
+                Err(ObjectError::NotFound { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let (bytes, crc32c) = (state.len() as u64, crc32c::crc32c(&state));
+            let copy = format!("{}objects/{path}", self.to.series_folder(series));
+            let sum = match self.to.objects().put_new(&copy, state)? {
+                true => Some(Sum { bytes, crc32c }),
+                false => sum_of(self.to.objects(), &copy)?,
+            };
+            copied.extend(sum.map(|Sum { bytes, crc32c }| CopiedObject {
+                path: path.clone(),
+                bytes,
+                crc32c,
+            }));
+        }
+        Ok(copied)
+    }
+
     /// Writes an archive of what was read, if there is anything. Returns false if another archiver was faster: then the
     /// archiver begins again behind what that one wrote.
     fn write(&mut self, written: &mut Vec<Archive>) -> Result<bool, crate::Error> {
@@ -427,8 +464,8 @@ impl Archiver {
         let bytes = records.len() as u64;
         // Another archiver may have written the same bytes.
         self.to.objects().put_new(&format!("{}{path}", self.to.series_folder(&series)), records)?;
-        // Late, so that they say how their loads ended. A state may be missing.
-        let states = if jobs.is_empty() { Vec::new() } else { self.copy(&series, &jobs)? };
+        // Late, so that they say how their loads ended.
+        let states = self.copy_states(&series, &jobs)?;
         let Some(open) = &mut self.open else { return Ok(true) };
         let mut objects = std::mem::take(&mut open.segments);
         objects.extend(states);
@@ -445,13 +482,28 @@ impl Archiver {
         if self.to.write_archive(&archive)? {
             tracing::debug!(first, last, "archived");
             open.after = open.end;
-            self.behind_since = None;
+            self.position.catch_up();
             written.push(archive);
             return Ok(true);
         }
         tracing::info!(first, "another archiver has archived the version; this one goes on behind it");
         self.open = None;
         Ok(false)
+    }
+}
+
+/// Whether a backup cannot be read because objects of it are missing, cut, damaged or of a later release. Otherwise the
+/// object store may recover soon.
+fn is_of_backup(error: &crate::Error) -> bool {
+    use std::io::ErrorKind;
+    use tidegraph_log::Error as LogError;
+    match error {
+        crate::Error::Backup(_) | crate::Error::Objects(ObjectError::NotFound { .. }) => true,
+        crate::Error::Log(LogError::Corrupt { .. } | LogError::Newer { .. }) => true,
+        crate::Error::Log(LogError::Archive { source }) => {
+            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof)
+        }
+        _ => false,
     }
 }
 

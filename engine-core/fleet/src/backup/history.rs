@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use tidegraph_log::archive::{ArchiveReader, Entry};
 use tidegraph_types::Version;
 
+/// Most milliseconds by which the clock of the machine that makes backups and those of brokers differ.
+const CLOCKS_DIFFER_MS: i64 = 60_000;
+
 /// A backup and the archives behind it.
 #[derive(Debug)]
 pub struct History {
@@ -98,7 +101,8 @@ impl History {
     }
 
     /// Forgets archives that a point does not need.
-    pub(super) fn up_to(mut self, point: Point) -> Self {
+    #[must_use]
+    pub fn up_to(mut self, point: Point) -> Self {
         let needed = match point {
             Point::Newest => return self,
             Point::Version(version) => {
@@ -168,7 +172,8 @@ impl Backups {
         listed.into_iter().map(history).collect()
     }
 
-    /// Returns a backup with the archives behind it, up to the first that is missing or cannot be read.
+    /// Returns a backup with the archives behind it, up to the first that is missing or cannot be read. The newest series
+    /// may be that of a former log, until an archiver has begun one behind the backup: then there are none.
     pub(super) fn behind(&self, backup: Backup, series: &mut Series) -> Result<History, crate::Error> {
         let name = series.of(&backup.name).unwrap_or_default().to_owned();
         let mut history = History::alone(backup);
@@ -187,6 +192,9 @@ impl Backups {
             if archive.end.version <= history.backup.version {
                 end = Some(archive.end);
                 continue;
+            }
+            if history.archives.is_empty() && is_of_former_log(archive, &history.backup) {
+                break;
             }
             let is_next = match end {
                 Some(end) => archive.after == end,
@@ -377,6 +385,12 @@ impl Backups {
     }
 }
 
+/// Whether an archive with records above a backup was written of another log before it: the graph was restored, or made
+/// again. A backup has all that was acknowledged before it began, and epochs of a log only rise.
+fn is_of_former_log(archive: &Archive, backup: &Backup) -> bool {
+    archive.end.epoch < backup.epoch || archive.cut_ms < backup.begun_ms.saturating_sub(CLOCKS_DIFFER_MS)
+}
+
 /// Reads the records of archives, one archive after the other.
 struct Records<'a> {
     /// The record before the next one.
@@ -478,6 +492,14 @@ mod tests {
     /// A backup of nothing, and two archives: versions 1 to 3 and 4 to 5.
     fn place() -> Backups {
         let place = Backups::new(Arc::new(Objects::memory().unwrap()), "", "g").unwrap();
+        place.write(&backup("b", 0, 10_000)).unwrap();
+        let end = write(&place, mark(0, None), &[10_200, 10_900, 11_000], 11_500);
+        write(&place, end, &[10_950, 14_000], 15_000);
+        place
+    }
+
+    /// A backup without objects that was cut at a time.
+    fn backup(name: &str, version: u64, cut_ms: i64) -> Backup {
         let graph = Graph {
             name: "g".into(),
             partitions: PartitionCount::new(1).unwrap(),
@@ -488,24 +510,20 @@ mod tests {
             splits: Default::default(),
             shares_objects: false,
         };
-        let backup = Backup {
-            name: "b".into(),
+        Backup {
+            name: name.into(),
             graph,
             release: String::new(),
-            begun_ms: 9_000,
-            cut_ms: 10_000,
-            earliest: 0,
-            earliest_ms: Some(10_000),
-            version: 0,
+            begun_ms: cut_ms - 1_000,
+            cut_ms,
+            earliest: version,
+            earliest_ms: Some(cut_ms),
+            version,
             epoch: 1,
             checkpoints: vec![],
             log: vec![],
             objects: vec![],
-        };
-        place.write(&backup).unwrap();
-        let end = write(&place, mark(0, None), &[10_200, 10_900, 11_000], 11_500);
-        write(&place, end, &[10_950, 14_000], 15_000);
-        place
+        }
     }
 
     #[test]
@@ -531,6 +549,27 @@ mod tests {
         let all = place.find(Point::Newest).unwrap();
         assert_eq!((all.version(), all.cut_ms()), (Version(5), 15_000));
         assert_eq!(place.verify(&all).unwrap().records, 5);
+    }
+
+    #[test]
+    fn archives_of_a_former_log_are_not_those_of_a_later_backup() {
+        let (minute_later, moment_later) = (15_000 + CLOCKS_DIFFER_MS + 1_000, 15_500);
+        for (backup, archives) in [
+            // The graph was made again. Up to a minute later it may be the same log.
+            (backup("c", 4, minute_later + 1), 0),
+            (backup("c", 4, minute_later), 1),
+            // It was restored.
+            (Backup { epoch: 2, ..backup("c", 4, moment_later) }, 0),
+            (backup("c", 4, moment_later), 1),
+        ] {
+            let place = place();
+            place.write(&backup).unwrap();
+            let history = place.find(Point::Newest).unwrap();
+            assert!(history.broken().is_none());
+            assert_eq!((&history.backup, history.archives.len()), (&backup, archives));
+            let of_former_log = place.find(Point::Version(Version(5))).unwrap();
+            assert_eq!(of_former_log.backup.name, if archives == 0 { "b" } else { "c" });
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_platform::{Clock, metric};
+use tidegraph_platform::Clock;
 use tidegraph_types::Version;
 
 /// Pause between two turns.
@@ -47,17 +47,19 @@ struct Duty {
 }
 
 impl LeaderArchive {
-    /// Starts a thread that archives, and tells `position` up to where. `stop` is that of the archiver.
+    /// Starts a thread that archives, and tells `position` up to where, and for how long records have waited. `stop` is that
+    /// of the archiver.
     ///
     /// # Errors
     /// The error of the system, if it gives no thread.
     pub fn start(
-        archiver: Archiver,
+        mut archiver: Archiver,
         candidate: Arc<Candidate>,
         position: Arc<ArchivePosition>,
         clock: Arc<dyn Clock>,
         stop: Arc<AtomicBool>,
     ) -> std::io::Result<Self> {
+        archiver.tell(position.clone());
         let mut duty = Duty {
             archiver,
             candidate,
@@ -100,7 +102,6 @@ impl Duty {
                     PAUSE
                 }
             };
-            metric::archive_lag(self.candidate.graph(), self.archiver.lag());
             let end = self.clock.now() + pause;
             while !self.is_stopped() && self.clock.now() < end {
                 self.clock.sleep(LOOK_EVERY);

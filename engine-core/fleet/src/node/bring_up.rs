@@ -48,16 +48,20 @@ pub(super) enum Progress {
     Pending,
     /// The replica serves, or the map no longer assigns it to this node.
     Finished,
+    /// The feed gave the replica up before it served, for example because the log was trimmed above its version.
+    GivenUp,
 }
 
 impl Shared {
-    /// Brings a replica up. Returns when it serves and the map says so.
-    pub(super) fn bring_up(&self, partition: PartitionId) -> Result<(), Error> {
+    /// Brings a replica up. Returns when it serves and the map says so, or was given up.
+    pub(super) fn bring_up(&self, partition: PartitionId) -> Result<Progress, Error> {
         let mut bring_up = BringUp::new(partition, self.clock.now());
-        while self.advance(&mut bring_up)? == Progress::Pending {
-            self.clock.sleep(POLL);
+        loop {
+            match self.advance(&mut bring_up)? {
+                Progress::Pending => self.clock.sleep(POLL),
+                ended => return Ok(ended),
+            }
         }
-        Ok(())
     }
 
     /// Takes a replica as far as possible without waiting for the log. After an error the replica is given up.
@@ -116,8 +120,7 @@ impl Shared {
                     replica.store.fill_indexes(&|| self.is_stopping())?;
                     bring_up.stage = Stage::Fed { replica };
                 }
-                // It was given up in the meantime, for example because the log was trimmed above its version.
-                Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::Finished),
+                Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::GivenUp),
                 Stage::Fed { replica } => {
                     match replica.broken() {
                         Some(broken) => self.check_is_last(partition, bring_up.stuck_at, broken)?,
@@ -180,8 +183,9 @@ impl Shared {
     }
 
     /// Restores the newest complete checkpoint of a partition, or its part of one of the partition from which it came if
-    /// the map notes a newer one of that, because the graph was split a short time ago or is being split. Restores an
-    /// empty store if neither has any.
+    /// the map notes a newer one of that, because the graph was split a short time ago or is being split. If that one is
+    /// damaged, an older one of the others is restored: the log may still have the records behind it, and says so if it
+    /// was trimmed. Restores an empty store if none has any.
     fn restored(&self, partition: PartitionId) -> Result<Replica, Error> {
         let unknown = || tidegraph_cluster::Error::NotFound { what: format!("partition {partition}") };
         let layout = Layout::of_partition(self.graph.created_with(), partition).ok_or_else(unknown)?;
@@ -202,8 +206,16 @@ impl Shared {
         // The log is trimmed by the notes. Checkpoints of a split that was taken back may be older than its records.
         let newest = |of| noted.iter().find(|noted| noted.partition == of).map(|noted| noted.version);
         sources.sort_by_key(|of| std::cmp::Reverse(newest(*of)));
+        let mut damaged = None;
         for of in sources {
-            if let Some((store, at)) = self.restored_from(&config, of, &noted)? {
+            let restored = match self.restored_from(&config, of, &noted) {
+                Err(Error::Storage(error)) if checkpoint::is_unusable(&error) => {
+                    damaged.get_or_insert(error);
+                    None
+                }
+                restored => restored?,
+            };
+            if let Some((store, at)) = restored {
                 let replica = self.replica(partition, store, at);
                 if of != partition {
                     // Its first checkpoint is due although nothing has changed since.
@@ -212,10 +224,15 @@ impl Shared {
                 return Ok(replica);
             }
         }
-        Ok(self.replica(partition, Store::new(config), Position::default()))
+        // An empty store would be wrong: the log may be trimmed up to the checkpoint.
+        match damaged {
+            Some(error) => Err(error.into()),
+            None => Ok(self.replica(partition, Store::new(config), Position::default())),
+        }
     }
 
-    /// Restores the newest complete checkpoint of a partition into a store; `None` if there is no checkpoint.
+    /// Restores the newest complete checkpoint of a partition into a store; `None` if there is no checkpoint. If all fail,
+    /// the error is that of one that may be restored later, if there is such a one.
     fn restored_from(
         &self,
         config: &StoreConfig,
@@ -230,7 +247,7 @@ impl Shared {
         // The note in the map may have been lost, and another node's checkpoint may be complete where this one is not:
         // the prefixes in the object store are tried too.
         prefixes.extend(self.prefixes(partition)?);
-        let mut failed = None;
+        let mut failed: Option<tidegraph_storage::Error> = None;
         for prefix in prefixes {
             match checkpoint::restore_newest(config, &self.objects, &prefix) {
                 Ok(Some(restored)) if restored.manifest.graph != self.graph.name => {
@@ -239,7 +256,8 @@ impl Shared {
                     let object = restored.manifest.object;
                     tracing::error!(%partition, object, reason, "cannot restore a checkpoint");
                     let reason = reason.into();
-                    failed = Some(tidegraph_storage::Error::Damaged { object, offset: 0, reason });
+                    let error = tidegraph_storage::Error::Damaged { object, offset: 0, reason };
+                    failed.get_or_insert(error);
                 }
                 Ok(Some(restored)) => {
                     let manifest = &restored.manifest;
@@ -250,11 +268,12 @@ impl Shared {
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(%partition, prefix, %error, "cannot restore a checkpoint");
-                    failed = Some(error);
+                    if failed.as_ref().is_none_or(checkpoint::is_unusable) {
+                        failed = Some(error);
+                    }
                 }
             }
         }
-        // An empty store would be wrong: the log may be trimmed up to the checkpoint.
         failed.map_or(Ok(None), |error| Err(error.into()))
     }
 

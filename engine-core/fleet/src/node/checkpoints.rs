@@ -29,7 +29,8 @@ impl Shared {
         serving.get(turn).is_some_and(|id| **id == self.id)
     }
 
-    /// Writes a checkpoint of a replica and notes it in the map. Returns its version.
+    /// Writes a checkpoint of a replica and notes it in the map, unless the map took the replica meanwhile. Returns its
+    /// version.
     fn write_checkpoint(&self, replica: &Replica) -> Result<Version, Error> {
         let (epoch, pin) = replica.with_epoch(|| replica.store.pin_published());
         let meta = {
@@ -47,6 +48,10 @@ impl Shared {
         replica.store.checkpoint(version, &self.objects, &prefix, meta)?;
         drop(pin);
         checkpoint::prune(&self.objects, &prefix, self.config.checkpoints_kept)?;
+        // The objects on which it builds may be gone: those of a former partition are removed once.
+        if !self.is_wanted(replica.partition) {
+            return Ok(version);
+        }
         let noted = Checkpoint { partition: replica.partition, version, prefix: prefix.clone() };
         self.map_store.note_checkpoint(&self.graph.name, &noted)?;
         self.remove_others(replica.partition, &prefix, version)?;

@@ -1,11 +1,13 @@
 //! Keeps copies of the newest checkpoints of this node's replicas on its disk, from which it restores them when it
 //! starts again.
 //!
-//! Flow: several times in the time of a checkpoint, while nothing is being restored, the node reads which checkpoints the map notes → copies what it
-//! lacks of those of its replicas that answer reads → removes the other copies of these partitions, and all copies of
-//! partitions that it no longer holds.
+//! Flow: several times in the time of a checkpoint, while the process restores nothing, the node reads which checkpoints
+//! the map notes → copies what it lacks of those of its replicas that answer reads → removes the other copies of these
+//! partitions, and all copies of partitions that it no longer holds. At each step of the node, also during restores, the
+//! copies make room for property pages.
 //!
-//! What must never happen: copies take bandwidth from restores, or room from property pages ([`LocalCopies`] leaves half).
+//! What must never happen: copies take bandwidth from restores, or room from property pages ([`LocalCopies`] leaves half);
+//! the node leaves the map because copies fill its disk.
 
 use super::{Shared, reconciler};
 use crate::Error;
@@ -35,10 +37,17 @@ pub(super) struct CopyKeeper {
 
 /// The copies of one partition.
 struct HeldCopies {
-    /// The checkpoint whose objects all have copies.
+    /// The checkpoint whose objects were all copied.
     whole: Option<Checkpoint>,
     /// The objects of the checkpoint that was copied last, whole or in part.
     objects: FxHashSet<String>,
+}
+
+impl HeldCopies {
+    /// Whether all objects of a checkpoint were copied, and none of the copies had to make room since.
+    fn is_whole(&self, newest: &Checkpoint, copies: &LocalCopies) -> bool {
+        self.whole.as_ref() == Some(newest) && copies.has_all(&self.objects)
+    }
 }
 
 impl CopyKeeper {
@@ -68,9 +77,12 @@ impl CopyKeeper {
     }
 }
 
-/// Starts to copy checkpoints if it is due.
+/// Removes copies if the disk runs full, and starts to copy checkpoints if it is due.
 pub(super) fn keep_if_due(shared: &Arc<Shared>, tasks: &mut reconciler::Tasks) {
     let Some(keeper) = &shared.copies else { return };
+    if keeper.copies.make_room() {
+        metric::copies(&shared.graph.name, keeper.copies.bytes());
+    }
     if shared.restores() || !keeper.begin(shared.clock.now()) {
         return;
     }
@@ -87,9 +99,9 @@ pub(super) fn keep_if_due(shared: &Arc<Shared>, tasks: &mut reconciler::Tasks) {
 }
 
 impl Shared {
-    /// Whether a replica is being restored.
+    /// Whether a replica is being restored, of this graph or of another one of the process.
     fn restores(&self) -> bool {
-        !self.bringing_up.lock().is_empty()
+        !self.bringing_up.lock().is_empty() || self.reads.are_in_use()
     }
 
     fn keep_copies(&self, keeper: &CopyKeeper) -> Result<(), Error> {
@@ -101,7 +113,7 @@ impl Shared {
         for replica in self.all().into_iter().filter(|replica| replica.is_ready()) {
             let partition = replica.partition;
             let Some(newest) = noted.iter().find(|noted| noted.partition == partition) else { continue };
-            if held.get(&partition).is_some_and(|held| held.whole.as_ref() == Some(newest)) {
+            if held.get(&partition).is_some_and(|held| held.is_whole(newest, &keeper.copies)) {
                 continue;
             }
             match self.keep_copies_of(keeper, newest) {

@@ -20,6 +20,7 @@ mod heartbeat;
 mod pins;
 mod reconciler;
 mod replica;
+mod retries;
 mod service;
 mod supervision;
 

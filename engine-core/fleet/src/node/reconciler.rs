@@ -2,11 +2,12 @@
 //!
 //! Roles: [`ReplicaReconciler`] restores replicas that the map adds, gives up those that it removes
 //! or that broke, and starts the upkeep of the others (indexes, checkpoints, old versions).
-//! [`Tasks`] runs long work. Failed work is retried, so every replica serves in the end (FLT-4).
+//! [`Tasks`] runs long work. Failed work is retried, so every replica serves in the end (FLT-4); [`Retries`] knows when.
 
 use super::Shared;
 use super::bring_up::{BringUp, Progress};
 use super::replica::Replica;
+use super::retries::Retries;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,8 +16,6 @@ use tidegraph_types::PartitionId;
 
 /// Pause between two comparisons with the map.
 const STEP: Duration = Duration::from_millis(100);
-/// Pause after a replica could not be brought up, before the next attempt.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Pause between two attempts to restore a stuck replica. The stuck one answers reads meanwhile.
 const STUCK_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Records examined per step when old versions are freed: a few milliseconds of work.
@@ -25,17 +24,18 @@ const RECLAIMED_AT_ONCE: usize = 50_000;
 /// Brings the replicas of a node in line with the map.
 pub(super) struct ReplicaReconciler {
     tasks: Tasks,
+    retries: Retries,
 }
 
 impl ReplicaReconciler {
     /// A reconciler that starts a thread for each long task.
     pub fn with_threads() -> Self {
-        Self { tasks: Tasks::Threads(Vec::new()) }
+        Self { tasks: Tasks::Threads(Vec::new()), retries: Retries::default() }
     }
 
     /// A reconciler that does all work in [`ReplicaReconciler::step`], on the caller's thread.
     pub fn without_threads() -> Self {
-        Self { tasks: Tasks::Inline(Vec::new()) }
+        Self { tasks: Tasks::Inline(Vec::new()), retries: Retries::default() }
     }
 
     /// Runs until the node stops.
@@ -55,7 +55,7 @@ impl ReplicaReconciler {
     /// Does one comparison, and everything that is due.
     pub fn step(&mut self, shared: &Arc<Shared>) {
         let tasks = &mut self.tasks;
-        reconcile(shared, tasks);
+        reconcile(shared, tasks, &self.retries);
         shared.pins.expire(shared.clock.now());
         for replica in shared.all().into_iter().filter(|replica| replica.broken().is_none()) {
             replica.store.reclaim(RECLAIMED_AT_ONCE);
@@ -63,7 +63,7 @@ impl ReplicaReconciler {
             super::checkpoints::write_if_due(shared, &replica, tasks);
         }
         super::copies::keep_if_due(shared, tasks);
-        tasks.advance(shared);
+        tasks.advance(shared, &self.retries);
     }
 }
 
@@ -101,20 +101,16 @@ impl Tasks {
     }
 
     /// Begins to bring a replica up.
-    fn begin_bring_up(&mut self, shared: &Arc<Shared>, partition: PartitionId) {
+    fn begin_bring_up(&mut self, shared: &Arc<Shared>, partition: PartitionId, retries: &Retries) {
         if let Self::Inline(started) = self {
             started.push(BringUp::new(partition, shared.clock.now()));
             return;
         }
-        let of = shared.clone();
+        let (of, retries) = (shared.clone(), retries.clone());
         let begun = self.spawn(shared, format!("restore {partition}"), move || {
             // Queries of the replicas that serve go first.
             tidegraph_platform::lower_priority();
-            if let Err(error) = of.bring_up(partition) {
-                bring_up_failed(&of, partition, &error);
-                of.clock.sleep(RETRY_AFTER);
-            }
-            of.bringing_up.lock().remove(&partition);
+            bring_up_ended(&of, partition, of.bring_up(partition), &retries);
         });
         if !begun {
             shared.bringing_up.lock().remove(&partition);
@@ -122,32 +118,46 @@ impl Tasks {
     }
 
     /// Forgets threads that ended, or takes each replica one step further.
-    fn advance(&mut self, shared: &Arc<Shared>) {
+    fn advance(&mut self, shared: &Arc<Shared>, retries: &Retries) {
         match self {
             Self::Threads(threads) => threads.retain(|thread| !thread.is_finished()),
-            Self::Inline(started) => started.retain_mut(|one| {
-                let partition = one.partition;
-                match shared.advance(one) {
-                    Ok(Progress::Pending) => return true,
-                    Ok(Progress::Finished) => {}
-                    Err(error) => bring_up_failed(shared, partition, &error),
+            Self::Inline(started) => started.retain_mut(|one| match shared.advance(one) {
+                Ok(Progress::Pending) => true,
+                ended => {
+                    bring_up_ended(shared, one.partition, ended, retries);
+                    false
                 }
-                shared.bringing_up.lock().remove(&partition);
-                false
             }),
         }
     }
 }
 
-fn bring_up_failed(shared: &Shared, partition: PartitionId, error: &crate::Error) {
-    tracing::error!(%partition, %error, "cannot bring a replica up; trying again soon");
-    if let Some(stuck) = shared.get(partition) {
-        stuck.postpone_retry(shared.clock.now());
+/// Gives the place of a restore back, and notes how it ended.
+fn bring_up_ended(
+    shared: &Shared,
+    partition: PartitionId,
+    ended: Result<Progress, crate::Error>,
+    retries: &Retries,
+) {
+    let now = shared.clock.now();
+    match ended {
+        Ok(Progress::GivenUp) => {
+            retries.note_failure(partition, now);
+        }
+        Ok(Progress::Finished | Progress::Pending) => retries.note_success(partition),
+        Err(error) => {
+            let pause_s = retries.note_failure(partition, now).as_secs();
+            tracing::error!(%partition, %error, pause_s, "cannot bring a replica up; trying again after a pause");
+            if let Some(stuck) = shared.get(partition) {
+                stuck.postpone_retry(now);
+            }
+        }
     }
+    shared.bringing_up.lock().remove(&partition);
 }
 
 /// Starts to bring up replicas that the map adds, and gives up those that it removes and those that broke.
-fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
+fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks, retries: &Retries) {
     // Taken before the map: a replica that has left this set has set its state in the map, and reloaded it.
     let bringing_up = shared.bringing_up.lock().clone();
     let map = shared.watch.map();
@@ -177,7 +187,8 @@ fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
             }
         }
     }
-    for partition in wanted {
+    retries.retain(&wanted);
+    for partition in retries.due(wanted, shared.clock.now()) {
         let mut bringing_up = shared.bringing_up.lock();
         let held = shared.get(partition);
         let is_new = held.is_none_or(|held| {
@@ -188,7 +199,7 @@ fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
         }
         bringing_up.insert(partition);
         drop(bringing_up);
-        tasks.begin_bring_up(shared, partition);
+        tasks.begin_bring_up(shared, partition, retries);
     }
 }
 

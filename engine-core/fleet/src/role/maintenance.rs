@@ -67,7 +67,7 @@ struct State {
     /// The version up to which the checkpoints allow to trim, and the one up to which the log was trimmed.
     due: Version,
     trimmed: Version,
-    /// Up to where the log is archived, if this process archives it, and since when the trim waits for it.
+    /// How far the log is archived, if this process archives it, and since when the trim waits for it.
     archive: Option<Arc<ArchivePosition>>,
     waits_since: Option<Duration>,
     /// When the snapshot of the map was refreshed last.
@@ -136,7 +136,8 @@ impl LeaderMaintenance {
         Self { state: Arc::new(Mutex::new(state)), stop: Arc::default(), thread: None }
     }
 
-    /// Trims only what is archived from now on, or has waited for [`MaintenanceConfig::hold`].
+    /// Trims only what is archived from now on, or has waited for [`MaintenanceConfig::hold`]. Each round also sets the
+    /// metric of the archive's lag.
     pub fn wait_for(&self, archive: Arc<ArchivePosition>) {
         self.state.lock().archive = Some(archive);
     }
@@ -166,6 +167,10 @@ impl Drop for LeaderMaintenance {
 
 impl State {
     fn step(&mut self) {
+        // Here, because a turn of the archiver may take long.
+        if let Some(archive) = &self.archive {
+            metric::archive_lag(&self.graph, archive.lag(self.clock.now()));
+        }
         let Some(leading) = self.candidate.leadership() else {
             self.failure_detector.clear();
             self.map = None;

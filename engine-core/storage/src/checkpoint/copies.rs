@@ -5,8 +5,9 @@
 //! reads: the copy of an object, if there is one, and else the object.
 //!
 //! Flow: a process copies the objects of the newest manifest of each of its replicas, one part after the other
-//! ([`LocalCopies::keep`]), and removes the others ([`LocalCopies::retain`]). After its next start a restore reads the
-//! manifest from the object store, and what it names from the copies.
+//! ([`LocalCopies::keep`]), and removes the others ([`LocalCopies::retain`]). It removes needed ones too while the disk
+//! runs full ([`LocalCopies::make_room`]). After its next start a restore reads the manifest from the object store, and
+//! what it names from the copies.
 //!
 //! A copy is not trusted. It is not synced, and it may be of an object that another graph had under the same name. The
 //! manifest has the checksum of the directory, and the directory that of each chunk. A restore that finds a copy
@@ -28,10 +29,17 @@ use tidegraph_platform::{Disk, Objects, chain, metric};
 /// Copies of objects of one graph.
 pub struct LocalCopies {
     objects: Objects,
-    /// The disk that the copies share with property pages.
-    disk: Option<(Arc<dyn Disk>, PathBuf)>,
+    disk: Option<SharedDisk>,
     /// Sizes of the copies by the paths of their objects.
     known: Mutex<FxHashMap<String, u64>>,
+}
+
+/// The disk that the copies share with property pages.
+struct SharedDisk {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    /// Bytes that the copies leave free.
+    left_free: u64,
 }
 
 impl std::fmt::Debug for LocalCopies {
@@ -63,16 +71,23 @@ impl LocalCopies {
         Ok(Self { objects, disk: None, known: Mutex::new(known) })
     }
 
-    /// Keeps the copies below half of what the disk of a directory has free without them.
+    /// Keeps the copies below half of what the disk of a directory has free without them, and leaves `left_free` bytes
+    /// of it free.
     #[must_use]
-    pub fn on_disk(self, disk: Arc<dyn Disk>, dir: PathBuf) -> Self {
-        Self { disk: Some((disk, dir)), ..self }
+    pub fn on_disk(self, disk: Arc<dyn Disk>, dir: PathBuf, left_free: u64) -> Self {
+        Self { disk: Some(SharedDisk { disk, dir, left_free }), ..self }
     }
 
     /// Returns the size of all copies in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.known.lock().values().sum()
+    }
+
+    /// Whether each of these objects has a copy.
+    pub fn has_all<'p>(&self, objects: impl IntoIterator<Item = &'p String>) -> bool {
+        let known = self.known.lock();
+        objects.into_iter().all(|object| known.contains_key(object))
     }
 
     /// Whether an object has a copy of the right size.
@@ -110,11 +125,13 @@ impl LocalCopies {
 
     /// Returns how many bytes more the copies may take; negative if they take too many.
     fn room(&self) -> i64 {
-        let Some((disk, dir)) = &self.disk else { return i64::MAX };
+        let Some(SharedDisk { disk, dir, left_free }) = &self.disk else { return i64::MAX };
         match disk.free_bytes(dir) {
             Ok(free) => {
-                let (free, used) = (i64::try_from(free).unwrap_or(i64::MAX), self.bytes() as i64);
-                free.saturating_add(used) / 2 - used
+                let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+                let (free, used) = (signed(free), signed(self.bytes()));
+                let of_half = free.saturating_add(used) / 2 - used;
+                of_half.min(free.saturating_sub(signed(*left_free)))
             }
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "no more objects are copied");
@@ -187,13 +204,24 @@ impl LocalCopies {
         for object in unneeded {
             self.forget(&object);
         }
-        let mut excess = self.room().saturating_neg();
+        self.make_room();
+    }
+
+    /// Removes the largest copies while the copies take too much of the disk. A restore that reads one of them begins
+    /// again with the object. Returns whether any was removed.
+    pub fn make_room(&self) -> bool {
+        let (mut excess, mut removed) = (self.room().saturating_neg(), 0_u64);
         while excess > 0 {
             let Some((object, bytes)) = self.largest() else { break };
             self.forget(&object);
-            // What is free without copies stays the same.
-            excess -= bytes as i64;
+            removed += bytes;
+            // Each byte that is removed becomes free.
+            excess = excess.saturating_sub_unsigned(bytes);
         }
+        if removed > 0 {
+            tracing::info!(removed, "copies of checkpoints make room on the disk");
+        }
+        removed > 0
     }
 
     fn largest(&self) -> Option<(String, u64)> {

@@ -34,7 +34,7 @@ pub use copies::{Kept, LocalCopies};
 pub use format::Format;
 pub use manifest::{Manifest, ManifestObject, ManifestPartition, prune, prune_below};
 pub use reads::RestoreReads;
-pub use restore::{Refused, Restored, restore_newest};
+pub use restore::{Refused, Restored, is_unusable, restore_newest};
 pub(crate) use write::write;
 
 use tidegraph_types::{Epoch, Str, Token};

@@ -90,6 +90,11 @@ impl RestoreReads {
         ReadAhead { reads: self, sources, parts, next: None, started: VecDeque::new() }
     }
 
+    /// Whether any restore of the process reads.
+    pub fn are_in_use(&self) -> bool {
+        self.places.lock().restores > 0
+    }
+
     /// Takes a place for a restore that holds `held` of them. If it holds none, this waits for one.
     fn take(self: &Arc<Self>, held: usize) -> Option<Place> {
         let mut places = self.places.lock();

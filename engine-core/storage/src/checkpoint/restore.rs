@@ -73,8 +73,10 @@ pub fn restore_newest(
     }
 }
 
-/// Whether an older checkpoint may help: this one is damaged, or one of its objects is gone.
-fn is_unusable(error: &Error) -> bool {
+/// Whether another checkpoint may help where a restore failed: this one is damaged, or one of its objects is gone.
+/// Otherwise the object store may recover soon.
+#[must_use]
+pub fn is_unusable(error: &Error) -> bool {
     let gone = match error {
         Error::Object { source, .. } => matches!(**source, ObjectError::NotFound { .. }),
         _ => false,

@@ -26,7 +26,7 @@ impl Admission {
 
     /// Sets the metrics that the graphs of a process share: memory and slots of queries.
     pub(crate) fn note_capacity(&self) {
-        let memory = &self.memory;
+        let memory = self.memory.whole();
         metric::query_memory(memory.used_bytes(), memory.limit_bytes(), memory.refusals());
         let (running, waiting) = self.slots.used_and_waiting();
         metric::query_slots(running, waiting);

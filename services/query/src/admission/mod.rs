@@ -45,6 +45,7 @@ use held::Held;
 use inline::Attempt;
 use list::{Entry, Listed, ListedTransaction, OpenTransaction, RunningQueries};
 use slots::{Caller, Full, Slot, Slots};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -75,6 +76,14 @@ pub struct Limits {
     pub memory_total_bytes: u64,
     /// What a query may use on the thread that read it.
     pub inline: InlineLimits,
+    /// Parts of the running queries and of the memory that graphs of several may have, in percent: 1 to 100.
+    pub graph_quotas: BTreeMap<Arc<str>, u8>,
+}
+
+/// Returns a part of a limit; never nothing.
+fn percent_of(limit: u64, percent: u8) -> u64 {
+    let part = u128::from(limit) * u128::from(percent) / 100;
+    u64::try_from(part).unwrap_or(u64::MAX).max(1)
 }
 
 impl Default for Limits {
@@ -85,6 +94,7 @@ impl Default for Limits {
             queued_queries: 4_096,
             memory_total_bytes: machine_bytes().map_or(MEMORY_OF_UNKNOWN_MACHINE_BYTES, |all| all / 4),
             inline: INLINE,
+            graph_quotas: BTreeMap::new(),
         }
     }
 }
@@ -204,6 +214,8 @@ pub struct Capacity {
     slots: Arc<Slots>,
     parked: Arc<Semaphore>,
     memory: Arc<MemoryPool>,
+    /// The memory of graphs with a quota.
+    parts: Arc<BTreeMap<Arc<str>, Arc<MemoryPool>>>,
 }
 
 impl std::fmt::Debug for Capacity {
@@ -216,10 +228,17 @@ impl Capacity {
     /// Makes the capacity of a service.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
+        let quotas = || limits.graph_quotas.iter().map(|(graph, percent)| (graph.clone(), *percent));
+        let slots = |percent| percent_of(limits.concurrent_queries as u64, percent) as usize;
+        let slots = quotas().map(|(graph, percent)| (graph, slots(percent))).collect();
+        let memory = MemoryPool::new(limits.memory_total_bytes);
+        let part = |percent| memory.part(percent_of(limits.memory_total_bytes, percent));
+        let parts = quotas().map(|(graph, percent)| (graph, part(percent))).collect();
         Self {
-            slots: Slots::new(limits.concurrent_queries, limits.queued_queries),
+            slots: Slots::new(limits.concurrent_queries, limits.queued_queries, slots),
             parked: Arc::new(Semaphore::new(MOST_PARKED)),
-            memory: MemoryPool::new(limits.memory_total_bytes),
+            memory,
+            parts: Arc::new(parts),
         }
     }
 }
@@ -265,7 +284,8 @@ impl Admission {
         capacity: Capacity,
         graph: Option<Arc<str>>,
     ) -> Arc<Self> {
-        let Capacity { slots, parked, memory } = capacity;
+        let Capacity { slots, parked, memory, parts } = capacity;
+        let memory = graph.as_ref().and_then(|graph| parts.get(graph)).unwrap_or(&memory).clone();
         Arc::new(Self {
             database,
             graph,
@@ -316,7 +336,7 @@ impl Admission {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Returns the memory of all queries and unsent answers.
+    /// Returns the memory of all queries and unsent answers; of those of the graph if it has a quota.
     #[must_use]
     pub fn memory(&self) -> &MemoryPool {
         &self.memory

@@ -12,7 +12,7 @@
 //! are free: one client alone leaves a quarter of the slots free, and several leave a smaller part.
 //!
 //! A service with several graphs limits each graph in the same way, for all callers together: its queries leave a quarter of the
-//! slots to those of the others.
+//! slots to those of the others. A graph may have a quota besides, which it never holds more slots than.
 //!
 //! The queue is bounded. When it is full, the party and the connection with the most waiting queries lose their newest
 //! one, in favour of a caller with fewer; if there is none, the query that comes is refused.
@@ -88,6 +88,8 @@ struct State {
     next_ticket: u64,
     /// Number of slots that queries of a graph hold.
     graphs: BTreeMap<Arc<str>, usize>,
+    /// Most slots that queries of a graph may hold.
+    quotas: BTreeMap<Arc<str>, usize>,
     /// Parties that hold slots or wait.
     parties: BTreeMap<Party, Members>,
     /// Parties that wait, the next one first.
@@ -155,13 +157,14 @@ impl Drop for Place<'_> {
 }
 
 impl Slots {
-    /// Makes slots. At most `most_waiting` queries wait for one.
-    pub fn new(slots: usize, most_waiting: usize) -> Arc<Self> {
+    /// Makes slots. At most `most_waiting` queries wait for one. Queries of a graph with a quota hold at most that number.
+    pub fn new(slots: usize, most_waiting: usize, quotas: BTreeMap<Arc<str>, usize>) -> Arc<Self> {
         let state = State {
             free: slots,
             waiting: 0,
             next_ticket: 0,
             graphs: BTreeMap::new(),
+            quotas,
             parties: BTreeMap::new(),
             turns: VecDeque::new(),
         };
@@ -272,8 +275,9 @@ impl State {
     }
 
     fn graph_may(&self, graph: Option<&Arc<str>>) -> bool {
-        let held = graph.and_then(|graph| self.graphs.get(graph)).copied();
-        self.leaves_room(held.unwrap_or_default())
+        let Some(graph) = graph else { return self.leaves_room(0) };
+        let held = self.graphs.get(graph).copied().unwrap_or_default();
+        self.quotas.get(graph).is_none_or(|most| held < *most) && self.leaves_room(held)
     }
 
     fn enter(

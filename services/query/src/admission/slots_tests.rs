@@ -65,7 +65,7 @@ fn order(mut slot: Slot, mut waiting: Vec<Waiting>) -> Vec<usize> {
 
 #[test]
 fn connections_take_turns() {
-    let slots = Slots::new(1, 100);
+    let slots = Slots::new(1, 100, BTreeMap::new());
     let running = now(&mut ask(&slots, connection(1, 1)));
     let callers = [(1, 1), (1, 1), (1, 1), (1, 2), (1, 1), (1, 3), (1, 2)];
     let waiting = callers.iter().map(|(machine, port)| ask(&slots, connection(*machine, *port))).collect();
@@ -75,7 +75,7 @@ fn connections_take_turns() {
 
 #[test]
 fn machines_and_users_take_turns_whatever_the_number_of_their_connections() {
-    let slots = Slots::new(1, 100);
+    let slots = Slots::new(1, 100, BTreeMap::new());
     let running = now(&mut ask(&slots, connection(9, 9)));
     let (ada, eve) = (user("ada"), user("eve"));
     let callers = [
@@ -95,7 +95,7 @@ fn machines_and_users_take_turns_whatever_the_number_of_their_connections() {
 #[test]
 fn a_caller_leaves_a_part_of_the_slots_to_others() {
     for caller in [of(&Principal::SharedToken, 1, 1), of(&user("eve"), 1, 1)] {
-        let slots = Slots::new(16, 100);
+        let slots = Slots::new(16, 100, BTreeMap::new());
         let mut greedy: Vec<Waiting> = (0..30).map(|_| ask(&slots, caller.clone())).collect();
         assert_eq!((slots.free(), slots.waiting()), (4, 18));
         // Another one is not behind the 18, and leaves a part too.
@@ -114,8 +114,25 @@ fn a_caller_leaves_a_part_of_the_slots_to_others() {
 }
 
 #[test]
+fn a_graph_with_a_quota_never_holds_more_slots() {
+    let slots = Slots::new(16, 100, BTreeMap::from([("one".into(), 2)]));
+    let within = |graph: &str, machine| connection(machine, 1).within(Some(graph.into()));
+    let mut one: Vec<Waiting> = (0..4).map(|machine| ask(&slots, within("one", machine))).collect();
+    let first = now(&mut one[0]);
+    let _second = now(&mut one[1]);
+    assert!(poll(&mut one[2]).is_pending());
+    assert_eq!((slots.free(), slots.waiting()), (14, 2));
+    // Queries of another graph pass those that wait.
+    let _other = now(&mut ask(&slots, within("two", 9)));
+    drop(first);
+    let _third = now(&mut one[2]);
+    assert!(poll(&mut one[3]).is_pending());
+    assert_eq!((slots.free(), slots.waiting()), (13, 1));
+}
+
+#[test]
 fn a_graph_leaves_a_part_of_the_slots_to_others_whoever_asks() {
-    let slots = Slots::new(16, 100);
+    let slots = Slots::new(16, 100, BTreeMap::new());
     let within = |graph: &str, caller: Caller| caller.within(Some(graph.into()));
     // Each from another machine, all about one graph.
     let mut greedy: Vec<Waiting> =
@@ -144,7 +161,7 @@ fn a_graph_leaves_a_part_of_the_slots_to_others_whoever_asks() {
 #[test]
 fn few_slots_are_all_given() {
     for count in 1..=3 {
-        let slots = Slots::new(count, 100);
+        let slots = Slots::new(count, 100, BTreeMap::new());
         let _held: Vec<Slot> = (0..count).map(|_| now(&mut ask(&slots, connection(1, 1)))).collect();
         assert_eq!(slots.free(), 0);
     }
@@ -152,17 +169,17 @@ fn few_slots_are_all_given() {
 
 #[test]
 fn callers_that_cannot_be_told_apart_may_have_all_slots() {
-    let slots = Slots::new(16, 100);
+    let slots = Slots::new(16, 100, BTreeMap::new());
     let unknown = || Caller::new(&Principal::Anonymous, Source::default());
     let _held: Vec<Slot> = (0..16).map(|_| now(&mut ask(&slots, unknown()))).collect();
     // The connections of a machine may too, together.
-    let slots = Slots::new(16, 100);
+    let slots = Slots::new(16, 100, BTreeMap::new());
     let _held: Vec<Slot> = (0..16).map(|port| now(&mut ask(&slots, connection(1, port)))).collect();
 }
 
 #[test]
 fn a_full_queue_refuses_those_that_have_the_most_in_it() {
-    let slots = Slots::new(1, 4);
+    let slots = Slots::new(1, 4, BTreeMap::new());
     let _running = now(&mut ask(&slots, connection(9, 9)));
     let mut greedy: Vec<Waiting> = (0..4).map(|_| ask(&slots, connection(1, 1))).collect();
     let refused = poll(&mut ask(&slots, connection(1, 1)));
@@ -183,7 +200,7 @@ fn a_full_queue_refuses_those_that_have_the_most_in_it() {
 
 #[test]
 fn a_query_whose_caller_has_gone_gets_no_slot() {
-    let slots = Slots::new(1, 100);
+    let slots = Slots::new(1, 100, BTreeMap::new());
     let running = now(&mut ask(&slots, connection(1, 1)));
     let (gone, mut next) = (ask(&slots, connection(1, 1)), ask(&slots, connection(2, 1)));
     let mut last = ask(&slots, connection(3, 1));
@@ -203,7 +220,7 @@ fn a_query_whose_caller_has_gone_gets_no_slot() {
 
 #[test]
 fn a_query_that_had_a_slot_is_not_refused() {
-    let slots = Slots::new(1, 1);
+    let slots = Slots::new(1, 1, BTreeMap::new());
     let running = now(&mut ask(&slots, connection(1, 1)));
     let again = |caller| {
         let slots = slots.clone();

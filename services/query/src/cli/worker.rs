@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,6 +21,8 @@ use tokio::sync::oneshot;
 
 /// Time between two attempts to connect to the fleet.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Time limit of ECS's metadata, which the same machine answers.
+const METADATA_PATIENCE: Duration = Duration::from_secs(2);
 /// Time before a graph that cannot be opened is tried again.
 const AGAIN_AFTER_ERROR: Duration = Duration::from_secs(5);
 
@@ -38,11 +41,24 @@ pub struct Worker {
         default_value = "default"
     )]
     graphs: Vec<String>,
+    /// Largest part of the running queries and of the memory of queries that a graph of several may have at once, in percent;
+    /// may be given more than once, or with commas. Without it a graph may have all of the memory and about three
+    /// quarters of the running queries.
+    #[arg(
+        long = "graph-quota",
+        env = "TIDEGRAPH_GRAPH_QUOTA",
+        value_name = "NAME=PERCENT",
+        value_delimiter = ','
+    )]
+    graph_quotas: Vec<GraphQuota>,
     #[command(flatten)]
     table: TableArgs,
     /// Availability zone of the worker. It asks replicas in this zone first.
     #[arg(long, env = "TIDEGRAPH_ZONE", default_value = "")]
     zone: String,
+    /// Address of ECS's metadata of a task, which tells the zone if --zone does not.
+    #[arg(long, env = "ECS_CONTAINER_METADATA_URI_V4", value_name = "URL", hide = true)]
+    ecs_metadata: Option<String>,
     /// Object store with checkpoints and segments: `s3://BUCKET`, or a directory that all nodes share.
     #[arg(long, env = "TIDEGRAPH_OBJECTS")]
     objects: String,
@@ -64,6 +80,25 @@ pub struct Worker {
     write_patience_ms: u64,
 }
 
+/// The part of a worker that a graph may have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct GraphQuota {
+    graph: String,
+    percent: u8,
+}
+
+impl FromStr for GraphQuota {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (graph, percent) = text.split_once('=').ok_or("write it as NAME=PERCENT")?;
+        match percent.parse() {
+            Ok(percent @ 1..=100) => Ok(Self { graph: graph.to_owned(), percent }),
+            _ => Err("the part is a number from 1 to 100, in percent".to_owned()),
+        }
+    }
+}
+
 impl Worker {
     /// Serves until SIGTERM or SIGINT.
     ///
@@ -72,8 +107,13 @@ impl Worker {
     /// If a flag is wrong, the address is not free, or the only graph cannot be opened.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let authentication = self.listen.authentication()?;
-        let limits = self.listen.limits()?;
-        let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
+        let mut limits = self.listen.limits()?;
+        for GraphQuota { graph, percent } in &self.graph_quotas {
+            if limits.queries.graph_quotas.insert(graph.as_str().into(), *percent).is_some() {
+                anyhow::bail!("--graph-quota: the graph {graph:?} is given twice");
+            }
+        }
+        let mut config = WorkerConfig { zone: self.zone(), ..WorkerConfig::default() };
         config.watch.refresh_every = Duration::from_millis(self.map_poll_ms);
         config.patience = Duration::from_millis(self.write_patience_ms);
         let mut options = Options::default();
@@ -118,6 +158,18 @@ impl Worker {
             }
         }
         code
+    }
+
+    /// Returns the availability zone; nothing if it is not known.
+    fn zone(&self) -> String {
+        let Some(metadata) = self.ecs_metadata.as_ref().filter(|_| self.zone.is_empty()) else {
+            return self.zone.clone();
+        };
+        zone_of_task(metadata).unwrap_or_else(|error| {
+            let error = format!("{error:#}");
+            tracing::warn!(error, "ECS does not tell the zone; replicas of all zones are asked alike");
+            String::new()
+        })
     }
 
     fn objects(&self) -> anyhow::Result<Arc<Objects>> {
@@ -236,6 +288,17 @@ impl OfGraph {
     }
 }
 
+/// Asks ECS for the availability zone of this task
+/// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4-response.html>).
+fn zone_of_task(metadata: &str) -> anyhow::Result<String> {
+    let config = ureq::Agent::config_builder().timeout_global(Some(METADATA_PATIENCE)).build();
+    let url = format!("{metadata}/task");
+    let asked = ureq::Agent::from(config).get(&url).call().with_context(|| url.clone())?;
+    let task: serde_json::Value = asked.into_body().read_json().with_context(|| url.clone())?;
+    let zone = task.get("AvailabilityZone").and_then(serde_json::Value::as_str);
+    Ok(zone.with_context(|| format!("{url}: there is no AvailabilityZone"))?.to_owned())
+}
+
 #[expect(clippy::disallowed_methods, reason = "the process's own thread")]
 fn pause(time: Duration) {
     std::thread::park_timeout(time);
@@ -250,4 +313,53 @@ fn may_pass(error: &tidegraph_fleet::Error) -> bool {
         Error::Map(Map::NotFound { .. } | Map::Unavailable { .. } | Map::Throttled { .. })
             | Error::Remote(tidegraph_remote::Error::Secret(_))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    /// Answers one request on the loopback. Returns where, and the thread, which returns the first line of the request.
+    #[expect(clippy::disallowed_methods, reason = "the test stands for ECS's metadata")]
+    fn metadata(status: &'static str, body: &'static str) -> (String, std::thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v4/task-1", listener.local_addr().unwrap());
+        let answering = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut asked = String::new();
+            BufReader::new(&socket).read_line(&mut asked).unwrap();
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+            socket.write_all((head + body).as_bytes()).unwrap();
+            asked
+        });
+        (url, answering)
+    }
+
+    #[test]
+    fn ecs_tells_the_zone() {
+        // A part of the answer that AWS documents.
+        let (url, answering) = metadata("200 OK", r#"{"TaskARN":"arn","AvailabilityZone":"us-west-2d"}"#);
+        assert_eq!(zone_of_task(&url).unwrap(), "us-west-2d");
+        assert_eq!(answering.join().unwrap(), "GET /v4/task-1/task HTTP/1.1\r\n");
+        for (status, body) in [("200 OK", "{}"), ("200 OK", "no JSON"), ("500 Internal Server Error", "{}")] {
+            let (url, answering) = metadata(status, body);
+            let error = format!("{:#}", zone_of_task(&url).unwrap_err());
+            assert!(error.contains(&url), "{error}");
+            answering.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_quota_names_a_graph_and_a_part() {
+        let quota = |text: &str| text.parse::<GraphQuota>();
+        assert_eq!(quota("orders=25"), Ok(GraphQuota { graph: "orders".into(), percent: 25 }));
+        assert_eq!(quota("orders=100").map(|quota| quota.percent), Ok(100));
+        assert!(quota("orders").unwrap_err().contains("NAME=PERCENT"));
+        for wrong in ["orders=0", "orders=101", "orders=-1", "orders=2.5", "orders=", "orders=25%"] {
+            assert!(quota(wrong).unwrap_err().contains("from 1 to 100"), "{wrong}");
+        }
+    }
 }

@@ -84,6 +84,12 @@ pub enum WrongGraphs {
     /// None.
     #[error("a service has at least one graph")]
     None,
+    /// A quota of a graph that is not of the service.
+    #[error("there is a quota of {0:?}, which is none of the graphs of this service: {1}")]
+    Quota(String, String),
+    /// A quota where there is one graph.
+    #[error("there is a quota of {0:?}, the only graph of this service: a quota is for one graph of several")]
+    QuotaOfOne(String),
 }
 
 /// Splits a path of a named graph into its name and the rest; `None`: the path names no graph.
@@ -120,7 +126,8 @@ pub(super) fn unknown(path: &str) -> Option<Failure> {
 }
 
 impl Graphs {
-    /// Makes the graphs of a service, none of which is open. The first one is the default.
+    /// Makes the graphs of a service, none of which is open. The first one is the default. `limits` may have quotas of
+    /// them.
     ///
     /// # Errors
     ///
@@ -138,6 +145,14 @@ impl Graphs {
             }
             if graphs.insert(Arc::from(name.as_str()), RwLock::new(State::Absent)).is_some() {
                 return Err(WrongGraphs::Twice(name.clone()));
+            }
+        }
+        for quota in limits.queries.graph_quotas.keys() {
+            if !graphs.contains_key(quota) {
+                return Err(WrongGraphs::Quota(quota.to_string(), names.join(", ")));
+            }
+            if graphs.len() == 1 {
+                return Err(WrongGraphs::QuotaOfOne(quota.to_string()));
             }
         }
         let default: Arc<str> = names.first().ok_or(WrongGraphs::None)?.as_str().into();
@@ -302,6 +317,15 @@ mod tests {
         assert_eq!(graphs(&["a", "b.c", "D_-9"]), Ok(()));
         assert_eq!(graphs(&[]), Err(WrongGraphs::None));
         assert_eq!(graphs(&["a", "b", "a"]), Err(WrongGraphs::Twice("a".into())));
+        let quota = |names: &[&str], of: &str| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut limits = Limits::default();
+            limits.queries.graph_quotas.insert(of.into(), 50);
+            Graphs::new(&names, limits, Authentication::Off, None).map(|_| ())
+        };
+        assert_eq!(quota(&["a", "b"], "b"), Ok(()));
+        assert_eq!(quota(&["a", "b"], "c"), Err(WrongGraphs::Quota("c".into(), "a, b".into())));
+        assert_eq!(quota(&["a"], "a"), Err(WrongGraphs::QuotaOfOne("a".into())));
         let long = "x".repeat(65);
         for wrong in ["", ".", "..", ".a", "a/b", "a b", "größe", "a%2Fb", &long] {
             assert_eq!(graphs(&["a", wrong]), Err(WrongGraphs::Name(wrong.into())));

@@ -37,7 +37,7 @@ pub async fn submit(State(service): State<Service>, request: Request) -> Answer 
 pub async fn list_or_status(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     if let Some(id) = fields.text("loadId")? {
-        return describe(&service, &id, &fields);
+        return describe(&service, id, &fields).await;
     }
     let limit = fields.number("limit")?.unwrap_or(100);
     if !(1..=100).contains(&limit) {
@@ -45,7 +45,8 @@ pub async fn list_or_status(State(service): State<Service>, request: Request) ->
         return Err(Failure::new(ErrorCode::InvalidParameter, message));
     }
     let queued = fields.flag("includeQueuedLoads")?.unwrap_or(true);
-    let ids = service.database.loads().list(limit as usize, queued);
+    let database = service.database.clone();
+    let ids = blocking(move || Ok(database.loads().list(limit as usize, queued))).await?;
     Ok(Json(json!({ "status": "200 OK", "payload": { "loadIds": ids } })))
 }
 
@@ -56,7 +57,7 @@ pub async fn list_or_status(State(service): State<Service>, request: Request) ->
 /// The same as [`list_or_status`].
 pub async fn status(State(service): State<Service>, Path(id): Path<String>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
-    describe(&service, &id, &fields)
+    describe(&service, id, &fields).await
 }
 
 /// `DELETE /loader/{id}`: cancels a load.
@@ -65,7 +66,8 @@ pub async fn status(State(service): State<Service>, Path(id): Path<String>, requ
 ///
 /// The failure of the engine, such as `BulkLoadIdNotFound`.
 pub async fn cancel(State(service): State<Service>, Path(id): Path<String>) -> Answer {
-    service.database.loads().cancel(&id)?;
+    let database = service.database.clone();
+    blocking(move || database.loads().cancel(&id)).await?;
     Ok(Json(json!({ "status": "200 OK" })))
 }
 
@@ -77,10 +79,12 @@ pub async fn cancel(State(service): State<Service>, Path(id): Path<String>) -> A
 pub async fn cancel_by_query(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     let id = fields.required("loadId")?;
-    service.database.loads().cancel(&id)?;
+    let database = service.database.clone();
+    blocking(move || database.loads().cancel(&id)).await?;
     Ok(Json(json!({ "status": "200 OK" })))
 }
 
+/// Runs what waits for the object store or the sequencer, which another worker's load needs, on a thread that may wait.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, tidegraph_engine::Error> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -194,8 +198,9 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     })
 }
 
-fn describe(service: &Service, id: &str, fields: &Fields) -> Answer {
-    let status = service.database.loads().status(id)?;
+async fn describe(service: &Service, id: String, fields: &Fields) -> Answer {
+    let (database, asked) = (service.database.clone(), id.clone());
+    let status = blocking(move || database.loads().status(&asked)).await?;
     let details = fields.flag("details")?.unwrap_or(false);
     let errors = fields.flag("errors")?.unwrap_or(false);
     let page = fields.number("page")?.unwrap_or(1).max(1) as usize;

@@ -33,8 +33,9 @@ pub use tls::{CertificateError, CertificateFiles, Tls};
 use crate::session;
 use axum::Router;
 use connections::{Connections, Place};
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
 use rustix::process::{Resource, getrlimit};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,12 @@ use tokio::sync::watch;
 
 /// Pause after the system refused a connection, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Idle time after which the system asks a client whether it is there, time between two questions, and number of questions
+/// without an answer after which the connection is lost.
+const ASKED_AFTER: Duration = Duration::from_secs(120);
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
+const ASKED_TIMES: u32 = 4;
 
 /// Largest number of connections if neither a flag nor the limit of descriptors says less.
 const MOST_CONNECTIONS: usize = 10_000;
@@ -135,11 +142,24 @@ pub async fn serve(
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "the socket option TCP_NODELAY could not be set");
         }
+        if let Err(error) = keep_alive(&socket) {
+            tracing::debug!(%error, "keepalive of a socket could not be set");
+        }
         tokio::spawn(connection(socket, protocols.clone(), limits, place, stopped.clone()));
     }
     drop(listener);
     let _ = stopping.send(true);
     connections.all_closed().await;
+}
+
+/// Lets the system ask idle clients whether they are there. A balancer then sees a connection that is in use (AWS's cuts
+/// one after 350 s, without a word to either side), and a client that has vanished loses its place.
+fn keep_alive(socket: &TcpStream) -> io::Result<()> {
+    set_socket_keepalive(socket, true)?;
+    set_tcp_keepidle(socket, ASKED_AFTER)?;
+    set_tcp_keepintvl(socket, ASKED_AGAIN_AFTER)?;
+    set_tcp_keepcnt(socket, ASKED_TIMES)?;
+    Ok(())
 }
 
 /// Waits for a connection and for room for it.
@@ -178,5 +198,25 @@ async fn connection(
     if let Some(reason) = drive::drive(spoken, progress, stopped).await {
         tracing::debug!(reason = reason.name(), "a connection was closed");
         metric::connection_closed(reason.name());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::{socket_keepalive, tcp_keepcnt, tcp_keepidle, tcp_keepintvl};
+
+    #[tokio::test]
+    async fn the_system_asks_idle_clients_before_a_balancer_cuts_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let connections = Connections::new(Limits::default());
+        let (socket, _place) = next(&listener, &connections).await;
+        assert!(!socket_keepalive(&socket).unwrap());
+        keep_alive(&socket).unwrap();
+        assert!(socket_keepalive(&socket).unwrap());
+        assert!(tcp_keepidle(&socket).unwrap() < Duration::from_secs(350));
+        assert_eq!(tcp_keepintvl(&socket).unwrap(), ASKED_AGAIN_AFTER);
+        assert_eq!(tcp_keepcnt(&socket).unwrap(), ASKED_TIMES);
     }
 }

@@ -11,11 +11,19 @@ use tidegraph_platform::{Disk, DiskLock, Objects, RealDisk};
 /// Name of the folder of all graphs, below the one that was given. Everything else there stays as it is.
 const FOLDER: &str = "checkpoint-copies";
 
+/// Name of the lock beside it. Inside, each name may be that of a graph.
+const LOCK: &str = "checkpoint-copies.lock";
+
+/// The copies leave this many times `--least-free-bytes` free, so that they make room before the node takes its disk for
+/// full.
+const LEAST_FREE_TIMES: u64 = 2;
+
 /// Flags of copies.
 #[derive(Args, Debug)]
 pub struct CopyArgs {
     /// Local folder for copies of the newest checkpoints of the node's replicas, best on NVMe. A node that starts again
-    /// restores from them what they have. They take at most half of what is free without them.
+    /// restores from them what they have. They take at most half of what is free without them, and leave twice
+    /// --least-free-bytes.
     #[arg(long, env = "TIDEGRAPH_CHECKPOINT_COPIES", value_name = "FOLDER")]
     checkpoint_copies: Option<PathBuf>,
 }
@@ -31,7 +39,7 @@ impl CopyArgs {
     pub fn open(&self, graphs: &[String]) -> anyhow::Result<Option<CopyFolder>> {
         let Some(given) = &self.checkpoint_copies else { return Ok(None) };
         let folder = given.join(FOLDER);
-        let opened = lock(&folder)
+        let opened = lock(given, &folder)
             .with_context(|| format!("--checkpoint-copies {}: the folder cannot be used", given.display()))?;
         if let Err(error) = remove_others(&folder, graphs) {
             tracing::warn!(%error, folder = %folder.display(), "cannot remove the copies of other graphs");
@@ -41,9 +49,9 @@ impl CopyArgs {
 }
 
 /// Two processes would remove each other's copies.
-fn lock(folder: &Path) -> anyhow::Result<DiskLock> {
+fn lock(given: &Path, folder: &Path) -> anyhow::Result<DiskLock> {
     RealDisk.create_dir_all(folder)?;
-    let locked = RealDisk.lock(&folder.join("lock"));
+    let locked = RealDisk.lock(&given.join(LOCK));
     locked.map_err(|error| match error.source.kind() {
         io::ErrorKind::WouldBlock => anyhow::anyhow!("another process has {}", folder.display()),
         _ => error.into(),
@@ -63,14 +71,18 @@ fn remove_others(folder: &Path, graphs: &[String]) -> io::Result<()> {
 }
 
 impl CopyFolder {
-    /// Opens the copies of a graph. A folder that cannot be read costs time at the next restore and nothing else.
-    pub fn of(&self, graph: &str) -> Option<Arc<LocalCopies>> {
+    /// Opens the copies of a graph on a node that takes its disk for full below `least_free_bytes`. A folder that cannot be
+    /// read costs time at the next restore and nothing else.
+    pub fn of(&self, graph: &str, least_free_bytes: u64) -> Option<Arc<LocalCopies>> {
         let folder = self.folder.join(graph);
         let opened = Objects::cache(&folder)
             .map_err(anyhow::Error::new)
             .and_then(|objects| LocalCopies::open(objects).map_err(anyhow::Error::new));
         match opened {
-            Ok(copies) => Some(Arc::new(copies.on_disk(Arc::new(RealDisk), folder))),
+            Ok(copies) => {
+                let left_free = least_free_bytes.saturating_mul(LEAST_FREE_TIMES);
+                Some(Arc::new(copies.on_disk(Arc::new(RealDisk), folder, left_free)))
+            }
             Err(error) => {
                 let error = tidegraph_platform::chain(error.as_ref());
                 tracing::warn!(%error, graph, "no copies of checkpoints are kept");
@@ -104,21 +116,21 @@ mod tests {
     fn each_graph_has_its_copies_and_those_of_others_are_removed() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("mine"), "of somebody else").unwrap();
-        let graphs = ["orders".to_owned(), "people".to_owned()];
+        let graphs = ["orders".to_owned(), "lock".to_owned()];
         let opened = args(home.path()).open(&graphs).unwrap().unwrap();
         for graph in &graphs {
-            assert_eq!(opened.of(graph).unwrap().bytes(), 0);
+            assert_eq!(opened.of(graph, 0).unwrap().bytes(), 0);
             std::fs::write(home.path().join(FOLDER).join(graph).join("copy"), "four").unwrap();
-            assert_eq!(opened.of(graph).unwrap().bytes(), 4);
+            assert_eq!(opened.of(graph, 0).unwrap().bytes(), 4);
         }
         let error = args(home.path()).open(&graphs).err().unwrap();
         assert!(format!("{error:#}").contains("another process has"), "{error:#}");
         drop(opened);
         let opened = args(home.path()).open(&graphs[1..]).unwrap().unwrap();
-        assert_eq!(["orders", "people"].map(|graph| opened.of(graph).unwrap().bytes()), [0, 4]);
-        opened.remove("people");
-        opened.remove("people");
-        assert_eq!(opened.of("people").unwrap().bytes(), 0);
+        assert_eq!(["orders", "lock"].map(|graph| opened.of(graph, 0).unwrap().bytes()), [0, 4]);
+        opened.remove("lock");
+        opened.remove("lock");
+        assert_eq!(opened.of("lock", 0).unwrap().bytes(), 0);
         assert!(home.path().join("mine").exists());
     }
 

@@ -74,7 +74,7 @@ impl Member {
             random: daemon.random.clone(),
             disk: Arc::new(RealDisk),
             reads: daemon.reads.clone(),
-            copies: daemon.copies.as_ref().and_then(|copies| copies.of(graph)),
+            copies: daemon.copies.as_ref().and_then(|copies| copies.of(graph, serve.least_free_bytes)),
         };
         let node = StorageNode::start(serve.node_config(quota), parts, &service)?;
         let mut member = Self { graph: graph.into(), node, leading: None };
