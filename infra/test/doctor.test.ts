@@ -198,7 +198,7 @@ test("a refused call names the action that is missing, however the service says 
 
 test("the policy has no action that changes something", () => {
   const actions = policy().Statement.flatMap(({ Action }) => Action);
-  const reads = /:(Describe|Get|List|Query$|Decrypt$|Invoke$|Connect$)/;
+  const reads = /:(Describe|Get|List|Simulate|Query$|Decrypt$|Invoke$|Connect$)/;
   assert.deepEqual(
     actions.filter((action) => !reads.test(action)),
     [],
