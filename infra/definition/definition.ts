@@ -87,7 +87,12 @@ async function publish(ecs: ECSClient, { Family: family }: OfService, definition
   // Those that begin with `aws:` are CloudFormation's own.
   const ours = tags.filter(({ key = "" }) => !key.startsWith("aws:"));
   const { taskDefinition: made } = await ecs.send(
-    new RegisterTaskDefinitionCommand({ ...copied, family, ...(ours.length > 0 && { tags: ours }) }),
+    new RegisterTaskDefinitionCommand({
+      ...copied,
+      family,
+      containerDefinitions: copied.containerDefinitions ?? [],
+      ...(ours.length > 0 && { tags: ours }),
+    }),
   );
   const task = made?.taskDefinitionArn;
   if (task === undefined) throw new Error(`ECS names no copy of ${definition}`);

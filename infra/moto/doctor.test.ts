@@ -108,6 +108,7 @@ before(async () => {
     denied: new Set(),
     ahead: 0,
     controls: undefined,
+    gateway: { role: "", apis: [] },
     apart: new Set(),
   };
   account = await Account.start(situation);

@@ -244,7 +244,9 @@ test("the function that registers what workers run passes on their two roles, an
     StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
   });
   assert.match(
-    flat(Object.values(of("ListServices")?.Condition ?? {}).map(Object.values)[0]?.[0]),
+    flat(
+      Object.values(of("ListServices")?.Condition ?? {}).flatMap((keys) => Object.values(keys as object))[0],
+    ),
     /^<ServiceWorkersCluster/,
   );
   assert.deepEqual(found.flatMap(([, { Action }]) => list(Action)).toSorted(), [

@@ -17,18 +17,20 @@ import { StateStack } from "../lib/stacks/state-stack.ts";
 import { placeholders, testApp, workerEndpoint } from "./support.ts";
 
 /**
- * All settings but a topic of others: with it, the deployment has none of its own. A new setting that is missing here is
- * an error of the compiler.
+ * All settings but a topic of others, with which the deployment has none of its own, and images that exist, which stand in
+ * place of those that are built. A new setting that is missing here is an error of the compiler.
  */
-type Every = Required<Omit<GraphServiceProps, "state" | "bundle" | "alarms">> & {
-  readonly nodes: Required<NodesProps>;
+type Every = Required<
+  Omit<GraphServiceProps, "state" | "bundle" | "alarms" | "nodes" | "query" | "workers" | "backup" | "traces">
+> & {
+  readonly nodes: Required<Omit<NodesProps, "machineImage">>;
   // A private API has no name of its own.
   readonly query: Required<Omit<QueryProps, "domain">>;
-  readonly workers: Required<WorkersProps>;
-  readonly backup: Required<BackupProps>;
+  readonly workers: Required<Omit<WorkersProps, "image">>;
+  readonly backup: Required<Omit<BackupProps, "image">>;
   readonly encryption: Required<EncryptionProps>;
   readonly objectives: Required<ObjectivesProps>;
-  readonly traces: Required<TracesProps>;
+  readonly traces: Required<Omit<TracesProps, "image">>;
 };
 
 const HERE = "eu-west-1:111122223333";
@@ -46,6 +48,7 @@ function everyOption(): Every {
   return {
     ...{ partitions: 16, shards: 2, replication: 3, gremlin: {}, streams: true, endpoints: true },
     graphs: [{ name: "orders" }],
+    graphRemoval: true,
     nodes: {
       ...{ count: 4, most: 9, scaling: { cpuPercent: 50 }, instanceType: "i4g.xlarge" },
       ...{ fallbackInstanceTypes: ["i4g.2xlarge"], sessionManager: true, joinPatience: Duration.minutes(30) },
