@@ -131,7 +131,11 @@ export class Values {
   }
 
   #attribute(stack: string, [id, attribute]: readonly [string, string]): string {
-    if (attribute === "Arn") return this.arn(this.#resource(stack, id));
+    const resource = this.#resource(stack, id);
+    if (attribute === "Arn") return this.arn(resource);
+    // Its id is its ARN.
+    if (attribute === "Name" && resource.type === "AWS::StepFunctions::StateMachine")
+      return resource.id.split(":").at(-1) ?? resource.id;
     throw new Unresolved(`${attribute} of ${id}`);
   }
 

@@ -253,7 +253,7 @@ test("the programs of the fleet have the commands and flags", () => {
   ];
   for (const { pattern, source } of programs) {
     const calls = found(pattern);
-    assert.ok(calls.length > 2, String(pattern));
+    assert.ok(calls.length > 0, String(pattern));
     for (const [command = "", flags = ""] of calls) {
       const variant = command.replaceAll(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase());
       assert.match(source, new RegExp(`^    ${variant}\\(`, "m"), command);
