@@ -347,11 +347,14 @@ test("alarms cover failed and slow loads, lost events and stale drops", () => {
     (name) => named(service, "AWS::CloudWatch::Alarm", `ServiceWatch${name}`).Properties,
   );
   assert.deepEqual(
-    alarms.map(({ Namespace, MetricName, Threshold }) => [Namespace, MetricName, Threshold]),
+    alarms.map(({ Namespace, MetricName, Threshold, Metrics }) =>
+      Metrics ? [Metrics.length, Threshold] : [Namespace, MetricName, Threshold],
+    ),
     [
       ["AWS/States", "ExecutionsFailed", 0],
       ["AWS/States", "ExecutionsTimedOut", 0],
-      ["AWS/States", "ExecutionsFailed", 0],
+      // The sum of those that failed, took too long and were stopped.
+      [4, 0],
       ["AWS/Events", "FailedInvocations", 0],
       ["Tidegraph", "tidegraph_drops_stale", 0],
     ],
@@ -370,9 +373,9 @@ test("each function is bundled into one file with its source map, without Docker
   const folders = Object.values<{ source: { path: string } }>(manifest.files)
     .map(({ source }) => join(app.outdir, source.path))
     .filter((path) => existsSync(join(path, "index.js.map")));
-  // Three around loads, and those that ask for brokers, empty the group of storage nodes, rotate the secret, and make
-  // certificates.
-  assert.equal(folders.length, 7);
+  // Three around loads, and those that ask for brokers, empty the group of storage nodes, register what workers run, rotate
+  // the secret, and make certificates.
+  assert.equal(folders.length, 8);
   for (const folder of folders) {
     assert.deepEqual(readdirSync(folder).toSorted(), ["index.js", "index.js.map"]);
     const code = readFileSync(join(folder, "index.js"), "utf8");
