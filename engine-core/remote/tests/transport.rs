@@ -395,6 +395,7 @@ fn ours() -> proto::Hello {
         graph: "default".into(),
         token: "secret".into(),
         software: String::new(),
+        incarnation: String::new(),
     }
 }
 
