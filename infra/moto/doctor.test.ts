@@ -13,7 +13,6 @@ import { after, before, mock, test } from "node:test";
 import * as acm from "@aws-sdk/client-acm";
 import * as asg from "@aws-sdk/client-auto-scaling";
 import * as cw from "@aws-sdk/client-cloudwatch";
-import * as dynamodb from "@aws-sdk/client-dynamodb";
 import * as ec2 from "@aws-sdk/client-ec2";
 import * as elb from "@aws-sdk/client-elastic-load-balancing-v2";
 import * as iam from "@aws-sdk/client-iam";
@@ -33,13 +32,13 @@ import { packDoctor } from "../package/pack.ts";
 import { example, testApp } from "../test/support.ts";
 import { Account, type Situation, STACKS } from "./account.ts";
 import { Clients, Creation, REGION } from "./create.ts";
+import { breakResources, GROUP } from "./doctor-damage.ts";
 import { DurableClients, durable, EMPTY_ZIP } from "./durable.ts";
 import { beat, checkpoint, FleetMap, node, part, VERSION } from "./fleet-map.ts";
 import { roles } from "./roles.ts";
 import type { Template } from "./templates.ts";
 
 const RELEASE = "0.1.0";
-const GROUP = "example-nodes";
 const PATIENCE = { pauseMs: 1_000, checkMs: 60_000 };
 const CREDENTIALS = { accessKeyId: "test", secretAccessKey: "test" };
 const TOPIC = [
@@ -748,7 +747,11 @@ async function withKeyPolicy(role: string): Promise<void> {
 }
 
 test("what AWS holds of a deployment and is wrong", async () => {
-  await breakResources();
+  await breakResources({
+    ...{ account, clients, stored, machines, physical, diskUsed },
+    launchTemplate: (await group()).LaunchTemplate?.LaunchTemplateId,
+    renewCertificate: (days) => importCertificate(days, certificate),
+  });
   const report = await examine();
   says(report, "quota.vcpus", "failed", /8 processors for 3 to 10 machines with 4 each/);
   says(report, "quota.functions", "failed", /10 functions at once/);
@@ -790,97 +793,3 @@ test("what AWS holds of a deployment and is wrong", async () => {
   says(report, "alarms.topic", "failed", /no subscription/);
   assert.ok(report.counts.failed > 20);
 });
-
-/** Changes everything that AWS holds, as people do by mistake. */
-async function breakResources(): Promise<void> {
-  const { situation } = account;
-  Object.assign(situation, {
-    stackStatus: "UPDATE_ROLLBACK_FAILED",
-    protects: false,
-    quota: 8,
-    functions: 10,
-    topic: { partitions: 3, copies: 2, configs: "retention.ms=604800000\ncleanup.policy=delete" },
-    brokerSettings: situation.brokerSettings.replace("log.retention.ms=-1", "log.retention.ms=604800000"),
-    clusterState: "FAILED",
-    eventBridge: false,
-    workers: 1,
-    status: { code: 503, body: { code: "ServiceUnavailableException", message: "no node answers" } },
-  });
-  await breakState();
-  await breakGroup();
-  await breakService();
-}
-
-async function breakState(): Promise<void> {
-  const TableName = await physical("State", "AWS::DynamoDB::Table", "MapTable");
-  const open = { TableName, DeletionProtectionEnabled: false };
-  await stored.dynamodb.send(new dynamodb.UpdateTableCommand(open));
-  const PointInTimeRecoverySpecification = { PointInTimeRecoveryEnabled: false };
-  await stored.dynamodb.send(
-    new dynamodb.UpdateContinuousBackupsCommand({ TableName, PointInTimeRecoverySpecification }),
-  );
-  const Bucket = await physical("State", "AWS::S3::Bucket", "BucketsData");
-  const VersioningConfiguration = { Status: "Suspended" } as const;
-  await stored.s3.send(new s3.PutBucketVersioningCommand({ Bucket, VersioningConfiguration }));
-  const ApplyServerSideEncryptionByDefault = { SSEAlgorithm: "AES256" } as const;
-  const ServerSideEncryptionConfiguration = { Rules: [{ ApplyServerSideEncryptionByDefault }] };
-  await stored.s3.send(new s3.PutBucketEncryptionCommand({ Bucket, ServerSideEncryptionConfiguration }));
-  await stored.s3.send(new s3.DeletePublicAccessBlockCommand({ Bucket }));
-  await stored.s3.send(new s3.DeleteBucketLifecycleCommand({ Bucket }));
-  const backups = await physical("Service", "AWS::S3::Bucket", "BackupBucket");
-  const Key = "people/manifests/20261126T050000Z-1f0c9a3e.json";
-  await stored.s3.send(new s3.DeleteObjectCommand({ Bucket: backups, Key }));
-  const ofState = await physical("State", "AWS::KMS::Key", "StateKey");
-  await stored.kms.send(new kms.DisableKeyRotationCommand({ KeyId: ofState }));
-  const ofBackups = await physical("Service", "AWS::KMS::Key", "BackupKey");
-  await stored.kms.send(new kms.ScheduleKeyDeletionCommand({ KeyId: ofBackups, PendingWindowInDays: 7 }));
-  await diskUsed(91);
-}
-
-async function breakGroup(): Promise<void> {
-  const AutoScalingGroupName = GROUP;
-  const [one = "", two = ""] = machines;
-  const ill = { InstanceId: one, HealthStatus: "Unhealthy" };
-  await clients.asg.send(new asg.SetInstanceHealthCommand(ill));
-  const open = { AutoScalingGroupName, InstanceIds: [two], ProtectedFromScaleIn: false };
-  await clients.asg.send(new asg.SetInstanceProtectionCommand(open));
-  const suspended = { AutoScalingGroupName, ScalingProcesses: ["Launch"] };
-  await clients.asg.send(new asg.SuspendProcessesCommand(suspended));
-  const hook = { AutoScalingGroupName, LifecycleHookName: "joins" };
-  await clients.asg.send(new asg.DeleteLifecycleHookCommand(hook));
-  const { LaunchTemplate } = await group();
-  const LaunchTemplateId = LaunchTemplate?.LaunchTemplateId;
-  const next = { LaunchTemplateId, SourceVersion: "1", LaunchTemplateData: { EbsOptimized: true } };
-  await clients.ec2.send(new ec2.CreateLaunchTemplateVersionCommand(next));
-  const changed = { AutoScalingGroupName, LaunchTemplate: { LaunchTemplateId, Version: "2" } };
-  await clients.asg.send(new asg.UpdateAutoScalingGroupCommand(changed));
-}
-
-async function breakService(): Promise<void> {
-  const SecretId = await physical("Service", "AWS::SecretsManager::Secret", "SecretsFleet");
-  await stored.sm.send(new sm.DeleteSecretCommand({ SecretId, RecoveryWindowInDays: 7 }));
-  const client = await physical("Service", "AWS::SecretsManager::Secret", "SecretsClient");
-  await stored.sm.send(new sm.DeleteSecretCommand({ SecretId: client, RecoveryWindowInDays: 7 }));
-  await importCertificate(3, certificate);
-  const TargetGroupArn = await physical(
-    "Service",
-    "AWS::ElasticLoadBalancingV2::TargetGroup",
-    "WorkersGroup",
-  );
-  const Targets = [{ Id: "10.0.0.11" }, { Id: "10.0.0.12" }];
-  await clients.elb.send(new elb.DeregisterTargetsCommand({ TargetGroupArn, Targets }));
-  const alarm = (ending: string) => physical("Service", "AWS::CloudWatch::Alarm", ending);
-  const [full, api, errors] = [
-    await alarm("WatchLogFull2"),
-    await alarm("WatchApiErrors"),
-    await alarm("WatchQueryErrors"),
-  ];
-  const state = { AlarmName: full, StateValue: "ALARM", StateReason: "the disk is full" } as const;
-  await stored.cw.send(new cw.SetAlarmStateCommand(state));
-  await stored.cw.send(new cw.DeleteAlarmsCommand({ AlarmNames: [api] }));
-  await stored.cw.send(new cw.DisableAlarmActionsCommand({ AlarmNames: [errors] }));
-  const TopicArn = await physical("Service", "AWS::SNS::Topic", "WatchTopic");
-  const { Subscriptions = [] } = await stored.sns.send(new sns.ListSubscriptionsByTopicCommand({ TopicArn }));
-  for (const { SubscriptionArn } of Subscriptions)
-    await stored.sns.send(new sns.UnsubscribeCommand({ SubscriptionArn }));
-}

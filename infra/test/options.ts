@@ -21,7 +21,10 @@ import { placeholders, testApp, workerEndpoint } from "./support.ts";
  * place of those that are built. A new setting that is missing here is an error of the compiler.
  */
 type Every = Required<
-  Omit<GraphServiceProps, "state" | "bundle" | "alarms" | "nodes" | "query" | "workers" | "backup" | "traces">
+  Omit<
+    GraphServiceProps,
+    "state" | "bundle" | "bundleSha256" | "alarms" | "nodes" | "query" | "workers" | "backup" | "traces"
+  >
 > & {
   readonly nodes: Required<Omit<NodesProps, "machineImage">>;
   // A private API has no name of its own.
