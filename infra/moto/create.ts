@@ -321,7 +321,8 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   "AWS::ECS::Cluster": async (clients, { ClusterSettings }, id) => {
     const cluster = { clusterName: id, settings: camel(ClusterSettings) };
     const made = await clients.ecs.send(new ecs.CreateClusterCommand(cluster));
-    return { ref: got(made.cluster?.clusterName, "cluster") };
+    const { clusterName, clusterArn } = made.cluster ?? {};
+    return { ref: got(clusterName, "cluster"), attributes: { Arn: got(clusterArn, "ARN of a cluster") } };
   },
   "AWS::ECS::TaskDefinition": async (clients, properties) => {
     const made = await clients.ecs.send(new ecs.RegisterTaskDefinitionCommand(camel(properties)));
