@@ -51,6 +51,11 @@ const EXPLAINED: readonly (readonly [issue: string, detail: string, reason: stri
   ],
   [
     "RESOURCE_MISMATCH",
+    "states:ListExecutions",
+    "parliament's list has only runs of maps; AWS lists the executions of a state machine by its ARN too.",
+  ],
+  [
+    "RESOURCE_MISMATCH",
     "kafka:GetBootstrapBrokers",
     "AWS's reference names no resource; AWS's own policies for Lambda and Firehose name the cluster.",
   ],
