@@ -87,7 +87,7 @@ fn a_node_gives_signs_of_life_until_it_has_written_its_last_checkpoint() {
     fleet.wait_until("the node sees it", |fleet| fleet.members[0].node.is_dropped());
     let member = Arc::new(fleet.members.remove(0));
     let stopping = member.clone();
-    let stopped = std::thread::spawn(move || stopping.node.stop());
+    let stopped = tidegraph_platform::spawn("stopping", move || stopping.node.stop()).unwrap();
     let counter = |fleet: &TestFleet| fleet.map.heartbeats(GRAPH).unwrap()[&member.id].counter;
     let begun = counter(&fleet);
     fleet.wait_until("it gives signs of life", |fleet| counter(fleet) > begun + 20);

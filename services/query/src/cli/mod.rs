@@ -33,10 +33,10 @@ pub struct Tidegraph {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run the service with a database of its own.
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Run a worker of a fleet, which answers queries over the data of storage nodes.
     #[cfg(feature = "fleet")]
-    Worker(worker::Worker),
+    Worker(Box<worker::Worker>),
     /// Plan and carry out moves of replicas: heal, add and drain nodes of a fleet.
     #[cfg(feature = "fleet")]
     Fleet(fleet::FleetCommand),

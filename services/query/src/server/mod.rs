@@ -206,6 +206,7 @@ mod tests {
     use super::*;
     use rustix::net::sockopt::{socket_keepalive, tcp_keepcnt, tcp_keepidle, tcp_keepintvl};
 
+    #[expect(clippy::disallowed_methods, reason = "the test has a port and its client")]
     #[tokio::test]
     async fn the_system_asks_idle_clients_before_a_balancer_cuts_them() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
