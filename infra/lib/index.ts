@@ -36,6 +36,7 @@ export { Teardown } from "./constructs/teardown.ts";
 export type { TracesProps } from "./constructs/traces.ts";
 export { Upgrade, type UpgradeProps } from "./constructs/upgrade.ts";
 export { Watch } from "./constructs/watch.ts";
+export { WorkerDefinition } from "./constructs/worker-definition.ts";
 export { Workers, type WorkersDomain, type WorkersProps } from "./constructs/workers.ts";
 export { ServiceStack, type ServiceStackProps } from "./stacks/service-stack.ts";
 export { StateStack, type StateStackProps } from "./stacks/state-stack.ts";

@@ -246,9 +246,9 @@ fn splits_change_what_readers_ask(store: &dyn MapStore) {
     let refused = store.change(name, None, &[add(4, 1)]).unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
     let known = load(store, name);
-    let begun = store.change(name, None, &[Change::BeginSplit { into: four }]).unwrap();
+    let begun = store.change(name, None, &[Change::BeginSplit { into: eight }]).unwrap();
     assert_eq!(begun, Epoch(known.epoch().0 + 1));
-    assert_eq!(store.change(name, None, &[Change::BeginSplit { into: four }]).unwrap(), begun);
+    assert_eq!(store.change(name, None, &[Change::BeginSplit { into: eight }]).unwrap(), begun);
     for partition in 4..8 {
         store.change(name, None, &serve(partition, 2)).unwrap();
     }
@@ -336,11 +336,9 @@ fn releases_are_of_processes(store: &dyn MapStore) {
     assert!(matches!(store.releases("nowhere"), Err(Error::NotFound { .. })));
 }
 
-/// Shows UPG-1.
-fn an_upgrade_is_written_by_one(store: &dyn MapStore) {
-    let name = &new_graph(store, 4);
-    assert_eq!(store.upgrade(name).unwrap(), None);
-    let first = Upgrade {
+/// The first state of an upgrade.
+fn upgrade_begun() -> Upgrade {
+    Upgrade {
         serial: 1,
         release: Release { major: 0, minor: 2, patch: 0 },
         state: UpgradeState::Running,
@@ -349,7 +347,14 @@ fn an_upgrade_is_written_by_one(store: &dyn MapStore) {
         launched: false,
         reason: String::new(),
         floor: None,
-    };
+    }
+}
+
+/// Shows UPG-1.
+fn an_upgrade_is_written_by_one(store: &dyn MapStore) {
+    let name = &new_graph(store, 4);
+    assert_eq!(store.upgrade(name).unwrap(), None);
+    let first = upgrade_begun();
     store.write_upgrade(name, None, &first).unwrap();
     let theirs = Upgrade { holder: "b".into(), ..first.clone() };
     let conflict = store.write_upgrade(name, None, &theirs).unwrap_err();
@@ -369,18 +374,9 @@ fn an_upgrade_is_written_by_one(store: &dyn MapStore) {
 /// Each of the two looks first that the other does not run.
 fn an_upgrade_and_a_split_exclude_each_other(store: &dyn MapStore) {
     let name = &new_graph(store, 4);
-    let four = PartitionCount::new(8).unwrap();
-    let begun = Upgrade {
-        serial: 1,
-        release: Release { major: 0, minor: 2, patch: 0 },
-        state: UpgradeState::Running,
-        holder: "a".into(),
-        capacity: 3,
-        launched: false,
-        reason: String::new(),
-        floor: None,
-    };
-    let begin_split = [Change::BeginSplit { into: four }];
+    let eight = PartitionCount::new(8).unwrap();
+    let begun = upgrade_begun();
+    let begin_split = [Change::BeginSplit { into: eight }];
     // A split that was checked before the upgrade began.
     let checked = load(store, name).epoch();
     store.write_upgrade(name, None, &begun).unwrap();

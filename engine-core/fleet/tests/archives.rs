@@ -563,15 +563,21 @@ fn a_graph_that_was_split_behind_its_backup_is_restored_with_the_partitions_of_t
     }
 }
 
+/// A fleet with the graph as it was at the end of an archive.
+fn restored_to_the_end_of(backups: &Backups, archive: &Archive) -> TestFleet {
+    let version = Version(archive.end.version);
+    let history = backups.find(Point::Version(version)).unwrap();
+    let mut restored = TestFleet::without_graph(graph(1), checkpointing(5));
+    target(&restored, graph(1)).restore(backups, &history, version, 2).unwrap();
+    restored.start_processes(2);
+    restored
+}
+
 /// A restored graph gives versions anew. Its archive must not continue that of the graph that was lost.
 #[test]
 fn a_restored_graph_is_archived_behind_a_backup_of_its_own() {
     let Archived { backups, backup, archives, .. } = archived(2);
-    let middle = archives[0].end.version;
-    let history = backups.find(Point::Version(Version(middle))).unwrap();
-    let mut restored = TestFleet::without_graph(graph(1), checkpointing(5));
-    target(&restored, graph(1)).restore(&backups, &history, Version(middle), 2).unwrap();
-    restored.start_processes(2);
+    let restored = restored_to_the_end_of(&backups, &archives[0]);
     let (database, _worker) = restored.worker();
     let mut archiver = archiver(&restored, 1, &backups);
     // Its log ends before the archive does.
@@ -599,11 +605,7 @@ fn a_restored_graph_is_archived_behind_a_backup_of_its_own() {
 #[test]
 fn the_first_backup_of_a_restored_graph_has_none_of_the_archives_before() {
     let Archived { backups, backup, archives, .. } = archived(2);
-    let middle = archives[0].end.version;
-    let history = backups.find(Point::Version(Version(middle))).unwrap();
-    let mut restored = TestFleet::without_graph(graph(1), checkpointing(5));
-    target(&restored, graph(1)).restore(&backups, &history, Version(middle), 2).unwrap();
-    restored.start_processes(2);
+    let restored = restored_to_the_end_of(&backups, &archives[0]);
     next_second();
     let own = source(&restored, 1).back_up(&backups, two_at_once()).unwrap();
     assert!(own.version < archives[1].end.version);

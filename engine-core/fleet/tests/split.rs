@@ -292,8 +292,21 @@ fn noted(fleet: &TestFleet, partition: PartitionId) -> Option<Version> {
     all.iter().find(|noted| noted.partition == partition).map(|noted| noted.version)
 }
 
-fn of_one_node() -> Graph {
-    Graph { replication_factor: 1, ..graph_named(GRAPH, 2) }
+/// A fleet of one node, which writes a checkpoint for each record, with a gate before its objects.
+fn gated() -> (TestFleet, Gate) {
+    let graph = Graph { replication_factor: 1, ..graph_named(GRAPH, 2) };
+    let config = NodeConfig {
+        checkpoint_versions: 1,
+        checkpoint_after: Duration::from_secs(3_600),
+        beat: Duration::from_millis(50),
+        ..NodeConfig::default()
+    };
+    let mut fleet = TestFleet::without_graph(graph, config);
+    let (objects, gate) = Gate::objects();
+    fleet.objects = objects;
+    fleet.map.create_graph(&fleet.graph).unwrap();
+    fleet.start_processes(1);
+    (fleet, gate)
 }
 
 #[test]
@@ -302,17 +315,7 @@ fn a_damaged_checkpoint_of_the_partition_before_does_not_hide_that_of_the_next_o
     let layout = Layout::of_partition(made, next).unwrap();
     let before = layout.ancestors(next).next().unwrap();
     let folder = |partition: PartitionId| format!("checkpoints/p{:05}/", partition.0);
-    let config = NodeConfig {
-        checkpoint_versions: 1,
-        checkpoint_after: Duration::from_secs(3_600),
-        beat: Duration::from_millis(50),
-        ..NodeConfig::default()
-    };
-    let mut fleet = TestFleet::without_graph(of_one_node(), config);
-    let (objects, gate) = Gate::objects();
-    fleet.objects = objects;
-    fleet.map.create_graph(&fleet.graph).unwrap();
-    fleet.start_processes(1);
+    let (mut fleet, gate) = gated();
     let (database, _worker) = fleet.worker();
     ask(&database, OpenCypher, "UNWIND range(0, 99) AS n CREATE (:Fixed {n: n})").unwrap();
     let (rebalance, into) = (Rebalance::new(fleet.map.clone(), GRAPH), PartitionCount::new(4).unwrap());
@@ -343,17 +346,7 @@ fn a_damaged_checkpoint_of_the_partition_before_does_not_hide_that_of_the_next_o
 /// The checkpoints of a partition before a split are removed once, and a later note would name what is gone.
 #[test]
 fn a_checkpoint_of_a_replica_that_was_taken_is_not_noted() {
-    let config = NodeConfig {
-        checkpoint_versions: 1,
-        checkpoint_after: Duration::from_secs(3_600),
-        beat: Duration::from_millis(50),
-        ..NodeConfig::default()
-    };
-    let mut fleet = TestFleet::without_graph(of_one_node(), config);
-    let (objects, gate) = Gate::objects();
-    fleet.objects = objects;
-    fleet.map.create_graph(&fleet.graph).unwrap();
-    fleet.start_processes(1);
+    let (mut fleet, gate) = gated();
     let (database, _worker) = fleet.worker();
     let (taken, n0) = (PartitionId(0), fleet.members[0].id.clone());
     fleet.wait_until("a checkpoint of all is noted", |fleet| {

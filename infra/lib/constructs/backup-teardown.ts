@@ -4,7 +4,7 @@
  *
  * The schedule depends on this resource, so it is deleted before and starts nothing meanwhile.
  */
-import { ArnFormat, CustomResource, Duration, Stack } from "aws-cdk-lib";
+import { CustomResource, Duration, Stack } from "aws-cdk-lib";
 import type { ISecurityGroup } from "aws-cdk-lib/aws-ec2";
 import type { ICluster } from "aws-cdk-lib/aws-ecs";
 import * as iam from "aws-cdk-lib/aws-iam";
@@ -17,6 +17,7 @@ import { explainWildcard } from "../nag.ts";
 import { statement } from "../statement.ts";
 import { typescriptFunction } from "../typescript-function.ts";
 import type { IGraphState } from "./graph-state.ts";
+import { executionsOf } from "./operator.ts";
 
 /** Settings of the removal. */
 export interface BackupTeardownProps {
@@ -65,12 +66,7 @@ export class BackupTeardown extends Construct {
       description: `Stops backups of ${state.name}`,
     });
     const stack = Stack.of(this);
-    const executions = stack.formatArn({
-      service: "states",
-      resource: "execution",
-      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-      resourceName: `${machine.stateMachineName}:*`,
-    });
+    const executions = executionsOf(this, machine);
     const tasks = stack.formatArn({
       service: "ecs",
       resource: "task",

@@ -77,7 +77,6 @@ export class Removal extends Construct {
     const task = new tasks.LambdaInvoke(scope, "Remove the graph", {
       comment: "Its topic, its map, its objects, its drops and their reports",
       lambdaFunction: this.function,
-      payload: sfn.TaskInput.fromJsonPathAt("$"),
       payloadResponseOnly: true,
       retryOnServiceExceptions: false,
       taskTimeout: sfn.Timeout.duration(TIMEOUT.plus(Duration.minutes(1))),

@@ -32,18 +32,23 @@ const TIMEOUT = Duration.minutes(2);
 
 export class WorkerDefinition extends Construct {
   readonly function: lambda.Function;
-  /** What the function is asked with, besides the step. */
-  readonly event: { readonly Cluster: string; readonly Family: string; readonly Definition: string };
+  readonly clusterName: string;
+  /** The family that the service names. */
+  readonly family: string;
+  /** The definition of this deployment. */
+  readonly definitionArn: string;
 
   constructor(scope: Construct, id: string, props: WorkerDefinitionProps) {
     super(scope, id);
     const { cluster, family, task } = props;
     this.function = this.makeFunction(props);
-    this.event = { Cluster: cluster.clusterName, Family: family, Definition: task.taskDefinitionArn };
+    this.clusterName = cluster.clusterName;
+    this.family = family;
+    this.definitionArn = task.taskDefinitionArn;
     const resource = new CustomResource(this, "Resource", {
       serviceToken: this.function.functionArn,
       resourceType: "Custom::TidegraphWorkerDefinition",
-      properties: this.event,
+      properties: { Cluster: this.clusterName, Family: family, Definition: this.definitionArn },
       serviceTimeout: TIMEOUT.plus(Duration.minutes(1)),
     });
     // Its permissions are there when it runs.

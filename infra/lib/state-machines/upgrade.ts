@@ -66,7 +66,9 @@ export interface UpgradeMachineProps {
         /** What registers the definition of their tasks. */
         readonly definition: {
           readonly function: lambda.IFunction;
-          readonly event: { readonly Cluster: string; readonly Family: string; readonly Definition: string };
+          readonly clusterName: string;
+          readonly family: string;
+          readonly definitionArn: string;
         };
         /** ARNs of the roles that ECS gives to a task, and to what starts it. */
         readonly roleArns: string[];
@@ -395,12 +397,12 @@ class Upgrade {
     const following = this.query();
     if (workers === undefined) return following;
     const { cluster, service, serviceArn, definition, roleArns } = workers;
-    const { Definition, ...ofService } = definition.event;
+    const ofService = { Cluster: definition.clusterName, Family: definition.family };
     const publish = this.guard(
       invocation(scope, "Publish the workers' definition", {
         function: definition.function,
         comment: "A copy of the deployed one, in the family that the service names",
-        payload: { step: "publish", ...ofService, Definition },
+        payload: { step: "publish", ...ofService, Definition: definition.definitionArn },
         resultPath: "$.workers",
       }),
     );
