@@ -15,10 +15,12 @@
  *    drains it of both graphs first (`drained/`).
  * 7. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
  * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graphs
- *    are still there. Then `cdk destroy Service`.
- * 9. Everything is deleted, as docs/deploy.md says, and `integration-tests/aws/nothing/*.test.ts`.
+ *    are still there.
+ * 9. The second graph is taken out of both stacks, and removed by its state machine while nodes still serve it
+ *    (`integration-tests/aws/removed/*.test.ts`). Then `cdk destroy Service`.
+ * 10. Everything is deleted, as docs/deploy.md says, and `integration-tests/aws/nothing/*.test.ts`.
  *
- * `--quick`, as `npm test` runs it, skips 6 and 8, which mostly wait, and deploys with `encryption`; `npm run test:long`
+ * `--quick`, as `npm test` runs it, skips 6, 8 and 9, which mostly wait, and deploys with `encryption`; `npm run test:long`
  * does everything, without `encryption`. `--one-graph` deploys one graph: its state machines are others. `--keep` leaves
  * everything running after 3, prints how to send requests, and ends at Ctrl-C.
  */
@@ -87,6 +89,7 @@ try {
   const deployment = new Deployment({
     home,
     localstack,
+    nodeBinary,
     lambdaBinary,
     rebalanceBinary,
     ingestBinary,
@@ -125,6 +128,7 @@ try {
     await machines.stop();
     await timed("the two nodes that are left start again, and their replicas serve", () => machines.start());
     await timed("the graphs are found", () => tests("aws/again", deployment, machines));
+    if (deployment.graphs.length) await removeGraph(deployment, machines);
     await timed("cdk destroy Service, again", () => deployment.destroy("Service"));
   }
   await machines.stop();
@@ -140,6 +144,23 @@ console.log(`\nnpm run aws (builds of the profile dev)\n${figures.join("\n")}`);
 if (!failed) rmSync(home, { recursive: true, force: true });
 else console.error(`what the processes said is in ${home}`);
 process.exit(failed ? 1 : 0);
+
+/**
+ * Takes the second graph out of the deployment, removes it, and starts the nodes again without it, as an upgrade would.
+ *
+ * @param {Deployment} deployment
+ * @param {Machines} machines
+ */
+async function removeGraph(deployment, machines) {
+  await timed("a graph is taken out, and both stacks are deployed", async () => {
+    await deployment.takeOut();
+    await deployment.deploy("State");
+    await deployment.deploy("Service");
+  });
+  await timed("it is removed", () => tests("aws/removed", deployment, machines));
+  await machines.stop();
+  await timed("the nodes start without it", () => machines.start());
+}
 
 /**
  * Runs the tests of a folder, one file after another.
@@ -159,6 +180,8 @@ async function tests(folder, deployment, machines) {
       drop: deployment.output("service", "ServiceDropBucket"),
       table: deployment.table,
       graphs: ["default", ...deployment.graphs],
+      taken: deployment.taken,
+      topics: join(home, "cluster", "kafka-0", "data"),
       ...(deployment.encrypts && { certificates: deployment.certificates }),
       functionLogs: localstack.functionLogs,
       machines: {
@@ -167,6 +190,7 @@ async function tests(folder, deployment, machines) {
         drain: deployment.machine("ServiceRebalanceDrain"),
         ingest: deployment.machine("ServiceIngestMachine"),
         settle: deployment.machine("ServiceIngestSettle"),
+        ...(!values["one-graph"] && { removal: deployment.machine("ServiceRemovalMachine") }),
       },
       templates: deployment.assembly,
       secrets: [machines.secret],

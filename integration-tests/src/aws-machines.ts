@@ -43,13 +43,28 @@ export async function childrenOf(executionArn: string): Promise<readonly Executi
   return (await Promise.all(lists)).flatMap((list) => list.executions);
 }
 
+/** How an execution ended. */
+export interface Outcome {
+  readonly status: string;
+  readonly error?: string;
+  readonly cause?: string;
+  /** JSON, of an execution that succeeded. */
+  readonly output?: string;
+}
+
+/** Waits for the end of an execution. */
+async function ended(executionArn: string): Promise<Outcome> {
+  for (const end = performance.now() + EXECUTION_MS; ; await sleep(1000)) {
+    const told = await states<Outcome>("DescribeExecution", { executionArn });
+    if (told.status !== "RUNNING") return told;
+    assert.ok(performance.now() < end, JSON.stringify(told));
+  }
+}
+
 /** Waits for the end of an execution, which must succeed. */
 export async function succeeded(executionArn: string): Promise<void> {
-  for (const end = performance.now() + EXECUTION_MS; ; await sleep(1000)) {
-    const told = await states<{ status: string }>("DescribeExecution", { executionArn });
-    if (told.status === "SUCCEEDED") return;
-    assert.ok(told.status === "RUNNING" && performance.now() < end, JSON.stringify(told));
-  }
+  const told = await ended(executionArn);
+  assert.equal(told.status, "SUCCEEDED", JSON.stringify(told));
 }
 
 /** Returns the input of an execution. */
@@ -57,11 +72,18 @@ export async function inputOf(executionArn: string): Promise<unknown> {
   return JSON.parse((await states<{ input: string }>("DescribeExecution", { executionArn })).input);
 }
 
-/** Starts a state machine, and waits for its end. */
-export async function execute(machine: string, input: object): Promise<void> {
+async function start(machine: string, input: object): Promise<string> {
   const body = { stateMachineArn: arnOf(machine), input: JSON.stringify(input) };
-  await succeeded((await states<{ executionArn: string }>("StartExecution", body)).executionArn);
+  return (await states<{ executionArn: string }>("StartExecution", body)).executionArn;
 }
+
+/** Starts a state machine, and returns how its execution ended. */
+export const outcome = async (machine: string, input: object): Promise<Outcome> =>
+  ended(await start(machine, input));
+
+/** Starts a state machine, and waits for its end, which must be a success. */
+export const execute = async (machine: string, input: object): Promise<void> =>
+  succeeded(await start(machine, input));
 
 /** The parts of an event in an execution's history that the tests use. */
 interface HistoryEvent {

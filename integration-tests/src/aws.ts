@@ -30,6 +30,10 @@ export interface Deployed {
   readonly secrets: readonly string[];
   /** The graphs; the first one has the paths without a name. */
   readonly graphs: readonly string[];
+  /** Graphs that were taken out of the deployment. */
+  readonly taken: readonly string[];
+  /** The folder in which the broker has its topics. */
+  readonly topics: string;
   /** ARNs of the state machines. */
   readonly machines: Readonly<Record<string, string>>;
   /** The storage nodes' processes, with the ports at which they serve the fleet and their metrics. */

@@ -246,9 +246,9 @@ fn splits_change_what_readers_ask(store: &dyn MapStore) {
     let refused = store.change(name, None, &[add(4, 1)]).unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
     let known = load(store, name);
-    let begun = store.change(name, None, &[Change::BeginSplit { into: eight }]).unwrap();
+    let begun = store.change(name, None, &[Change::BeginSplit { into: four }]).unwrap();
     assert_eq!(begun, Epoch(known.epoch().0 + 1));
-    assert_eq!(store.change(name, None, &[Change::BeginSplit { into: eight }]).unwrap(), begun);
+    assert_eq!(store.change(name, None, &[Change::BeginSplit { into: four }]).unwrap(), begun);
     for partition in 4..8 {
         store.change(name, None, &serve(partition, 2)).unwrap();
     }

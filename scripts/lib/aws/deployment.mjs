@@ -32,11 +32,21 @@ const NAME = "local";
 export class Deployment {
   /**
    * @param {{
-   *   home: string, localstack: import("../localstack.mjs").LocalStack, lambdaBinary: string, rebalanceBinary: string,
-   *   ingestBinary: string, brokers: string, graphs: readonly string[], encrypts: boolean
+   *   home: string, localstack: import("../localstack.mjs").LocalStack, nodeBinary: string, lambdaBinary: string,
+   *   rebalanceBinary: string, ingestBinary: string, brokers: string, graphs: readonly string[], encrypts: boolean
    * }} options
    */
-  constructor({ home, localstack, lambdaBinary, rebalanceBinary, ingestBinary, brokers, graphs, encrypts }) {
+  constructor({
+    home,
+    localstack,
+    nodeBinary,
+    lambdaBinary,
+    rebalanceBinary,
+    ingestBinary,
+    brokers,
+    graphs,
+    encrypts,
+  }) {
     this.localstack = localstack;
     this.assembly = join(home, "cdk.out");
     this.outputsFile = join(home, "outputs.json");
@@ -44,12 +54,15 @@ export class Deployment {
     this.log = join(home, "cdk.log");
     this.temporary = join(home, "tmp");
     mkdirSync(this.temporary, { recursive: true });
+    this.nodeBinary = nodeBinary;
     this.lambdaBinary = lambdaBinary;
     this.rebalanceBinary = rebalanceBinary;
     this.ingestBinary = ingestBinary;
     this.brokers = brokers;
     /** The graphs besides that of the state. */
     this.graphs = graphs;
+    /** Graphs that were taken out of the deployment. @type {readonly string[]} */
+    this.taken = [];
     /** Whether connections between processes are encrypted. */
     this.encrypts = encrypts;
     /** Physical ids of the service's resources by logical id. @type {Map<string, string>} */
@@ -99,9 +112,22 @@ export class Deployment {
         console.log("there is no strip; the functions are uploaded as they were built");
       }
     }
-    // Never run here: only machines would download them, and LocalStack starts none.
-    for (const name of ["tidegraph", "tidegraph-node"])
-      writeFileSync(join(this.bundle, name), `in the place of ${name}\n`);
+    // Never run here: workers would, and LocalStack starts none.
+    writeFileSync(join(this.bundle, "tidegraph"), "in the place of tidegraph\n");
+    // The function that removes a graph runs it. The template takes no program for this machine's processor.
+    const script = `#!/bin/sh\nexec '${this.nodeBinary}' "$@"\n`;
+    writeFileSync(join(this.bundle, "tidegraph-node"), script, { mode: 0o755 });
+    await this.makeTemplates();
+  }
+
+  /** Takes the further graphs out of the deployment: makes the templates without them. */
+  async takeOut() {
+    this.taken = this.graphs;
+    this.graphs = [];
+    await this.makeTemplates();
+  }
+
+  async makeTemplates() {
     const context = {
       name: NAME,
       bundle: this.bundle,
@@ -112,6 +138,7 @@ export class Deployment {
       workers: "0",
       patience: "20",
       graphs: this.graphs.join(),
+      ...(this.taken.length > 0 && { graphRemoval: "true" }),
       ...(this.encrypts && { encryption: "required" }),
     };
     const flags = Object.entries(context).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
