@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { AT_WORK, exampleResources, IDLE, monthly, table, total } from "../cost/cost.ts";
 import { PRICES, type Price } from "../cost/prices.ts";
+import { example } from "./support.ts";
 
 const resources = exampleResources();
+const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "cost.md"), "utf8");
 
 test("the document has the table that the script makes", () => {
-  const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "cost.md"), "utf8");
   const made = table(resources);
   assert.ok(page.includes(made), `npm run cost --workspace infra says:\n${made}`);
 });
@@ -27,6 +28,34 @@ test("unused services cost nothing, and existing resources do", () => {
   assert.equal(of(idle, "storage nodes"), of(work, "storage nodes"));
   assert.ok(total(idle) < total(work));
   for (const { what, dollars } of work) assert.ok(Number.isFinite(dollars) && dollars > 0, what);
+});
+
+test("the document has what a second graph adds, and what its queries cost", () => {
+  const [, part = ""] = /\*\*A second graph\*\*(.*?)\n- /s.exec(page) ?? [];
+  const dollars = (lines: typeof work, ...names: string[]): number =>
+    total(lines.filter(({ what }) => names.includes(what)));
+  const [idle, work] = [monthly(resources, IDLE), monthly(resources, AT_WORK)];
+  const map = dollars(idle, "map: reads", "map: writes");
+  assert.ok(part.includes(`($${map.toFixed(2)})`), `the map costs ${map}`);
+  for (const name of ["API", "function: invocations", "function: time"]) {
+    const million = dollars(work, name) / AT_WORK.queries;
+    assert.ok(part.includes(`$${million.toFixed(2)} for `), `${name} costs ${million}`);
+  }
+  const [one, two] = [example(), example({ graphs: [{ name: "orders" }] })].map(({ service, state }) =>
+    [service, state].flatMap((stack) =>
+      Object.entries<{ Type: string }>(stack.toJSON().Resources).map(([id, { Type }]) => `${Type} ${id}`),
+    ),
+  );
+  const added = (two ?? []).filter((resource) => !one?.includes(resource));
+  const kinds =
+    /^AWS::(Lambda::Function|StepFunctions::\w+|ApiGateway::Method|CloudWatch::\w+|EC2::VPCEndpoint|S3::\w+) /;
+  assert.deepEqual(
+    added.filter((resource) => kinds.test(resource)).map((resource) => resource.replace(/[0-9A-F]{8}$/, "")),
+    [
+      "AWS::Lambda::Function ServiceRemovalFunction",
+      "AWS::StepFunctions::StateMachine ServiceRemovalMachineStateMachine",
+    ],
+  );
 });
 
 test("an instance type without a price is refused by name", () => {
