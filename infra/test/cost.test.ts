@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Duration } from "aws-cdk-lib";
 import { AT_WORK, exampleResources, IDLE, monthly, table, total } from "../cost/cost.ts";
 import { PRICES, type Price } from "../cost/prices.ts";
 import { example } from "./support.ts";
@@ -56,6 +57,36 @@ test("the document has what a second graph adds, and what its queries cost", () 
       "AWS::StepFunctions::StateMachine ServiceRemovalMachineStateMachine",
     ],
   );
+});
+
+test("the document has the alarms that settings add", () => {
+  const read = (props: Parameters<typeof example>[0]): number[] =>
+    Object.values<{ Type: string; Properties: { Metrics?: { MetricStat?: unknown }[] } }>(
+      example(props).service.toJSON().Resources,
+    )
+      .filter(({ Type }) => Type === "AWS::CloudWatch::Alarm")
+      .map(({ Properties: { Metrics } }) => Metrics?.filter(({ MetricStat }) => MetricStat).length ?? 1);
+  const sum = (counts: number[]): number => counts.reduce((before, count) => before + count, 0);
+  const without = read({});
+  const added = (
+    props: Parameters<typeof example>[0],
+  ): { alarms: number; metrics: number; dollars: string } => {
+    const counts = read(props);
+    const metrics = sum(counts) - sum(without);
+    const dollars = (metrics * PRICES.alarm.dollars).toFixed(2);
+    return { alarms: counts.length - without.length, metrics, dollars };
+  };
+  const sizes = added({ nodes: { most: 9 } });
+  const deploy = readFileSync(join(import.meta.dirname, "..", "..", "docs", "deploy.md"), "utf8");
+  for (const text of [page, deploy])
+    assert.ok(
+      text.includes(`${sizes.alarms} alarms, which read ${sizes.metrics} metrics ($${sizes.dollars})`),
+      JSON.stringify(sizes),
+    );
+  // That of the archive is told apart, with its metric.
+  const backups = added({ backup: { archiveEvery: Duration.seconds(0) } });
+  assert.equal(backups.alarms, 2);
+  assert.ok(page.includes(`$${backups.dollars} for two alarms`), JSON.stringify(backups));
 });
 
 test("an instance type without a price is refused by name", () => {
