@@ -148,7 +148,7 @@ test("outputs and resources that commands name exist once", () => {
     assert.equal(here.length, 1, `output ${stack} ${name}: ${here.join(", ") || keys.join(", ")}`);
   }
   const parts = [
-    ...found(/resource (state|service) ([A-Za-z]+::[A-Za-z]+) ([A-Z][a-z]\w+)/g),
+    ...found(/resource (state|service) ([A-Za-z0-9]+::[A-Za-z]+) ([A-Z][a-z]\w+)/g),
     ...found(/\balarm ([A-Z][a-z]\w+)/g).map(([part = ""]) => ["service", "CloudWatch::Alarm", part]),
     ...found(/\b(?:machine|last) ([A-Z][a-z]\w+)/g).map(([part = ""]) => [
       "service",
@@ -201,6 +201,34 @@ test("log groups, alarms and checks that it names exist", () => {
       CHECKS.some((check) => check.id === id),
       id,
     );
+});
+
+/** Returns the names in a cell of the page's tables: those of a row, by what it looks at. */
+function namesOf(row: string, cell: number): string[] {
+  const line = PAGE.split("\n").find((one) => one.startsWith(`| ${row} |`)) ?? assert.fail(row);
+  return [...(line.split(" | ")[cell] ?? "").matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
+}
+
+test("fields of the access log, operations of an alarm and the time of workers that leave are those of the template", () => {
+  const all = Object.values(TEMPLATES.Service.Resources);
+  const one = (type: string) =>
+    all.find(({ Type }) => Type === `AWS::${type}`)?.Properties ?? assert.fail(type);
+  const fields = Object.keys(JSON.parse(one("ApiGateway::Stage").AccessLogSetting.Format));
+  assert.deepEqual(namesOf("the API's access log", 2).slice(0, fields.length), fields);
+  const [, throttled] =
+    Object.entries(TEMPLATES.Service.Resources).find(([id]) => id.includes("MapThrottled")) ?? [];
+  const operations = throttled?.Properties.Metrics.flatMap(
+    ({ MetricStat }: { MetricStat?: { Metric: { Dimensions: { Name: string; Value: unknown }[] } } }) =>
+      MetricStat?.Metric.Dimensions.filter(({ Name }) => Name === "Operation").map(({ Value }) => Value) ??
+      [],
+  );
+  assert.deepEqual(namesOf("the metric behind it", 2), operations);
+  const attributes: { Key: string; Value: string }[] = one(
+    "ElasticLoadBalancingV2::TargetGroup",
+  ).TargetGroupAttributes;
+  const delay = attributes.find(({ Key }) => Key === "deregistration_delay.timeout_seconds")?.Value;
+  assert.match(PAGE, new RegExp(`\\| replace the workers \\|.* \`draining\` for ${delay} s`));
+  assert.match(readFileSync(join(DOCS, "upgrade.md"), "utf8"), new RegExp(`gives it ${delay} s:`));
 });
 
 test("our programs have the flags", () => {

@@ -300,12 +300,13 @@ function reachedBy(
   };
 }
 
-/** One line of JSON for each request: caller, path, duration and result, but not the query. */
+/**
+ * One line of JSON for each request: caller, path, duration and result, but not the query. Of an answer that API Gateway gives
+ * itself it has the type. The message would tell the query and the session token of a request whose signature is wrong, and
+ * where there is none, API Gateway writes a dash, which is no JSON without quotation marks.
+ */
 function accessLogFormat(): api.AccessLogFormat {
   const { AccessLogField: field } = api;
-  // Messages have line breaks and quotation marks. API Gateway writes this field as a JSON string, with its own quotation
-  // marks, so that those of the format are taken away.
-  const message = "$context.error.messageString";
   return api.AccessLogFormat.custom(
     JSON.stringify({
       requestId: field.contextRequestId(),
@@ -315,10 +316,10 @@ function accessLogFormat(): api.AccessLogFormat {
       method: field.contextHttpMethod(),
       path: field.contextPath(),
       status: field.contextStatus(),
-      error: message,
+      error: field.contextErrorResponseType(),
       bytes: field.contextResponseLength(),
       latencyMs: field.contextResponseLatency(),
       functionMs: field.contextIntegrationLatency(),
-    }).replace(`"${message}"`, message),
+    }),
   );
 }
