@@ -40,8 +40,9 @@ export type Step =
 export async function handle(event: Event, ecs: ECSClient, patience: Patience = A_MINUTE): Promise<void> {
   const { ResourceProperties: properties } = event;
   try {
-    if (event.RequestType === "Create") await permitted(() => begin(ecs, properties), patience);
+    // An update may name another family, which has no revision yet.
     if (event.RequestType === "Delete") await permitted(() => deregisterAll(ecs, properties), patience);
+    else await permitted(() => begin(ecs, properties), patience);
     await answer(event, properties.Family, undefined);
   } catch (error) {
     const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

@@ -43,8 +43,8 @@ interface Statement {
   readonly Condition?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
 }
 
-/** Stands where a policy has an asterisk. */
-const ANYTHING = "example";
+/** Stands where a policy has an asterisk. It should be the name of no graph, which a policy may treat apart. */
+const ANYTHING = "some-example-of-anything";
 
 /** Returns the roles of the stacks, each with what the policies there allow it. */
 export function rolesOf(deployment: Deployment): NeedyRole[] {

@@ -15,9 +15,10 @@
  *    drains it of both graphs first (`drained/`).
  * 7. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
  * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graphs
- *    are still there.
- * 9. The second graph is taken out of both stacks, and removed by its state machine while nodes still serve it
- *    (`integration-tests/aws/removed/*.test.ts`). Then `cdk destroy Service`.
+ *    are still there. Then `cdk destroy Service`.
+ * 9. Both stacks are deployed without the second graph, which its state machine removes while nodes still serve it
+ *    (`removed/`). The nodes start again without it (`left/`). LocalStack updates no stage of an API, so the service is
+ *    destroyed before and after.
  * 10. Everything is deleted, as docs/deploy.md says, and `integration-tests/aws/nothing/*.test.ts`.
  *
  * `--quick`, as `npm test` runs it, skips 6, 8 and 9, which mostly wait, and deploys with `encryption`; `npm run test:long`
@@ -128,8 +129,8 @@ try {
     await machines.stop();
     await timed("the two nodes that are left start again, and their replicas serve", () => machines.start());
     await timed("the graphs are found", () => tests("aws/again", deployment, machines));
-    if (deployment.graphs.length) await removeGraph(deployment, machines);
     await timed("cdk destroy Service, again", () => deployment.destroy("Service"));
+    if (deployment.graphs.length) await removeGraph(deployment, machines);
   }
   await machines.stop();
   await timed("everything is deleted", () => deployment.deleteAll());
@@ -152,7 +153,7 @@ process.exit(failed ? 1 : 0);
  * @param {Machines} machines
  */
 async function removeGraph(deployment, machines) {
-  await timed("a graph is taken out, and both stacks are deployed", async () => {
+  await timed("both stacks are deployed without the second graph", async () => {
     await deployment.takeOut();
     await deployment.deploy("State");
     await deployment.deploy("Service");
@@ -160,6 +161,8 @@ async function removeGraph(deployment, machines) {
   await timed("it is removed", () => tests("aws/removed", deployment, machines));
   await machines.stop();
   await timed("the nodes start without it", () => machines.start());
+  await timed("the other graph is left", () => tests("aws/left", deployment, machines));
+  await timed("cdk destroy Service, the last time", () => deployment.destroy("Service"));
 }
 
 /**

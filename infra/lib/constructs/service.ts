@@ -14,7 +14,7 @@
  * The lifecycle hooks of `nodes.group` and a schedule start moves of replicas (`rebalance`). Events of the drop bucket
  * start loads of dropped files (`ingest`).
  */
-import { CfnOutput, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { CfnOutput, Duration, Reference, RemovalPolicy, Stack, Tokenization } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type * as iam from "aws-cdk-lib/aws-iam";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
@@ -524,7 +524,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
       [backup, "Backups"],
     ] as const) {
       if (group)
-        endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use AWS's services`);
+        endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use services of AWS`);
     }
   }
 
@@ -612,8 +612,8 @@ function keepExports({ network }: IGraphState, service: GraphService): void {
   for (const subnet of network.subnets) {
     const producer = Stack.of(subnet);
     const { routeTableId } = subnet.routeTable;
-    // The id of a table that exists already is a text, or not known.
-    const isMade = routeTableId !== undefined && typeof producer.resolve(routeTableId) === "object";
+    // The id of a table that exists already is a text, an import, or not known.
+    const isMade = routeTableId !== undefined && Reference.isReference(Tokenization.reverse(routeTableId));
     if (isMade && producer !== Stack.of(service)) producer.exportValue(routeTableId);
   }
 }

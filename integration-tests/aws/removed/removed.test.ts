@@ -90,10 +90,3 @@ test("it is removed, and a second removal finds nothing", async () => {
   assert.deepEqual(await versions(), []);
   assert.deepEqual(partitions(), []);
 });
-
-test("the other graph answers, and takes writes", async () => {
-  const write = "MATCH (:Person {name: 'Ada'})-[:LIVES]->(c:City) SET c.visited = true RETURN c.name AS name";
-  const answer = await signer.ask("/openCypher", { query: write });
-  assert.equal(answer.status, 200, answer.body);
-  assert.deepEqual(parseAs("OpenCypherAnswer", JSON.parse(answer.body)).results, [{ name: "London" }]);
-});
