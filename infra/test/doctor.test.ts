@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { judged } from "../doctor/checks/account.ts";
+import { backupsOf, judged, workersOf } from "../doctor/checks/account.ts";
 import { section } from "../doctor/checks/alarms.ts";
 import { behindCheckpoints } from "../doctor/checks/buckets.ts";
 import { judgedEndpoint } from "../doctor/checks/endpoints.ts";
@@ -15,6 +15,7 @@ import { CallFailed, explained, span } from "../doctor/finding.ts";
 import { applied, MapItems } from "../doctor/map-items.ts";
 import { policy } from "../doctor/policy.ts";
 import { asText } from "../doctor/report.ts";
+import { deployed } from "./deployed.ts";
 import { exampleWithEverything } from "./options.ts";
 import { example, ofType } from "./support.ts";
 
@@ -63,6 +64,26 @@ test("each alarm's section of the runbook is found by its logical id", () => {
   for (const type of ["Alarm", "CompositeAlarm"])
     for (const [id] of ofType(service, `AWS::CloudWatch::${type}`))
       assert.ok(sections.includes(section(id)), id);
+});
+
+test("what runs on Fargate is counted from the templates", () => {
+  const of = ({ state, service }: Pick<ReturnType<typeof example>, "state" | "service">) => {
+    const deployment = deployed({ State: state, Service: service });
+    const tasks = ofType(service, "AWS::ECS::TaskDefinition").map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
+    return { workers: workersOf(deployment), backups: backupsOf(deployment), tasks };
+  };
+  const every = of(exampleWithEverything());
+  // The check knows each of them.
+  assert.deepEqual(every.tasks.toSorted(), ["ServiceBackupTask", "ServiceWorkersTask"]);
+  assert.deepEqual(every.workers, { each: 2, least: 3, most: 12 });
+  assert.deepEqual(every.backups, { each: 4, least: 0, most: 2 }, "two graphs at once");
+  const usual = of(example({ workers: { cpu: 512 } }));
+  assert.deepEqual(usual.workers, { each: 0.5, least: 2, most: 4 });
+  assert.equal(usual.backups, undefined);
+  const graphs = ["a", "b", "c", "d", "e"].map((name) => ({ name }));
+  const many = of(example({ workers: false, backup: {}, graphs }));
+  assert.equal(many.workers, undefined);
+  assert.deepEqual(many.backups, { each: 2, least: 0, most: 4 });
 });
 
 test("certificates of the fleet are judged by when they were written", () => {
