@@ -811,4 +811,22 @@ test("what AWS holds of a deployment and is wrong", async () => {
   says(report, "alarms.actions", "failed", /^actions are off: .*QueryErrors/);
   says(report, "alarms.topic", "failed", /no subscription/);
   assert.ok(report.counts.failed > 20);
+  // A deployment of the same template would change none of these.
+  for (const [id, remedy] of [
+    ["log.settings", /the stack tidegraph-state with cdk deploy --revert-drift/],
+    ["buckets.encryption", /the stack tidegraph-state with cdk deploy --revert-drift/],
+    ["buckets.lifecycle", /the stack tidegraph-state with cdk deploy --revert-drift/],
+    ["alarms.actions", /the stack tidegraph-service with cdk deploy --revert-drift/],
+    ["map.table", /: aws dynamodb update-table --table-name \S+ --deletion-protection-enabled$/],
+    [
+      "nodes.hooks",
+      /: aws autoscaling put-lifecycle-hook --auto-scaling-group-name example-nodes --lifecycle-hook-name joins --lifecycle-transition autoscaling:EC2_INSTANCE_LAUNCHING --default-result ABANDON --heartbeat-timeout 1320$/,
+    ],
+  ] as const)
+    assert.ok(
+      of(report, id).some(
+        (one) => remedy.test(one.remedy ?? "") && /changed this by hand/.test(one.remedy ?? ""),
+      ),
+      `${id}: ${JSON.stringify(of(report, id))}`,
+    );
 });

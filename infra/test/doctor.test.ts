@@ -1,11 +1,13 @@
 /** The pages that `tidegraph-doctor` names exist, docs/doctor.md has each check, and its smaller parts. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { backupsOf, judged, workersOf } from "../doctor/checks/account.ts";
 import { section } from "../doctor/checks/alarms.ts";
 import { behindCheckpoints } from "../doctor/checks/buckets.ts";
+import { revertDrift } from "../doctor/checks/by-hand.ts";
 import { judgedEndpoint } from "../doctor/checks/endpoints.ts";
 import { CHECKS } from "../doctor/checks/index.ts";
 import { together } from "../doctor/checks/releases.ts";
@@ -53,6 +55,25 @@ test("the pages and sections that remedies name exist", () => {
         .replaceAll(" ", "-"),
     );
     assert.ok(headings.includes(anchor), whole);
+  }
+});
+
+test("the command line of the CDK has the flag that remedies name", () => {
+  const remedy = revertDrift("tidegraph-service");
+  const [, flag = ""] = /the stack tidegraph-service with cdk deploy --([a-z-]+)/.exec(remedy) ?? [];
+  const cli = dirname(createRequire(import.meta.url).resolve("aws-cdk/package.json"));
+  const { commands } = JSON.parse(readFileSync(join(cli, "lib", "cli", "cli-type-registry.json"), "utf8"));
+  assert.ok(flag in commands.deploy.options, flag);
+  const told = read("docs", "doctor.md");
+  const [, section = ""] = /^## What was changed by hand\n(.*?)^## /ms.exec(told) ?? [];
+  const flags = [...section.matchAll(/^\$ cdk deploy (.*)$/gm)].flatMap(([, text = ""]) => [
+    ...text.matchAll(/--([a-z-]+)(?:=([a-z-]+))?/g),
+  ]);
+  assert.ok(flags.length >= 4);
+  for (const [, name = "", value] of flags) {
+    const option = commands.deploy.options[name];
+    assert.ok(option, name);
+    if (value !== undefined) assert.ok(option.choices.includes(value), value);
   }
 });
 
