@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { SIZES } from "../bin/sizes.ts";
 import { backupsOf, judged, workersOf } from "../doctor/checks/account.ts";
 import { section } from "../doctor/checks/alarms.ts";
 import { behindCheckpoints } from "../doctor/checks/buckets.ts";
@@ -98,6 +99,13 @@ test("what runs on Fargate is counted from the templates", () => {
   assert.deepEqual(every.tasks.toSorted(), ["ServiceBackupTask", "ServiceWorkersTask"]);
   assert.deepEqual(every.workers, { each: 2, least: 3, most: 12 });
   assert.deepEqual(every.backups, { each: 4, least: 0, most: 2 }, "two graphs at once");
+  // The first day asks for what the example takes.
+  const { workers, backups } = of(example({ workers: SIZES.production.workers, backup: {} }));
+  const most = [workers, backups].reduce((sum, tasks) => sum + (tasks ? tasks.most * tasks.each : 0), 0);
+  assert.match(
+    read("docs", "first-day.md"),
+    new RegExp(`--quota-code L-3032A538 --desired-value ${most}\\b`),
+  );
   const usual = of(example({ workers: { cpu: 512 } }));
   assert.deepEqual(usual.workers, { each: 0.5, least: 2, most: 4 });
   assert.equal(usual.backups, undefined);
