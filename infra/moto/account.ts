@@ -1,6 +1,6 @@
 /**
  * An account in which the example is deployed: moto, and in front of it a server with the operations that moto does not
- * have (stacks, quotas of EC2, limits of Lambda, topics and configurations of MSK, simulations of policies) and the
+ * have (stacks, quotas, limits of Lambda, topics and configurations of MSK, simulations of policies) and the
  * deployment's API. Their answers have the forms that AWS documents. Everything else reaches moto, with its IAM.
  */
 import { createHash, createHmac } from "node:crypto";
@@ -22,7 +22,9 @@ export interface Situation extends Organization {
   /** State and protection of the stacks. */
   stackStatus: string;
   protects: boolean;
+  /** Processors of machines, and of tasks on Fargate, that the account may have. */
   quota: number;
+  fargate: number;
   functions: number;
   topic: { partitions: number; copies: number; configs: string } | undefined;
   brokerSettings: string;
@@ -49,6 +51,7 @@ function usual(): Situation {
     stackStatus: "CREATE_COMPLETE",
     protects: true,
     quota: 64,
+    fargate: 64,
     functions: 1000,
     topic: undefined,
     brokerSettings: "",
@@ -186,7 +189,7 @@ export class Account {
       case "iam:SimulateCustomPolicy":
         return this.#simulated(asked);
       case "servicequotas:GetServiceQuota":
-        return json({ Quota: { QuotaCode: "L-1216C47A", Value: situation.quota } });
+        return this.#quota(JSON.parse(asked.body));
       case "lambda:GetAccountSettings": {
         const { functions } = situation;
         const limit = { ConcurrentExecutions: functions, UnreservedConcurrentExecutions: functions };
@@ -257,6 +260,18 @@ export class Account {
       default:
         return undefined;
     }
+  }
+
+  #quota({ ServiceCode, QuotaCode }: { ServiceCode: string; QuotaCode: string }): Answer {
+    const { quota, fargate } = this.situation;
+    const quotas: Readonly<Record<string, number>> = {
+      "ec2/L-1216C47A": quota,
+      "fargate/L-3032A538": fargate,
+    };
+    const Value = quotas[`${ServiceCode}/${QuotaCode}`];
+    if (Value === undefined)
+      return json({ Message: `no quota ${QuotaCode} of ${ServiceCode}` }, 400, "NoSuchResourceException");
+    return json({ Quota: { ServiceCode, QuotaCode, Value } });
   }
 
   async #simulated({ operation, parameters }: Asked): Promise<Answer> {

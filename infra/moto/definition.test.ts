@@ -50,16 +50,16 @@ async function deploy(image: string): Promise<string> {
 }
 
 /** Sends a request of CloudFormation, and returns the answer. */
-async function ask(RequestType: Event["RequestType"], Cluster: string, Definition: string) {
+async function ask(RequestType: Event["RequestType"], Cluster: string, Definition: string, Family = FAMILY) {
   const { port } = cloudFormation.address() as AddressInfo;
-  const properties = { ResourceProperties: { Cluster, Family: FAMILY, Definition } };
+  const properties = { ResourceProperties: { Cluster, Family, Definition } };
   const request = { RequestType, StackId: "stack", RequestId: "7", LogicalResourceId: "Definition" };
   await handle({ ...request, ...properties, ResponseURL: `http://127.0.0.1:${port}/` }, clients.ecs, {
     patienceMs: 0,
     pauseMs: 1,
   });
   const answer = answers.pop();
-  assert.deepEqual([answer?.Status, answer?.PhysicalResourceId], ["SUCCESS", FAMILY], String(answer?.Reason));
+  assert.deepEqual([answer?.Status, answer?.PhysicalResourceId], ["SUCCESS", Family], String(answer?.Reason));
 }
 
 const publish = (Cluster: string, Definition: string) =>
@@ -163,6 +163,16 @@ test("workers run what an upgrade published, whatever a deployment makes and cha
   await ask("Create", "again", third);
   await again.create();
   assert.equal(await image(await again.runs()), "worker:3");
+});
+
+test("a deployment that names another family registers a revision there", async () => {
+  const other = "another-workers";
+  await clients.ecs.send(new ecs.CreateClusterCommand({ clusterName: "renamed" }));
+  await ask("Update", "renamed", await deploy("worker:4"), other);
+  const asked = new ecs.ListTaskDefinitionsCommand({ familyPrefix: other, status: "ACTIVE" });
+  const { taskDefinitionArns = [] } = await clients.ecs.send(asked);
+  assert.equal(taskDefinitionArns.length, 1);
+  assert.equal(await image(taskDefinitionArns[0] ?? ""), "worker:4");
 });
 
 test("what cannot be done is told", async () => {

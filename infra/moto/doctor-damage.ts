@@ -36,6 +36,7 @@ export async function breakResources(parts: Parts): Promise<void> {
     stackStatus: "UPDATE_ROLLBACK_FAILED",
     protects: false,
     quota: 8,
+    fargate: 1,
     functions: 10,
     topic: { partitions: 3, copies: 2, configs: "retention.ms=604800000\ncleanup.policy=delete" },
     brokerSettings: situation.brokerSettings.replace("log.retention.ms=-1", "log.retention.ms=604800000"),

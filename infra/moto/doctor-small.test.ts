@@ -71,7 +71,7 @@ test("what a deployment does not have is absent", async () => {
   const { results } = await examine();
   const of = (status: string) => results.filter((one) => one.status === status).map(({ id }) => id);
   assert.deepEqual(of("absent"), [
-    ...["log.cluster", "log.settings", "log.topic", "log.disks"],
+    ...["quota.fargate", "log.cluster", "log.settings", "log.topic", "log.disks"],
     ...["secrets.rotation", "certificates.dates", "certificates.fleet", "workers.service", "workers.targets"],
   ]);
   assert.deepEqual(of("warning"), ["backups.age"]);

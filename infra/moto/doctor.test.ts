@@ -97,6 +97,7 @@ before(async () => {
     stackStatus: "UPDATE_COMPLETE",
     protects: true,
     quota: 64,
+    fargate: 6,
     functions: 1000,
     topic: { partitions: 1, copies: 3, configs: TOPIC.join("\n") },
     brokerSettings: "",
@@ -746,6 +747,18 @@ async function withKeyPolicy(role: string): Promise<void> {
   assert.deepEqual([...new Set((await keys()).map(({ status }) => status))], ["ok"]);
 }
 
+test("a quota of Fargate that is enough until an upgrade", async () => {
+  const { situation } = account;
+  situation.fargate = 5;
+  const report = await examine(["quota"]);
+  says(report, "quota.fargate", "warning", /5 processors/);
+  const [{ wanted = "", remedy = "" } = {}] = of(report, "quota.fargate");
+  assert.match(wanted, /^at least 6: /);
+  assert.match(remedy, /--service-code fargate --quota-code L-3032A538 --desired-value 6$/);
+  situation.fargate = 6;
+  says(await examine(["quota"]), "quota.fargate", "ok", /6 processors/);
+});
+
 test("what AWS holds of a deployment and is wrong", async () => {
   await breakResources({
     ...{ account, clients, stored, machines, physical, diskUsed },
@@ -754,6 +767,12 @@ test("what AWS holds of a deployment and is wrong", async () => {
   });
   const report = await examine();
   says(report, "quota.vcpus", "failed", /8 processors for 3 to 10 machines with 4 each/);
+  says(
+    report,
+    "quota.fargate",
+    "failed",
+    /1 processors on Fargate for 2 to 4 workers with 1 each and 1 backups/,
+  );
   says(report, "quota.functions", "failed", /10 functions at once/);
   says(report, "stacks.state", "failed", /UPDATE_ROLLBACK_FAILED/);
   says(report, "stacks.protection", "warning", /off/);
@@ -792,4 +811,22 @@ test("what AWS holds of a deployment and is wrong", async () => {
   says(report, "alarms.actions", "failed", /^actions are off: .*QueryErrors/);
   says(report, "alarms.topic", "failed", /no subscription/);
   assert.ok(report.counts.failed > 20);
+  // A deployment of the same template would change none of these.
+  for (const [id, remedy] of [
+    ["log.settings", /the stack tidegraph-state with cdk deploy --revert-drift/],
+    ["buckets.encryption", /the stack tidegraph-state with cdk deploy --revert-drift/],
+    ["buckets.lifecycle", /the stack tidegraph-state with cdk deploy --revert-drift/],
+    ["alarms.actions", /the stack tidegraph-service with cdk deploy --revert-drift/],
+    ["map.table", /: aws dynamodb update-table --table-name \S+ --deletion-protection-enabled$/],
+    [
+      "nodes.hooks",
+      /: aws autoscaling put-lifecycle-hook --auto-scaling-group-name example-nodes --lifecycle-hook-name joins --lifecycle-transition autoscaling:EC2_INSTANCE_LAUNCHING --default-result ABANDON --heartbeat-timeout 1320$/,
+    ],
+  ] as const)
+    assert.ok(
+      of(report, id).some(
+        (one) => remedy.test(one.remedy ?? "") && /changed this by hand/.test(one.remedy ?? ""),
+      ),
+      `${id}: ${JSON.stringify(of(report, id))}`,
+    );
 });

@@ -471,14 +471,15 @@ test("the bundled function issues, and answers CloudFormation", async () => {
   const { state, documents } = fleet.settings;
   await packFiles(folder);
   const answers: { Status: string; Reason: string; PhysicalResourceId: string }[] = [];
+  let stack = "CREATE_IN_PROGRESS";
   const server = createHttpServer((request, response) => {
     let body = "";
     request.on("data", (bytes) => {
       body += bytes;
     });
     request.on("end", () => {
-      // CloudFormation: a stack that is being created, which moto does not have.
-      const status = "<StackStatus>CREATE_IN_PROGRESS</StackStatus>";
+      // CloudFormation, for which moto needs more packages.
+      const status = `<StackStatus>${stack}</StackStatus>`;
       const stacks = `<DescribeStacksResult><Stacks><member>${status}</member></Stacks></DescribeStacksResult>`;
       if (request.method === "PUT") answers.push(JSON.parse(body));
       else response.setHeader("content-type", "text/xml");
@@ -491,7 +492,8 @@ test("the bundled function issues, and answers CloudFormation", async () => {
   const env = {
     ...process.env,
     ...{ AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test", AWS_REGION: REGION },
-    ...{ AWS_ENDPOINT_URL: moto.endpoint, FLEET: "example", MODE: "require", GROUP: "example-nodes" },
+    ...{ AWS_ENDPOINT_URL: moto.endpoint, AWS_ENDPOINT_URL_CLOUDFORMATION: `http://127.0.0.1:${port}` },
+    ...{ FLEET: "example", MODE: "require", GROUP: "example-nodes" },
     ...{ STATE_SECRET: state, NODES_SECRET: documents.nodes },
     ...{ WORKERS_SECRET: documents.workers, FUNCTIONS_SECRET: documents.functions },
   };
@@ -509,10 +511,7 @@ test("the bundled function issues, and answers CloudFormation", async () => {
     // Machines are not looked at: nothing listens there.
     const first = await call(
       { ...request, RequestType: "Create" },
-      {
-        AWS_ENDPOINT_URL_CLOUDFORMATION: `http://127.0.0.1:${port}`,
-        AWS_ENDPOINT_URL_AUTO_SCALING: "http://127.0.0.1:1",
-      },
+      { AWS_ENDPOINT_URL_AUTO_SCALING: "http://127.0.0.1:1" },
     );
     assert.match(first, /"made the first authority","connections: require"/);
     assert.doesNotMatch(first, /PRIVATE KEY/);
@@ -528,6 +527,7 @@ test("the bundled function issues, and answers CloudFormation", async () => {
     const callers = { function: "example-query", alias: "live" };
     await assert.rejects(call({ callers }), /ResourceNotFoundException/);
     assert.equal((await fleet.state()).mode, "accept");
+    stack = "UPDATE_IN_PROGRESS";
     const PhysicalResourceId = answers[0]?.PhysicalResourceId ?? "";
     await call({ ...request, PhysicalResourceId, RequestType: "Update" }, { MODE: "off" });
     await call({ ...request, PhysicalResourceId, RequestType: "Delete" }, { MODE: "off" });

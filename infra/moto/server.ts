@@ -30,9 +30,11 @@ export class Moto {
     return new Moto(child, endpoint);
   }
 
+  /** Ends the process, and fails if moto itself failed in a request: a test that passes with such an answer shows nothing. */
   async stop(): Promise<void> {
     const ended = once(this.#child, "exit");
     this.#child.stdin?.end();
-    await ended;
+    const [code] = await ended;
+    assert.equal(code, 0, "moto failed in requests: it says in which ones");
   }
 }

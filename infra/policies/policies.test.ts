@@ -10,6 +10,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { policy } from "../doctor/policy.ts";
+import type { GraphProps } from "../lib/constructs/graphs.ts";
 import { deployed, policiesOf } from "../test/deployed.ts";
 import { example, workerEndpoint } from "../test/support.ts";
 
@@ -65,17 +66,24 @@ const EXPLAINED: readonly (readonly [issue: string, detail: string, reason: stri
 const isExplained = ({ issue, detail }: Finding): boolean =>
   EXPLAINED.some(([of, contains]) => of === issue && detail.includes(contains));
 
-test("parliament finds nothing in the policies that is not explained", () => {
+/** Returns the policies of a deployment with every process, with graphs besides the first one. */
+function policiesWith(graphs: GraphProps[]): Record<string, { Statement: unknown }> {
   const { certificate, accessKeys } = workerEndpoint();
   const { state, service } = example({
     backup: {},
     encryption: {},
     workers: { certificate, accessKeys },
     nodes: { sessionManager: true },
+    graphs,
   });
-  const policies = policiesOf(deployed({ State: state, Service: service }));
-  assert.ok(Object.keys(policies).length > 25, "the templates have policies");
-  const found = findings({ ...policies, "tidegraph-doctor --policy": policy() });
+  return policiesOf(deployed({ State: state, Service: service }));
+}
+
+const ofOneGraph = policiesWith([]);
+
+test("parliament finds nothing in the policies that is not explained", () => {
+  assert.ok(Object.keys(ofOneGraph).length > 25, "the templates have policies");
+  const found = findings({ ...ofOneGraph, "tidegraph-doctor --policy": policy() });
   assert.deepEqual(
     found.filter((one) => !isExplained(one)),
     [],
@@ -86,6 +94,23 @@ test("parliament finds nothing in the policies that is not explained", () => {
       `${issue} ${contains} is no longer found: remove its explanation`,
     );
   }
+});
+
+test("parliament finds nothing else in the policies of a deployment with several graphs", () => {
+  const policies = policiesWith([{ name: "orders" }]);
+  assert.match(JSON.stringify(policies), /tidegraph-orders/, "the topic of the second graph");
+  const found = findings(policies);
+  assert.deepEqual(
+    found.filter((one) => !isExplained(one)),
+    [],
+  );
+  // What deployments with one graph do not have, among it the machine that removes graphs.
+  const more = Object.keys(policies).filter((name) => !(name in ofOneGraph));
+  assert.deepEqual(more.map((name) => name.replace(/[0-9A-F]{8}$/, "")).toSorted(), [
+    "ServiceRebalanceDrainStateMachineDistributedMapPolicy",
+    "ServiceRemovalMachineRoleDefaultPolicy",
+    "ServiceRemovalRoleDefaultPolicy",
+  ]);
 });
 
 test("no role may be passed on, or assumed, without its name", () => {

@@ -1,11 +1,14 @@
 /** The pages that `tidegraph-doctor` names exist, docs/doctor.md has each check, and its smaller parts. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { judged } from "../doctor/checks/account.ts";
+import { SIZES } from "../bin/sizes.ts";
+import { backupsOf, judged, workersOf } from "../doctor/checks/account.ts";
 import { section } from "../doctor/checks/alarms.ts";
 import { behindCheckpoints } from "../doctor/checks/buckets.ts";
+import { revertDrift } from "../doctor/checks/by-hand.ts";
 import { judgedEndpoint } from "../doctor/checks/endpoints.ts";
 import { CHECKS } from "../doctor/checks/index.ts";
 import { together } from "../doctor/checks/releases.ts";
@@ -15,6 +18,7 @@ import { CallFailed, explained, span } from "../doctor/finding.ts";
 import { applied, MapItems } from "../doctor/map-items.ts";
 import { policy } from "../doctor/policy.ts";
 import { asText } from "../doctor/report.ts";
+import { deployed } from "./deployed.ts";
 import { exampleWithEverything } from "./options.ts";
 import { example, ofType } from "./support.ts";
 
@@ -55,6 +59,25 @@ test("the pages and sections that remedies name exist", () => {
   }
 });
 
+test("the command line of the CDK has the flag that remedies name", () => {
+  const remedy = revertDrift("tidegraph-service");
+  const [, flag = ""] = /the stack tidegraph-service with cdk deploy --([a-z-]+)/.exec(remedy) ?? [];
+  const cli = dirname(createRequire(import.meta.url).resolve("aws-cdk/package.json"));
+  const { commands } = JSON.parse(readFileSync(join(cli, "lib", "cli", "cli-type-registry.json"), "utf8"));
+  assert.ok(flag in commands.deploy.options, flag);
+  const told = read("docs", "doctor.md");
+  const [, section = ""] = /^## What was changed by hand\n(.*?)^## /ms.exec(told) ?? [];
+  const flags = [...section.matchAll(/^\$ cdk deploy (.*)$/gm)].flatMap(([, text = ""]) => [
+    ...text.matchAll(/--([a-z-]+)(?:=([a-z-]+))?/g),
+  ]);
+  assert.ok(flags.length >= 4);
+  for (const [, name = "", value] of flags) {
+    const option = commands.deploy.options[name];
+    assert.ok(option, name);
+    if (value !== undefined) assert.ok(option.choices.includes(value), value);
+  }
+});
+
 test("each alarm's section of the runbook is found by its logical id", () => {
   const { service } = exampleWithEverything();
   const sections = [...read("docs", "runbook.md").matchAll(/^## (.*)$/gm)].map(([, name = ""]) =>
@@ -63,6 +86,33 @@ test("each alarm's section of the runbook is found by its logical id", () => {
   for (const type of ["Alarm", "CompositeAlarm"])
     for (const [id] of ofType(service, `AWS::CloudWatch::${type}`))
       assert.ok(sections.includes(section(id)), id);
+});
+
+test("what runs on Fargate is counted from the templates", () => {
+  const of = ({ state, service }: Pick<ReturnType<typeof example>, "state" | "service">) => {
+    const deployment = deployed({ State: state, Service: service });
+    const tasks = ofType(service, "AWS::ECS::TaskDefinition").map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
+    return { workers: workersOf(deployment), backups: backupsOf(deployment), tasks };
+  };
+  const every = of(exampleWithEverything());
+  // The check knows each of them.
+  assert.deepEqual(every.tasks.toSorted(), ["ServiceBackupTask", "ServiceWorkersTask"]);
+  assert.deepEqual(every.workers, { each: 2, least: 3, most: 12 });
+  assert.deepEqual(every.backups, { each: 4, least: 0, most: 2 }, "two graphs at once");
+  // The first day asks for what the example takes.
+  const { workers, backups } = of(example({ workers: SIZES.production.workers, backup: {} }));
+  const most = [workers, backups].reduce((sum, tasks) => sum + (tasks ? tasks.most * tasks.each : 0), 0);
+  assert.match(
+    read("docs", "first-day.md"),
+    new RegExp(`--quota-code L-3032A538 --desired-value ${most}\\b`),
+  );
+  const usual = of(example({ workers: { cpu: 512 } }));
+  assert.deepEqual(usual.workers, { each: 0.5, least: 2, most: 4 });
+  assert.equal(usual.backups, undefined);
+  const graphs = ["a", "b", "c", "d", "e"].map((name) => ({ name }));
+  const many = of(example({ workers: false, backup: {}, graphs }));
+  assert.equal(many.workers, undefined);
+  assert.deepEqual(many.backups, { each: 2, least: 0, most: 4 });
 });
 
 test("certificates of the fleet are judged by when they were written", () => {

@@ -1,12 +1,13 @@
 /** A service on a state that another app made, and clients that connect to a service. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Stack } from "aws-cdk-lib";
+import { Fn, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import type { GraphStateAttributes } from "../lib/constructs/imported-state.ts";
 import { GraphService, GraphState } from "../lib/index.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
+import { StateStack } from "../lib/stacks/state-stack.ts";
 import { example, flat, named, ofType, placeholders, resources, testApp } from "./support.ts";
 
 const HERE = { account: "123456789012", region: "eu-west-1" };
@@ -49,6 +50,24 @@ test("a service on an existing state has the resources of one whose state is in 
       .toSorted();
   assert.deepEqual(ids(template), ids(example().service));
   assert.equal(JSON.stringify(template.toJSON()).includes("Fn::ImportValue"), false);
+});
+
+test("route tables of a network may be imported values, which nobody exports again", () => {
+  const app = testApp();
+  const holder = new Stack(app, "Holder", { env: HERE });
+  const ids = (what: string): string[] =>
+    ["a", "b", "c"].map((zone) => Fn.importValue(`network-${what}-${zone}`));
+  const vpc = ec2.Vpc.fromVpcAttributes(holder, "Vpc", {
+    vpcId: Fn.importValue("network-vpc"),
+    availabilityZones: ["a", "b", "c"].map((zone) => `${HERE.region}${zone}`),
+    isolatedSubnetIds: ids("subnet"),
+    isolatedSubnetRouteTableIds: ids("table"),
+  });
+  const { state } = new StateStack(app, "State", { env: HERE, name: "example", network: { vpc } });
+  const service = new ServiceStack(app, "Service", { env: HERE, state, bundle: placeholders() });
+  assert.ok(ofType(Template.fromStack(service), "AWS::AutoScaling::AutoScalingGroup", 1).length > 0);
+  const { Outputs = {} } = Template.fromStack(holder).toJSON();
+  assert.deepEqual(Object.keys(Outputs), []);
 });
 
 test("the processes get the state's names", () => {

@@ -114,13 +114,18 @@ test("an operator may run each command, and start each machine that it names", (
   assert.ok(allowed.get("s3:GetObject")?.every((arn) => arn.endsWith("/machines/*")));
 });
 
-test("the quota that a deployment needs is named where it is prepared, as the doctor names it", () => {
+test("the quotas that a deployment needs are named where it is prepared, as the doctor names them", () => {
   const root = join(import.meta.dirname, "..", "..");
   const checks = readFileSync(join(root, "infra", "doctor", "checks", "account.ts"), "utf8");
-  const [, code = ""] = /STANDARD_VCPUS = "(L-[0-9A-F]+)"/.exec(checks) ?? [];
   const [, before = ""] =
     /^## Prerequisites\n(.*?)^## /ms.exec(readFileSync(join(root, "docs", "deploy.md"), "utf8")) ?? [];
-  assert.ok(code !== "" && before.includes(`--quota-code ${code}`), code);
+  for (const [name, service] of [
+    ["STANDARD_VCPUS", "ec2"],
+    ["FARGATE_VCPUS", "fargate"],
+  ]) {
+    const [, code = ""] = new RegExp(`${name} = "(L-[0-9A-F]+)"`).exec(checks) ?? [];
+    assert.ok(code !== "" && before.includes(`--service-code ${service} --quota-code ${code}`), name);
+  }
   // What helps if the group cannot be made; the name is that of the template.
   const { service } = example();
   const [[, group] = []] = ofType(service, "AWS::AutoScaling::AutoScalingGroup", 1);

@@ -12,6 +12,7 @@ import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { AwsSolutionsChecks } from "cdk-nag";
 import { METRICS } from "../lib/constructs/metrics.ts";
 import { GraphService, GraphState } from "../lib/index.ts";
+import { exampleWithEverything } from "./options.ts";
 import {
   dependents,
   example,
@@ -22,6 +23,7 @@ import {
   ofType,
   only,
   placeholders,
+  resources,
   testApp,
   unknownVariables,
   workerEndpoint,
@@ -412,4 +414,23 @@ test("one stack in an existing VPC has no endpoints, uses private subnets and pa
   assert.equal(places.length, 2);
   for (const place of places) assert.match(place, /PrivateSubnet/);
   assert.deepEqual(new AwsSolutionsChecks(one).validateScope(stack).violations, []);
+});
+
+test("descriptions of security groups and of their rules have the characters that EC2 takes", () => {
+  let count = 0;
+  for (const template of Object.values(exampleWithEverything())) {
+    for (const [id, { Type, Properties }] of resources(template)) {
+      if (!Type.startsWith("AWS::EC2::SecurityGroup")) continue;
+      const { SecurityGroupIngress: ingress = [], SecurityGroupEgress: egress = [] } = Properties;
+      const all = [Properties, ...ingress, ...egress].map(
+        ({ GroupDescription, Description }) => GroupDescription ?? Description,
+      );
+      for (const text of all.filter((one) => one !== undefined)) {
+        count += 1;
+        // "a-z, A-Z, 0-9, spaces, and ._-:/()#,@[]+=&;{}!$*", up to 255 (EC2's API, IpRange).
+        assert.match(String(text), /^[a-zA-Z0-9 ._\-:/()#,@[\]+=&;{}!$*]{1,255}$/, id);
+      }
+    }
+  }
+  assert.ok(count > 30, String(count));
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Topic } from "aws-cdk-lib/aws-sns";
@@ -170,8 +171,9 @@ test("a topic of the same app takes both alarms and events", () => {
   const { state } = new StateStack(app, "State", { name: "example" });
   const elsewhere = new Stack(app, "Elsewhere");
   const alarms = new Topic(elsewhere, "Alarms");
-  new ServiceStack(app, "Service", { state, bundle: placeholders(), alarms });
-  const { PolicyDocument, Topics } = only(Template.fromStack(elsewhere), "AWS::SNS::TopicPolicy").Properties;
+  const stack = new ServiceStack(app, "Service", { state, bundle: placeholders(), alarms });
+  const template = Template.fromStack(elsewhere);
+  const { PolicyDocument, Topics } = only(template, "AWS::SNS::TopicPolicy").Properties;
   const statements: Properties[] = PolicyDocument.Statement;
   const publishers = statements
     .filter(({ Effect, Action }) => Effect === "Allow" && Action === "sns:Publish")
@@ -180,6 +182,26 @@ test("a topic of the same app takes both alarms and events", () => {
   const ofAlarms = statements.find(({ Principal }) => Principal.Service === "cloudwatch.amazonaws.com");
   assert.deepEqual(ofAlarms.Condition, { StringEquals: { "aws:SourceAccount": { Ref: "AWS::AccountId" } } });
   assert.deepEqual([ofAlarms.Resource], Topics);
+  const ofRules = statements.find(({ Principal }) => Principal.Service === "events.amazonaws.com");
+  assert.deepEqual([ofRules.Resource], Topics);
+  // A condition would have to name rules of a stack that is made after the topic.
+  assert.equal(ofRules.Condition, undefined);
+  // The rules and alarms are in the other stack, and publish to this topic.
+  const [exported] = Object.values(template.toJSON().Outputs as Record<string, Properties>).flatMap(
+    ({ Value, Export }) => (flat(Value) === flat(Topics[0]) ? [Export.Name] : []),
+  );
+  const published = { "Fn::ImportValue": exported };
+  const deployment = Template.fromStack(stack);
+  const told = ofType(deployment, "AWS::Events::Rule").flatMap(([id, { Properties }]) =>
+    Properties.Targets.some(({ Arn }: Properties) => isDeepStrictEqual(Arn, published)) ? [id] : [],
+  );
+  for (const name of ["MachinesChange", "WorkersFail"])
+    assert.ok(
+      told.some((id) => id.startsWith(`ServiceWatch${name}`)),
+      told.join(", "),
+    );
+  for (const [id, { Properties }] of ofType(deployment, "AWS::CloudWatch::Alarm"))
+    if (Properties.AlarmActions !== undefined) assert.deepEqual(Properties.AlarmActions, [published], id);
 });
 
 test("workers that are all away go off, and not before the service was made", () => {

@@ -4,7 +4,7 @@ import { GetAccountSettingsCommand } from "@aws-sdk/client-lambda";
 import { GetAWSDefaultServiceQuotaCommand, GetServiceQuotaCommand } from "@aws-sdk/client-service-quotas";
 import { GetCallerIdentityCommand } from "@aws-sdk/client-sts";
 import type { Context } from "../context.ts";
-import { literal } from "../deployment.ts";
+import { type Deployment, literal } from "../deployment.ts";
 import {
   absent,
   CallFailed,
@@ -20,6 +20,8 @@ import { groupOf, instanceTypes } from "./nodes.ts";
 
 /** The quota of processors of On-Demand machines whose families begin with A, C, D, H, I, M, R, T or Z. */
 const STANDARD_VCPUS = "L-1216C47A";
+/** The quota of processors of On-Demand tasks on Fargate. */
+const FARGATE_VCPUS = "L-3032A538";
 /** The quota of functions at once. */
 const FUNCTIONS = "L-B99A9384";
 /** Functions that queries and moves should find beside a load. */
@@ -90,7 +92,7 @@ const vcpus: Check = {
       new DescribeInstanceTypesCommand({ InstanceTypes: types as never[] }),
     );
     const each = Math.max(...InstanceTypes.map(({ VCpuInfo }) => VCpuInfo?.DefaultVCpus ?? 0));
-    const quota = await standardVcpus(context);
+    const quota = await quotaOf(context, "ec2", STANDARD_VCPUS);
     const { MinSize = 0, DesiredCapacity = 0 } = group;
     const largest =
       Math.max(MinSize, DesiredCapacity, numberIn(context, RESIZE)) + numberIn(context, UPGRADE);
@@ -105,16 +107,83 @@ const vcpus: Check = {
   },
 };
 
-async function standardVcpus({ clients }: Context): Promise<number> {
-  const asked = { ServiceCode: "ec2", QuotaCode: STANDARD_VCPUS };
+/** Returns the value of a quota of the account in the region. */
+async function quotaOf({ clients }: Context, ServiceCode: string, QuotaCode: string): Promise<number> {
+  const asked = { ServiceCode, QuotaCode };
   const { Quota } = await clients.quotas.send(new GetServiceQuotaCommand(asked)).catch((error: unknown) => {
     // A quota that was never changed.
     if (!(error instanceof CallFailed && error.isMissing)) throw error;
     return clients.quotas.send(new GetAWSDefaultServiceQuotaCommand(asked));
   });
-  if (Quota?.Value === undefined) throw new Error(`AWS told no value of the quota ${STANDARD_VCPUS}`);
+  if (Quota?.Value === undefined) throw new Error(`AWS told no value of the quota ${QuotaCode}`);
   return Quota.Value;
 }
+
+/** Tasks of one definition on Fargate, with the processors of each. */
+export interface Tasks {
+  readonly each: number;
+  /** Tasks that always run. */
+  readonly least: number;
+  /** Tasks that may run at the same time. */
+  readonly most: number;
+}
+
+/** Returns the workers that the templates allow, or nothing if there are none. */
+export function workersOf(deployment: Deployment): Tasks | undefined {
+  const service = deployment.one("AWS::ECS::Service", "WorkersService")?.properties;
+  if (service === undefined) return undefined;
+  const scaled = deployment.one(
+    "AWS::ApplicationAutoScaling::ScalableTarget",
+    "WorkersServiceTaskCountTarget",
+  );
+  const { MinCapacity: least = service.DesiredCount, MaxCapacity: most = least } = scaled?.properties ?? {};
+  // A deployment of ECS starts new workers before the old ones end.
+  const percent = Number(service.DeploymentConfiguration.MaximumPercent);
+  return {
+    each: processorsOf(deployment, "WorkersTask"),
+    least: Number(least),
+    most: Math.floor((Number(most) * percent) / 100),
+  };
+}
+
+/** Returns the backups that the templates allow, or nothing if there are none. */
+export function backupsOf(deployment: Deployment): Tasks | undefined {
+  const machine = deployment.one("AWS::StepFunctions::StateMachine", "BackupMachine");
+  if (machine === undefined) return undefined;
+  // The machine of one graph has one step.
+  const [, atOnce = "1"] = /"MaxConcurrency":(\d+)/.exec(literal(machine.properties.DefinitionString)) ?? [];
+  const most = Math.min(Number(atOnce), Math.max(1, deployment.graphs.length));
+  return { each: processorsOf(deployment, "BackupTask"), least: 0, most };
+}
+
+/** Returns the processors of a task: 1,024 units are one. */
+const processorsOf = (deployment: Deployment, task: string): number =>
+  Number(deployment.one("AWS::ECS::TaskDefinition", task)?.properties.Cpu) / 1024;
+
+const fargate: Check = {
+  id: "quota.fargate",
+  actions: ["servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"],
+  async look(context) {
+    const [workers, backups] = [workersOf(context.deployment), backupsOf(context.deployment)];
+    const all = [workers, backups].filter((one) => one !== undefined);
+    if (all.length === 0) return absent("the deployment runs nothing on Fargate");
+    const least = all.reduce((sum, tasks) => sum + tasks.least * tasks.each, 0);
+    const most = all.reduce((sum, tasks) => sum + tasks.most * tasks.each, 0);
+    const quota = await quotaOf(context, "fargate", FARGATE_VCPUS);
+    const parts = [
+      ...(workers ? [`${workers.least} to ${workers.most} workers with ${workers.each} each`] : []),
+      ...(backups ? [`${backups.most} backups at once with ${backups.each} each`] : []),
+    ];
+    const seen = `${quota} processors on Fargate for ${parts.join(" and ")}`;
+    const rest = {
+      wanted: `at least ${most}: an upgrade starts workers before others end, and a backup may run meanwhile`,
+      remedy: `aws service-quotas request-service-quota-increase --service-code fargate --quota-code ${FARGATE_VCPUS} --desired-value ${Math.ceil(most)}`,
+    };
+    const isTooSmall = [least, ...all.map(({ each }) => each)].some((one) => quota < one);
+    if (isTooSmall) return failed(seen, rest);
+    return quota < most ? warning(seen, rest) : ok(seen);
+  },
+};
 
 const functions: Check = {
   id: "quota.functions",
@@ -143,4 +212,4 @@ const functions: Check = {
   },
 };
 
-export const ACCOUNT: readonly Check[] = [identity, clock, vcpus, functions];
+export const ACCOUNT: readonly Check[] = [identity, clock, vcpus, fargate, functions];

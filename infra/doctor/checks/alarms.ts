@@ -3,6 +3,7 @@ import { type CompositeAlarm, DescribeAlarmsCommand, type MetricAlarm } from "@a
 import { ListSubscriptionsByTopicCommand } from "@aws-sdk/client-sns";
 import type { Context } from "../context.ts";
 import { absent, type Check, type Finding, failed, ok, some } from "../finding.ts";
+import { revertDrift } from "./by-hand.ts";
 
 const DESCRIBE = "cloudwatch:DescribeAlarms";
 const NONE = absent("none of the stacks has alarms");
@@ -14,6 +15,7 @@ const TYPES = ["AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"];
 
 interface Named {
   readonly alarm: MetricAlarm | CompositeAlarm | undefined;
+  readonly stack: string;
   /** The name of the alarm in AWS. */
   readonly name: string;
   /** The name of its section in the runbook. */
@@ -37,8 +39,9 @@ function alarmsOf(context: Context): Promise<Named[]> {
       const { MetricAlarms = [], CompositeAlarms = [] } = await context.clients.cw.send(asked);
       for (const alarm of [...MetricAlarms, ...CompositeAlarms]) found.set(alarm.AlarmName ?? "", alarm);
     }
-    return resources.map(({ id, logicalId, properties }) => ({
+    return resources.map(({ id, stack, logicalId, properties }) => ({
       alarm: found.get(id),
+      stack,
       name: id,
       section: section(logicalId),
       tells: (properties.AlarmActions ?? []).length > 0,
@@ -103,6 +106,7 @@ const actions: Check = {
           remedy: `aws cloudwatch enable-alarm-actions --alarm-names ${off.map(({ name }) => name).join(" ")}`,
         }),
       );
+    const stacks = [...new Set([...gone, ...silent].map(({ stack }) => stack))];
     const changed = [
       ...(gone.length > 0 ? [`deleted: ${list(gone)}`] : []),
       ...(silent.length > 0 ? [`do not tell the topic: ${list(silent)}`] : []),
@@ -111,8 +115,7 @@ const actions: Check = {
       findings.push(
         failed(changed.join("; "), {
           wanted: "as the template says",
-          remedy:
-            "somebody changed or deleted these alarms, which a plain deployment does not notice: deploy the service with cdk deploy --revert-drift, or with a change set of --deployment-mode REVERT_DRIFT",
+          remedy: revertDrift(stacks.join(", ")),
         }),
       );
     if (findings.length > 0) return findings;

@@ -11,9 +11,9 @@ import type { Context } from "../context.ts";
 import { literal, type Resource } from "../deployment.ts";
 import { absent, CallFailed, type Check, type Finding, failed, ok, span, warning } from "../finding.ts";
 import { applied, type MapItems } from "../map-items.ts";
+import { revertDrift } from "./by-hand.ts";
 import { isFinding, mapOf } from "./map.ts";
 
-const REDEPLOY = "deploy the stack again; if CloudFormation finds nothing to change, set it back by hand";
 /** A replica writes a checkpoint 5 minutes after the last one, if there is a new version (`--checkpoint-after-ms`). */
 const LATE_MS = 15 * 60_000;
 const TOO_LATE_MS = 3_600_000;
@@ -68,14 +68,14 @@ const encryption: Check = {
   id: "buckets.encryption",
   actions: ["s3:GetEncryptionConfiguration"],
   look: (context) =>
-    each(context, "BucketEncryption", async ({ id: Bucket, properties }) => {
+    each(context, "BucketEncryption", async ({ id: Bucket, stack, properties }) => {
       const answer = await unlessMissing(context.clients.s3.send(new GetBucketEncryptionCommand({ Bucket })));
       const [rule] = answer?.ServerSideEncryptionConfiguration?.Rules ?? [];
       const { SSEAlgorithm = "none" } = rule?.ApplyServerSideEncryptionByDefault ?? {};
       const [given] = properties.BucketEncryption.ServerSideEncryptionConfiguration ?? [];
       const wanted: string = given?.ServerSideEncryptionByDefault?.SSEAlgorithm ?? "AES256";
       if (SSEAlgorithm === wanted) return ok(SSEAlgorithm, Bucket);
-      return failed(SSEAlgorithm, { subject: Bucket, wanted, remedy: REDEPLOY });
+      return failed(SSEAlgorithm, { subject: Bucket, wanted, remedy: revertDrift(stack) });
     }),
 };
 
@@ -103,7 +103,7 @@ const lifecycle: Check = {
   id: "buckets.lifecycle",
   actions: ["s3:GetLifecycleConfiguration"],
   look: (context) =>
-    each(context, "LifecycleConfiguration", async ({ id: Bucket, properties }) => {
+    each(context, "LifecycleConfiguration", async ({ id: Bucket, stack, properties }) => {
       const answer = await unlessMissing(
         context.clients.s3.send(new GetBucketLifecycleConfigurationCommand({ Bucket })),
       );
@@ -125,7 +125,7 @@ const lifecycle: Check = {
       return warning(`missing: ${missing.join("; ")}`, {
         subject: Bucket,
         wanted: "the rules of the template: without them old checkpoints are kept, and paid for",
-        remedy: REDEPLOY,
+        remedy: revertDrift(stack),
       });
     }),
 };

@@ -9,6 +9,7 @@ import {
 import type { Context } from "../context.ts";
 import type { Resource } from "../deployment.ts";
 import { absent, CallFailed, type Check, failed, ok, unknown, warning } from "../finding.ts";
+import { revertDrift } from "./by-hand.ts";
 import { isFinding, mapOf } from "./map.ts";
 
 const DESCRIBE = "kafka:DescribeClusterV2";
@@ -89,7 +90,7 @@ const settings: Check = {
     return failed(wrong.join(", "), {
       subject: ClusterName,
       wanted: `${wanted.map(([name, value]) => `${name}=${value}`).join(", ")}, at least ${COPIES} copies with ${COPIES_IN_SYNC} in sync`,
-      remedy: "deploy the state again: somebody gave the cluster another configuration",
+      remedy: revertDrift(resource.stack),
     });
   },
 };

@@ -1,9 +1,11 @@
 /** The partition map: its table, its members and the replicas. */
 import { DescribeContinuousBackupsCommand, DescribeTableCommand } from "@aws-sdk/client-dynamodb";
 import type { Context } from "../context.ts";
+import type { Resource } from "../deployment.ts";
 import { absent, type Check, type Finding, failed, ok, some, unknown, warning } from "../finding.ts";
 import { type Item, type MapItems, readItems, readMap } from "../map-items.ts";
 import { wrongWith } from "../map-schemas.ts";
+import { byHand } from "./by-hand.ts";
 import { groupOf } from "./nodes.ts";
 
 /** The key of the deployment encrypts the table. */
@@ -13,8 +15,10 @@ const NONE = absent("none of the stacks has the table of the map");
 const SERVES = new Set(["serving", "leaving"]);
 
 /** Returns the name of the table, if a stack has it. */
-export const tableOf = ({ deployment }: Context): string | undefined =>
-  deployment.one("AWS::DynamoDB::Table", "MapTable")?.id;
+export const tableOf = (context: Context): string | undefined => found(context)?.id;
+
+const found = ({ deployment }: Context): Resource | undefined =>
+  deployment.one("AWS::DynamoDB::Table", "MapTable");
 
 /** Why there is no map, or the map. */
 export async function mapOf(context: Context): Promise<MapItems | Finding> {
@@ -32,8 +36,9 @@ const table: Check = {
   id: "map.table",
   actions: ["dynamodb:DescribeTable"],
   async look(context) {
-    const TableName = tableOf(context);
-    if (TableName === undefined) return NONE;
+    const resource = found(context);
+    if (resource === undefined) return NONE;
+    const { id: TableName, properties } = resource;
     const { Table } = await context.clients.dynamodb.send(new DescribeTableCommand({ TableName }));
     const { TableStatus = "?", DeletionProtectionEnabled: protects = false } = Table ?? {};
     if (TableStatus !== "ACTIVE") {
@@ -47,7 +52,10 @@ const table: Check = {
     return warning("ACTIVE, not protected from deletion", {
       subject: TableName,
       wanted: "protected",
-      remedy: `deploy the state without -c protect=false, or aws dynamodb update-table --table-name ${TableName} --deletion-protection-enabled`,
+      // A deployment of the same template changes nothing.
+      remedy: properties.DeletionProtectionEnabled
+        ? byHand(`aws dynamodb update-table --table-name ${TableName} --deletion-protection-enabled`)
+        : "deploy the state without -c protect=false, or with deletionProtection: true",
     });
   },
 };

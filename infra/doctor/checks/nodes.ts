@@ -3,11 +3,13 @@ import {
   type AutoScalingGroup,
   DescribeAutoScalingGroupsCommand,
   DescribeLifecycleHooksCommand,
+  type LifecycleHook,
 } from "@aws-sdk/client-auto-scaling";
 import { DescribeInstanceTypeOfferingsCommand } from "@aws-sdk/client-ec2";
 import type { Context } from "../context.ts";
 import type { Resource } from "../deployment.ts";
 import { absent, type Check, type Finding, failed, ok, some, unknown, warning } from "../finding.ts";
+import { byHand } from "./by-hand.ts";
 
 const DESCRIBE = "autoscaling:DescribeAutoScalingGroups";
 const NONE = absent("the deployment has no group of machines");
@@ -104,6 +106,27 @@ const processes: Check = {
   },
 };
 
+/** A lifecycle hook of the template. */
+type Hook = Required<
+  Pick<LifecycleHook, "LifecycleHookName" | "LifecycleTransition" | "DefaultResult" | "HeartbeatTimeout">
+>;
+
+/** Returns how the hook in AWS differs from that of the template, in words. */
+function differenceOf(wanted: Hook, there: LifecycleHook | undefined): string | undefined {
+  if (there === undefined) return "is missing";
+  if (there.DefaultResult !== wanted.DefaultResult) return `ends with ${there.DefaultResult}`;
+  if (there.HeartbeatTimeout !== wanted.HeartbeatTimeout) return `waits ${there.HeartbeatTimeout} s`;
+  return undefined;
+}
+
+/** Returns the command that makes a hook as the template has it, or changes it to that. */
+function putHook(group: string, hook: Hook): string {
+  const { LifecycleHookName, LifecycleTransition, DefaultResult, HeartbeatTimeout } = hook;
+  const names = `--auto-scaling-group-name ${group} --lifecycle-hook-name ${LifecycleHookName}`;
+  const values = `--default-result ${DefaultResult} --heartbeat-timeout ${HeartbeatTimeout}`;
+  return `aws autoscaling put-lifecycle-hook ${names} --lifecycle-transition ${LifecycleTransition} ${values}`;
+}
+
 const hooks: Check = {
   id: "nodes.hooks",
   actions: ["autoscaling:DescribeLifecycleHooks"],
@@ -114,28 +137,25 @@ const hooks: Check = {
     const { LifecycleHooks = [] } = await context.clients.asg.send(asked);
     const { LifecycleHookSpecificationList: wanted = [] } = resource.properties;
     const wrong: string[] = [];
-    for (const hook of wanted) {
+    const remedies: string[] = [];
+    for (const hook of wanted as Hook[]) {
       const there = LifecycleHooks.find(
         ({ LifecycleHookName }) => LifecycleHookName === hook.LifecycleHookName,
       );
-      if (there === undefined) wrong.push(`${hook.LifecycleHookName} is missing`);
-      else if (there.DefaultResult !== hook.DefaultResult)
-        wrong.push(`${hook.LifecycleHookName} ends with ${there.DefaultResult}`);
-      else if (there.HeartbeatTimeout !== hook.HeartbeatTimeout)
-        wrong.push(`${hook.LifecycleHookName} waits ${there.HeartbeatTimeout} s`);
+      const difference = differenceOf(hook, there);
+      if (difference === undefined) continue;
+      wrong.push(`${hook.LifecycleHookName} ${difference}`);
+      remedies.push(putHook(resource.id, hook));
     }
-    const names = (
-      list: { LifecycleHookName?: string | undefined; DefaultResult?: string; HeartbeatTimeout?: number }[],
-    ) =>
+    const names = (list: readonly LifecycleHook[]) =>
       list
         .map((one) => `${one.LifecycleHookName} (${one.DefaultResult} after ${one.HeartbeatTimeout} s)`)
         .join(", ");
-    if (wrong.length === 0) return ok(names(LifecycleHooks as never), resource.id);
+    if (wrong.length === 0) return ok(names(LifecycleHooks), resource.id);
     return failed(wrong.join(", "), {
       subject: resource.id,
       wanted: names(wanted),
-      remedy:
-        "deploy the service again; if CloudFormation finds nothing to change, aws autoscaling put-lifecycle-hook with these values",
+      remedy: byHand(remedies.join("; ")),
     });
   },
 };
