@@ -132,9 +132,15 @@ for (const [what, make] of [
 test("a pattern is covered by its sample", () => {
   for (const [pattern, sample] of [
     ["*", "*"],
-    ["arn:aws:s3:::data/drop/*", "arn:aws:s3:::data/drop/example"],
-    ["arn:aws:logs:r:1:log-group:/a/b:*", "arn:aws:logs:r:1:log-group:/a/b:log-stream:example"],
-    ["arn:aws:states:r:1:execution:m/*:*", "arn:aws:states:r:1:execution:m/example:example"],
+    ["arn:aws:s3:::data/drop/*", "arn:aws:s3:::data/drop/some-example-of-anything"],
+    [
+      "arn:aws:logs:r:1:log-group:/a/b:*",
+      "arn:aws:logs:r:1:log-group:/a/b:log-stream:some-example-of-anything",
+    ],
+    [
+      "arn:aws:states:r:1:execution:m/*:*",
+      "arn:aws:states:r:1:execution:m/some-example-of-anything:some-example-of-anything",
+    ],
   ] as const)
     assert.equal(sampleOf(pattern), sample);
 });
