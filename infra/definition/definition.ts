@@ -4,8 +4,8 @@
  * there: a copy of the definition that was deployed last, which is of another family.
  *
  * - The custom resource `WorkerDefinition` registers the first copy, and deregisters all of them when it is deleted.
- * - The machine that upgrades registers a copy before it replaces workers (`publish`). If the new workers fail, it
- *   deregisters what is newer than the service's own revision (`withdraw`).
+ * - The machine that upgrades registers a copy before it replaces workers (`publish`). If the new workers fail, it gives the
+ *   service the revision back that it had, and deregisters what is newer (`withdraw`).
  */
 import {
   DeregisterTaskDefinitionCommand,
@@ -52,11 +52,21 @@ export async function handle(event: Event, ecs: ECSClient, patience: Patience = 
   }
 }
 
-/** Carries out a step of the machine that upgrades, and returns the ARN of the newest revision. */
-export async function step(event: Step, ecs: ECSClient): Promise<{ task: string }> {
+/** ARNs of revisions. */
+export interface Revisions {
+  /** The newest one. */
+  readonly task: string;
+  /** The one that the service had when the newest one was published. */
+  readonly before?: string;
+}
+
+/** Carries out a step of the machine that upgrades. */
+export async function step(event: Step, ecs: ECSClient): Promise<Revisions> {
   switch (event.step) {
-    case "publish":
-      return { task: await publish(ecs, event, event.Definition) };
+    case "publish": {
+      const before = await theRunning(ecs, event);
+      return { task: await publish(ecs, event, event.Definition), before };
+    }
     case "withdraw":
       return { task: await withdraw(ecs, event) };
     default:
@@ -103,9 +113,7 @@ async function publish(ecs: ECSClient, { Family: family }: OfService, definition
 
 /** Deregisters what is newer than the revision of the service, and returns the ARN of that. */
 async function withdraw(ecs: ECSClient, service: OfService): Promise<string> {
-  const task = await running(ecs, service);
-  if (task === undefined)
-    throw new Error(`no service of ${service.Cluster} has a definition of ${service.Family}`);
+  const task = await theRunning(ecs, service);
   const newer = (await revisions(ecs, service.Family)).filter((one) => revision(one) > revision(task));
   await deregister(ecs, newer);
   return task;
@@ -135,6 +143,13 @@ async function running(ecs: ECSClient, { Cluster: cluster, Family }: OfService):
       if (status === "ACTIVE" && taskDefinition && family(taskDefinition) === Family) return taskDefinition;
   }
   return undefined;
+}
+
+async function theRunning(ecs: ECSClient, service: OfService): Promise<string> {
+  const task = await running(ecs, service);
+  if (task === undefined)
+    throw new Error(`no service of ${service.Cluster} has a definition of ${service.Family}`);
+  return task;
 }
 
 /** Returns the ARNs of the active revisions of a family. */

@@ -73,8 +73,9 @@ const usual: Case = {
   "Start machines": [done],
   "Drain the nodes": [answer({ Status: "SUCCEEDED" })],
   "End the machine": [done],
-  "Publish the workers' definition": [answer({ task: "example-workers:2" })],
+  "Publish the workers' definition": [answer({ task: "example-workers:2", before: "example-workers:1" })],
   "Replace the workers": [done],
+  "Give the workers back": [done],
   "Take the definition back": [answer({ task: "example-workers:1" })],
   "Look at the alarms meanwhile": [quiet],
   "Look at the workers": [workers("COMPLETED")],
@@ -148,6 +149,19 @@ const cases = {
     ...usual,
     Next: [next("done")],
     "Look at the workers": [workers("IN_PROGRESS"), workers("COMPLETED", "example-workers:1")],
+  },
+  // An alarm goes off while they are replaced, and they cannot be looked at.
+  noisy: {
+    ...usual,
+    Next: [next("done")],
+    "Look at the alarms meanwhile": [quiet, loud],
+    "Look at the workers": [workers("IN_PROGRESS")],
+  },
+  blind: {
+    ...usual,
+    Next: [next("done")],
+    "Look at the workers": [error("Ecs.AccessDeniedException", "not authorized")],
+    "Give the workers back": [error("Ecs.AccessDeniedException", "not authorized either")],
   },
   // ECS does not take the definition.
   denied: {
@@ -260,7 +274,7 @@ function events({ asked }: Run, step: string): Record<string, unknown>[] {
 /** Returns the calls of the execution that change something. */
 const changes = ({ states }: Run): string[] =>
   states.filter((name) =>
-    /^(Give the new function .*|Take the queries back|Let the new function answer|Start machines|Drain the nodes|End the machine|Replace the workers|Finish|Stop|Let the canary serve)$/.test(
+    /^(Give the new function .*|Take the queries back|Let the new function answer|Start machines|Drain the nodes|End the machine|Replace the workers|Give the workers back|Take the definition back|Finish|Stop|Let the canary serve)$/.test(
       name,
     ),
   );
@@ -362,11 +376,19 @@ test("workers that fail stop it; a machine that is gone does not", async () => {
   assert.match(back.cause ?? "", /COMPLETED, with example-workers:1 in the place of example-workers:2/);
   const denied = await run("denied");
   assert.deepEqual([denied.error, denied.cause], ["Ecs.ClientException", "TaskDefinition is inactive"]);
-  // What was published and does not run is not left as the newest definition.
-  for (const ran of [failing, back, denied]) {
-    const [last] = ran.states.slice(ran.states.indexOf("Take the definition back") + 1);
-    assert.deepEqual([last, events(ran, "withdraw").length], ["Stop", 1]);
-  }
+  const noisy = await run("noisy");
+  assert.deepEqual([noisy.status, noisy.error], ["FAILED", "UpgradeStopped"]);
+  assert.equal(noisy.cause, 'alarms are on: ["ApiErrors","NodesAway"]');
+  const blind = await run("blind");
+  assert.deepEqual([blind.error, blind.cause], ["Ecs.AccessDeniedException", "not authorized"]);
+  // The workers have what they had, and what was published is not left as the newest definition.
+  for (const ran of [failing, back, noisy, blind])
+    assert.deepEqual(changes(ran), [
+      ...["Replace the workers", "Give the workers back", "Take the definition back", "Stop"],
+    ]);
+  assert.ok(noisy.asked.some((text) => JSON.parse(text).TaskDefinition === "example-workers:1"));
+  assert.deepEqual(changes(denied), ["Replace the workers", "Take the definition back", "Stop"]);
+  for (const ran of [failing, back, noisy, blind, denied]) assert.equal(events(ran, "withdraw").length, 1);
   const ended = await run("ended");
   assert.equal(ended.status, "SUCCEEDED", `${ended.error} ${ended.cause}`);
   const lost = await run("lost");

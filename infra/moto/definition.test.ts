@@ -139,10 +139,11 @@ test("workers run what an upgrade published, whatever a deployment makes and cha
   // The third one fails, and ECS goes back. The family is as it was, so that no later change brings it.
   const third = await deploy("worker:3");
   const failed = await publish(cluster, third);
+  assert.equal(failed.before, task);
   await workers.update({ taskDefinition: failed.task });
-  assert.deepEqual(await withdraw(cluster), failed, "the service still names it");
+  assert.deepEqual(await withdraw(cluster), { task: failed.task }, "the service still names it");
   assert.ok((await active()).includes(failed.task));
-  await workers.update({ taskDefinition: task });
+  await workers.update({ taskDefinition: failed.before });
   assert.deepEqual(await withdraw(cluster), { task });
   assert.ok(!(await active()).includes(failed.task));
   await workers.change(4);
@@ -178,7 +179,11 @@ test("a deployment that names another family registers a revision there", async 
 test("what cannot be done is told", async () => {
   await clients.ecs.send(new ecs.CreateClusterCommand({ clusterName: "empty" }));
   await assert.rejects(withdraw("empty"), /no service of empty has a definition of example-workers/);
-  await assert.rejects(publish("empty", "nobody:7"), { name: "ClientException" });
+  await assert.rejects(
+    publish("empty", "nobody:7"),
+    /no service of empty has a definition of example-workers/,
+  );
+  await assert.rejects(publish("again", "nobody:7"), { name: "ClientException" });
   const wrong = { step: "undo", Cluster: "empty", Family: FAMILY } as unknown as Step;
   await assert.rejects(step(wrong, clients.ecs), /step is "undo", and has to be publish or withdraw/);
   const { port } = cloudFormation.address() as AddressInfo;

@@ -91,8 +91,7 @@ test("the canary serves before its predecessor ends, and an alarm stops the upgr
     "The canary serves",
     "End the machine",
   );
-  for (const id of ["An alarm?", "An alarm now?", "An alarm meanwhile?"])
-    path(id, "An alarm is on", "Stop", "Stopped");
+  for (const id of ["An alarm?", "An alarm now?"]) path(id, "An alarm is on", "Stop", "Stopped");
   assert.equal(all.get("Let the canary serve")?.Seconds, 600);
   const { upgrade: soaked } = { upgrade: example({ upgrade: { soak: Duration.minutes(30) } }).service };
   const longer = definitions(soaked, UPGRADE).get("upgrade")?.States["Let the canary serve"];
@@ -134,20 +133,30 @@ test("an upgrade that another execution has is taken over only if that one ended
 test("each step has a time limit and retries, and every error after the beginning stops the upgrade", () => {
   const before = ["Look at the group's size", "Begin", "Take it over", "Does its execution run?"];
   const ends = ["Stop", "Start the next execution", "End the machine", "Replace the workers"];
+  // While workers are replaced, an error gives them back what they had.
+  const meanwhile = ["Look at the workers", "Look at the alarms meanwhile"];
   for (const [id, state] of all) {
     if (state.Type !== "Task") continue;
     assert.ok(state.TimeoutSeconds, `${id} has no time limit`);
     assert.ok(state.Retry, `${id} is not tried again`);
     if (before.includes(id) || ends.includes(id)) continue;
     const caught = state.Catch?.find(({ ErrorEquals }) => ErrorEquals.includes("States.ALL"));
-    assert.equal(caught?.Next, "Stop", id);
+    const next = id === "Give the workers back" ? "Take the definition back" : "Stop";
+    assert.equal(caught?.Next, meanwhile.includes(id) ? "Give the workers back" : next, id);
   }
   // What was published and does not run is taken back before.
   assert.deepEqual(
     all.get("Replace the workers")?.Catch?.map(({ Next }) => Next),
     ["Take the definition back"],
   );
-  path("Are the workers replaced?", "Workers fail", "Take the definition back", "Stop");
+  path(
+    "Are the workers replaced?",
+    "Workers fail",
+    "Give the workers back",
+    "Take the definition back",
+    "Stop",
+  );
+  path("An alarm meanwhile?", "An alarm is on meanwhile", "Give the workers back");
   // What the group refuses, and what could not be moved, is looked at again in the next round.
   assert.deepEqual(
     all.get("End the machine")?.Catch?.map(({ Next }) => Next),
@@ -302,6 +311,8 @@ test("a deployment alone replaces no worker: definitions that it makes are of an
   assert.deepEqual(published, { step: "publish", ...flatly(asked) });
   const { Definition: _, ...ofService } = flatly(asked);
   assert.deepEqual(all.get("Take the definition back")?.Parameters, { step: "withdraw", ...ofService });
+  const given = all.get("Give the workers back")?.Parameters as Record<string, unknown>;
+  assert.deepEqual([given["TaskDefinition.$"], given.ForceNewDeployment], ["$.workers.before", undefined]);
 });
 
 test("a deployment alone gives callers no other function, and keeps the version that they have", () => {

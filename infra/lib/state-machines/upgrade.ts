@@ -76,6 +76,8 @@ export interface UpgradeMachineProps {
     | undefined;
 }
 
+/** Why an upgrade stops because of alarms. */
+const ALARMS_ARE_ON = "States.Format('alarms are on: {}', States.JsonToString($.alarms.names))";
 /** Time between two rounds. */
 export const ROUND = Duration.seconds(30);
 /** Time from the end of a machine to the next round, which may end another one. */
@@ -390,7 +392,10 @@ class Upgrade {
     return task;
   }
 
-  /** Starts the workers again, with the image of the release; the query function follows. */
+  /**
+   * Starts the workers again, with the image of the release; the query function follows. If they fail or an alarm goes off
+   * meanwhile, they get the definition back that they had, and the new one is withdrawn.
+   */
   private workers(): sfn.IChainable {
     const { scope } = this;
     const { workers } = this.props;
@@ -415,26 +420,34 @@ class Upgrade {
     // What was said before is why it stops.
     withdraw.addCatch(this.stop, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
     withdraw.next(this.stop);
-    const start = new tasks.CallAwsService(scope, "Replace the workers", {
-      comment: "A worker at a time",
-      service: "ecs",
-      action: "updateService",
-      parameters: {
-        ...{ Cluster: cluster, Service: service, ForceNewDeployment: true },
-        TaskDefinition: stringAt("$.workers.task"),
-      },
-      iamAction: "ecs:UpdateService",
-      iamResources: [serviceArn],
-      // Naming a definition of a task is passing its roles to ECS.
-      additionalIamStatements: [
-        statement("PassRolesOfWorkers", ["iam:PassRole"], roleArns, {
-          StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
-        }),
-      ],
-      resultPath: sfn.JsonPath.DISCARD,
-      taskTimeout: sfn.Timeout.duration(MINUTE),
+    const give = (id: string, comment: string, parameters: Record<string, unknown>): tasks.CallAwsService =>
+      new tasks.CallAwsService(scope, id, {
+        comment,
+        service: "ecs",
+        action: "updateService",
+        parameters: { Cluster: cluster, Service: service, ...parameters },
+        iamAction: "ecs:UpdateService",
+        iamResources: [serviceArn],
+        // Naming a definition of a task is passing its roles to ECS.
+        additionalIamStatements: [
+          statement("PassRolesOfWorkers", ["iam:PassRole"], roleArns, {
+            StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" },
+          }),
+        ],
+        resultPath: sfn.JsonPath.DISCARD,
+        taskTimeout: sfn.Timeout.duration(MINUTE),
+      });
+    const start = give("Replace the workers", "A worker at a time", {
+      ForceNewDeployment: true,
+      TaskDefinition: stringAt("$.workers.task"),
     });
     start.addCatch(withdraw, { errors: ["States.ALL"], resultPath: "$.error" });
+    // Nothing happens if ECS went back already.
+    const back = give("Give the workers back", "They get the definition that they had", {
+      TaskDefinition: stringAt("$.workers.before"),
+    });
+    back.addCatch(withdraw, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
+    back.next(withdraw);
     const look = this.guard(
       new tasks.CallAwsService(scope, "Look at the workers", {
         service: "ecs",
@@ -449,8 +462,10 @@ class Upgrade {
         resultPath: "$.seen",
         taskTimeout: sfn.Timeout.duration(MINUTE),
       }),
+      back,
     );
-    for (const task of [start, look]) task.addRetry(patiently([...unnamed("Ecs"), "Ecs.ServerException"]));
+    for (const task of [start, back, look])
+      task.addRetry(patiently([...unnamed("Ecs"), "Ecs.ServerException"]));
     const wait = new sfn.Wait(scope, "Wait for workers", { time: sfn.WaitTime.duration(ROUND) });
     const count = new sfn.Pass(scope, "Count the look", {
       parameters: {
@@ -464,7 +479,7 @@ class Upgrade {
     const fails = this.because(
       "Workers fail",
       "States.Format('the deployment of workers is {}, with {} in the place of {}', $.seen.state, $.seen.task, $.workers.task)",
-      withdraw,
+      back,
     );
     const isLate = sfn.Condition.numberGreaterThanEquals("$.count.looks", WORKER_ROUNDS);
     // A deployment that failed is rolled back by ECS: what is complete then has the definition before.
@@ -473,9 +488,10 @@ class Upgrade {
       .when(sfn.Condition.and(is("COMPLETED"), isOurs), following)
       .when(sfn.Condition.or(is("FAILED"), is("COMPLETED"), isLate), fails)
       .otherwise(wait);
-    const alarms = this.alarms("Look at the alarms meanwhile");
+    const alarms = this.alarms("Look at the alarms meanwhile", back);
+    const alarmed = this.because("An alarm is on meanwhile", ALARMS_ARE_ON, back);
     const quiet = new sfn.Choice(scope, "An alarm meanwhile?")
-      .when(sfn.Condition.isPresent("$.alarms.names[0]"), this.alarmed())
+      .when(sfn.Condition.isPresent("$.alarms.names[0]"), alarmed)
       .otherwise(look);
     start.next(wait);
     wait.next(count).next(alarms).next(quiet);
@@ -512,10 +528,7 @@ class Upgrade {
 
   /** Stops because of the alarms that are on. */
   private alarmed(): sfn.IChainable {
-    this.alarmStop ??= this.because(
-      "An alarm is on",
-      "States.Format('alarms are on: {}', States.JsonToString($.alarms.names))",
-    );
+    this.alarmStop ??= this.because("An alarm is on", ALARMS_ARE_ON);
     return this.alarmStop;
   }
   private alarmStop: sfn.Pass | undefined;
@@ -568,7 +581,7 @@ class Upgrade {
     return Math.ceil(this.props.patience.toSeconds() / ROUND.toSeconds());
   }
 
-  private alarms(id: string): tasks.CallAwsService {
+  private alarms(id: string, before: sfn.State = this.stop): tasks.CallAwsService {
     const look = new tasks.CallAwsService(this.scope, id, {
       comment: "Those about nodes, workers and queries",
       service: "cloudwatch",
@@ -585,7 +598,7 @@ class Upgrade {
       taskTimeout: sfn.Timeout.duration(MINUTE),
     });
     look.addRetry(patiently(unnamed("CloudWatch")));
-    return this.guard(look);
+    return this.guard(look, before);
   }
 
   private step(
@@ -597,8 +610,9 @@ class Upgrade {
     return invocation(this.scope, id, { function: this.props.function, comment, payload, resultPath });
   }
 
-  private guard<T extends sfn.TaskStateBase>(state: T): T {
-    state.addCatch(this.stop, { errors: ["States.ALL"], resultPath: "$.error" });
+  /** Lets an error of a task stop the upgrade, after another step if one is given. */
+  private guard<T extends sfn.TaskStateBase>(state: T, before: sfn.State = this.stop): T {
+    state.addCatch(before, { errors: ["States.ALL"], resultPath: "$.error" });
     return state;
   }
 }
