@@ -78,8 +78,8 @@ function movesOf(history: History): ReadonlySet<string> {
 async function workOf(drain: string, graph: string): Promise<string | undefined> {
   if (named(graph).graph === undefined) return drain;
   for (const { executionArn } of await childrenOf(drain)) {
-    const { graph: of } = (await inputOf(executionArn)) as { readonly graph?: string };
-    if (of === graph) return executionArn;
+    const input: { readonly graph?: string } | undefined = await inputOf(executionArn);
+    if (input?.graph === graph) return executionArn;
   }
   return undefined;
 }

@@ -275,7 +275,7 @@ test("a load whose execution is stopped is reported as failed, leaves nothing vi
   for (const pid of functions()) kill(pid);
 
   const isAbout = async (arn: string): Promise<boolean> =>
-    JSON.stringify(await inputOf(arn)).includes(executionArn);
+    (JSON.stringify(await inputOf(arn)) ?? "").includes(executionArn);
   const settling = await eventually(
     "the rule hears of it",
     async () => {

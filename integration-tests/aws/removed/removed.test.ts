@@ -67,7 +67,7 @@ test("a graph of the deployment is not removed, nor one whose name is not said t
     [{ graph: graphs[0], confirm: graphs[0] }, "GraphIsServed", /take it out of graphs and deploy first/],
     [{ graph }, "NotConfirmed", /confirm is missing/],
     [{ graph, confirm: `${graph}s` }, "NotConfirmed", /removes orders with its data/],
-    [{ graph: "../x", confirm: "../x" }, "NoGraphName", /graph is "..\/x"/],
+    [{ graph: "../x", confirm: "../x" }, "NoGraphName", /graph is \\"\.\.\/x\\"/],
     [{}, "NoGraphName", /graph is missing/],
   ] as const) {
     const told = await remove(input);
