@@ -117,6 +117,7 @@ export class Grants {
 
   operate(grantee: iam.IGrantable): iam.Grant {
     const fleet = this.fleet(grantee, undefined);
+    // A user or a group has the statements of the fleet in the policy of `grantFleet`, so that long names have room in both.
     const policy = this.policyOf(grantee, "Operate");
     return fleet.combine(this.allow(policy, ...operatorStatements(this.scope, this.props)));
   }
