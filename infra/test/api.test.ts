@@ -168,8 +168,10 @@ test("a grant for the commands of the fleet is what a split calls: the map of th
       })),
     ),
   );
+  // The other actions share a statement with the index, but an index has only this one.
+  const exists = (what: string): boolean => !what.includes("/index/") || what.startsWith("dynamodb:Query ");
   assert.deepEqual(
-    [...new Set(allowed.map(({ what }) => what))].toSorted(),
+    [...new Set(allowed.map(({ what }) => what))].filter(exists).toSorted(),
     [
       ...["GetItem", "PutItem", "Query", "UpdateItem"].map((action) => `dynamodb:${action} <Map>`),
       "dynamodb:Query <Map>/index/by-epoch",

@@ -3,22 +3,25 @@ import type { Stack } from "@aws-sdk/client-cloudformation";
 import type { Template } from "aws-cdk-lib/assertions";
 import { Deployment, type Resource, withParameters } from "../doctor/deployment.ts";
 import { Unresolved } from "../doctor/values.ts";
+import { STAGE } from "../lib/constructs/query-api.ts";
 import { flat } from "./support.ts";
 
 const ACCOUNT = "123456789012";
-const REGION = "eu-west-1";
-const arn = (service: string, rest: string): string => `arn:aws:${service}:${REGION}:${ACCOUNT}:${rest}`;
 
-/** Physical names by type; those of other types are their logical ids. */
-const PHYSICAL: Readonly<Record<string, (id: string) => string>> = {
-  "AWS::ECS::Service": (id) => arn("ecs", `service/cluster/${id}`),
-  "AWS::ECS::TaskDefinition": (id) => arn("ecs", `task-definition/${id}:1`),
+type Arn = (service: string, rest: string) => string;
+
+/** Physical names by type, of generated names; those of other types are the generated names. */
+const PHYSICAL: Readonly<Record<string, (id: string, arn: Arn) => string>> = {
+  "AWS::ApiGateway::RestApi": () => "a1b2c3d4e5",
+  "AWS::ApiGateway::Stage": () => STAGE,
+  "AWS::ECS::Service": (id, arn) => arn("ecs", `service/${id}/${id}`),
+  "AWS::ECS::TaskDefinition": (id, arn) => arn("ecs", `task-definition/${id}:1`),
   "AWS::KMS::Key": () => "01234567-89ab-cdef-0123-456789abcdef",
-  "AWS::MSK::Cluster": (id) => arn("kafka", `cluster/${id}/01234567-89ab-cdef-0123-456789abcdef-1`),
+  "AWS::MSK::Cluster": (id, arn) => arn("kafka", `cluster/${id}/01234567-89ab-cdef-0123-456789abcdef-1`),
   "AWS::S3::Bucket": (id) => id.toLowerCase(),
-  "AWS::SecretsManager::Secret": (id) => arn("secretsmanager", `secret:${id}-AbCdEf`),
-  "AWS::SNS::Topic": (id) => arn("sns", id),
-  "AWS::StepFunctions::StateMachine": (id) => arn("states", `stateMachine:${id}`),
+  "AWS::SecretsManager::Secret": (id, arn) => arn("secretsmanager", `secret:${id}-AbCdEf`),
+  "AWS::SNS::Topic": (id, arn) => arn("sns", id),
+  "AWS::StepFunctions::StateMachine": (id, arn) => arn("states", `stateMachine:${id}`),
 };
 
 interface Output {
@@ -26,11 +29,23 @@ interface Output {
   readonly Export?: { readonly Name: unknown };
 }
 
-/** Returns the deployment of templates, by the names of their stacks, with values of their parameters. */
+/** Where a deployment is, and how CloudFormation makes names of logical ids. */
+interface Made {
+  readonly region?: string;
+  readonly generated?: (logicalId: string) => string;
+}
+
+/**
+ * Returns the deployment of templates, by the names of their stacks, with values of their parameters.
+ *
+ * @param made by default in Ireland, with logical ids as names
+ */
 export function deployed(
   templates: Readonly<Record<string, Template>>,
   parameters: Readonly<Record<string, string>> = {},
+  { region = "eu-west-1", generated = (id) => id }: Made = {},
 ): Deployment {
+  const arn: Arn = (service, rest) => `arn:aws:${service}:${region}:${ACCOUNT}:${rest}`;
   const resources: Resource[] = [];
   const stacks: Stack[] = [];
   const given = new Map(Object.entries(parameters));
@@ -38,7 +53,8 @@ export function deployed(
     const { Resources = {}, Outputs = {}, Parameters = {} } = template.toJSON();
     for (const [logicalId, one] of Object.entries(Resources)) {
       const { Type: type, Properties: properties = {} } = one as { Type: string; Properties?: object };
-      const id = PHYSICAL[type]?.(logicalId) ?? logicalId;
+      const made = generated(logicalId);
+      const id = PHYSICAL[type]?.(made, arn) ?? made;
       resources.push({ stack: name, type, logicalId, id, properties: withParameters(properties, given) });
     }
     const stack: Stack = {

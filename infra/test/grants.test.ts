@@ -45,7 +45,16 @@ test("an app that uses every grant passes AWS's rules", () => {
     for (const scope of [stack, elsewhere]) {
       const imported = iam.Role.fromRoleName(scope, `${name}Imported`, `${name}-role`);
       const managed = new iam.ManagedPolicy(scope, `${name}Policy`);
-      for (const grantee of [new iam.Role(scope, `${name}Role`, { assumedBy }), imported, managed]) {
+      const others = [
+        ...[new iam.User(scope, `${name}User`), iam.User.fromUserName(scope, `${name}Named`, `${name}-user`)],
+        ...[new iam.Group(scope, `${name}Group`)],
+      ];
+      for (const grantee of [
+        new iam.Role(scope, `${name}Role`, { assumedBy }),
+        imported,
+        managed,
+        ...others,
+      ]) {
         call(service, name, grantee).assertSuccess();
         if (!["grantAdmin", "grantOperate"].includes(name))
           call(service, name, grantee, "orders").assertSuccess();
@@ -77,6 +86,8 @@ test("principals of another account are named by the policy of the API, without 
   service.grantRead(new iam.ArnPrincipal(arn), "orders").assertSuccess();
   service.grantWrite(iam.Role.fromRoleArn(stack, "Imported", arn)).assertSuccess();
   service.grantQuery(new iam.AccountPrincipal(THERE.account)).assertSuccess();
+  const user = iam.User.fromUserArn(stack, "User", `arn:aws:iam::${THERE.account}:user/someone`);
+  service.grantRead(user).assertSuccess();
   service.grantQuery(new iam.Role(there, "Role", { assumedBy, roleName: "caller" })).assertSuccess();
   const found = ofApi(service).map(({ Principal, Resource }) => ({
     who: [(Principal as { AWS: unknown }).AWS].flat().map(flat),
@@ -86,6 +97,8 @@ test("principals of another account are named by the policy of the API, without 
     found.find((one) => one.who.some((name) => name.endsWith(who)) && one.what.includes(first))?.what;
   assert.ok(of("role/reader", "execute-api:/graph/GET/graph/orders/openCypher"), JSON.stringify(found));
   assert.ok(of("role/reader", "execute-api:/graph/POST/openCypher"));
+  assert.ok(of("user/someone", "execute-api:/graph/GET/openCypher"));
+  assert.deepEqual(user.node.children, []);
   assert.ok(of(`${THERE.account}:root`, "execute-api:/graph/*/*"));
   assert.ok(of("role/caller", "execute-api:/graph/*/*"));
   // A reference to the API or its stage would be a circle.
@@ -123,6 +136,7 @@ test("a grant that could do nothing is refused, with what to do instead", () => 
     iam.Role.fromRoleArn(stack, "Imported", `arn:aws:iam::${THERE.account}:role/reader`),
     new iam.Role(there, "Role", { assumedBy, roleName: "caller" }),
     new iam.AccountPrincipal(THERE.account),
+    iam.User.fromUserArn(stack, "User", `arn:aws:iam::${THERE.account}:user/someone`),
   ];
   for (const name of OTHERS) {
     for (const grantee of elsewhere)

@@ -5,8 +5,11 @@
  * A principal of another account needs two policies: one in its account, and one of the resource. The API has the second one
  * from here. For everything else AWS has none, or it is elsewhere (`dropFrom`), so that such a grant is refused instead of
  * doing nothing.
+ *
+ * IAM limits the inline policies of a user to 2,048 characters and those of a group to 5,120, which several grants exceed.
+ * Users and groups get a managed policy for each grant instead. It may have 6,144.
  */
-import { Annotations, Stack, Token, TokenComparison } from "aws-cdk-lib";
+import { Annotations, Names, Stack, Token, TokenComparison } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
@@ -51,17 +54,19 @@ export class Grants {
   query(grantee: iam.IGrantable, graph: string | undefined): iam.Grant {
     const { api } = this.props;
     const allowed = graph === undefined ? api.everything : api.everythingOf(this.known(graph));
-    return this.invoke(grantee, [allowed], PATHS);
+    return this.invoke(this.policyOf(grantee, "Query", graph), [allowed], PATHS);
   }
 
   read(grantee: iam.IGrantable, graph: string | undefined): iam.Grant {
     const { api } = this.props;
-    return this.invoke(grantee, graph === undefined ? api.reads : api.readsOf(this.known(graph)));
+    const allowed = graph === undefined ? api.reads : api.readsOf(this.known(graph));
+    return this.invoke(this.policyOf(grantee, "Read", graph), allowed);
   }
 
   write(grantee: iam.IGrantable, graph: string | undefined): iam.Grant {
     const { api } = this.props;
-    return this.invoke(grantee, graph === undefined ? api.writes : api.writesOf(this.known(graph)));
+    const allowed = graph === undefined ? api.writes : api.writesOf(this.known(graph));
+    return this.invoke(this.policyOf(grantee, "Write", graph), allowed);
   }
 
   drop(grantee: iam.IGrantable, into: string | undefined): iam.Grant {
@@ -74,7 +79,7 @@ export class Grants {
       ", or among the accounts of dropFrom of GraphState (docs/deploy.md#from-other-accounts)",
     );
     return this.allow(
-      grantee,
+      this.policyOf(grantee, "Drop", name),
       {
         actions: ["s3:PutObject", "s3:AbortMultipartUpload"],
         resources: [drop.arnForObjects(`drop/${name}/*`)],
@@ -103,23 +108,35 @@ export class Grants {
     const { state, graphs } = this.props;
     const names = graph === undefined ? graphs.names : [this.known(graph)];
     this.check(grantee);
-    return this.allow(grantee, ...state.map.changes(...names), useKey(this.scope, state.key, ["dynamodb"]));
+    return this.allow(
+      this.policyOf(grantee, "Fleet", graph),
+      united(state.map.changes(...names)),
+      useKey(this.scope, state.key, ["dynamodb"]),
+    );
   }
 
   operate(grantee: iam.IGrantable): iam.Grant {
     const fleet = this.fleet(grantee, undefined);
-    return fleet.combine(this.allow(grantee, ...operatorStatements(this.scope, this.props)));
+    // A user or a group has the statements of the fleet in the policy of `grantFleet`, so that long names have room in both.
+    const policy = this.policyOf(grantee, "Operate");
+    return fleet.combine(this.allow(policy, ...operatorStatements(this.scope, this.props)));
   }
 
   admin(grantee: iam.IGrantable): iam.Grant {
     const { upgrade, backup } = this.props;
     const machines = [upgrade.machine, ...(backup ? [backup.machine] : [])];
-    const started = this.start(grantee, machines);
-    return this.query(grantee, undefined).combine(started);
+    const policy = this.policyOf(grantee, "Admin");
+    const started = this.start(policy, machines);
+    return this.query(policy, undefined).combine(started);
+  }
+
+  /** @param machine the machine that removes graphs */
+  removal(grantee: iam.IGrantable, machine: StateMachine): iam.Grant {
+    return this.start(this.policyOf(grantee, "Removal"), [machine]);
   }
 
   /** Allows a principal to start state machines, to see how they go, and to stop them. */
-  start(grantee: iam.IGrantable, machines: readonly StateMachine[]): iam.Grant {
+  private start(grantee: iam.IGrantable, machines: readonly StateMachine[]): iam.Grant {
     this.check(grantee);
     return this.allow(
       grantee,
@@ -140,6 +157,22 @@ export class Grants {
     const { names } = this.props.graphs;
     if (!names.includes(graph)) throw new InvalidProp("graph", graph, `one of ${names.join(", ")}`);
     return graph;
+  }
+
+  /**
+   * Returns what gets the statements of a grant. For a user or a group it is a managed policy, which is attached to it; for
+   * every other grantee it is the grantee. The policy is below the user or group, in whose stack an inline policy would be.
+   * Its id names the service, because an app may have several.
+   */
+  private policyOf(grantee: iam.IGrantable, grant: string, graph = ""): iam.IGrantable {
+    const { grantPrincipal: principal } = grantee;
+    const attached = attachment(principal);
+    if (attached === undefined || this.isElsewhere(principal)) return grantee;
+    const id = `${Names.nodeUniqueId(this.scope.node)}${grant}${graph}`;
+    const known = attached.to.node.tryFindChild(id) as iam.ManagedPolicy | undefined;
+    if (known !== undefined) return known;
+    const description = `What grant${grant} of ${this.scope.node.path} allows`;
+    return new iam.ManagedPolicy(attached.to, id, { description, ...attached.by });
   }
 
   /** Whether a principal is known to be of another account. */
@@ -212,6 +245,27 @@ export class Grants {
     if (granted.success && wildcards !== undefined) explainIn(grantee, resources, wildcards);
     return granted;
   }
+}
+
+/**
+ * Returns one statement instead of several with the same conditions, which list the names of all graphs. Actions on items do not
+ * exist for an index.
+ */
+function united(statements: readonly Allowed[]): Allowed {
+  const [{ conditions = {} } = {}] = statements;
+  const all = (of: (one: Allowed) => readonly string[]): string[] => [...new Set(statements.flatMap(of))];
+  return { actions: all(({ actions }) => actions), resources: all(({ resources }) => resources), conditions };
+}
+
+/** Returns the user or group that a principal is, and the properties that attach a managed policy to it. */
+function attachment(
+  principal: iam.IPrincipal,
+): { to: Construct; by: Pick<iam.ManagedPolicyProps, "users" | "groups"> } | undefined {
+  if (!Construct.isConstruct(principal)) return undefined;
+  // Imported users and groups are of classes that the CDK does not export.
+  if ("userArn" in principal) return { to: principal, by: { users: [principal as unknown as iam.IUser] } };
+  if ("groupArn" in principal) return { to: principal, by: { groups: [principal as unknown as iam.IGroup] } };
+  return undefined;
 }
 
 /** The error about a principal that a grant could do nothing for. */

@@ -488,7 +488,7 @@ export class GraphService extends Construct implements ec2.IConnectable {
   grantRemoval(grantee: iam.IGrantable): iam.Grant {
     if (this.removal === undefined)
       throw new InvalidProp("graphRemoval", false, "true: without it there is no machine to start");
-    return this.grants.start(grantee, [this.removal.machine]);
+    return this.grants.removal(grantee, this.removal.machine);
   }
 
   /** Sets up the security groups: which components connect to which, and at which port. */
