@@ -280,24 +280,9 @@ test("a machine makes each graph with its own settings, in a unit beside the dae
     assert.ok(hasFlag(source, flag), flag);
   for (const name of ["TIDEGRAPH_GRAPH", "TIDEGRAPH_GRAPH_SHARE"])
     assert.ok(source.includes(`env = "${name}"`), name);
-  // AWS's limit is that of what is sent, before base64.
   const [, launch] = ofType(service, "AWS::EC2::LaunchTemplate", 1)[0] ?? [];
   const enabled = flat(launch?.Properties.LaunchTemplateData.UserData["Fn::Base64"]);
   assert.match(enabled, /^systemctl enable --now --no-block .*tidegraph-graphs\.service/m);
-});
-
-test("the user data of the most graphs with the longest names fits", () => {
-  const most = Array.from({ length: 7 }, (_, index) => ({
-    name: `${index}`.padEnd(64, "x"),
-    gremlin: { ids: "typed", defaultCardinality: "single" },
-    share: 0.125,
-  }));
-  const traces = { agentImage: `registry.example/agent@sha256:${"a".repeat(64)}` };
-  const [, launch] =
-    ofType(made(most, { encryption: {}, traces }).service, "AWS::EC2::LaunchTemplate", 1)[0] ?? [];
-  // The longest references, to the brokers and the secret, have some hundred bytes more in AWS than here.
-  const bytes = Buffer.byteLength(flat(launch?.Properties.LaunchTemplateData.UserData["Fn::Base64"]));
-  assert.ok(bytes + 500 < 16_384, `${bytes} bytes`);
 });
 
 test("programs without their comments are programs", () => {

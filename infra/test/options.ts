@@ -9,6 +9,7 @@ import type { EncryptionProps } from "../lib/constructs/encryption.ts";
 import type { ObjectivesProps } from "../lib/constructs/objectives.ts";
 import type { QueryProps } from "../lib/constructs/query-function.ts";
 import type { GraphServiceProps } from "../lib/constructs/service.ts";
+import type { GraphStateProps } from "../lib/constructs/state.ts";
 import type { NodesProps } from "../lib/constructs/storage-nodes.ts";
 import type { TracesProps } from "../lib/constructs/traces.ts";
 import type { WorkersProps } from "../lib/constructs/workers.ts";
@@ -94,10 +95,17 @@ function everyOption(): Every {
   };
 }
 
-/** Makes a deployment with every option. */
-export function exampleWithEverything(): { state: Template; service: Template } {
+/** Makes a deployment with every option; the given ones replace those of the same name. */
+export function exampleWithEverything(
+  ofState: Partial<GraphStateProps> = {},
+  ofService: Partial<GraphServiceProps> = {},
+): { state: Template; service: Template } {
   const app = testApp();
-  const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
-  const service = new ServiceStack(app, "Service", { state, bundle: placeholders(), ...everyOption() });
+  const { state } = new StateStack(app, "State", { name: "example", graph: "people", ...ofState });
+  const service = new ServiceStack(app, "Service", {
+    ...{ state, bundle: placeholders() },
+    ...everyOption(),
+    ...ofService,
+  });
   return { state: Template.fromStack(Stack.of(state)), service: Template.fromStack(service) };
 }

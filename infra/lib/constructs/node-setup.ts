@@ -240,7 +240,7 @@ function agent(setup: NodeSetup, home: string): string {
       },
     },
   };
-  return `${JSON.stringify(settings, null, 1)}\n`;
+  return `${JSON.stringify(settings)}\n`;
 }
 
 /** Returns a file of the folder; with several graphs, whose names take bytes, without the comments that fill its lines. */

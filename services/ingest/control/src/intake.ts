@@ -5,14 +5,14 @@
  * - `load`: this execution begins the load, or resumes it after an earlier attempt of this step;
  * - `already`: another execution has taken the load, or the load has a report;
  * - `refused`: the drop cannot be loaded, and the report gives the reason;
- * - `ignored`: the object is not the mark of a load.
+ * - `ignored`: the object is not the mark of a load, or its name leaves no room for the name of a report.
  *
  * What must never happen: two executions begin the same load. EventBridge delivers each event at least once, and users
  * may write a mark twice.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { COMPLETE, folderOf, idOf, loadIn, reportOf } from "./mark.ts";
+import { COMPLETE, folderOf, idOf, isKey, loadIn, reportOf } from "./mark.ts";
 import type { Objects } from "./objects.ts";
 import { type Listed, MOST_BYTES, type Options, optionsOf } from "./options.ts";
 import { Refused } from "./refused.ts";
@@ -89,6 +89,9 @@ export async function intake({ execution, input }: Input, parts: Parts): Promise
   const digest = content === "tooLarge" ? content : createHash("sha256").update(content).digest("hex");
   const loadId = idOf(drop.bucket, key, digest);
   const report = reportOf(folder, loadId);
+  if (!isKey(report)) {
+    return { outcome: "ignored", reason: `the folder of ${key} is too long for a report about it` };
+  }
   const place = { loadId, report };
   if ((await drop.etag(report)) !== undefined) {
     return { outcome: "already", load: { ...place, source: `s3://${drop.bucket}/${key}` } };

@@ -59,6 +59,14 @@ export function idOf(bucket: string, key: string, content: string): string {
   return v5([bucket, key, content].join("\n"), NAMESPACE);
 }
 
+/** S3's limit of a key, in bytes of UTF-8. */
+const MOST_KEY_BYTES = 1024;
+
+/** Returns whether an object may have this key. S3 fails requests with a longer one, instead of finding nothing. */
+export function isKey(key: string): boolean {
+  return Buffer.byteLength(key) <= MOST_KEY_BYTES;
+}
+
 /** Returns the key of the report of a load in the drop bucket. */
 export function reportOf(folder: string, loadId: string): string {
   return `reports/${folder}/${loadId}.json`;

@@ -5,7 +5,7 @@
  * number of requests of one search is limited. The next search continues after the last folder, so every folder has its
  * turn, however many there are.
  */
-import { COMPLETE } from "./mark.ts";
+import { COMPLETE, isKey } from "./mark.ts";
 import type { Objects } from "./objects.ts";
 
 /** A drop that nobody completed: a folder, and the number of its objects. */
@@ -57,7 +57,8 @@ export async function look(parts: Parts, after: string | undefined): Promise<Fou
     for (const folder of page.folders) {
       if (left <= 0) return { stale, told, after: last };
       left -= 1;
-      if ((await drop.etag(folder + COMPLETE)) === undefined) {
+      const mark = folder + COMPLETE;
+      if (!isKey(mark) || (await drop.etag(mark)) === undefined) {
         const [found, requests] = await newestIn(drop, folder, left);
         left -= requests;
         if (found !== undefined && parts.now.getTime() - found.newestTime.getTime() > parts.patienceMs) {
@@ -94,7 +95,7 @@ async function newestIn(drop: Objects, folder: string, most: number): Promise<[S
   return [found, requests];
 }
 
-/** Writes the report of a stale drop unless it exists. Returns whether it was written. */
+/** Writes the report of a stale drop unless it exists, or the name of the folder is too long. Returns whether it was written. */
 async function report({ drop, patienceMs }: Parts, stale: Stale): Promise<boolean> {
   const hours = patienceMs / 3_600_000;
   const content = {
@@ -106,5 +107,5 @@ async function report({ drop, patienceMs }: Parts, stale: Stale): Promise<boolea
     message: `there is no ${COMPLETE}, and nothing came for ${Number(hours.toFixed(2))} hours`,
   };
   const key = `${stale.folder.replace(/^drop\//, "reports/")}stale.json`;
-  return drop.writeOnce(key, `${JSON.stringify(content, undefined, 2)}\n`);
+  return isKey(key) && drop.writeOnce(key, `${JSON.stringify(content, undefined, 2)}\n`);
 }

@@ -181,3 +181,16 @@ test("inputs are accepted and refused as the contract says", () => {
     assert.equal(inputSchema.safeParse({ execution: "first", input }).success, false, JSON.stringify(input));
   }
 });
+
+test("a mark whose folder leaves no room for a report is ignored, and a shorter one is refused", async () => {
+  const { drop, take } = world();
+  // The id of a load has 36 characters.
+  const longest = 1024 - "reports//.json".length - 36;
+  const outcome = async (bytes: number): Promise<string> => {
+    const folder = `people/${"x".repeat(bytes - 9)}ü`;
+    assert.equal(Buffer.byteLength(folder), bytes);
+    drop.put(`drop/${folder}/_SUCCESS`);
+    return (await take(`drop/${folder}/_SUCCESS`)).outcome;
+  };
+  assert.deepEqual([await outcome(longest), await outcome(longest + 1)], ["refused", "ignored"]);
+});

@@ -19,6 +19,7 @@ export class Memory implements Objects {
 
   /** Stores an object. */
   put(key: string, content = "", modified = new Date(0)): void {
+    checkKey(key);
     this.kept.set(key, { content, modified });
   }
 
@@ -29,6 +30,7 @@ export class Memory implements Objects {
 
   async etag(key: string): Promise<string | undefined> {
     this.requests += 1;
+    checkKey(key);
     const content = this.kept.get(key)?.content;
     return content === undefined ? undefined : createHash("md5").update(content).digest("hex");
   }
@@ -69,6 +71,12 @@ export class Memory implements Objects {
     this.put(key, content);
     return true;
   }
+}
+
+/** Refuses a key that S3 refuses, also of an object that does not exist. */
+function checkKey(key: string): void {
+  const bytes = Buffer.byteLength(key);
+  if (bytes > 1024) throw new Error(`KeyTooLongError: ${bytes} bytes`);
 }
 
 /** The golden examples, which the tests of Rust and of the schemas use too. */

@@ -46,6 +46,22 @@ test("a folder without a mark or new objects is reported once", async () => {
   assert.deepEqual([again.stale.length, again.told.length], [2, 0]);
 });
 
+test("a folder whose name leaves no room for a report or a mark does not stop the search", async () => {
+  const drop = new Memory("example-drop");
+  const root = "drop/people/";
+  // The longest folder that has an object, one with room for a mark only, and one with room for a report too.
+  const lengths = [1022, 1024 - "/_SUCCESS".length, 1024 - "reports/stale.json".length + "drop/".length - 1];
+  const folders = lengths.map((length, at) => `${root}${at}${"x".repeat(length - root.length - 1)}/`);
+  for (const folder of folders) drop.put(`${folder}a`, "", ago(9));
+  drop.put(`${root}last/a.csv`, "", ago(9));
+  const { stale, told } = await look(parts(drop), undefined);
+  assert.deepEqual(
+    stale.map(({ folder }) => folder),
+    [...folders, `${root}last/`],
+  );
+  assert.deepEqual(told, stale.slice(2));
+});
+
 test("a drop that was completed meanwhile is not stale", async () => {
   const drop = new Memory("example-drop");
   drop.put("drop/people/late/a.csv", "", ago(9));
