@@ -116,6 +116,28 @@ test("principals of this account have policies of their own, and the API has non
   assert.deepEqual(ofApi(service), []);
 });
 
+test("a policy of the API that is longer than API Gateway takes is warned of", () => {
+  const { stack, service } = deployed(HERE);
+  const warnings = () =>
+    service.node.metadata.filter(
+      ({ type, data }) => type === "aws:cdk:warning" && /more than 8192 characters/.test(String(data)),
+    );
+  const principal = (index: number) =>
+    new iam.ArnPrincipal(`arn:aws:iam::${THERE.account}:role/reader-${index}`);
+  const policy = () =>
+    JSON.stringify(stack.resolve((service.api.api.node.defaultChild as CfnRestApi).policy));
+  service.grantRead(principal(0));
+  let count = 1;
+  for (; policy().length <= 8192 && count < 1000; count += 1) {
+    assert.equal(warnings().length, 0, `${policy().length} characters`);
+    service.grantRead(principal(count));
+  }
+  assert.ok(count > 20 && count < 1000, String(count));
+  assert.equal(warnings().length, 1);
+  service.grantRead(principal(count));
+  assert.equal(warnings().length, 1, "once");
+});
+
 test("a private API stays private when it lets another account in", () => {
   const app = testApp();
   const { state } = new StateStack(app, "State", { name: "example", env: HERE });

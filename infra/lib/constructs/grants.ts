@@ -10,6 +10,7 @@
  * Users and groups get a managed policy for each grant instead. It may have 6,144.
  */
 import { Annotations, Names, Stack, Token, TokenComparison } from "aws-cdk-lib";
+import type { CfnRestApi } from "aws-cdk-lib/aws-apigateway";
 import * as iam from "aws-cdk-lib/aws-iam";
 import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
@@ -34,6 +35,9 @@ export interface Allowed {
   /** Why resources have wildcards. */
   readonly wildcards?: string;
 }
+
+/** API Gateway's quota of the policy of an API, unless it was raised. */
+const MOST_POLICY_CHARACTERS = 8192;
 
 const PATHS =
   "All calls of the API, or of one graph: the service adds paths, and a grant of everything has them.";
@@ -218,7 +222,7 @@ export class Grants {
       const message = `${told(principal)} needs a policy in its own account too (docs/deploy.md#from-other-accounts)`;
       Annotations.of(this.scope).addInfoV2("tidegraph:other-account", message);
     }
-    return iam.Grant.addStatementToResourcePolicy({
+    const granted = iam.Grant.addStatementToResourcePolicy({
       ...{ grantee, actions, resourceArns: resources, resource: this.props.api.api },
       // The policy of an API names its own calls without the API and its stage, for which it would wait otherwise.
       statement: new iam.PolicyStatement({
@@ -227,6 +231,18 @@ export class Grants {
         resources: resources.map((arn) => `execute-api:/${[STAGE, ...arn.split("/").slice(2)].join("/")}`),
       }),
     });
+    this.measure();
+    return granted;
+  }
+
+  /** Warns if API Gateway refuses the policy of the API for its length, unless the account's quota is higher. */
+  private measure(): void {
+    const { policy } = this.props.api.api.node.defaultChild as CfnRestApi;
+    if (JSON.stringify(Stack.of(this.scope).resolve(policy)).length <= MOST_POLICY_CHARACTERS) return;
+    const message =
+      `the policy of the API has more than ${MOST_POLICY_CHARACTERS} characters, the quota of API Gateway, which AWS raises ` +
+      "for single APIs: grant all graphs at once, or an account in place of its principals";
+    Annotations.of(this.scope).addWarningV2("tidegraph:api-policy", message);
   }
 
   /** Adds statements to the policy of a principal, and explains their wildcards. */
