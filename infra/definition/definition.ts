@@ -75,7 +75,7 @@ export async function step(event: Step, ecs: ECSClient): Promise<Revisions> {
 }
 
 /** Registers the first copy. A service that is there already keeps what it runs. */
-async function begin(ecs: ECSClient, service: Event["ResourceProperties"]): Promise<void> {
+export async function begin(ecs: ECSClient, service: Event["ResourceProperties"]): Promise<void> {
   if ((await running(ecs, service)) === undefined) await publish(ecs, service, service.Definition);
 }
 

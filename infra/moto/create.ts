@@ -14,7 +14,7 @@ import * as ec2 from "@aws-sdk/client-ec2";
 import * as ecs from "@aws-sdk/client-ecs";
 import * as elb from "@aws-sdk/client-elastic-load-balancing-v2";
 import * as kafka from "@aws-sdk/client-kafka";
-import { step } from "../definition/definition.ts";
+import { begin } from "../definition/definition.ts";
 import { flat } from "../test/support.ts";
 import type { Template } from "./templates.ts";
 
@@ -329,8 +329,8 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     return { ref: got(made.taskDefinition?.taskDefinitionArn, "task definition") };
   },
   "Custom::TidegraphWorkerDefinition": async (clients, { Cluster, Family, Definition }) => {
-    const { task } = await step({ step: "publish", Cluster, Family, Definition }, clients.ecs);
-    return { ref: task };
+    await begin(clients.ecs, { Cluster, Family, Definition });
+    return { ref: Family };
   },
   "AWS::ECS::Service": async (clients, properties, id) => {
     const service = { serviceName: id, ...camel(properties) };

@@ -16,7 +16,6 @@ import * as cw from "@aws-sdk/client-cloudwatch";
 import * as ec2 from "@aws-sdk/client-ec2";
 import * as elb from "@aws-sdk/client-elastic-load-balancing-v2";
 import * as iam from "@aws-sdk/client-iam";
-import * as kms from "@aws-sdk/client-kms";
 import * as lambda from "@aws-sdk/client-lambda";
 import * as s3 from "@aws-sdk/client-s3";
 import * as sm from "@aws-sdk/client-secrets-manager";
@@ -33,6 +32,7 @@ import { example, testApp } from "../test/support.ts";
 import { Account, type Situation, STACKS } from "./account.ts";
 import { Clients, Creation, REGION } from "./create.ts";
 import { breakResources, GROUP } from "./doctor-damage.ts";
+import { withKeyPolicies } from "./doctor-keys.ts";
 import { DurableClients, durable, EMPTY_ZIP } from "./durable.ts";
 import { beat, checkpoint, FleetMap, node, part, VERSION } from "./fleet-map.ts";
 import { roles } from "./roles.ts";
@@ -689,7 +689,12 @@ test("roles that cannot do what their processes do, and keys that do not let the
   assert.equal(report.counts.failed, 0);
   situation.denied = new Set();
 
-  await withKeyPolicy(nodes);
+  await withKeyPolicies({
+    client: stored.kms,
+    KeyId: await physical("State", "AWS::KMS::Key", "StateKey"),
+    role: nodes,
+    keys: async () => (await examine(["roles"])).results.filter(({ id }) => id === "roles.keys"),
+  });
 
   // A role that is gone.
   const Names = (await client.send(new iam.ListRolePoliciesCommand({ RoleName: workers }))).PolicyNames ?? [];
@@ -702,50 +707,6 @@ test("roles that cannot do what their processes do, and keys that do not let the
     /make it again as the template of tidegraph-service has it/,
   );
 });
-
-/** The key's policy as somebody could have written it. */
-async function withKeyPolicy(role: string): Promise<void> {
-  const KeyId = await physical("State", "AWS::KMS::Key", "StateKey");
-  const { Policy = "" } = await stored.kms.send(
-    new kms.GetKeyPolicyCommand({ KeyId, PolicyName: "default" }),
-  );
-  const put = (...Statement: object[]) => {
-    const document = JSON.stringify({ Version: "2012-10-17", Statement });
-    return stored.kms.send(new kms.PutKeyPolicyCommand({ KeyId, PolicyName: "default", Policy: document }));
-  };
-  const allow = { Effect: "Allow", Action: "kms:*", Resource: "*" };
-  const account = "arn:aws:iam::123456789012";
-  const keys = async () => (await examine(["roles"])).results.filter(({ id }) => id === "roles.keys");
-  // An administrator only: no role may use the key.
-  await put({ ...allow, Principal: { AWS: `${account}:role/administrator` } });
-  const nobody = await keys();
-  const failures = nobody.filter(({ status }) => status === "failed");
-  assert.ok(failures.length > 5, JSON.stringify(nobody));
-  const ofNodes = failures.find(({ seen }) => seen.includes(role));
-  assert.match(
-    ofNodes?.seen ?? "",
-    /does not allow \S+: kms:Decrypt through dynamodb\.eu-west-1\.amazonaws\.com, /,
-  );
-  assert.match(ofNodes?.remedy ?? "", /allow kms:\* to arn:aws:iam::123456789012:root in the key's policy/);
-  // The account, but only through S3.
-  const throughS3 = { StringEquals: { "kms:ViaService": `s3.${REGION}.amazonaws.com` } };
-  await put({ ...allow, Principal: { AWS: `${account}:root` }, Condition: throughS3 });
-  const some = (await keys()).find(({ seen }) => seen.includes(role));
-  assert.match(some?.seen ?? "", /through dynamodb/);
-  assert.doesNotMatch(some?.seen ?? "", /through s3/);
-  // All roles but one.
-  const one = { Effect: "Deny", Action: "kms:Decrypt", Resource: "*", Principal: "*" };
-  const isNodes = { ArnEquals: { "aws:PrincipalArn": `${account}:role/${role}` } };
-  await put({ ...allow, Principal: { AWS: "123456789012" } }, { ...one, Condition: isNodes });
-  const denied = (await keys()).filter(({ status }) => status === "failed");
-  assert.deepEqual(
-    denied.map(({ seen }) => seen.replace(/: kms:.*/, "")),
-    [`its policy denies ${role}`],
-  );
-  assert.match(denied[0]?.remedy ?? "", /take the deny out of the key's policy/);
-  await stored.kms.send(new kms.PutKeyPolicyCommand({ KeyId, PolicyName: "default", Policy }));
-  assert.deepEqual([...new Set((await keys()).map(({ status }) => status))], ["ok"]);
-}
 
 test("a quota of Fargate that is enough until an upgrade", async () => {
   const { situation } = account;

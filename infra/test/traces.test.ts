@@ -29,7 +29,7 @@ test("processes send spans to the agent beside them, which sends them to X-Ray",
     assert.ok(data.includes(`${line}\n`), `${line} is no variable of nodes`);
     assert.ok(settings.includes(`"${line.split("=")[0]}"`), `no process reads ${line}`);
   }
-  assert.match(data, /"traces_collected": \{\s*"otlp": \{\s*"http_endpoint": "127\.0\.0\.1:4318"/);
+  assert.match(data, /"traces_collected":\s*\{\s*"otlp":\s*\{\s*"http_endpoint":\s*"127\.0\.0\.1:4318"/);
 
   const task = named(service, "AWS::ECS::TaskDefinition", "ServiceWorkers").Properties;
   const [worker, agent] = task.ContainerDefinitions;
