@@ -133,9 +133,9 @@ export class Values {
   #attribute(stack: string, [id, attribute]: readonly [string, string]): string {
     const resource = this.#resource(stack, id);
     if (attribute === "Arn") return this.arn(resource);
-    // Its id is its ARN.
-    if (attribute === "Name" && resource.type === "AWS::StepFunctions::StateMachine")
-      return resource.id.split(":").at(-1) ?? resource.id;
+    // The id of a state machine or of a service of ECS is its ARN, which ends with the name.
+    if (attribute === "Name" && resource.id.startsWith("arn:"))
+      return resource.id.split(/[:/]/).at(-1) ?? resource.id;
     throw new Unresolved(`${attribute} of ${id}`);
   }
 

@@ -1,7 +1,7 @@
 /** Templates as if they were deployed: with names and ARNs in the forms that AWS gives them, and without an account. */
 import type { Stack } from "@aws-sdk/client-cloudformation";
 import type { Template } from "aws-cdk-lib/assertions";
-import { Deployment, type Resource, withParameters } from "../doctor/deployment.ts";
+import { Deployment, type Properties, type Resource, withParameters } from "../doctor/deployment.ts";
 import { Unresolved } from "../doctor/values.ts";
 import { STAGE } from "../lib/constructs/query-api.ts";
 import { flat } from "./support.ts";
@@ -17,7 +17,7 @@ const PHYSICAL: Readonly<Record<string, (id: string, arn: Arn) => string>> = {
   "AWS::ECS::Service": (id, arn) => arn("ecs", `service/${id}/${id}`),
   "AWS::ECS::TaskDefinition": (id, arn) => arn("ecs", `task-definition/${id}:1`),
   "AWS::KMS::Key": () => "01234567-89ab-cdef-0123-456789abcdef",
-  "AWS::MSK::Cluster": (id, arn) => arn("kafka", `cluster/${id}/01234567-89ab-cdef-0123-456789abcdef-1`),
+  "AWS::MSK::Cluster": (id, arn) => arn("kafka", `cluster/${id}/01234567-89ab-cdef-0123-456789abcdef-12`),
   "AWS::S3::Bucket": (id) => id.toLowerCase(),
   "AWS::SecretsManager::Secret": (id, arn) => arn("secretsmanager", `secret:${id}-AbCdEf`),
   "AWS::SNS::Topic": (id, arn) => arn("sns", id),
@@ -29,37 +29,37 @@ interface Output {
   readonly Export?: { readonly Name: unknown };
 }
 
-/** Where a deployment is, and how CloudFormation makes names of logical ids. */
+/** Where a deployment is, and the names in it. */
 interface Made {
+  readonly partition?: string;
   readonly region?: string;
-  readonly generated?: (logicalId: string) => string;
+  /** The name of a stack in its ARN. By default that of the template. */
+  readonly stackName?: string;
+  /** How CloudFormation makes names of logical ids. By default they are the names. */
+  readonly generated?: (logicalId: string, type: string) => string;
+  /** Properties that give a resource its name. By default none do. */
+  readonly naming?: readonly string[];
 }
 
 /**
  * Returns the deployment of templates, by the names of their stacks, with values of their parameters.
  *
- * @param made by default in Ireland, with logical ids as names
+ * @param made by default in Ireland
  */
 export function deployed(
   templates: Readonly<Record<string, Template>>,
   parameters: Readonly<Record<string, string>> = {},
-  { region = "eu-west-1", generated = (id) => id }: Made = {},
+  { partition = "aws", region = "eu-west-1", stackName, generated = (id) => id, naming = [] }: Made = {},
 ): Deployment {
-  const arn: Arn = (service, rest) => `arn:aws:${service}:${region}:${ACCOUNT}:${rest}`;
+  const arn: Arn = (service, rest) => `arn:${partition}:${service}:${region}:${ACCOUNT}:${rest}`;
   const resources: Resource[] = [];
   const stacks: Stack[] = [];
   const given = new Map(Object.entries(parameters));
   for (const [name, template] of Object.entries(templates)) {
     const { Resources = {}, Outputs = {}, Parameters = {} } = template.toJSON();
-    for (const [logicalId, one] of Object.entries(Resources)) {
-      const { Type: type, Properties: properties = {} } = one as { Type: string; Properties?: object };
-      const made = generated(logicalId);
-      const id = PHYSICAL[type]?.(made, arn) ?? made;
-      resources.push({ stack: name, type, logicalId, id, properties: withParameters(properties, given) });
-    }
     const stack: Stack = {
       StackName: name,
-      StackId: arn("cloudformation", `stack/${name}/01234567-89ab-cdef-0123-456789abcdef`),
+      StackId: arn("cloudformation", `stack/${stackName ?? name}/01234567-89ab-cdef-0123-456789abcdef`),
       CreationTime: new Date(0),
       StackStatus: "CREATE_COMPLETE",
       Parameters: Object.keys(Parameters).flatMap((ParameterKey) => {
@@ -68,7 +68,14 @@ export function deployed(
       }),
     };
     stacks.push(stack);
-    const { values } = new Deployment([stack], resources);
+    const { values } = new Deployment(stacks, resources);
+    for (const [logicalId, one] of Object.entries(Resources)) {
+      const { Type: type, Properties: properties = {} } = one as { Type: string; Properties?: object };
+      const named = naming.map((property) => (properties as Properties)[property]).find(Boolean);
+      const made = named === undefined ? generated(logicalId, type) : String(values.of(name, named));
+      const id = PHYSICAL[type]?.(made, arn) ?? made;
+      resources.push({ stack: name, type, logicalId, id, properties: withParameters(properties, given) });
+    }
     stack.Outputs = Object.values(Outputs as Record<string, Output>).flatMap(({ Value, Export }) => {
       if (Export === undefined) return [];
       try {

@@ -49,7 +49,8 @@ await installNodeModules();
 const python = await pythonWithClients();
 const { TIDEGRAPH_NEPTUNE_PACKAGE } = await neptunePackage();
 const routes = await airRoutes();
-const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary, ingestBinary } = await buildFleet("dev");
+const programs = await buildFleet("dev");
+const { nodeBinary, workerBinary } = programs;
 const home = mkdtempSync(join(tmpdir(), "tidegraph-aws-"));
 const sizes = { nodes: 0, rf: 1, partitions: 1, brokers: 1, port: 0 };
 const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
@@ -90,10 +91,7 @@ try {
   const deployment = new Deployment({
     home,
     localstack,
-    nodeBinary,
-    lambdaBinary,
-    rebalanceBinary,
-    ingestBinary,
+    programs,
     brokers,
     graphs: values["one-graph"] ? [] : ["orders"],
     encrypts: values.quick,

@@ -268,7 +268,9 @@ export class Grants {
  * exist for an index.
  */
 function united(statements: readonly Allowed[]): Allowed {
-  const [{ conditions = {} } = {}] = statements;
+  const [{ conditions = {} } = {}, ...others] = statements;
+  if (others.some((one) => JSON.stringify(one.conditions ?? {}) !== JSON.stringify(conditions)))
+    throw new Error("statements with different conditions would allow more if they were one");
   const all = (of: (one: Allowed) => readonly string[]): string[] => [...new Set(statements.flatMap(of))];
   return { actions: all(({ actions }) => actions), resources: all(({ resources }) => resources), conditions };
 }

@@ -32,21 +32,12 @@ const NAME = "local";
 export class Deployment {
   /**
    * @param {{
-   *   home: string, localstack: import("../localstack.mjs").LocalStack, nodeBinary: string, lambdaBinary: string,
-   *   rebalanceBinary: string, ingestBinary: string, brokers: string, graphs: readonly string[], encrypts: boolean
+   *   home: string, localstack: import("../localstack.mjs").LocalStack,
+   *   programs: Awaited<ReturnType<typeof import("../programs.mjs").buildFleet>>, brokers: string,
+   *   graphs: readonly string[], encrypts: boolean
    * }} options
    */
-  constructor({
-    home,
-    localstack,
-    nodeBinary,
-    lambdaBinary,
-    rebalanceBinary,
-    ingestBinary,
-    brokers,
-    graphs,
-    encrypts,
-  }) {
+  constructor({ home, localstack, programs, brokers, graphs, encrypts }) {
     this.localstack = localstack;
     this.assembly = join(home, "cdk.out");
     this.outputsFile = join(home, "outputs.json");
@@ -54,10 +45,7 @@ export class Deployment {
     this.log = join(home, "cdk.log");
     this.temporary = join(home, "tmp");
     mkdirSync(this.temporary, { recursive: true });
-    this.nodeBinary = nodeBinary;
-    this.lambdaBinary = lambdaBinary;
-    this.rebalanceBinary = rebalanceBinary;
-    this.ingestBinary = ingestBinary;
+    this.programs = programs;
     this.brokers = brokers;
     /** The graphs besides that of the state. */
     this.graphs = graphs;
@@ -99,9 +87,9 @@ export class Deployment {
   async synth() {
     mkdirSync(this.bundle, { recursive: true });
     for (const [name, binary] of [
-      ["bootstrap", this.lambdaBinary],
-      ["tidegraph-rebalance", this.rebalanceBinary],
-      ["tidegraph-ingest", this.ingestBinary],
+      ["bootstrap", this.programs.lambdaBinary],
+      ["tidegraph-rebalance", this.programs.rebalanceBinary],
+      ["tidegraph-ingest", this.programs.ingestBinary],
     ]) {
       const program = join(this.bundle, name ?? "");
       copyFileSync(binary ?? "", program);
@@ -115,7 +103,7 @@ export class Deployment {
     // Never run here: workers would, and LocalStack starts none.
     writeFileSync(join(this.bundle, "tidegraph"), "in the place of tidegraph\n");
     // The function that removes a graph runs it. The template takes no program for this machine's processor.
-    const script = `#!/bin/sh\nexec '${this.nodeBinary}' "$@"\n`;
+    const script = `#!/bin/sh\nexec '${this.programs.nodeBinary}' "$@"\n`;
     writeFileSync(join(this.bundle, "tidegraph-node"), script, { mode: 0o755 });
     await this.makeTemplates();
   }
@@ -127,6 +115,7 @@ export class Deployment {
     await this.makeTemplates();
   }
 
+  /** Makes the templates for the graphs that the deployment has. */
   async makeTemplates() {
     const context = {
       name: NAME,
